@@ -1,0 +1,352 @@
+//! What happened: the durable facts and decisions of a session, and their wire format.
+//!
+//! The enum is the format of the log. Adding a variant or an optional field is fine; anything else
+//! takes a new [`SCHEMA`] number and an upcaster.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Timestamp;
+use crate::error::{Error, ErrorCode, ErrorRecord, Result};
+use crate::id::{CallId, RequestId, RunId, SessionId};
+use crate::json::Json;
+use crate::message::{AssistantMessage, UserMessage};
+use crate::state::Patch;
+use crate::step::StopReason;
+use crate::store::StoredAppend;
+use crate::usage::Usage;
+
+/// The schema number of the events that this build writes. Schema 0 marks imported logs of other
+/// origin, which may hold unpaired calls.
+pub const SCHEMA: u16 = 1;
+
+/// One durable fact or decision. Never changed once written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Event {
+    /// The session came to be. Always the first event, and only that.
+    SessionCreated {
+        /// The agent's name.
+        agent: Arc<str>,
+        /// Free labels, for listing.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        tags: BTreeMap<String, String>,
+        /// The custom state at the beginning.
+        state: Json,
+    },
+    /// A run began (decision). From here on only this run may decide.
+    RunStarted {
+        /// The new run.
+        run: RunId,
+        /// The session's last run as the caller saw it; the start is legal only if it still is.
+        after: Option<RunId>,
+        /// Why it began.
+        trigger: Trigger,
+        /// The kind of runtime that carries it out; only that kind may take it over.
+        runtime: Arc<str>,
+        /// The stream's last sequence number when it began.
+        stream_from: u64,
+    },
+    /// A run ended (decision).
+    RunEnded {
+        /// How.
+        outcome: RunOutcome,
+    },
+    /// A person's messages; they begin a turn.
+    UserMessages {
+        /// In order.
+        messages: Vec<UserMessage>,
+    },
+    /// The model answered (fact; its key is run and step).
+    ModelReplied(ModelReply),
+    /// The model was told that its answer does not complete the turn (fact).
+    CorrectionSent {
+        /// The step that was answered wrongly.
+        step: u32,
+        /// What the model is told, as a user's message.
+        message: UserMessage,
+    },
+    /// Calls of an imported log that had no result got one.
+    HistoryHealed {
+        /// The calls and what they got.
+        results: Vec<(CallId, ToolOutcome)>,
+    },
+    /// A tool is about to run (fact). Written only for tools whose effect class needs it.
+    ToolStarted {
+        /// The call.
+        call: CallId,
+        /// From 1, counting takeovers and retries.
+        attempt: u32,
+        /// How long it may take, for whoever takes over.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timeout_ms: Option<u64>,
+    },
+    /// A call has its result (fact; its key is the call).
+    ToolFinished(ToolFinish),
+    /// Somebody asked the run to stop at the next step boundary (fact; its key is the request).
+    InterruptRequested {
+        /// The request.
+        request: RequestId,
+        /// The run that is meant; the request is void once it has ended.
+        run: RunId,
+        /// For people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Somebody asked the run to stop at once (fact; its key is the request).
+    AbortRequested {
+        /// The request.
+        request: RequestId,
+        /// The run that is meant; the request is void once it has ended.
+        run: RunId,
+        /// For people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A hook changed the custom state.
+    StateChanged {
+        /// The change.
+        patch: Patch,
+        /// Which hook.
+        by: String,
+    },
+    /// A tool or hook recorded usage of its own (fact).
+    UsageRecorded {
+        /// What kind of thing was used.
+        source_type: String,
+        /// Which one.
+        source_name: String,
+        /// How much.
+        amount: f64,
+    },
+    /// The step is complete: every call of it has exactly one result (decision).
+    StepClosed {
+        /// The step.
+        step: u32,
+    },
+}
+
+/// Why a run began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Trigger {
+    /// The first turn of a session.
+    Execute,
+    /// A further turn of a session.
+    Continue,
+    /// Somebody asked to go on after an interruption or a failure.
+    Resume,
+    /// The run before it stopped without ending.
+    Recover,
+    /// Somebody aborted a session that had no live run.
+    Abort,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RunOutcome {
+    /// The turn has its answer.
+    Completed {
+        /// The output: of the agent's output type, or the model's text, or nothing.
+        output: Option<Json>,
+    },
+    /// The run cannot go on.
+    Failed {
+        /// Why.
+        error: ErrorRecord,
+    },
+    /// Stopped on request at a step boundary; it can be resumed.
+    Interrupted {
+        /// As given with the request.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Stopped on request at once.
+    Aborted {
+        /// As given with the request.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+}
+
+/// What came of one model call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelReply {
+    /// The step.
+    pub step: u32,
+    /// The message; none for a native structured output and for an error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Arc<AssistantMessage>>,
+    /// A native structured output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Json>,
+    /// The error, if the call failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorRecord>,
+    /// Whether the model (or the error) ends the turn.
+    pub should_stop: bool,
+    /// Why the model stopped, in our words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<StopReason>,
+    /// Why the model stopped, in the provider's words, where ours is `unknown`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw_stop_reason: Option<String>,
+    /// Tokens.
+    #[serde(default, skip_serializing_if = "Usage::is_zero")]
+    pub usage: Usage,
+    /// The model that answered, as the provider names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Arc<str>>,
+    /// Milliseconds from request to end of reply.
+    #[serde(default)]
+    pub took_ms: u64,
+}
+
+/// What came of one tool call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolFinish {
+    /// The call.
+    pub call: CallId,
+    /// Its one result.
+    pub outcome: ToolOutcome,
+    /// What a finish tool's result makes of the turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish: Option<FinishOutput>,
+    /// What the tool changed of the custom state.
+    #[serde(default, skip_serializing_if = "Patch::is_empty")]
+    pub state_patch: Patch,
+    /// Milliseconds from start to end.
+    #[serde(default)]
+    pub took_ms: u64,
+    /// How often it was started, over all processes that tried.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempts: u32,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl ToolFinish {
+    /// A result that no tool ran for.
+    #[must_use]
+    pub fn without_run(call: CallId, outcome: ToolOutcome) -> Self {
+        Self {
+            call,
+            outcome,
+            finish: None,
+            state_patch: Patch::default(),
+            took_ms: 0,
+            attempts: 0,
+        }
+    }
+}
+
+/// The one result of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolOutcome {
+    /// The tool returned.
+    Success(Json),
+    /// The tool did not return, or was not run.
+    Error(ErrorRecord),
+    /// `__finish__` was taken note of.
+    Acknowledged,
+}
+
+/// What a finish tool's result makes of the turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FinishOutput {
+    /// The output, after the transform, of the agent's output type.
+    Output(Json),
+    /// The transform failed or the output does not fit: the run fails.
+    Invalid(ErrorRecord),
+}
+
+/// An event with its envelope, as a reader of the log gets it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RecordedEvent {
+    /// Its place in the log, from 1.
+    pub seq: u64,
+    /// When the store took it, by the store's clock.
+    pub at: Timestamp,
+    /// The run that wrote it; none for requests from outside.
+    pub run: Option<RunId>,
+    /// The schema it was written in.
+    pub schema: u16,
+    /// What happened.
+    pub event: Event,
+}
+
+/// The wire form of a batch of events: what one append carries.
+///
+/// # Errors
+/// [`ErrorCode::Internal`] if an event cannot be written as JSON.
+pub fn encode(events: &[Event]) -> Result<Bytes> {
+    serde_json::to_vec(events)
+        .map(Bytes::from)
+        .map_err(|error| {
+            Error::new(ErrorCode::Internal, "an event cannot be written as JSON").with_source(error)
+        })
+}
+
+/// The events of one append, with their envelopes.
+///
+/// # Errors
+/// [`ErrorCode::SchemaUnknown`] if this build does not know the schema or one of the events;
+/// [`ErrorCode::LogInvalid`] if the text is not what [`encode`] writes.
+pub fn decode(session: &SessionId, append: &StoredAppend) -> Result<Vec<RecordedEvent>> {
+    if append.schema > SCHEMA {
+        return Err(Error::new(
+            ErrorCode::SchemaUnknown,
+            "the log was written by a newer version; upgrade this program to read it",
+        )
+        .with_context("session", session)
+        .with_context("schema", append.schema));
+    }
+    let events: Vec<Event> = serde_json::from_slice(&append.body).map_err(|error| {
+        let unknown = error.to_string().contains("unknown variant");
+        let (code, message) = if unknown {
+            (
+                ErrorCode::SchemaUnknown,
+                "the log holds an event that this version does not know",
+            )
+        } else {
+            (ErrorCode::LogInvalid, "an append of the log cannot be read")
+        };
+        Error::new(code, message)
+            .with_context("session", session)
+            .with_context("first", append.first)
+            .with_source(error)
+    })?;
+    if events.len() != append.count as usize {
+        return Err(Error::new(
+            ErrorCode::LogInvalid,
+            "an append holds another number of events",
+        )
+        .with_context("session", session)
+        .with_context("first", append.first));
+    }
+    Ok((append.first..)
+        .zip(events)
+        .map(|(seq, event)| RecordedEvent {
+            seq,
+            at: append.at,
+            run: append.run.clone(),
+            schema: append.schema,
+            event,
+        })
+        .collect())
+}

@@ -1,0 +1,22 @@
+//! Vocabulary, contracts and the pure step machine of Helix Agents.
+//!
+//! A session is a log; a step is an append; a runtime is a driver; a store is a place that keeps
+//! logs. What happens next is decided here, by functions of the recorded events; runtimes carry it
+//! out.
+
+pub mod clock;
+pub mod error;
+pub mod event;
+pub mod id;
+pub mod json;
+pub mod llm;
+pub mod message;
+pub mod schema;
+pub mod state;
+pub mod step;
+pub mod store;
+pub mod stream;
+pub mod tool;
+pub mod usage;
+
+mod wire;

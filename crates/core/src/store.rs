@@ -1,0 +1,405 @@
+//! Where logs are kept: the contract of a state store.
+//!
+//! A store knows nothing of agents. To it, an append is bytes with a place in an order, beside a
+//! [`Head`] that lists and sweepers read without folding.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Timestamp;
+use crate::error::Result;
+use crate::id::{AppendId, RunId, SessionId};
+
+/// The most bytes that the events of one append may have together: 64 MiB.
+pub const MAX_APPEND_BYTES: usize = 64 * 1024 * 1024;
+
+/// The most sessions that one [`StateStore::list`] returns.
+pub const MAX_PAGE: u32 = 1000;
+
+/// Who can see what a store keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reach {
+    /// This process only.
+    Process,
+    /// Every process on this machine.
+    Machine,
+    /// Every process that reaches the server.
+    Network,
+}
+
+/// A place in a log: how many events it has, and the append that brought it there.
+///
+/// The id is what tells a log that went on from one that was rolled back and went on differently.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// How many events.
+    pub version: u64,
+    /// The last append.
+    pub append: AppendId,
+}
+
+impl Position {
+    /// Before the first append.
+    #[must_use]
+    pub fn start() -> Self {
+        Self {
+            version: 0,
+            append: AppendId::none(),
+        }
+    }
+}
+
+/// Session status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionStatus {
+    /// A turn is under way: running, stopped without ending, or waiting for people.
+    Active,
+    /// The last turn has its answer.
+    Completed,
+    /// The last run failed.
+    Failed,
+    /// The last run was interrupted.
+    Interrupted,
+    /// The last run was aborted.
+    Aborted,
+}
+
+impl SessionStatus {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Active,
+        Self::Completed,
+        Self::Failed,
+        Self::Interrupted,
+        Self::Aborted,
+    ];
+
+    /// The name in logs and on the command line.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Interrupted => "interrupted",
+            Self::Aborted => "aborted",
+        }
+    }
+
+    /// The status of that name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == name)
+    }
+}
+
+impl fmt::Display for SessionStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// What lists and sweepers know of a session without reading its log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Head {
+    /// The session.
+    pub session: SessionId,
+    /// What it was created as.
+    pub created: NewSession,
+    /// Where its log ends.
+    pub position: Position,
+    /// What the writer of the last append said.
+    pub summary: Summary,
+    /// Until when the current run's owner counts as alive. None without a current run.
+    pub lease_until: Option<Timestamp>,
+    /// When it was created, by the store's clock.
+    pub created_at: Timestamp,
+    /// When the last append was taken, by the store's clock.
+    pub updated_at: Timestamp,
+}
+
+/// The part of a head that never changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewSession {
+    /// The agent's name.
+    pub agent: Arc<str>,
+    /// The session at the top of the tree: itself, unless it is a child.
+    pub root: SessionId,
+    /// The session that created it, if it is a child.
+    pub parent: Option<SessionId>,
+    /// Free labels.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// The part of a head that the writer of an append computes from the fold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Status after the append.
+    pub status: SessionStatus,
+    /// The run that is not ended, if there is one.
+    pub run: Option<RunId>,
+    /// The runtime of the last run.
+    pub runtime: Arc<str>,
+    /// How many calls wait for people.
+    pub pending: u32,
+    /// When a sweeper should look at it.
+    pub wake_at: Option<Timestamp>,
+}
+
+/// What an append does to the lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseChange {
+    /// Nothing.
+    Keep,
+    /// The owner counts as alive for this long from now, by the store's clock.
+    Take(Duration),
+    /// There is no owner any more.
+    Clear,
+}
+
+/// What must hold, by the store's clock and inside the append, beside the expected position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    /// Nothing more.
+    None,
+    /// The store's clock has not passed this point.
+    NotAfter(Timestamp),
+    /// Nobody holds a lease that is still good: what starting a run asks for.
+    LeaseFree,
+}
+
+/// One append, before it is taken.
+#[derive(Debug, Clone)]
+pub struct Append {
+    /// The session.
+    pub session: SessionId,
+    /// Where the writer believes the log ends.
+    pub expected: Position,
+    /// This append's own id.
+    pub id: AppendId,
+    /// The run that writes; none for requests from outside.
+    pub run: Option<RunId>,
+    /// The schema of the events.
+    pub schema: u16,
+    /// How many events; at least one.
+    pub count: u32,
+    /// The events, encoded.
+    pub body: Bytes,
+    /// The head after it; `None` leaves the summary as it is (requests from outside).
+    pub summary: Option<Summary>,
+    /// What becomes of the lease.
+    pub lease: LeaseChange,
+    /// What must hold.
+    pub guard: Guard,
+}
+
+/// One append as the store keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredAppend {
+    /// The place of its first event, from 1.
+    pub first: u64,
+    /// How many events.
+    pub count: u32,
+    /// Its id.
+    pub id: AppendId,
+    /// The run that wrote it.
+    pub run: Option<RunId>,
+    /// The schema of the events.
+    pub schema: u16,
+    /// When it was taken, by the store's clock; never decreasing within a session.
+    pub at: Timestamp,
+    /// The events, encoded.
+    pub body: Bytes,
+}
+
+impl StoredAppend {
+    /// The version after it.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.first + u64::from(self.count) - 1
+    }
+
+    /// The position after it.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        Position {
+            version: self.version(),
+            append: self.id.clone(),
+        }
+    }
+}
+
+/// What came of an append that the store could judge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AppendOutcome {
+    /// Taken, now or when it was sent the first time.
+    Appended {
+        /// When, by the store's clock.
+        at: Timestamp,
+    },
+    /// The log goes on after the expected position; nothing was written.
+    Conflict {
+        /// What was missed, in order.
+        missed: Vec<StoredAppend>,
+    },
+    /// The guard does not hold; nothing was written.
+    GuardFailed {
+        /// The lease that is in the way, if it is one.
+        lease_until: Option<Timestamp>,
+        /// The store's clock.
+        now: Timestamp,
+    },
+    /// The log does not hold what the expected position says; nothing was written.
+    HistoryLost,
+}
+
+/// What came of creating a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CreateOutcome {
+    /// This call created it, now or when it was sent the first time.
+    Created {
+        /// When, by the store's clock.
+        at: Timestamp,
+    },
+    /// Somebody else created it.
+    Exists,
+}
+
+/// What came of renewing a lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renewal {
+    /// Whether the run still is the session's current one; if not, nothing was renewed.
+    pub renewed: bool,
+    /// The head afterwards: how an owner hears of requests from outside.
+    pub head: Head,
+}
+
+/// Which sessions to list. All given conditions must hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionFilter {
+    /// Of this agent.
+    pub agent: Option<Arc<str>>,
+    /// In this status.
+    pub status: Option<SessionStatus>,
+    /// Below this root, itself included.
+    pub root: Option<SessionId>,
+    /// Whose last run was of this runtime.
+    pub runtime: Option<Arc<str>>,
+    /// With a current run whose lease has run out by the store's clock.
+    pub lease_expired: bool,
+    /// With a wake-up time that has passed by the store's clock.
+    pub wake_due: bool,
+}
+
+/// A part of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// Go on after this session, the last one of the page before.
+    pub after: Option<SessionId>,
+    /// At most this many; held at [`MAX_PAGE`].
+    pub limit: u32,
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self {
+            after: None,
+            limit: 100,
+        }
+    }
+}
+
+/// A place that keeps logs.
+///
+/// # Contract
+///
+/// `store_suite!` of `helix-agents-testkit` is the executable form of this section; a store is
+/// what passes it.
+///
+/// - The appends of one session are totally ordered; [`read`](Self::read) returns them in that
+///   order, gapless, and what one caller has read no later caller misses.
+/// - An append is taken whole or not at all, and only if the log ends at the expected position
+///   and the guard holds at that moment by the store's own clock.
+/// - Of several appends at one position exactly one is taken; the others get
+///   [`AppendOutcome::Conflict`] with what they missed.
+/// - An append repeated under its id and position is answered as the first time and written once,
+///   however much was appended since. So a lost reply is resolved by asking again.
+/// - The expected version under another append id, or a version that the log does not reach, is
+///   [`AppendOutcome::HistoryLost`].
+/// - Summary, lease and events of one append become visible together.
+/// - `at` is the store's clock, never decreasing within a session. Leases are compared with it,
+///   never with a process's clock.
+/// - Ids are any text without control characters; bodies are any bytes up to
+///   [`MAX_APPEND_BYTES`], refused above that with
+///   [`TooLarge`](crate::error::ErrorCode::TooLarge).
+///
+/// # Durability
+///
+/// What was answered with `Appended` or `Created` survives everything that the store's
+/// documentation says it survives. An error of kind
+/// [`Unavailable`](crate::error::ErrorKind::Unavailable) leaves open whether the append was taken:
+/// repeat it.
+///
+/// # Cancel safety
+///
+/// Dropping a future leaves open whether the operation took place, as with a lost reply.
+///
+/// # Wrappers
+///
+/// Forward every method: put `#[deny(clippy::missing_trait_methods)]` on the impl.
+#[async_trait]
+pub trait StateStore: fmt::Debug + Send + Sync + 'static {
+    /// Who can see what it keeps.
+    fn reach(&self) -> Reach;
+
+    /// Creates a session with its first append, whose `expected` is [`Position::start`].
+    ///
+    /// # Errors
+    /// Those of the backend. An existing session is an outcome, not an error.
+    async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome>;
+
+    /// Appends to a session.
+    ///
+    /// # Errors
+    /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and those of the backend.
+    async fn append(&self, append: Append) -> Result<AppendOutcome>;
+
+    /// The appends after version `after`, at most `limit` of them. `after` is 0 or the version
+    /// after some append; empty means that the log ends there.
+    ///
+    /// # Errors
+    /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and those of the backend.
+    async fn read(&self, session: &SessionId, after: u64, limit: u32) -> Result<Vec<StoredAppend>>;
+
+    /// The head of a session, if it exists.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    async fn head(&self, session: &SessionId) -> Result<Option<Head>>;
+
+    /// Heads, newest first: by creation time and then by id, both descending.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>>;
+
+    /// Extends the lease to `ttl` from now, if `run` is the session's current run.
+    ///
+    /// # Errors
+    /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and those of the backend.
+    async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal>;
+
+    /// Deletes a session and its children. Deleting one that does not exist is no error; the
+    /// answer says whether it did.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    async fn delete(&self, session: &SessionId) -> Result<bool>;
+}

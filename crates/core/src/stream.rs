@@ -1,0 +1,317 @@
+//! The live feed of a session, for people to watch: chunks, and the contract of what keeps them.
+//!
+//! A stream is no durable fact. It may be cut, replayed and trimmed; what really happened is in the
+//! log. The two are tied together by marks: a mark says up to which version of the log the stream
+//! has been brought into line.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::stream::BoxStream;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Timestamp;
+use crate::error::{ErrorRecord, Result};
+use crate::id::{CallId, RunId, SessionId};
+use crate::state::Patch;
+
+/// One thing to show, and where it comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Chunk {
+    /// The agent's name.
+    pub agent: Arc<str>,
+    /// The session that it comes from; a child's chunks stand in its root's stream.
+    pub session: SessionId,
+    /// The run.
+    pub run: RunId,
+    /// The step; 0 outside of steps.
+    pub step: u32,
+    /// When, by the writer's clock: for display only.
+    pub at: Timestamp,
+    /// What.
+    #[serde(flatten)]
+    pub kind: ChunkKind,
+}
+
+/// What a chunk shows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ChunkKind {
+    /// A run began.
+    RunStarted,
+    /// A run that goes on after an interruption, a failure or a crash began.
+    RunResumed,
+    /// A run ended as completed, failed or aborted; `status` says which.
+    RunEnded {
+        /// `completed`, `failed` or `aborted`.
+        status: String,
+    },
+    /// A run ended because it was interrupted.
+    RunInterrupted {
+        /// As given with the request.
+        reason: Option<String>,
+    },
+    /// Text of the model.
+    TextDelta {
+        /// The next piece.
+        delta: String,
+    },
+    /// Reasoning of the model.
+    Thinking {
+        /// The next piece, or all of it if `complete`.
+        content: String,
+        /// Whether this is the whole text rather than a piece.
+        complete: bool,
+    },
+    /// The model began to write a call's arguments.
+    ToolArgStart {
+        /// The call's place in the reply, from 0.
+        index: u32,
+        /// The tool's name as the model wrote it.
+        tool: String,
+    },
+    /// The model wrote more of a call's arguments.
+    ToolArgDelta {
+        /// The call's place in the reply, from 0.
+        index: u32,
+        /// The next piece of JSON text.
+        delta: String,
+    },
+    /// A tool is about to run.
+    ToolStart {
+        /// The call.
+        call: CallId,
+        /// The tool's name.
+        tool: String,
+        /// The arguments as JSON text.
+        arguments: String,
+    },
+    /// A tool says how far it is.
+    ToolProgress {
+        /// The call.
+        call: CallId,
+        /// For people.
+        message: String,
+        /// Between 0 and 1, if known.
+        fraction: Option<f64>,
+    },
+    /// A call has its result.
+    ToolEnd {
+        /// The call.
+        call: CallId,
+        /// The tool's name.
+        tool: String,
+        /// Whether the tool returned without an error.
+        success: bool,
+        /// The result as JSON text, if it succeeded.
+        result: Option<String>,
+    },
+    /// A call failed; a `tool_end` follows.
+    ToolError {
+        /// The call.
+        call: CallId,
+        /// The tool's name.
+        tool: String,
+        /// Why.
+        error: ErrorRecord,
+    },
+    /// Whatever a tool or hook emits.
+    Custom {
+        /// Its name.
+        name: String,
+        /// Its data as JSON text.
+        data: String,
+    },
+    /// The custom state changed.
+    StatePatch {
+        /// How.
+        patch: Patch,
+    },
+    /// What these attempts showed is now in the log.
+    StepCommitted {
+        /// The attempts.
+        attempts: Vec<Attempt>,
+        /// The log's version.
+        version: u64,
+    },
+    /// What these attempts showed did not come to be: forget it.
+    StepDiscarded {
+        /// The attempts.
+        attempts: Vec<Attempt>,
+    },
+    /// A step was closed; the session can be read back or forked here.
+    Checkpoint {
+        /// The log's version.
+        version: u64,
+    },
+    /// The output of the turn.
+    Output {
+        /// As JSON text.
+        output: String,
+    },
+    /// The run failed.
+    Error {
+        /// Why.
+        error: ErrorRecord,
+    },
+    /// Chunks before this one were trimmed away: read the session's log, then go on from here.
+    StreamResync,
+}
+
+impl ChunkKind {
+    /// Whether it is the last chunk of a run.
+    #[must_use]
+    pub fn ends_run(&self) -> bool {
+        matches!(self, Self::RunEnded { .. } | Self::RunInterrupted { .. })
+    }
+}
+
+/// The number of one try at one effect within a stream. Later tries have higher numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Attempt(pub u64);
+
+/// What is tried: the unit of discard.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// The model call of a step.
+    Model {
+        /// The step.
+        step: u32,
+    },
+    /// One tool call.
+    Tool {
+        /// The call.
+        call: CallId,
+    },
+}
+
+/// A chunk in its place.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StoredChunk {
+    /// Its place, from 1, gapless as written. A replay leaves out discarded chunks and never
+    /// renumbers the rest.
+    pub seq: u64,
+    /// The attempt it belongs to; none for boundaries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<Attempt>,
+    /// The chunk.
+    #[serde(flatten)]
+    pub chunk: Arc<Chunk>,
+}
+
+/// An attempt that was neither settled nor discarded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenAttempt {
+    /// Its number.
+    pub attempt: Attempt,
+    /// What it tries.
+    pub effect: Effect,
+}
+
+/// How a stream stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StreamInfo {
+    /// The first chunk that is still kept; 0 if there is none.
+    pub first_seq: u64,
+    /// The last chunk; 0 if there is none.
+    pub last_seq: u64,
+    /// The version of the last mark; 0 if there is none.
+    pub marked: u64,
+    /// Attempts that were neither settled nor discarded, in the order in which they began.
+    pub open: Vec<OpenAttempt>,
+}
+
+/// Brings a stream into line with the log: written after the append whose version it carries.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mark {
+    /// The log's version.
+    pub version: u64,
+    /// Attempts whose outcome is in the log. Announced by `step_committed`.
+    pub settled: Vec<Attempt>,
+    /// Attempts whose outcome never will be. Announced by `step_discarded`.
+    pub discarded: Vec<Attempt>,
+    /// The chunk that announces, without its kind: whose mark it is.
+    pub origin: Chunk,
+    /// Boundary chunks that belong to the same moment, written after the announcements.
+    pub boundaries: Vec<Chunk>,
+}
+
+/// Chunks as they come; ends only with an error or when it is dropped.
+pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
+
+/// What keeps streams.
+///
+/// # Contract
+///
+/// `stream_suite!` of `helix-agents-testkit` is the executable form of this section.
+///
+/// - Sequence numbers start at 1 and have no gaps as written. They become visible in order: who
+///   saw n never later finds something below n.
+/// - [`begin_attempt`](Self::begin_attempt) discards an earlier open attempt at the same effect,
+///   announces that by a `step_discarded` chunk, and returns a higher number.
+/// - Chunks of an attempt that was settled or discarded are refused with
+///   [`AttemptDiscarded`](crate::error::ErrorCode::AttemptDiscarded), so a replaced owner cannot
+///   write into its successor's stream.
+/// - Chunks of a settled attempt are never discarded. Chunks without an attempt (boundaries)
+///   survive every discard.
+/// - [`read`](Self::read) first catches up and then follows, without gap or duplicate. It leaves
+///   out chunks of attempts that are discarded by the time they are read; a reader that already
+///   saw some of them gets the announcement.
+/// - A reader that asks for chunks which were trimmed gets one `stream_resync` chunk, whose `seq`
+///   is the last trimmed one, and then what is kept.
+/// - A stream that was never written to reads as empty and then follows.
+/// - A slow reader never slows a writer: a reader that falls behind catches up from what is kept.
+/// - Marks never go back: one with a lower version than the last is taken for its attempts, and
+///   the version stays.
+///
+/// # Durability
+///
+/// None promised beyond the process. A store may keep streams as durably as it likes.
+#[async_trait]
+pub trait StreamManager: fmt::Debug + Send + Sync + 'static {
+    /// Begins a try at an effect.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    async fn begin_attempt(&self, origin: &Chunk, effect: &Effect) -> Result<Attempt>;
+
+    /// Writes chunks, in order and together; answers the sequence number of the last one.
+    ///
+    /// # Errors
+    /// [`AttemptDiscarded`](crate::error::ErrorCode::AttemptDiscarded), and those of the backend.
+    async fn append(
+        &self,
+        session: &SessionId,
+        attempt: Option<Attempt>,
+        chunks: Vec<Chunk>,
+    ) -> Result<u64>;
+
+    /// Brings the stream into line with the log.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    async fn mark(&self, session: &SessionId, mark: Mark) -> Result<()>;
+
+    /// Chunks from `from` on (1 or 0: from the beginning), first those that are kept, then live.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    async fn read(&self, session: &SessionId, from: u64) -> Result<ChunkStream>;
+
+    /// How the stream stands.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    async fn info(&self, session: &SessionId) -> Result<StreamInfo>;
+
+    /// Forgets the stream. Sequence numbers go on from where they were, so that an old cursor
+    /// never points into new chunks; a reader with one gets `stream_resync`.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    async fn reset(&self, session: &SessionId) -> Result<()>;
+}

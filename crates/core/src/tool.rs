@@ -1,0 +1,13 @@
+//! Tools: what a model may call, and what they are handed when it does.
+
+mod context;
+mod definition;
+mod error;
+mod function;
+mod set;
+
+pub use context::{ToolContext, ToolContextParts, ToolEffects, ToolFeed};
+pub use definition::{EffectClass, FinishTransform, Reconcile, Reconciled, Tool};
+pub use error::ToolError;
+pub use function::{ToolFunction, ToolReturn};
+pub use set::{FINISH_TOOL, SUB_AGENT_PREFIX, ToolSet, ToolSpec, is_reserved};

@@ -1,0 +1,232 @@
+//! What a tool is handed when it runs.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
+
+use super::error::ToolError;
+use crate::id::{CallId, RunId, SessionId};
+use crate::state::Patch;
+use crate::stream::ChunkKind;
+
+/// Where a running tool's progress and custom chunks go. Calls are cheap and never block.
+pub trait ToolFeed: Send + Sync {
+    /// Shows a chunk.
+    fn show(&self, kind: ChunkKind);
+}
+
+/// What a context is made of: for runtimes, and for tests of tools.
+#[expect(
+    missing_debug_implementations,
+    reason = "holds a feed, which has nothing to show"
+)]
+pub struct ToolContextParts {
+    /// The agent's name.
+    pub agent: Arc<str>,
+    /// The session.
+    pub session: SessionId,
+    /// The run.
+    pub run: RunId,
+    /// The step.
+    pub step: u32,
+    /// The call.
+    pub call: CallId,
+    /// The tool's name.
+    pub tool: Arc<str>,
+    /// The arguments as text, for the idempotency key.
+    pub arguments: String,
+    /// Which try this is, from 1.
+    pub attempt: u32,
+    /// How long this try may take.
+    pub timeout: Option<Duration>,
+    /// Cancelled when the run is aborted or the tool's time is up.
+    pub cancel: CancellationToken,
+    /// The custom state as the step's phase found it.
+    pub state: Arc<Value>,
+    /// Where progress goes.
+    pub feed: Arc<dyn ToolFeed>,
+}
+
+/// What a tool did beside returning a result.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ToolEffects {
+    /// Its change of the custom state.
+    pub state_patch: Patch,
+    /// What it recorded with [`ToolContext::record_usage`]: name and amount.
+    pub usage: Vec<(String, f64)>,
+}
+
+/// What a tool is handed when it runs. Cheap to clone.
+#[derive(Clone)]
+pub struct ToolContext(Arc<Inner>);
+
+struct Inner {
+    parts: ToolContextParts,
+    work: Mutex<Work>,
+}
+
+struct Work {
+    state: Arc<Value>,
+    usage: Vec<(String, f64)>,
+}
+
+impl ToolContext {
+    /// A context for one try at one call.
+    #[must_use]
+    pub fn new(parts: ToolContextParts) -> Self {
+        let work = Mutex::new(Work {
+            state: Arc::clone(&parts.state),
+            usage: Vec::new(),
+        });
+        Self(Arc::new(Inner { parts, work }))
+    }
+
+    /// The custom state: as the step's phase found it, with this call's own changes.
+    ///
+    /// # Errors
+    /// If it does not fit `S`.
+    pub fn state<S: DeserializeOwned>(&self) -> Result<S, ToolError> {
+        let state = Arc::clone(&self.work().state);
+        Ok(S::deserialize(&*state)?)
+    }
+
+    /// Changes the custom state. The change is recorded with the call's result, so it takes effect
+    /// exactly if the result does. Tools that run side by side do not see each other's changes;
+    /// they are merged in call order.
+    ///
+    /// # Errors
+    /// If the state does not fit `S`, or the new one is not JSON; then nothing is changed.
+    pub fn update_state<S>(&self, change: impl FnOnce(&mut S)) -> Result<(), ToolError>
+    where
+        S: DeserializeOwned + Serialize,
+    {
+        let mut work = self.work();
+        let mut state = S::deserialize(&*work.state)?;
+        change(&mut state);
+        work.state = Arc::new(serde_json::to_value(&state)?);
+        Ok(())
+    }
+
+    /// Shows a chunk of the tool's own in the stream.
+    ///
+    /// # Errors
+    /// If `data` is not JSON.
+    pub fn emit<T: Serialize>(&self, name: &str, data: &T) -> Result<(), ToolError> {
+        let data = serde_json::to_string(data)?;
+        self.0.parts.feed.show(ChunkKind::Custom {
+            name: name.to_owned(),
+            data,
+        });
+        Ok(())
+    }
+
+    /// Shows how far the tool is; `fraction` lies between 0 and 1.
+    pub fn progress(&self, message: impl Into<String>, fraction: Option<f64>) {
+        let call = self.0.parts.call.clone();
+        self.0.parts.feed.show(ChunkKind::ToolProgress {
+            call,
+            message: message.into(),
+            fraction,
+        });
+    }
+
+    /// Records something that this call used up, to be found in the log beside the tokens.
+    pub fn record_usage(&self, name: impl Into<String>, amount: f64) {
+        self.work().usage.push((name.into(), amount));
+    }
+
+    /// The same for every try at this call, in every process, and different for every other call:
+    /// hand it to whatever must not act twice.
+    #[must_use]
+    pub fn idempotency_key(&self) -> String {
+        let parts = &self.0.parts;
+        let digest = Sha256::digest(parts.arguments.as_bytes());
+        let digest: String = digest
+            .iter()
+            .take(16)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        format!("{}/{}/{}/{digest}", parts.session, parts.call, parts.tool)
+    }
+
+    /// Cancelled when the run is aborted or the tool's time is up. A tool that holds something up
+    /// should watch it; a future that is dropped at an await needs nothing.
+    #[must_use]
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.0.parts.cancel
+    }
+
+    /// The agent's name.
+    #[must_use]
+    pub fn agent(&self) -> &str {
+        &self.0.parts.agent
+    }
+
+    /// The session.
+    #[must_use]
+    pub fn session(&self) -> &SessionId {
+        &self.0.parts.session
+    }
+
+    /// The run.
+    #[must_use]
+    pub fn run(&self) -> &RunId {
+        &self.0.parts.run
+    }
+
+    /// The step.
+    #[must_use]
+    pub fn step(&self) -> u32 {
+        self.0.parts.step
+    }
+
+    /// The call.
+    #[must_use]
+    pub fn call(&self) -> &CallId {
+        &self.0.parts.call
+    }
+
+    /// Which try this is, from 1.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.0.parts.attempt
+    }
+
+    /// How long this try may take.
+    #[must_use]
+    pub fn timeout(&self) -> Option<Duration> {
+        self.0.parts.timeout
+    }
+
+    /// What was done beside returning a result; for runtimes.
+    #[must_use]
+    pub fn effects(&self) -> ToolEffects {
+        let work = self.work();
+        ToolEffects {
+            state_patch: Patch::between(&self.0.parts.state, &work.state),
+            usage: work.usage.clone(),
+        }
+    }
+
+    fn work(&self) -> std::sync::MutexGuard<'_, Work> {
+        self.0.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for ToolContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = &self.0.parts;
+        f.debug_struct("ToolContext")
+            .field("session", &parts.session)
+            .field("run", &parts.run)
+            .field("call", &parts.call)
+            .field("attempt", &parts.attempt)
+            .finish_non_exhaustive()
+    }
+}

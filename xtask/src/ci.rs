@@ -1,0 +1,86 @@
+//! `ci`: every gate, so that one command is all there is to know.
+//!
+//! Gates that only read text come first and take seconds; the ones that compile follow. A failing gate does not hide
+//! the ones after it.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+use crate::{deny, docs, fmt, layers, lint, report, suites, test, tidy};
+
+struct Gate {
+    name: &'static str,
+    run: fn() -> Result<()>,
+}
+
+#[rustfmt::skip]
+const GATES: &[Gate] = &[
+    Gate { name: "fmt",    run: fmt::check },
+    Gate { name: "layers", run: || report::gate("layers", layers::complaints) },
+    Gate { name: "tidy",   run: || report::gate("tidy", tidy::complaints) },
+    Gate { name: "deny",   run: || report::gate("deny", deny::complaints) },
+    Gate { name: "lint",   run: lint::run },
+    Gate { name: "suites", run: || report::gate("suites", suites::complaints) },
+    Gate { name: "test",   run: || test::run(&[]) },
+    Gate { name: "docs",   run: docs::run },
+];
+
+struct Outcome {
+    name: &'static str,
+    took: Duration,
+    result: Result<()>,
+}
+
+/// Runs all gates and ends with one line that says how it went.
+pub(crate) fn run() -> Result<()> {
+    let outcomes: Vec<Outcome> = GATES.iter().map(pass).collect();
+    println!();
+    for outcome in &outcomes {
+        let seconds = outcome.took.as_secs_f64();
+        match &outcome.result {
+            Ok(()) => println!("{:8} ok      {seconds:7.1} s", outcome.name),
+            Err(error) => println!("{:8} FAILED  {seconds:7.1} s  {error:#}", outcome.name),
+        }
+    }
+    conclude(&outcomes)
+}
+
+fn pass(gate: &Gate) -> Outcome {
+    println!("\n== {} ==", gate.name);
+    let start = Instant::now();
+    let result = (gate.run)();
+    let took = start.elapsed();
+    match &result {
+        Ok(()) => println!("{}: ok in {:.1} s", gate.name, took.as_secs_f64()),
+        Err(error) => println!(
+            "{}: FAILED in {:.1} s: {error:#}",
+            gate.name,
+            took.as_secs_f64()
+        ),
+    }
+    Outcome {
+        name: gate.name,
+        took,
+        result,
+    }
+}
+
+fn conclude(outcomes: &[Outcome]) -> Result<()> {
+    let failed: Vec<&str> = outcomes
+        .iter()
+        .filter(|it| it.result.is_err())
+        .map(|it| it.name)
+        .collect();
+    let seconds: f64 = outcomes.iter().map(|it| it.took.as_secs_f64()).sum();
+    let all = outcomes.len();
+    if failed.is_empty() {
+        println!("ci: all {all} gates passed in {seconds:.0} s");
+        return Ok(());
+    }
+    bail!(
+        "ci: {} of {all} gates failed in {seconds:.0} s: {}",
+        failed.len(),
+        failed.join(", ")
+    );
+}

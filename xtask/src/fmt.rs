@@ -1,0 +1,16 @@
+//! `fmt`: rustfmt over the whole workspace.
+
+use anyhow::{Context as _, Result};
+
+use crate::process;
+
+/// Fails if rustfmt would change a file.
+pub(crate) fn check() -> Result<()> {
+    process::run(&mut process::cargo(["fmt", "--all", "--check"]))
+        .context("not formatted; `cargo xtask fmt --fix` does it")
+}
+
+/// Formats every file.
+pub(crate) fn fix() -> Result<()> {
+    process::run(&mut process::cargo(["fmt", "--all"]))
+}

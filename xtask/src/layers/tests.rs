@@ -1,0 +1,130 @@
+//! Each rule of the table, broken once.
+
+use std::path::PathBuf;
+
+use super::{Below, check_below, check_direct, layer_of, parse};
+use crate::workspace::{Dependency, Package};
+
+fn package(name: &str, dependencies: Vec<Dependency>) -> Package {
+    Package {
+        name: name.to_owned(),
+        version: "0.1.0".to_owned(),
+        source: None,
+        license: None,
+        manifest_path: PathBuf::new(),
+        dependencies,
+    }
+}
+
+fn uses(name: &str, kind: Option<&str>) -> Dependency {
+    Dependency {
+        name: name.to_owned(),
+        req: "*".to_owned(),
+        kind: kind.map(str::to_owned),
+        path: Some(PathBuf::new()),
+    }
+}
+
+fn direct(name: &str, dependencies: Vec<Dependency>) -> Vec<String> {
+    check_direct(layer_of(name).unwrap(), &package(name, dependencies))
+}
+
+fn further(name: &str, tree: &str) -> Vec<String> {
+    let below: Vec<Below> = tree.lines().filter_map(parse).collect();
+    check_below(layer_of(name).unwrap(), name, &below)
+}
+
+#[test]
+fn a_crate_without_a_row_is_unknown() {
+    assert!(layer_of("helix-agents-surprise").is_none());
+    assert!(layer_of("helix-agents-store-anything").is_some());
+}
+
+#[test]
+fn a_store_may_use_core_and_no_other_store() {
+    let name = "helix-agents-store-sqlite";
+    assert_eq!(
+        direct(name, vec![uses("helix-agents-core", None)]),
+        [] as [&str; 0]
+    );
+    assert_eq!(
+        direct(name, vec![uses("helix-agents-store-memory", None)]),
+        ["helix-agents-store-sqlite: may not depend on helix-agents-store-memory"]
+    );
+}
+
+#[test]
+fn dev_dependencies_do_not_count() {
+    let testkit = uses("helix-agents-testkit", Some("dev"));
+    assert_eq!(direct("helix-agents-core", vec![testkit]), [] as [&str; 0]);
+}
+
+#[test]
+fn the_facade_is_no_prefix_of_everything() {
+    let wrong = direct("helix-agents-cli", vec![uses("helix-agents-core", None)]);
+    assert_eq!(
+        wrong,
+        ["helix-agents-cli: may not depend on helix-agents-core"]
+    );
+}
+
+#[test]
+fn a_banned_package_further_below_is_found_once() {
+    let wrong = further(
+        "helix-agents-testkit",
+        "helix-agents-testkit v0.1.0 (x)|\naxum-core v0.5.0|\naxum-core v0.5.0| (*)",
+    );
+    assert_eq!(wrong.len(), 1, "{wrong:?}");
+    assert!(
+        wrong
+            .iter()
+            .all(|it| it.contains("must not have axum-core below it"))
+    );
+}
+
+#[test]
+fn a_store_is_not_below_itself() {
+    let name = "helix-agents-store-memory";
+    assert_eq!(
+        further(name, "helix-agents-store-memory v0.1.0 (x)|"),
+        [] as [&str; 0]
+    );
+    assert_eq!(
+        further(name, "helix-agents-store-sqlite v0.1.0 (x)|").len(),
+        1
+    );
+}
+
+#[test]
+fn core_may_have_channels_but_no_executor() {
+    let name = "helix-agents-core";
+    assert_eq!(further(name, "tokio v1.54.0|default,sync"), [] as [&str; 0]);
+    let wrong = further(name, "tokio v1.54.0|default,rt,sync (*)");
+    assert_eq!(wrong.len(), 1, "{wrong:?}");
+    assert!(
+        wrong
+            .iter()
+            .all(|it| it.contains("must not turn on the feature `rt` of tokio"))
+    );
+}
+
+#[test]
+fn a_line_of_cargo_tree_is_read_with_and_without_marks() {
+    let expected = |features: &[&str]| {
+        let features = features.iter().map(|&it| it.to_owned()).collect();
+        Some(Below {
+            name: "serde".to_owned(),
+            features,
+        })
+    };
+    assert_eq!(
+        parse("serde v1.0.0|default,std"),
+        expected(&["default", "std"])
+    );
+    assert_eq!(
+        parse("serde v1.0.0 (proc-macro)|default (*)"),
+        expected(&["default"])
+    );
+    assert_eq!(parse("serde v1.0.0| (*)"), expected(&[]));
+    assert_eq!(parse(""), None);
+}

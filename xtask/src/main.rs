@@ -1,0 +1,85 @@
+//! The repository's automation: `cargo xtask <command>`.
+//!
+//! One module per command, named like it. A gate that only reads the repository returns its complaints as text, so that
+//! its rules are tested without one; a gate that runs another program passes that program's output through.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line talks to its terminal"
+)]
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+mod bench;
+mod ci;
+mod deny;
+mod docs;
+mod e2e;
+mod fmt;
+mod layers;
+mod lint;
+mod process;
+mod report;
+mod servers;
+mod suites;
+mod test;
+mod tidy;
+mod tools;
+mod workspace;
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  ci                  every gate below up to `docs`; what .ci/run calls
+  fmt [--fix]         rustfmt
+  lint                clippy, warnings are errors
+  layers              who may depend on whom
+  tidy                rules about text, manifests and ARCHITECTURE.md
+  deny                licences, bans and sources of all packages, by deny.toml
+  suites              every store and runtime runs every scenario
+  test [args…]        nextest with these arguments, then doctests
+  docs                rustdoc and the book
+
+  e2e [--seed N]      the end-to-end tests, then their kill matrix
+  bench [args…]       benchmarks
+  servers [up|down|status|model [--port N]]
+                      servers that tests and demos talk to";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match workspace::enter().and_then(|()| dispatch(&args)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(args: &[&str]) -> Result<()> {
+    match args {
+        ["ci"] => ci::run(),
+        ["fmt"] => fmt::check(),
+        ["fmt", "--fix"] => fmt::fix(),
+        ["lint"] => lint::run(),
+        ["layers"] => report::gate("layers", layers::complaints),
+        ["tidy"] => report::gate("tidy", tidy::complaints),
+        ["deny"] => report::gate("deny", deny::complaints),
+        ["suites"] => report::gate("suites", suites::complaints),
+        ["test", rest @ ..] => test::run(rest),
+        ["docs"] => docs::run(),
+        ["e2e", rest @ ..] => e2e::run(rest),
+        ["bench", rest @ ..] => bench::run(rest),
+        ["servers", rest @ ..] => servers::run(rest),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        [] => bail!("no command given\n\n{USAGE}"),
+        _ => bail!("cannot read `{}`\n\n{USAGE}", args.join(" ")),
+    }
+}

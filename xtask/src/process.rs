@@ -1,0 +1,69 @@
+//! Programs that a command runs: what was started is printed, and none of them can wait for input.
+
+use std::ffi::OsStr;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+
+/// The cargo that runs this command.
+pub(crate) fn cargo<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
+    program(
+        std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()),
+        args,
+    )
+}
+
+/// A program with arguments, cut off from standard input.
+pub(crate) fn program<S: AsRef<OsStr>>(
+    name: impl AsRef<OsStr>,
+    args: impl IntoIterator<Item = S>,
+) -> Command {
+    let mut command = Command::new(name);
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+/// Runs a program in the foreground.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let line = line(command);
+    println!("$ {line}");
+    let status = command
+        .status()
+        .with_context(|| format!("could not start `{line}`"))?;
+    if !status.success() {
+        bail!("`{line}` failed ({status})");
+    }
+    Ok(())
+}
+
+/// Runs a program and returns what it printed; its errors go to the terminal.
+pub(crate) fn capture(command: &mut Command) -> Result<String> {
+    let line = line(command);
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("could not start `{line}`"))?;
+    if !output.status.success() {
+        bail!("`{line}` failed ({})", output.status);
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("`{line}` printed no UTF-8"))
+}
+
+/// Whether a program starts and succeeds; prints nothing.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+fn line(command: &Command) -> String {
+    let name = std::path::Path::new(command.get_program());
+    let name = name.file_name().unwrap_or(command.get_program());
+    std::iter::once(name)
+        .chain(command.get_args())
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect::<Vec<_>>()
+        .join(" ")
+}

@@ -1,0 +1,111 @@
+//! `suites`: every backend of a kind runs every scenario of that kind.
+//!
+//! It asks which tests were compiled, not what the source says, so a suite that is commented out or configured away
+//! is missed here. The scenarios themselves are listed nowhere: the union over all backends is the list.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context as _, Result};
+use serde::Deserialize;
+
+use crate::workspace;
+use crate::{process, tools};
+
+#[cfg(test)]
+mod tests;
+
+/// Which packages run which suite, and the test module they expand it in.
+struct Suite {
+    packages: &'static str,
+    module: &'static str,
+    expanded_by: &'static str,
+}
+
+#[rustfmt::skip]
+const SUITES: &[Suite] = &[
+    Suite { packages: "helix-agents-store-",   module: "conformance::", expanded_by: "store_suite!" },
+    Suite { packages: "helix-agents-store-",   module: "stream::",      expanded_by: "stream_suite!" },
+    Suite { packages: "helix-agents-runtime-", module: "parity::",      expanded_by: "runtime_suite!" },
+];
+
+/// What `cargo nextest list --message-format json` prints.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Listing {
+    rust_suites: BTreeMap<String, Binary>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Binary {
+    package_name: String,
+    /// `test` for the binaries of `tests/`.
+    kind: String,
+    testcases: BTreeMap<String, serde::de::IgnoredAny>,
+}
+
+/// Scenario names by package.
+type Scenarios<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
+
+/// Every scenario that some backend does not run.
+pub(crate) fn complaints() -> Result<Vec<String>> {
+    tools::NEXTEST.ensure()?;
+    let members = workspace::members()?;
+    let packages: Vec<&str> = members.iter().map(|it| it.name.as_str()).collect();
+    let json = process::capture(&mut process::cargo([
+        "nextest",
+        "list",
+        "--workspace",
+        "--all-features",
+        "--message-format",
+        "json",
+    ]))?;
+    let listing: Listing =
+        serde_json::from_str(&json).context("could not read the list of tests")?;
+    let mut complaints = Vec::new();
+    for suite in SUITES {
+        let scenarios = scenarios(suite, &packages, &listing);
+        for (package, names) in &scenarios {
+            println!("{package}: {} of {}", names.len(), suite.module);
+        }
+        complaints.extend(check(suite, &scenarios));
+    }
+    Ok(complaints)
+}
+
+/// Which scenarios of a suite each package of its kind has; a package without any is there, and empty.
+fn scenarios<'a>(suite: &Suite, packages: &[&'a str], listing: &'a Listing) -> Scenarios<'a> {
+    let of_kind = packages.iter().filter(|it| it.starts_with(suite.packages));
+    let mut scenarios: Scenarios<'_> = of_kind.map(|it| (*it, BTreeSet::new())).collect();
+    for binary in listing.rust_suites.values().filter(|it| it.kind == "test") {
+        if let Some(names) = scenarios.get_mut(binary.package_name.as_str()) {
+            names.extend(
+                binary
+                    .testcases
+                    .keys()
+                    .filter_map(|it| it.strip_prefix(suite.module)),
+            );
+        }
+    }
+    scenarios
+}
+
+fn check(suite: &Suite, scenarios: &Scenarios<'_>) -> Vec<String> {
+    let all: BTreeSet<&str> = scenarios.values().flatten().copied().collect();
+    let mut complaints = Vec::new();
+    for (package, names) in scenarios {
+        if names.is_empty() {
+            complaints.push(format!(
+                "{package}: runs no {0} scenario; expand `{1}` in `mod {2}` of its tests/it/main.rs",
+                suite.module,
+                suite.expanded_by,
+                suite.module.trim_end_matches(':'),
+            ));
+            continue;
+        }
+        let missing = all.difference(names);
+        complaints
+            .extend(missing.map(|it| format!("{package}: does not run {}{it}", suite.module)));
+    }
+    complaints
+}

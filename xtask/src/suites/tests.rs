@@ -1,0 +1,69 @@
+//! Listings with a scenario, a suite and nothing missing.
+
+use super::{Listing, SUITES, check, scenarios};
+
+const PACKAGES: [&str; 3] = [
+    "helix-agents-core",
+    "helix-agents-store-a",
+    "helix-agents-store-b",
+];
+
+/// A listing with one binary per line of `package kind test…`.
+fn listing(lines: &[&str]) -> Listing {
+    let binaries = lines.iter().enumerate().map(|(index, line)| {
+        let mut words = line.split(' ');
+        let (package, kind) = (words.next().unwrap(), words.next().unwrap());
+        let tests: serde_json::Map<_, _> = words
+            .map(|it| (it.to_owned(), serde_json::json!({ "ignored": false })))
+            .collect();
+        let binary =
+            serde_json::json!({ "package-name": package, "kind": kind, "testcases": tests });
+        (index.to_string(), binary)
+    });
+    let binaries: serde_json::Map<_, _> = binaries.collect();
+    serde_json::from_value(serde_json::json!({ "test-count": 1, "rust-suites": binaries })).unwrap()
+}
+
+fn complaints(lines: &[&str]) -> Vec<String> {
+    let listing = listing(lines);
+    let suite = SUITES.first().unwrap();
+    check(suite, &scenarios(suite, &PACKAGES, &listing))
+}
+
+#[test]
+fn the_same_scenarios_everywhere_are_fine() {
+    assert_eq!(
+        complaints(&[
+            "helix-agents-core lib conformance::unrelated",
+            "helix-agents-store-a test conformance::one conformance::two own",
+            "helix-agents-store-b test conformance::one conformance::two",
+        ]),
+        [] as [&str; 0]
+    );
+}
+
+#[test]
+fn a_scenario_that_one_backend_lacks_is_named() {
+    assert_eq!(
+        complaints(&[
+            "helix-agents-store-a test conformance::one conformance::two",
+            "helix-agents-store-b test conformance::one",
+        ]),
+        ["helix-agents-store-b: does not run conformance::two"]
+    );
+}
+
+#[test]
+fn a_backend_without_the_suite_is_told_how_to_get_it() {
+    let complaints = complaints(&[
+        "helix-agents-store-a test conformance::one",
+        "helix-agents-store-b lib conformance::one",
+    ]);
+    assert_eq!(
+        complaints,
+        [
+            "helix-agents-store-b: runs no conformance:: scenario; expand `store_suite!` in `mod conformance` of its \
+         tests/it/main.rs"
+        ]
+    );
+}

@@ -1,0 +1,152 @@
+//! Rules about single files and their lines.
+
+use super::File;
+
+/// Where a look for the second subject of a file is due.
+const MOST_LINES: usize = 600;
+
+/// Files that may be longer, each with the reason it is one subject. The list only shrinks.
+const LONG_FILES: &[(&str, &str)] = &[];
+
+/// Rust files that need no opening documentation: a build script, and programs that are meant not to compile.
+const UNDOCUMENTED: &[&str] = &["build.rs", "/tests/ui/"];
+
+// The words are put together here, so that this file does not break its own rules.
+pub(super) const MARKERS: &[&str] = &[
+    concat!("FIX", "ME"),
+    concat!("XX", "X"),
+    concat!("TO", "DO"),
+];
+pub(super) const MACHINE_PATHS: &[&str] = &[
+    concat!("/", "root"),
+    concat!("/", "work"),
+    concat!("/", "home"),
+];
+pub(super) const REGISTRY_HOSTS: &[&str] = &[
+    concat!("crates", ".io"),
+    concat!("npmjs", ".org"),
+    concat!("proxy.golang", ".org"),
+    concat!("pypi", ".org"),
+    concat!("pythonhosted", ".org"),
+];
+
+/// Every breach in one file.
+pub(super) fn check(file: &File) -> Vec<String> {
+    let File { path, text } = file;
+    let mut complaints = Vec::new();
+    if !text.is_empty() && !text.ends_with('\n') {
+        complaints.push(format!("{path}: does not end with a newline"));
+    }
+    if path == "Cargo.lock" {
+        return complaints;
+    }
+    if is_rust(path) {
+        complaints.extend(check_rust_file(path, text));
+    }
+    for (number, line) in (1..).zip(text.lines()) {
+        let found = check_line(line)
+            .into_iter()
+            .chain(is_rust(path).then(|| check_rust_line(line)).flatten());
+        complaints.extend(found.map(|complaint| format!("{path}:{number}: {complaint}")));
+    }
+    complaints
+}
+
+/// Entries of the exception list that no longer except anything.
+pub(super) fn check_stale_exceptions(files: &[File]) -> Vec<String> {
+    let is_long = |path: &str| {
+        files
+            .iter()
+            .any(|it| it.path == path && it.text.lines().count() > MOST_LINES)
+    };
+    LONG_FILES
+        .iter()
+        .filter(|(path, _)| !is_long(path))
+        .map(|(path, _)| {
+            format!("{path}: no longer over {MOST_LINES} lines; take it off LONG_FILES in xtask")
+        })
+        .collect()
+}
+
+fn is_rust(path: &str) -> bool {
+    path.ends_with(".rs")
+}
+
+fn check_rust_file(path: &str, text: &str) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let first = text
+        .lines()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or_default();
+    // A crate's front page may be its README.
+    let documented = first.starts_with("//!") || first.starts_with("#![doc = include_str!");
+    if !documented
+        && !UNDOCUMENTED
+            .iter()
+            .any(|exception| path.contains(exception))
+    {
+        complaints.push(format!(
+            "{path}: does not open with `//!`; say what the file is for"
+        ));
+    }
+    let lines = text.lines().count();
+    if lines > MOST_LINES && !LONG_FILES.iter().any(|(long, _)| *long == path) {
+        complaints.push(format!(
+            "{path}: has {lines} lines, over {MOST_LINES}; look for its second subject"
+        ));
+    }
+    complaints
+}
+
+fn check_line(line: &str) -> Vec<String> {
+    let mut complaints = Vec::new();
+    if line.ends_with([' ', '\t']) {
+        complaints.push("trailing space".to_owned());
+    }
+    for marker in MARKERS.iter().filter(|it| has_word(line, it)) {
+        complaints.push(format!(
+            "`{marker}`; do it, or write down where the work is planned"
+        ));
+    }
+    for path in MACHINE_PATHS.iter().filter(|it| has_path(line, it)) {
+        complaints.push(format!("`{path}` is a path of one machine"));
+    }
+    for host in REGISTRY_HOSTS.iter().filter(|it| line.contains(**it)) {
+        complaints.push(format!(
+            "`{host}` names a package registry; tools know theirs"
+        ));
+    }
+    complaints
+}
+
+fn check_rust_line(line: &str) -> Option<String> {
+    let code = line.trim_start();
+    if code.starts_with("mod tests {") {
+        Some("inline tests; write `#[cfg(test)] mod tests;` and a file of their own".to_owned())
+    } else if code.starts_with(concat!("#[ig", "nore")) {
+        Some("an ignored test is no test; run it, or delete it".to_owned())
+    } else {
+        None
+    }
+}
+
+/// Whether the line has this word, not as a part of another one.
+fn has_word(line: &str, word: &str) -> bool {
+    let part_of_word = |it: char| it.is_alphanumeric() || it == '_';
+    line.match_indices(word).any(|(start, _)| {
+        let (before, rest) = line.split_at(start);
+        let after = rest.strip_prefix(word).unwrap_or_default();
+        !before.ends_with(part_of_word) && !after.starts_with(part_of_word)
+    })
+}
+
+/// Whether the line has this path from the root of the file system, not the middle of a path or address.
+fn has_path(line: &str, path: &str) -> bool {
+    let opens = |it: char| it.is_whitespace() || "\"'`(=:,[".contains(it);
+    let goes_on = |it: char| it.is_alphanumeric() || "_-.".contains(it);
+    line.match_indices(path).any(|(start, _)| {
+        let (before, rest) = line.split_at(start);
+        let after = rest.strip_prefix(path).unwrap_or_default();
+        (before.is_empty() || before.ends_with(opens)) && !after.starts_with(goes_on)
+    })
+}

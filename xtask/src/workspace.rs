@@ -1,0 +1,75 @@
+//! The workspace as cargo sees it.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use serde::Deserialize;
+
+use crate::process;
+
+/// A package of `cargo metadata`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Package {
+    pub name: String,
+    pub version: String,
+    /// Where it comes from; none for our own.
+    pub source: Option<String>,
+    pub license: Option<String>,
+    pub manifest_path: PathBuf,
+    pub dependencies: Vec<Dependency>,
+}
+
+/// A dependency as written in a manifest.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Dependency {
+    pub name: String,
+    /// The version requirement; `*` when there is none.
+    pub req: String,
+    /// None for a normal dependency, else `dev` or `build`.
+    pub kind: Option<String>,
+    /// Set for a package in this repository.
+    pub path: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+/// Makes the root of the repository the current directory.
+pub(crate) fn enter() -> Result<()> {
+    let own = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    let root = own.parent().context("xtask has no folder above it")?;
+    std::env::set_current_dir(root).with_context(|| format!("could not enter {}", root.display()))
+}
+
+/// The packages of this repository.
+pub(crate) fn members() -> Result<Vec<Package>> {
+    metadata(&["--no-deps"])
+}
+
+/// The packages of this repository and all packages below them, on every platform.
+pub(crate) fn packages() -> Result<Vec<Package>> {
+    metadata(&["--all-features"])
+}
+
+/// Whether this repository has a package of this name.
+pub(crate) fn has(name: &str) -> Result<bool> {
+    Ok(members()?.iter().any(|package| package.name == name))
+}
+
+/// Whether a name is the one wanted; a trailing `*` in the wanted one stands for any rest.
+pub(crate) fn name_matches(wanted: &str, name: &str) -> bool {
+    wanted
+        .strip_suffix('*')
+        .map_or(wanted == name, |start| name.starts_with(start))
+}
+
+fn metadata(args: &[&str]) -> Result<Vec<Package>> {
+    let base = ["metadata", "--quiet", "--format-version", "1"];
+    let json = process::capture(&mut process::cargo(base.iter().chain(args)))?;
+    let metadata: Metadata =
+        serde_json::from_str(&json).context("could not read what `cargo metadata` printed")?;
+    Ok(metadata.packages)
+}
