@@ -13,10 +13,15 @@ use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, ErrorRecord, Result};
 use crate::id::{CallId, RequestId, RunId, SessionId};
 use crate::json::Json;
+use crate::llm::LlmResponse;
 use crate::message::{AssistantMessage, UserMessage};
 use crate::state::Patch;
-use crate::step::StopReason;
+use crate::step::{
+    AssistantMessagePlan, ParsedSubAgentCall, ParsedToolCall, StepResult, StopReason,
+    create_assistant_message,
+};
 use crate::store::StoredAppend;
+use crate::tool::SUB_AGENT_PREFIX;
 use crate::usage::Usage;
 
 /// The schema number of the events that this build writes. Schema 0 marks imported logs of other
@@ -219,6 +224,9 @@ pub struct ToolFinish {
     /// What a finish tool's result makes of the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<FinishOutput>,
+    /// What the tool was given, if a hook changed the arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Json>,
     /// What the tool changed of the custom state.
     #[serde(default, skip_serializing_if = "Patch::is_empty")]
     pub state_patch: Patch,
@@ -246,6 +254,7 @@ impl ToolFinish {
             call,
             outcome,
             finish: None,
+            input: None,
             state_patch: Patch::default(),
             took_ms: 0,
             attempts: 0,
@@ -349,4 +358,157 @@ pub fn decode(session: &SessionId, append: &StoredAppend) -> Result<Vec<Recorded
             event,
         })
         .collect())
+}
+
+impl Event {
+    /// Its name in the log.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::SessionCreated { .. } => "session_created",
+            Self::RunStarted { .. } => "run_started",
+            Self::RunEnded { .. } => "run_ended",
+            Self::UserMessages { .. } => "user_messages",
+            Self::ModelReplied(_) => "model_replied",
+            Self::CorrectionSent { .. } => "correction_sent",
+            Self::HistoryHealed { .. } => "history_healed",
+            Self::ToolStarted { .. } => "tool_started",
+            Self::ToolFinished(_) => "tool_finished",
+            Self::InterruptRequested { .. } => "interrupt_requested",
+            Self::AbortRequested { .. } => "abort_requested",
+            Self::StateChanged { .. } => "state_changed",
+            Self::UsageRecorded { .. } => "usage_recorded",
+            Self::StepClosed { .. } => "step_closed",
+        }
+    }
+
+    /// Whether it is a decision: one that is asked anew when something else came first, never
+    /// appended again as it was. Everything else is a fact.
+    #[must_use]
+    pub const fn is_decision(&self) -> bool {
+        matches!(
+            self,
+            Self::RunStarted { .. }
+                | Self::StepClosed { .. }
+                | Self::RunEnded { .. }
+                | Self::CorrectionSent { .. }
+        )
+    }
+}
+
+impl ModelReply {
+    /// The reply as the step functions take it.
+    #[must_use]
+    pub fn to_step_result(&self) -> StepResult {
+        if let Some(error) = &self.error {
+            return StepResult::Error {
+                error: error.clone(),
+                should_stop: self.should_stop,
+                stop_reason: self.stop_reason,
+            };
+        }
+        let message = self.message.as_deref();
+        let thinking = message.and_then(|message| message.thinking.clone());
+        let content = message.and_then(|message| message.content.clone());
+        if let Some(output) = self.output.clone() {
+            return StepResult::StructuredOutput {
+                output,
+                thinking,
+                stop_reason: self.stop_reason,
+            };
+        }
+        let calls = message.map_or(&[][..], |message| &message.tool_calls);
+        if calls.is_empty() {
+            return StepResult::Text {
+                content: content.unwrap_or_default(),
+                thinking,
+                should_stop: self.should_stop,
+                stop_reason: self.stop_reason,
+            };
+        }
+        let (children, tools): (Vec<_>, Vec<_>) = calls
+            .iter()
+            .partition(|call| call.name.starts_with(SUB_AGENT_PREFIX));
+        StepResult::ToolCalls {
+            content,
+            tool_calls: tools.into_iter().map(ParsedToolCall::from).collect(),
+            sub_agent_calls: children
+                .into_iter()
+                .map(|call| ParsedSubAgentCall {
+                    id: call.id.clone(),
+                    provider_id: call.provider_id.clone(),
+                    agent_type: call.name.trim_start_matches(SUB_AGENT_PREFIX).to_owned(),
+                    input: call.arguments.clone(),
+                })
+                .collect(),
+            thinking,
+            stop_reason: self.stop_reason,
+        }
+    }
+
+    /// The reply of a step, from what the adapter returned. Calls get the session's own ids.
+    #[must_use]
+    pub fn from_response(step: u32, response: LlmResponse, took_ms: u64) -> Self {
+        let stop_reason = response.result.stop_reason();
+        let mut reply = Self {
+            step,
+            message: None,
+            output: None,
+            error: None,
+            should_stop: false,
+            stop_reason,
+            raw_stop_reason: response
+                .raw_stop_reason
+                .filter(|_| stop_reason == Some(StopReason::Unknown)),
+            usage: response.usage,
+            model: response.model,
+            took_ms,
+        };
+        match response.result {
+            StepResult::Text {
+                content,
+                thinking,
+                should_stop,
+                ..
+            } => {
+                reply.should_stop = should_stop;
+                let content = Some(content).filter(|content| !content.is_empty());
+                reply.message = Some(Arc::new(AssistantMessage {
+                    content,
+                    tool_calls: Vec::new(),
+                    thinking,
+                }));
+            }
+            StepResult::ToolCalls {
+                content,
+                tool_calls,
+                sub_agent_calls,
+                thinking,
+                ..
+            } => {
+                let mut message = create_assistant_message(AssistantMessagePlan {
+                    content,
+                    tool_calls,
+                    sub_agent_calls,
+                    thinking,
+                });
+                for (index, call) in message.tool_calls.iter_mut().enumerate() {
+                    call.provider_id = Some(call.id.as_str().into());
+                    call.id = CallId::new(step, index);
+                }
+                reply.message = Some(Arc::new(message));
+            }
+            StepResult::StructuredOutput { output, .. } => {
+                reply.should_stop = true;
+                reply.output = Some(output);
+            }
+            StepResult::Error {
+                error, should_stop, ..
+            } => {
+                reply.should_stop = should_stop;
+                reply.error = Some(error);
+            }
+        }
+        reply
+    }
 }

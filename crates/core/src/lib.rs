@@ -4,14 +4,19 @@
 //! logs. What happens next is decided here, by functions of the recorded events; runtimes carry it
 //! out.
 
+pub mod agent;
 pub mod clock;
 pub mod error;
 pub mod event;
+pub mod executor;
+pub mod fault;
+pub mod hooks;
 pub mod id;
 pub mod json;
 pub mod llm;
 pub mod message;
 pub mod schema;
+pub mod session;
 pub mod state;
 pub mod step;
 pub mod store;

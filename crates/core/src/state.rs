@@ -24,6 +24,13 @@ impl Patch {
         Self(operations)
     }
 
+    /// This patch, and then another one.
+    #[must_use]
+    pub fn then(mut self, next: Self) -> Self {
+        self.0.extend(next.0);
+        self
+    }
+
     /// Whether it changes nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {

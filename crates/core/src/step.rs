@@ -1,5 +1,32 @@
-//! The step: what a model's answer means, as pure functions.
+//! The step: what a model's answer means, as pure functions of what was recorded.
+//!
+//! Runtimes drive a [`StepIterator`]; whoever writes a loop of their own uses the functions.
 
+mod finish;
+mod iterator;
+mod messages;
+mod output;
+mod plan;
 mod result;
+mod stop;
+mod verdict;
 
+pub(crate) use finish::acknowledged_message;
+pub use finish::{build_effective_tools, output_requirement, synthesize_finish_tool_result};
+pub use iterator::{Action, CallTask, StepIterator};
+pub use messages::{
+    AssistantMessagePlan, LlmMessages, SubAgentResultInput, ToolResultInput,
+    build_messages_for_llm, create_assistant_message, create_sub_agent_result_message,
+    create_tool_result_message, find_unpaired_finish_call_id,
+};
+pub use output::repair_output;
+pub use plan::{PlanOptions, StatusUpdate, StepPlan, plan_step_processing};
 pub use result::{ParsedSubAgentCall, ParsedToolCall, StepResult, StopReason};
+pub use stop::{
+    FinalStatus, StopCause, StopConfig, determine_final_status, is_error_stop_reason,
+    is_recoverable_error_stop_reason, should_stop_execution, stop_cause,
+};
+pub use verdict::{Verdict, stop_reason_error, verdict};
+
+#[cfg(test)]
+mod tests;

@@ -4,10 +4,12 @@ mod context;
 mod definition;
 mod error;
 mod function;
+mod outcome;
 mod set;
 
 pub use context::{ToolContext, ToolContextParts, ToolEffects, ToolFeed};
 pub use definition::{EffectClass, FinishTransform, Reconcile, Reconciled, Tool};
 pub use error::ToolError;
-pub use function::{ToolFunction, ToolReturn};
+pub use function::{NoInput, ToolFunction, ToolReturn};
+pub use outcome::{finish_output, judge};
 pub use set::{FINISH_TOOL, SUB_AGENT_PREFIX, ToolSet, ToolSpec, is_reserved};

@@ -247,6 +247,61 @@ impl Tool {
         &self.name
     }
 
+    /// What running it twice does.
+    #[must_use]
+    pub fn effect_class(&self) -> EffectClass {
+        self.effect
+    }
+
+    /// Whether it completes the agent.
+    #[must_use]
+    pub fn is_finish(&self) -> bool {
+        self.finish
+    }
+
+    /// How long one try may take, if it has a timeout of its own.
+    #[must_use]
+    pub fn own_timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
+    /// When it is tried again, if it is.
+    #[must_use]
+    pub fn retry_policy(&self) -> Option<&RetryPolicy> {
+        self.retry.as_ref()
+    }
+
+    /// What finds out about a call in doubt.
+    #[must_use]
+    pub fn reconciler(&self) -> Option<&Reconcile> {
+        self.reconcile.as_ref()
+    }
+
+    /// Checks arguments against the input schema.
+    ///
+    /// # Errors
+    /// What is wrong with them, one sentence each, for the model to read.
+    pub fn validate(&self, input: &Value) -> Result<(), Vec<String>> {
+        match &self.input {
+            Ok(schema) => schema.validate(input),
+            Err(error) => Err(vec![error.to_string()]),
+        }
+    }
+
+    /// Runs it once; for runtimes. The arguments must have been
+    /// [validated](Self::validate).
+    ///
+    /// # Cancel safety
+    /// Dropping the future stops the tool at its next await.
+    #[must_use]
+    pub fn invoke(
+        &self,
+        input: Value,
+        cx: ToolContext,
+    ) -> BoxFuture<'static, Result<Json, ToolError>> {
+        (self.run)(input, cx)
+    }
+
     /// Everything that is wrong with the definition, one sentence each.
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();

@@ -3,8 +3,8 @@
 use std::future::Future;
 
 use schemars::JsonSchema;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::context::ToolContext;
 use super::definition::Tool;
@@ -44,6 +44,11 @@ pub trait ToolFunction: Send + Sync + 'static {
         Tool::from(self)
     }
 }
+
+/// The input of a tool that needs none: an object, whatever is in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(description = "")]
+pub struct NoInput {}
 
 /// What a function under `#[tool]` may return.
 #[diagnostic::on_unimplemented(

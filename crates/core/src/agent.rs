@@ -1,0 +1,69 @@
+//! Agents: plain data plus functions. An agent runs nothing; an executor runs it.
+
+mod builder;
+mod definition;
+mod registry;
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::Arc;
+
+pub use builder::AgentBuilder;
+pub use definition::{AgentDefinition, AnyAgent, Completion, Limits, Prompt, StopWhen};
+pub use registry::{AgentRegistry, FactoryContext};
+
+/// An agent with its types: `S` is its custom state, `O` its output.
+///
+/// Cheap to clone. Executors and registries hold the erased form, [`AnyAgent`]; JSON meets the
+/// types only where a program hands something in or takes something out.
+pub struct Agent<S = (), O = String> {
+    definition: AnyAgent,
+    types: PhantomData<fn() -> (S, O)>,
+}
+
+impl Agent {
+    /// Begins the definition of an agent of that name.
+    #[must_use]
+    pub fn builder(name: &str) -> AgentBuilder {
+        AgentBuilder::new(name)
+    }
+}
+
+impl<S, O> Agent<S, O> {
+    pub(crate) fn new(definition: AgentDefinition) -> Self {
+        Self {
+            definition: Arc::new(definition),
+            types: PhantomData,
+        }
+    }
+
+    /// The erased form.
+    #[must_use]
+    pub fn erased(&self) -> AnyAgent {
+        Arc::clone(&self.definition)
+    }
+}
+
+impl<S, O> Clone for Agent<S, O> {
+    fn clone(&self) -> Self {
+        Self {
+            definition: self.erased(),
+            types: PhantomData,
+        }
+    }
+}
+
+impl<S, O> Deref for Agent<S, O> {
+    type Target = AgentDefinition;
+
+    fn deref(&self) -> &AgentDefinition {
+        &self.definition
+    }
+}
+
+impl<S, O> fmt::Debug for Agent<S, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.definition.fmt(f)
+    }
+}

@@ -1,0 +1,342 @@
+//! How an agent is defined. Every contradiction is reported by `build`, all at once.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::Agent;
+use super::definition::{AgentDefinition, Completion, Limits, Prompt, StopWhen, system_message};
+use crate::error::{Error, ErrorCode, Result};
+use crate::hooks::AgentHooks;
+use crate::json::Json;
+use crate::llm::LlmConfig;
+use crate::schema::Schema;
+use crate::step::{StepResult, build_effective_tools, output_requirement};
+use crate::tool::Tool;
+
+/// The definition of an agent under way. See [`Agent::builder`].
+#[must_use = "call `build` to get the agent"]
+pub struct AgentBuilder<S = (), O = String> {
+    parts: Parts,
+    types: PhantomData<fn() -> (S, O)>,
+}
+
+struct Parts {
+    name: String,
+    description: String,
+    prompt: PromptSource,
+    tools: Vec<Tool>,
+    output: Option<Result<Schema>>,
+    initial_state: serde_json::Result<Json>,
+    check_state: fn(&Value) -> Result<(), String>,
+    llm: LlmConfig,
+    limits: Limits,
+    hooks: Vec<Arc<dyn AgentHooks>>,
+    stop_when: Option<StopWhen>,
+}
+
+enum PromptSource {
+    Missing,
+    Text(String),
+    OfState(Arc<dyn Fn(&Value) -> Result<String> + Send + Sync>),
+}
+
+impl<S, O> std::fmt::Debug for AgentBuilder<S, O> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AgentBuilder")
+            .field("name", &self.parts.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl AgentBuilder {
+    pub(super) fn new(name: &str) -> Self {
+        Self {
+            parts: Parts {
+                name: name.to_owned(),
+                description: String::new(),
+                prompt: PromptSource::Missing,
+                tools: Vec::new(),
+                output: None,
+                initial_state: Ok(Json::from(Value::Null)),
+                check_state: |_| Ok(()),
+                llm: LlmConfig::default(),
+                limits: Limits::default(),
+                hooks: Vec::new(),
+                stop_when: None,
+            },
+            types: PhantomData,
+        }
+    }
+}
+
+impl<S, O> AgentBuilder<S, O> {
+    /// What it is for; shown where it is listed or offered to another agent.
+    pub fn description(mut self, description: &str) -> Self {
+        description.clone_into(&mut self.parts.description);
+        self
+    }
+
+    /// The system prompt. Required, here or as a function of the state.
+    pub fn system_prompt(mut self, prompt: impl Into<String>) -> Self {
+        self.parts.prompt = PromptSource::Text(prompt.into());
+        self
+    }
+
+    /// The system prompt as a function of the custom state, evaluated before each model call.
+    pub fn system_prompt_of<T: DeserializeOwned>(
+        mut self,
+        prompt: impl Fn(T) -> String + Send + Sync + 'static,
+    ) -> Self {
+        self.parts.prompt = PromptSource::OfState(Arc::new(move |state| {
+            T::deserialize(state).map(&prompt).map_err(|error| {
+                let message = format!("the prompt's state type does not fit the state: {error}");
+                Error::new(ErrorCode::StateInvalid, message)
+            })
+        }));
+        self
+    }
+
+    /// Custom state: what tools and hooks may remember. A session begins with the default.
+    pub fn state<T>(mut self) -> AgentBuilder<T, O>
+    where
+        T: Default + Serialize + DeserializeOwned + JsonSchema,
+    {
+        self.parts.initial_state = Json::from_serialize(&T::default());
+        self.parts.check_state = |state| {
+            T::deserialize(state)
+                .map(drop)
+                .map_err(|error| error.to_string())
+        };
+        AgentBuilder {
+            parts: self.parts,
+            types: PhantomData,
+        }
+    }
+
+    /// A tool: a function under `#[tool]`, or a [`Tool`] with options.
+    pub fn tool(mut self, tool: impl Into<Tool>) -> Self {
+        self.parts.tools.push(tool.into());
+        self
+    }
+
+    /// The output type. The model hands it in by `__finish__`, which is added unless there is a
+    /// finish tool.
+    pub fn output<T>(mut self) -> AgentBuilder<S, T>
+    where
+        T: DeserializeOwned + JsonSchema,
+    {
+        self.parts.output = Some(Schema::of::<T>());
+        AgentBuilder {
+            parts: self.parts,
+            types: PhantomData,
+        }
+    }
+
+    /// An output whose schema is only known at run time.
+    pub fn output_schema(mut self, schema: Value) -> AgentBuilder<S, Value> {
+        self.parts.output = Some(Schema::from_value(schema));
+        AgentBuilder {
+            parts: self.parts,
+            types: PhantomData,
+        }
+    }
+
+    /// Asks for the output by the provider's JSON-schema response format instead of `__finish__`.
+    pub fn native_output(mut self) -> Self {
+        self.parts.llm.native_output = true;
+        self
+    }
+
+    /// Asks the provider to constrain `__finish__` to its schema. A hint: models without that get
+    /// the request without it.
+    pub fn strict_output(mut self, strict: bool) -> Self {
+        self.parts.llm.strict_output = strict;
+        self
+    }
+
+    /// The model, as `provider:model`.
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.parts.llm.model = model.into();
+        self
+    }
+
+    /// Changes the settings of the model calls.
+    pub fn llm(mut self, change: impl FnOnce(&mut LlmConfig)) -> Self {
+        change(&mut self.parts.llm);
+        self
+    }
+
+    /// The most steps of one turn. Default 50.
+    pub fn max_steps(mut self, steps: u32) -> Self {
+        self.parts.limits.max_steps = steps;
+        self
+    }
+
+    /// How often the model is told that its answer does not complete the turn. Default 2.
+    pub fn completion_retries(mut self, retries: u32) -> Self {
+        self.parts.limits.completion_retries = retries;
+        self
+    }
+
+    /// How many tools of one step run at once. Default 8.
+    pub fn tool_concurrency(mut self, tools: usize) -> Self {
+        self.parts.limits.tool_concurrency = tools;
+        self
+    }
+
+    /// How long a tool without a timeout of its own may take. Default one minute.
+    pub fn tool_timeout(mut self, timeout: Duration) -> Self {
+        self.parts.limits.tool_timeout = timeout;
+        self
+    }
+
+    /// The most bytes of one tool result as JSON; a larger one is a failure that the model is told
+    /// of. Default 1 MiB.
+    pub fn max_result_bytes(mut self, bytes: usize) -> Self {
+        self.parts.limits.max_result_bytes = bytes;
+        self
+    }
+
+    /// Ends the turn as completed, without output, after a step whose result fits. Checked last.
+    pub fn stop_when(
+        mut self,
+        condition: impl Fn(&StepResult) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.parts.stop_when = Some(Arc::new(condition));
+        self
+    }
+
+    /// Adds hooks; they run in the order in which they were added.
+    pub fn hooks(mut self, hooks: impl AgentHooks) -> Self {
+        self.parts.hooks.push(Arc::new(hooks));
+        self
+    }
+
+    /// The agent.
+    ///
+    /// # Errors
+    /// [`ErrorCode::AgentInvalid`] with everything that is wrong with the definition.
+    pub fn build(self) -> Result<Agent<S, O>> {
+        let problems = self.parts.problems();
+        if !problems.is_empty() {
+            return Err(Error::new(ErrorCode::AgentInvalid, problems.join("; "))
+                .with_context("agent", &self.parts.name));
+        }
+        self.parts.define().map(Agent::new)
+    }
+}
+
+impl Parts {
+    fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if self.name.is_empty() || self.name.len() > 64 || !self.name.chars().all(fits) {
+            problems.push("the agent's name must be 1 to 64 letters, digits, `_` or `-`".into());
+        }
+        if matches!(self.prompt, PromptSource::Missing) {
+            problems.push("there is no system prompt; call `system_prompt`".into());
+        }
+        if self.limits.max_steps == 0 || self.limits.tool_concurrency == 0 {
+            problems.push("`max_steps` and `tool_concurrency` must be at least 1".into());
+        }
+        if self.limits.tool_timeout.is_zero() {
+            problems.push("`tool_timeout` must be more than zero".into());
+        }
+        for (index, tool) in self.tools.iter().enumerate() {
+            problems.extend(tool.problems());
+            if self
+                .tools
+                .iter()
+                .take(index)
+                .any(|other| other.name == tool.name)
+            {
+                problems.push(format!("there are two tools named `{}`", tool.name));
+            }
+        }
+        if let Some(Err(error)) = &self.output {
+            problems.push(format!("the output type: {}", error.message()));
+        }
+        if self.llm.native_output && self.output.is_none() {
+            problems.push("`native_output` needs an output type".into());
+        }
+        if self.llm.native_output && self.tools.iter().any(|tool| tool.finish) {
+            problems.push("`native_output` and a finish tool exclude each other".into());
+        }
+        problems.extend(self.state_problems());
+        problems
+    }
+
+    fn state_problems(&self) -> Vec<String> {
+        let initial = match &self.initial_state {
+            Ok(initial) => initial.to_value(),
+            Err(error) => return vec![format!("the default state is not JSON: {error}")],
+        };
+        let mut problems = Vec::new();
+        if let Err(problem) = (self.check_state)(&initial) {
+            problems.push(format!("the default state does not read back: {problem}"));
+        }
+        if let PromptSource::OfState(prompt) = &self.prompt
+            && let Err(error) = prompt(&initial)
+        {
+            problems.push(error.message().to_owned());
+        }
+        problems
+    }
+
+    fn define(self) -> Result<AgentDefinition> {
+        let output = self.output.transpose()?;
+        let finish_tools: Vec<Arc<str>> = self
+            .tools
+            .iter()
+            .filter(|tool| tool.finish)
+            .map(|tool| Arc::clone(&tool.name))
+            .collect();
+        let completion = if !finish_tools.is_empty() {
+            Completion::FinishTools(finish_tools)
+        } else if output.is_none() {
+            Completion::Text
+        } else if self.llm.native_output {
+            Completion::Native
+        } else {
+            Completion::Finish
+        };
+        let effective_tools =
+            build_effective_tools(&self.tools, output.as_ref(), &completion, &self.llm)?;
+        let requirement = output_requirement(&completion, output.is_some());
+        let prompt = match self.prompt {
+            PromptSource::OfState(prompt) => Prompt::OfState(prompt),
+            PromptSource::Text(text) => {
+                Prompt::Fixed(system_message(&text, requirement.as_deref()))
+            }
+            PromptSource::Missing => Prompt::Fixed(system_message("", requirement.as_deref())),
+        };
+        Ok(AgentDefinition {
+            name: self.name.into(),
+            description: self.description.into(),
+            prompt,
+            requirement,
+            tools: self
+                .tools
+                .into_iter()
+                .map(|tool| (Arc::clone(&tool.name), tool))
+                .collect(),
+            effective_tools: Arc::new(effective_tools),
+            completion,
+            output,
+            initial_state: self.initial_state.map_err(|error| {
+                Error::new(ErrorCode::AgentInvalid, "the state is not JSON").with_source(error)
+            })?,
+            check_state: self.check_state,
+            llm: self.llm,
+            limits: self.limits,
+            hooks: self.hooks,
+            stop_when: self.stop_when,
+        })
+    }
+}

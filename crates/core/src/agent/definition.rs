@@ -1,0 +1,215 @@
+//! The erased form of an agent.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::hooks::AgentHooks;
+use crate::json::Json;
+use crate::llm::LlmConfig;
+use crate::message::{Message, SharedMessage};
+use crate::schema::Schema;
+use crate::step::StepResult;
+use crate::tool::{Tool, ToolSet};
+
+/// An agent without its types: what executors and registries hold.
+pub type AnyAgent = Arc<AgentDefinition>;
+
+/// A stop condition of the user's.
+pub type StopWhen = Arc<dyn Fn(&StepResult) -> bool + Send + Sync>;
+
+/// A system prompt.
+#[derive(Clone)]
+pub enum Prompt {
+    /// Always the same; encoded once per agent.
+    Fixed(SharedMessage),
+    /// A function of the custom state, evaluated before each model call.
+    OfState(Arc<dyn Fn(&Value) -> Result<String> + Send + Sync>),
+}
+
+impl fmt::Debug for Prompt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fixed(_) => "Prompt::Fixed",
+            Self::OfState(_) => "Prompt::OfState",
+        })
+    }
+}
+
+/// How an agent's turn is completed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Completion {
+    /// By text: the agent has no output type.
+    Text,
+    /// By calling `__finish__` with the output.
+    Finish,
+    /// By one of these tools of the user's.
+    FinishTools(Vec<Arc<str>>),
+    /// By the provider's own structured output.
+    Native,
+}
+
+/// What an agent may use up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Steps of one turn. Default 50.
+    pub max_steps: u32,
+    /// How often the model is told that its answer does not complete the turn. Default 2.
+    pub completion_retries: u32,
+    /// How many model calls in a row may fail after they began to deliver. Default 3.
+    pub model_failures: u32,
+    /// How many tools of one step run at once. Default 8.
+    pub tool_concurrency: usize,
+    /// How long a tool without a timeout of its own may take. Default one minute.
+    pub tool_timeout: Duration,
+    /// The most bytes of one tool result as JSON. Default 1 MiB.
+    pub max_result_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_steps: 50,
+            completion_retries: 2,
+            model_failures: 3,
+            tool_concurrency: 8,
+            tool_timeout: Duration::from_secs(60),
+            max_result_bytes: 1024 * 1024,
+        }
+    }
+}
+
+/// An agent without its types. Made by [`AgentBuilder`](super::AgentBuilder).
+pub struct AgentDefinition {
+    pub(crate) name: Arc<str>,
+    pub(crate) description: Arc<str>,
+    pub(crate) prompt: Prompt,
+    pub(crate) requirement: Option<String>,
+    pub(crate) tools: HashMap<Arc<str>, Tool>,
+    pub(crate) effective_tools: Arc<ToolSet>,
+    pub(crate) completion: Completion,
+    pub(crate) output: Option<Schema>,
+    pub(crate) initial_state: Json,
+    pub(crate) check_state: fn(&Value) -> std::result::Result<(), String>,
+    pub(crate) llm: LlmConfig,
+    pub(crate) limits: Limits,
+    pub(crate) hooks: Vec<Arc<dyn AgentHooks>>,
+    pub(crate) stop_when: Option<StopWhen>,
+}
+
+impl AgentDefinition {
+    /// The agent's name.
+    #[must_use]
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// What it is for.
+    #[must_use]
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// The tools as the model sees them, `__finish__` included.
+    #[must_use]
+    pub fn effective_tools(&self) -> &Arc<ToolSet> {
+        &self.effective_tools
+    }
+
+    /// One of the user's tools.
+    #[must_use]
+    pub fn tool(&self, name: &str) -> Option<&Tool> {
+        self.tools.get(name)
+    }
+
+    /// How a turn is completed.
+    #[must_use]
+    pub fn completion(&self) -> &Completion {
+        &self.completion
+    }
+
+    /// The schema of the output, if the agent has an output type.
+    #[must_use]
+    pub fn output_schema(&self) -> Option<&Schema> {
+        self.output.as_ref()
+    }
+
+    /// The settings of its model calls.
+    #[must_use]
+    pub fn llm(&self) -> &LlmConfig {
+        &self.llm
+    }
+
+    /// What it may use up.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Its hooks, in order.
+    #[must_use]
+    pub fn hooks(&self) -> &[Arc<dyn AgentHooks>] {
+        &self.hooks
+    }
+
+    /// The custom state of a new session.
+    #[must_use]
+    pub fn initial_state(&self) -> &Json {
+        &self.initial_state
+    }
+
+    /// The system message for a model call.
+    ///
+    /// # Errors
+    /// [`ErrorCode::StateInvalid`] if the prompt is a function of the state and the state does not
+    /// fit its type.
+    pub fn system_message(&self, state: &Value) -> Result<SharedMessage> {
+        match &self.prompt {
+            Prompt::Fixed(message) => Ok(message.clone()),
+            Prompt::OfState(prompt) => {
+                Ok(system_message(&prompt(state)?, self.requirement.as_deref()))
+            }
+        }
+    }
+
+    /// Checks that a recorded state still fits the agent's state type.
+    ///
+    /// # Errors
+    /// [`ErrorCode::StateInvalid`], naming what does not fit. The log is not touched.
+    pub fn check_state(&self, state: &Value) -> Result<()> {
+        (self.check_state)(state).map_err(|problem| {
+            Error::new(
+                ErrorCode::StateInvalid,
+                format!("the recorded state does not fit the agent's state type: {problem}"),
+            )
+            .with_context("agent", &self.name)
+        })
+    }
+}
+
+/// The prompt and, for an agent that owes an output, the section that says how to hand it in.
+pub(crate) fn system_message(prompt: &str, requirement: Option<&str>) -> SharedMessage {
+    let content = match requirement {
+        None => prompt.to_owned(),
+        Some(section) if prompt.is_empty() => section.to_owned(),
+        Some(section) => format!("{prompt}\n\n{section}"),
+    };
+    SharedMessage::new(Message::System { content })
+}
+
+impl fmt::Debug for AgentDefinition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentDefinition")
+            .field("name", &self.name)
+            .field("tools", &self.tools.keys())
+            .field("completion", &self.completion)
+            .field("model", &self.llm.model)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,516 @@
+//! The contract of an executor: how a program starts, follows and stops runs, whatever carries
+//! them out.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::agent::{Agent, AnyAgent};
+use crate::error::{Error, ErrorCode, ErrorRecord, Result};
+use crate::hooks::AgentHooks;
+use crate::id::{RunId, SessionId};
+use crate::json::Json;
+use crate::message::UserMessage;
+use crate::session::{RunRecord, RunStatus, Session};
+use crate::stream::ChunkStream;
+use crate::usage::Usage;
+
+/// What a turn begins with.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Input {
+    /// Messages, at least one.
+    pub messages: Vec<UserMessage>,
+    /// Members of the custom state to set first.
+    pub state: Option<Value>,
+}
+
+impl From<&str> for Input {
+    fn from(text: &str) -> Self {
+        Self {
+            messages: vec![UserMessage::new(text)],
+            state: None,
+        }
+    }
+}
+
+impl From<String> for Input {
+    fn from(text: String) -> Self {
+        Self {
+            messages: vec![UserMessage::new(text)],
+            state: None,
+        }
+    }
+}
+
+impl From<UserMessage> for Input {
+    fn from(message: UserMessage) -> Self {
+        Self {
+            messages: vec![message],
+            state: None,
+        }
+    }
+}
+
+/// Options of [`AgentExecutor::execute`].
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct ExecuteOptions {
+    /// The session: a new one, or one to continue. Without it a new one with a fresh id.
+    pub session: Option<SessionId>,
+    /// The run's id. A second `execute` with it attaches to the run of the first.
+    pub run: Option<RunId>,
+    /// Labels of a new session.
+    pub tags: BTreeMap<String, String>,
+    /// Hooks of this execution; they run after the agent's.
+    pub hooks: Vec<Arc<dyn AgentHooks>>,
+}
+
+impl ExecuteOptions {
+    /// Names the session.
+    #[must_use]
+    pub fn session(mut self, session: impl Into<SessionId>) -> Self {
+        self.session = Some(session.into());
+        self
+    }
+
+    /// Names the run.
+    #[must_use]
+    pub fn run(mut self, run: impl Into<RunId>) -> Self {
+        self.run = Some(run.into());
+        self
+    }
+
+    /// Adds a label to a new session.
+    #[must_use]
+    pub fn tag(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.tags.insert(key.into(), value.into());
+        self
+    }
+
+    /// Adds hooks of this execution.
+    #[must_use]
+    pub fn hooks(mut self, hooks: impl AgentHooks) -> Self {
+        self.hooks.push(Arc::new(hooks));
+        self
+    }
+}
+
+impl fmt::Debug for ExecuteOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExecuteOptions")
+            .field("session", &self.session)
+            .field("run", &self.run)
+            .field("tags", &self.tags)
+            .field("hooks", &self.hooks.len())
+            .finish()
+    }
+}
+
+/// Options of [`AgentExecutor::resume`].
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct ResumeOptions {
+    /// The session's last run as the caller saw it. If another one has begun since, the caller is
+    /// told [`ErrorCode::AlreadyResumed`]. Without it, what the executor sees when it is called.
+    pub after: Option<RunId>,
+    /// A message to go on with.
+    pub message: Option<UserMessage>,
+    /// How long to wait for the lease of a run that may have died. A run whose lease is renewed
+    /// meanwhile is alive, and the caller is told [`ErrorCode::AlreadyRunning`] at once.
+    pub wait: Duration,
+    /// Hooks of this execution; they run after the agent's.
+    pub hooks: Vec<Arc<dyn AgentHooks>>,
+}
+
+impl ResumeOptions {
+    /// Only if this still is the session's last run.
+    #[must_use]
+    pub fn after(mut self, run: impl Into<RunId>) -> Self {
+        self.after = Some(run.into());
+        self
+    }
+
+    /// Goes on with a message.
+    #[must_use]
+    pub fn message(mut self, message: impl Into<String>) -> Self {
+        self.message = Some(UserMessage::new(message));
+        self
+    }
+
+    /// Waits this long for the lease of a run that may have died.
+    #[must_use]
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// Adds hooks of this execution.
+    #[must_use]
+    pub fn hooks(mut self, hooks: impl AgentHooks) -> Self {
+        self.hooks.push(Arc::new(hooks));
+        self
+    }
+}
+
+impl fmt::Debug for ResumeOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResumeOptions")
+            .field("after", &self.after)
+            .field("message", &self.message.is_some())
+            .field("wait", &self.wait)
+            .field("hooks", &self.hooks.len())
+            .finish()
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AgentResult<O = Json> {
+    /// The status.
+    pub status: RunStatus,
+    /// The output, if it completed with one.
+    pub output: Option<O>,
+    /// The error, if it failed.
+    pub error: Option<ErrorRecord>,
+    /// The reason that was given, if it was interrupted or aborted.
+    pub reason: Option<String>,
+}
+
+impl AgentResult {
+    /// The result of a run that has ended.
+    #[must_use]
+    pub fn of(run: &RunRecord) -> Self {
+        Self {
+            status: run.status,
+            output: run.output.clone(),
+            error: run.error.clone(),
+            reason: run.reason.clone(),
+        }
+    }
+
+    /// The result with the output as a type.
+    ///
+    /// # Errors
+    /// [`ErrorCode::OutputInvalid`] if the recorded output does not fit it.
+    pub fn typed<O: DeserializeOwned>(self) -> Result<AgentResult<O>> {
+        let output = self
+            .output
+            .map(|output| output.to_typed())
+            .transpose()
+            .map_err(|error| {
+                Error::new(
+                    ErrorCode::OutputInvalid,
+                    "the recorded output does not fit the type",
+                )
+                .with_source(error)
+            })?;
+        Ok(AgentResult {
+            status: self.status,
+            output,
+            error: self.error,
+            reason: self.reason,
+        })
+    }
+}
+
+impl<O> AgentResult<O> {
+    /// The output, or why there is none as an error.
+    ///
+    /// # Errors
+    /// With the run's own code if it failed, [`ErrorCode::Cancelled`] if it was interrupted or
+    /// aborted, [`ErrorCode::OutputInvalid`] if it completed without output.
+    pub fn into_output(self) -> Result<O> {
+        if let Some(output) = self.output {
+            return Ok(output);
+        }
+        let code = match (&self.error, self.status) {
+            (Some(error), _) => {
+                let same = ErrorCode::ALL.iter().find(|code| error.is(**code));
+                same.copied().unwrap_or(ErrorCode::Internal)
+            }
+            (None, RunStatus::Completed) => ErrorCode::OutputInvalid,
+            (None, _) => ErrorCode::Cancelled,
+        };
+        let message = match self.error {
+            Some(error) => error.message,
+            None => format!("the run is {} and has no output", self.status.as_str()),
+        };
+        Err(Error::new(code, message))
+    }
+}
+
+/// What an executor can do with a session, for [`AgentExecutor::can_resume`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resumable {
+    /// It stopped without ending, or was interrupted, or failed: `resume` goes on with it.
+    Yes,
+    /// Its run is alive.
+    Running,
+    /// Its last turn is complete or aborted: `execute` begins another one.
+    Ended,
+}
+
+/// What an executor offers through a [`RunHandle`].
+#[async_trait]
+pub trait RunControl: fmt::Debug + Send + Sync + 'static {
+    /// Waits for the run's end.
+    async fn result(&self) -> Result<AgentResult>;
+    /// The session's chunks from this run's beginning on.
+    async fn stream(&self) -> Result<ChunkStream>;
+    /// Asks the run to stop at the next step boundary.
+    async fn interrupt(&self, reason: Option<String>) -> Result<()>;
+    /// Asks the run to stop at once.
+    async fn abort(&self, reason: Option<String>) -> Result<()>;
+    /// The session as its log tells it now.
+    async fn session(&self) -> Result<Session>;
+}
+
+/// A run, here or elsewhere. Cheap to clone. Dropping it does not stop the run.
+#[derive(Debug, Clone)]
+pub struct RunHandle {
+    session: SessionId,
+    run: RunId,
+    control: Arc<dyn RunControl>,
+}
+
+impl RunHandle {
+    /// A handle; for executors.
+    #[must_use]
+    pub fn new(session: SessionId, run: RunId, control: Arc<dyn RunControl>) -> Self {
+        Self {
+            session,
+            run,
+            control,
+        }
+    }
+
+    /// The session.
+    #[must_use]
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// The run.
+    #[must_use]
+    pub fn run(&self) -> &RunId {
+        &self.run
+    }
+
+    /// Waits for the run's end. A run that fails is a result, not an error.
+    ///
+    /// # Errors
+    /// The store's; [`ErrorCode::Superseded`] if another run took over.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not disturb the run; ask again.
+    pub async fn result(&self) -> Result<AgentResult> {
+        self.control.result().await
+    }
+
+    /// The run's chunks: those that are kept, then live, up to and with the one that ends it.
+    ///
+    /// # Errors
+    /// The stream manager's.
+    pub async fn stream(&self) -> Result<ChunkStream> {
+        self.control.stream().await
+    }
+
+    /// Asks the run to stop at the next step boundary. It can be resumed.
+    ///
+    /// # Errors
+    /// The store's; [`ErrorCode::NothingToResume`] if the run has ended.
+    pub async fn interrupt(&self, reason: impl Into<Option<String>> + Send) -> Result<()> {
+        self.control.interrupt(reason.into()).await
+    }
+
+    /// Asks the run to stop at once: what is running is cancelled.
+    ///
+    /// # Errors
+    /// The store's; [`ErrorCode::NothingToResume`] if the run has ended.
+    pub async fn abort(&self, reason: impl Into<Option<String>> + Send) -> Result<()> {
+        self.control.abort(reason.into()).await
+    }
+
+    /// Tokens of the session so far.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn usage(&self) -> Result<Usage> {
+        Ok(self.control.session().await?.usage())
+    }
+
+    /// The session as its log tells it now.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn fold(&self) -> Result<Session> {
+        self.control.session().await
+    }
+}
+
+/// A handle that knows the agent's output type.
+pub struct AgentHandle<O> {
+    handle: RunHandle,
+    output: PhantomData<fn() -> O>,
+}
+
+impl<O: DeserializeOwned> AgentHandle<O> {
+    /// Waits for the run's end.
+    ///
+    /// # Errors
+    /// As [`RunHandle::result`], and [`ErrorCode::OutputInvalid`] if the recorded output does not
+    /// fit the type.
+    pub async fn result(&self) -> Result<AgentResult<O>> {
+        self.handle.result().await?.typed()
+    }
+}
+
+impl<O> Deref for AgentHandle<O> {
+    type Target = RunHandle;
+
+    fn deref(&self) -> &RunHandle {
+        &self.handle
+    }
+}
+
+impl<O> fmt::Debug for AgentHandle<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.handle.fmt(f)
+    }
+}
+
+/// What carries out runs.
+///
+/// # Contract
+///
+/// `runtime_suite!` of `helix-agents-testkit` is the executable form of this section.
+///
+/// - Whatever carries out a run, the same agent, input and model answers give the same
+///   transcript, events and chunks.
+/// - Of several callers that start a run on one session exactly one does; the others are told.
+/// - A recorded effect is never carried out again; one in doubt is treated as its tool's class
+///   says.
+/// - Every method works from another process than the one that carries out the run, as far as the
+///   store reaches.
+#[async_trait]
+pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
+    /// Starts a turn: on a new session, or on one whose last run ended.
+    ///
+    /// # Errors
+    /// [`ErrorCode::AlreadyRunning`] on a session with a live run,
+    /// [`ErrorCode::RunUnfinished`] on one whose run stopped without ending,
+    /// [`ErrorCode::AgentMismatch`] on another agent's session, what the agent's model settings
+    /// are refused for, and the store's.
+    ///
+    /// # Durability
+    /// When it returns, the turn is in the log.
+    async fn execute(
+        &self,
+        agent: AnyAgent,
+        input: Input,
+        options: ExecuteOptions,
+    ) -> Result<RunHandle>;
+
+    /// Goes on with a session that was interrupted, failed, or stopped without ending.
+    ///
+    /// # Errors
+    /// [`ErrorCode::AlreadyRunning`], [`ErrorCode::AlreadyResumed`],
+    /// [`ErrorCode::NothingToResume`], [`ErrorCode::SessionNotFound`],
+    /// [`ErrorCode::AgentMismatch`], and the store's.
+    async fn resume(
+        &self,
+        agent: AnyAgent,
+        session: &SessionId,
+        options: ResumeOptions,
+    ) -> Result<RunHandle>;
+
+    /// Asks the session's current run to stop at the next step boundary.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NothingToResume`] if no run is current, and the store's.
+    async fn interrupt(&self, session: &SessionId, reason: Option<String>) -> Result<()>;
+
+    /// Asks the session's current run to stop at once; without a live run, ends the session as
+    /// aborted.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NothingToResume`] if it has ended already, and the store's.
+    async fn abort(&self, session: &SessionId, reason: Option<String>) -> Result<()>;
+
+    /// A handle on the session's last run, wherever it is carried out.
+    ///
+    /// # Errors
+    /// [`ErrorCode::SessionNotFound`], [`ErrorCode::RunNotFound`] for a session without a run,
+    /// and the store's.
+    async fn handle(&self, session: &SessionId) -> Result<RunHandle>;
+
+    /// Whether [`resume`](Self::resume) would start a run now.
+    ///
+    /// # Errors
+    /// [`ErrorCode::SessionNotFound`], and the store's.
+    async fn can_resume(&self, session: &SessionId) -> Result<Resumable>;
+}
+
+/// Conveniences for agents with types.
+#[async_trait]
+pub trait AgentExecutorExt: AgentExecutor {
+    /// Starts a turn of a typed agent.
+    ///
+    /// # Errors
+    /// As [`AgentExecutor::execute`].
+    async fn start<S, O>(
+        &self,
+        agent: &Agent<S, O>,
+        input: impl Into<Input> + Send,
+        options: ExecuteOptions,
+    ) -> Result<AgentHandle<O>> {
+        let handle = self.execute(agent.erased(), input.into(), options).await?;
+        Ok(AgentHandle {
+            handle,
+            output: PhantomData,
+        })
+    }
+
+    /// Runs one turn of a typed agent in a new session and waits for its output.
+    ///
+    /// # Errors
+    /// As [`AgentExecutor::execute`], and the run's own if it does not complete.
+    async fn run<S, O: DeserializeOwned>(
+        &self,
+        agent: &Agent<S, O>,
+        input: impl Into<Input> + Send,
+    ) -> Result<O> {
+        self.start(agent, input, ExecuteOptions::default())
+            .await?
+            .result()
+            .await?
+            .into_output()
+    }
+
+    /// Goes on with a session of a typed agent.
+    ///
+    /// # Errors
+    /// As [`AgentExecutor::resume`].
+    async fn resume_agent<S, O>(
+        &self,
+        agent: &Agent<S, O>,
+        session: &SessionId,
+        options: ResumeOptions,
+    ) -> Result<AgentHandle<O>> {
+        let handle = self.resume(agent.erased(), session, options).await?;
+        Ok(AgentHandle {
+            handle,
+            output: PhantomData,
+        })
+    }
+}
+
+impl<T: AgentExecutor + ?Sized> AgentExecutorExt for T {}

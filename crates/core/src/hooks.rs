@@ -1,0 +1,247 @@
+//! Hooks: code of the user's at fixed points of a run.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::{Error, ErrorRecord};
+use crate::event::ToolOutcome;
+use crate::id::{CallId, RunId, SessionId};
+use crate::json::Json;
+use crate::llm::{LlmConfig, LlmResponse};
+use crate::message::Message;
+use crate::state::Patch;
+use crate::tool::ToolError;
+
+/// What a hook returns.
+pub type HookResult<T = ()> = Result<T, ToolError>;
+
+/// What a `before_*` hook wants.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Before<T> {
+    /// Go on as planned.
+    #[default]
+    Continue,
+    /// Go on with this instead.
+    Change(T),
+    /// Do not do it, and say why: to the model for a tool, in the run's error for a model call.
+    Refuse(String),
+}
+
+/// What `before_llm_call` may change.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LlmChange {
+    /// Another system prompt for this call.
+    pub prompt: Option<String>,
+    /// Other settings for this call.
+    pub config: Option<LlmConfig>,
+}
+
+/// A call that a hook is told about.
+#[derive(Debug, Clone, Copy)]
+pub struct ToolCallView<'a> {
+    /// The call.
+    pub call: &'a CallId,
+    /// The tool's name.
+    pub tool: &'a str,
+    /// The arguments.
+    pub input: &'a Json,
+}
+
+/// Code of the user's at fixed points of a run. Every method has an empty default.
+///
+/// # Contract
+///
+/// - For every tool: `before_tool`, the tool, `on_state_change` (if it changed the state),
+///   `on_message`, `after_tool`. The last three run when all calls of the step's phase have
+///   settled, per result in call order.
+/// - `before_tool` and `before_llm_call` may change or refuse. If one of them fails, that refuses.
+///   Failures of others are logged, and the run goes on.
+/// - A change of the state by a hook rides in the append of what the hook belongs to.
+/// - Hooks run before that append: once without a crash, at least once across one. The
+///   [`key`](HookContext::key) is the same each time, to tell repetitions.
+/// - Hooks of the agent run before those of the execution, each in the order in which they were
+///   added.
+#[async_trait]
+pub trait AgentHooks: Send + Sync + 'static {
+    /// A turn begins.
+    async fn on_agent_start(&self, _cx: &HookContext) -> HookResult {
+        Ok(())
+    }
+
+    /// A turn has its answer, on every path to it.
+    async fn on_agent_complete(&self, _cx: &HookContext, _output: Option<&Json>) -> HookResult {
+        Ok(())
+    }
+
+    /// A run failed.
+    async fn on_agent_fail(&self, _cx: &HookContext, _error: &ErrorRecord) -> HookResult {
+        Ok(())
+    }
+
+    /// A model call is about to be made.
+    async fn before_llm_call(
+        &self,
+        _cx: &HookContext,
+        _config: &LlmConfig,
+    ) -> HookResult<Before<LlmChange>> {
+        Ok(Before::Continue)
+    }
+
+    /// A model call was made.
+    async fn after_llm_call(&self, _cx: &HookContext, _response: &LlmResponse) -> HookResult {
+        Ok(())
+    }
+
+    /// A tool is about to run. Runs inside the tool's effect, within its timeout.
+    async fn before_tool(
+        &self,
+        _cx: &HookContext,
+        _call: ToolCallView<'_>,
+    ) -> HookResult<Before<Json>> {
+        Ok(Before::Continue)
+    }
+
+    /// A call has its result.
+    async fn after_tool(
+        &self,
+        _cx: &HookContext,
+        _call: ToolCallView<'_>,
+        _outcome: &ToolOutcome,
+    ) -> HookResult {
+        Ok(())
+    }
+
+    /// A message is about to be recorded.
+    async fn on_message(&self, _cx: &HookContext, _message: &Message) -> HookResult {
+        Ok(())
+    }
+
+    /// A tool changed the custom state.
+    async fn on_state_change(&self, _cx: &HookContext, _patch: &Patch) -> HookResult {
+        Ok(())
+    }
+
+    /// Text arrives. Must be quick: the stream waits.
+    fn on_text_delta(&self, _cx: &HookContext, _delta: &str) {}
+
+    /// Reasoning arrives. Must be quick: the stream waits.
+    fn on_thinking(&self, _cx: &HookContext, _content: &str, _complete: bool) {}
+}
+
+/// What a hook is handed.
+pub struct HookContext {
+    /// The agent's name.
+    pub agent: Arc<str>,
+    /// The session.
+    pub session: SessionId,
+    /// The run.
+    pub run: RunId,
+    /// The turn, from 1.
+    pub turn: u32,
+    /// The step; 0 outside of steps.
+    pub step: u32,
+    key: String,
+    before: Arc<Value>,
+    state: Mutex<Arc<Value>>,
+}
+
+impl HookContext {
+    /// A context for the hooks of one point. `point` tells the points of a session apart.
+    #[must_use]
+    pub fn new(place: &HookPlace, point: &str, state: Arc<Value>) -> Self {
+        Self {
+            agent: Arc::clone(&place.agent),
+            session: place.session.clone(),
+            run: place.run.clone(),
+            turn: place.turn,
+            step: place.step,
+            key: format!("{}/{}.{}/{point}", place.session, place.turn, place.step),
+            before: Arc::clone(&state),
+            state: Mutex::new(state),
+        }
+    }
+
+    /// The same whenever the hook runs again for the same thing after a crash.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The custom state.
+    ///
+    /// # Errors
+    /// If it does not fit `S`.
+    pub fn state<S: DeserializeOwned>(&self) -> HookResult<S> {
+        let state = Arc::clone(&self.lock());
+        Ok(S::deserialize(&*state)?)
+    }
+
+    /// Changes the custom state; the change is recorded with what the hook belongs to.
+    ///
+    /// # Errors
+    /// If the state does not fit `S`, or the new one is not JSON; then nothing is changed.
+    pub fn update_state<S>(&self, change: impl FnOnce(&mut S)) -> HookResult
+    where
+        S: DeserializeOwned + Serialize,
+    {
+        let mut state = self.lock();
+        let mut typed = S::deserialize(&**state)?;
+        change(&mut typed);
+        *state = Arc::new(serde_json::to_value(&typed)?);
+        Ok(())
+    }
+
+    /// What the hooks changed; for runtimes.
+    #[must_use]
+    pub fn changes(&self) -> Patch {
+        Patch::between(&self.before, &self.lock())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Arc<Value>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for HookContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HookContext")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where in a session hooks run.
+#[derive(Debug, Clone)]
+pub struct HookPlace {
+    /// The agent's name.
+    pub agent: Arc<str>,
+    /// The session.
+    pub session: SessionId,
+    /// The run.
+    pub run: RunId,
+    /// The turn, from 1.
+    pub turn: u32,
+    /// The step; 0 outside of steps.
+    pub step: u32,
+}
+
+/// Logs the failure of a hook that has no say in the run.
+pub fn log_failure(cx: &HookContext, hook: &'static str, result: HookResult) {
+    if let Err(error) = result {
+        tracing::warn!(hook, key = cx.key(), error = error.message(), "hook failed");
+    }
+}
+
+/// The error of a run whose model call a hook refused.
+#[must_use]
+pub fn refused(reason: &str) -> Error {
+    Error::new(
+        crate::error::ErrorCode::HookRefused,
+        format!("a hook refused the model call: {reason}"),
+    )
+}

@@ -1,0 +1,363 @@
+//! The session: the fold of its log.
+
+mod apply;
+mod journal;
+mod ledger;
+mod legality;
+mod load;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+pub use journal::{Durability, Journal, JournalParts, Recorded};
+pub use ledger::{ClosedStep, OpenCall, OpenStep, Request, StartedCall};
+pub use load::{load, load_events};
+
+use crate::clock::Timestamp;
+use crate::error::ErrorRecord;
+use crate::event::Trigger;
+use crate::id::{RunId, SessionId};
+use crate::json::Json;
+use crate::message::{SharedMessage, ToolCall};
+use crate::store::{Position, SessionStatus, Summary};
+use crate::usage::Usage;
+use ledger::Ledger;
+
+/// A session as its log tells it: transcript, state, runs, usage, what is under way.
+///
+/// It changes only by [`apply`](Self::apply), which refuses what is not legal. The transcript is
+/// append-only and shared; everything else is small, so a [`Savepoint`] costs little.
+#[derive(Debug, Clone)]
+pub struct Session {
+    id: SessionId,
+    agent: Arc<str>,
+    tags: BTreeMap<String, String>,
+    ledger: Ledger,
+    transcript: Vec<SharedMessage>,
+    past_runs: Vec<RunRecord>,
+    checkpoints: Vec<Checkpoint>,
+}
+
+/// One run, as the fold keeps it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunRecord {
+    /// The run.
+    pub id: RunId,
+    /// The turn that it works on, from 1.
+    pub turn: u32,
+    /// Why it began.
+    pub trigger: Trigger,
+    /// The kind of runtime.
+    pub runtime: Arc<str>,
+    /// How it stands.
+    pub status: RunStatus,
+    /// Steps that it closed.
+    pub steps: u32,
+    /// When it began.
+    pub started: Option<Timestamp>,
+    /// When it ended.
+    pub ended: Option<Timestamp>,
+    /// The stream's last sequence number when it began: chunks after it are this run's.
+    pub stream_from: u64,
+    /// The output, if it completed with one.
+    pub output: Option<Json>,
+    /// The error, if it failed.
+    pub error: Option<ErrorRecord>,
+    /// The reason that was given, if it was interrupted or aborted.
+    pub reason: Option<String>,
+}
+
+/// How a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RunStatus {
+    /// Not ended, as far as the log knows.
+    Running,
+    /// The turn has its answer.
+    Completed,
+    /// It could not go on.
+    Failed,
+    /// Stopped at a step boundary on request.
+    Interrupted,
+    /// Stopped at once on request.
+    Aborted,
+    /// It stopped without ending, and another run took over.
+    Superseded,
+}
+
+impl RunStatus {
+    /// The name in logs and on the command line.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Interrupted => "interrupted",
+            Self::Aborted => "aborted",
+            Self::Superseded => "superseded",
+        }
+    }
+}
+
+/// A version at which a step was closed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Checkpoint {
+    /// The log's version.
+    pub version: u64,
+    /// The step.
+    pub step: u32,
+    /// The turn.
+    pub turn: u32,
+    /// When it was closed.
+    pub at: Option<Timestamp>,
+    /// How many messages the transcript has there.
+    pub messages: usize,
+}
+
+/// A state of a session to go back to, while nothing after it was acknowledged by the store.
+#[derive(Debug, Clone)]
+pub struct Savepoint {
+    ledger: Ledger,
+    messages: usize,
+    past_runs: usize,
+    checkpoints: usize,
+}
+
+impl Session {
+    /// A session without any event.
+    #[must_use]
+    pub fn new(id: SessionId) -> Self {
+        Self {
+            id,
+            agent: "".into(),
+            tags: BTreeMap::new(),
+            ledger: Ledger::new(),
+            transcript: Vec::new(),
+            past_runs: Vec::new(),
+            checkpoints: Vec::new(),
+        }
+    }
+
+    /// The session.
+    #[must_use]
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// The agent's name.
+    #[must_use]
+    pub fn agent(&self) -> &Arc<str> {
+        &self.agent
+    }
+
+    /// Its labels.
+    #[must_use]
+    pub fn tags(&self) -> &BTreeMap<String, String> {
+        &self.tags
+    }
+
+    /// Where its log ends. The append id is that of the last append that was
+    /// [settled](Self::settle).
+    #[must_use]
+    pub fn position(&self) -> &Position {
+        &self.ledger.position
+    }
+
+    /// Its status.
+    #[must_use]
+    pub fn status(&self) -> SessionStatus {
+        self.ledger.status
+    }
+
+    /// The conversation. Results of a step follow its reply once the step is closed, in call
+    /// order.
+    #[must_use]
+    pub fn transcript(&self) -> &[SharedMessage] {
+        &self.transcript
+    }
+
+    /// The custom state.
+    #[must_use]
+    pub fn state(&self) -> &Arc<Value> {
+        &self.ledger.state
+    }
+
+    /// The custom state with what the calls of the open step have changed so far: what the next
+    /// phase of the step and its hooks see.
+    #[must_use]
+    pub fn step_state(&self) -> Arc<Value> {
+        let mut state = Arc::clone(&self.ledger.state);
+        if let Some(step) = &self.ledger.step
+            && step.calls.iter().any(OpenCall::has_open_patch)
+        {
+            step.patch(Arc::make_mut(&mut state));
+        }
+        state
+    }
+
+    /// The run that is not ended, if there is one.
+    #[must_use]
+    pub fn current_run(&self) -> Option<&RunRecord> {
+        self.ledger
+            .run
+            .as_ref()
+            .filter(|run| run.status == RunStatus::Running)
+    }
+
+    /// The last run, ended or not.
+    #[must_use]
+    pub fn last_run(&self) -> Option<&RunRecord> {
+        self.ledger.run.as_ref()
+    }
+
+    /// All runs, oldest first.
+    pub fn runs(&self) -> impl Iterator<Item = &RunRecord> {
+        self.past_runs.iter().chain(&self.ledger.run)
+    }
+
+    /// One run.
+    #[must_use]
+    pub fn run(&self, id: &RunId) -> Option<&RunRecord> {
+        self.runs().find(|run| run.id == *id)
+    }
+
+    /// Every version at which a step was closed, oldest first.
+    #[must_use]
+    pub fn checkpoints(&self) -> &[Checkpoint] {
+        &self.checkpoints
+    }
+
+    /// The turn, from 1; 0 before the first.
+    #[must_use]
+    pub fn turn(&self) -> u32 {
+        self.ledger.turn
+    }
+
+    /// The number of the last step of the session; numbers never repeat.
+    #[must_use]
+    pub fn last_step(&self) -> u32 {
+        self.ledger.last_step
+    }
+
+    /// Steps of the turn that count against `max_steps`.
+    #[must_use]
+    pub fn turn_steps(&self) -> u32 {
+        self.ledger.turn_steps
+    }
+
+    /// Corrections that were sent in this turn.
+    #[must_use]
+    pub fn corrections(&self) -> u32 {
+        self.ledger.corrections
+    }
+
+    /// Model calls in a row that failed.
+    #[must_use]
+    pub fn model_failures(&self) -> u32 {
+        self.ledger.model_failures
+    }
+
+    /// The step under way: its reply is recorded and it is not closed.
+    #[must_use]
+    pub fn open_step(&self) -> Option<&OpenStep> {
+        self.ledger.step.as_ref()
+    }
+
+    /// The last step of the turn, if what it means for the turn is still open.
+    #[must_use]
+    pub fn closed_step(&self) -> Option<&ClosedStep> {
+        self.ledger.closed.as_ref()
+    }
+
+    /// The request to interrupt the current run, if there is one.
+    #[must_use]
+    pub fn interrupt_request(&self) -> Option<&Request> {
+        self.ledger.interrupt.as_ref()
+    }
+
+    /// The request to abort the current run, if there is one.
+    #[must_use]
+    pub fn abort_request(&self) -> Option<&Request> {
+        self.ledger.abort.as_ref()
+    }
+
+    /// Tokens of the whole session.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.ledger.usage
+    }
+
+    /// Tool calls that were run in the whole session.
+    #[must_use]
+    pub fn tool_calls(&self) -> u64 {
+        self.ledger.tool_calls
+    }
+
+    /// Amounts that tools recorded, by source type and name.
+    #[must_use]
+    pub fn recorded_usage(&self) -> &BTreeMap<(String, String), f64> {
+        &self.ledger.recorded_usage
+    }
+
+    /// Whether an imported log left calls without a result; then healing comes first.
+    #[must_use]
+    pub fn needs_heal(&self) -> bool {
+        !self.ledger.unpaired.is_empty()
+    }
+
+    /// The calls of an imported log that have no result.
+    pub fn unpaired_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.ledger.unpaired.iter().map(|open| &open.call)
+    }
+
+    /// What the head of the session has to say after the events applied so far.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        Summary {
+            status: self.ledger.status,
+            run: self.current_run().map(|run| run.id.clone()),
+            runtime: self
+                .ledger
+                .run
+                .as_ref()
+                .map_or_else(|| "".into(), |run| run.runtime.clone()),
+            pending: 0,
+            wake_at: None,
+        }
+    }
+
+    /// Remembers this state, to [`rollback`](Self::rollback) to.
+    #[must_use]
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint {
+            ledger: self.ledger.clone(),
+            messages: self.transcript.len(),
+            past_runs: self.past_runs.len(),
+            checkpoints: self.checkpoints.len(),
+        }
+    }
+
+    /// Forgets everything applied since the savepoint was made.
+    pub fn rollback(&mut self, savepoint: Savepoint) {
+        self.ledger = savepoint.ledger;
+        self.transcript.truncate(savepoint.messages);
+        self.past_runs.truncate(savepoint.past_runs);
+        self.checkpoints.truncate(savepoint.checkpoints);
+    }
+}
+
+impl Savepoint {
+    /// Where the log ended when the savepoint was made.
+    #[must_use]
+    pub fn position(&self) -> &Position {
+        &self.ledger.position
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,386 @@
+//! The fold: what each event makes of a session.
+
+use std::sync::Arc;
+
+use super::ledger::{OpenCall, OpenStep, Request, StartedCall, Unpaired};
+use super::{Checkpoint, RunRecord, RunStatus, Session};
+use crate::clock::Timestamp;
+use crate::error::{Error, ErrorCode, Result};
+use crate::event::{
+    Event, ModelReply, RecordedEvent, RunOutcome, ToolFinish, ToolOutcome, Trigger,
+};
+use crate::id::{AppendId, CallId, RunId};
+use crate::message::{Message, SharedMessage, ToolCall, ToolResultMessage};
+use crate::step::{ToolResultInput, acknowledged_message, create_tool_result_message};
+use crate::store::{SessionStatus, StoredAppend};
+
+impl Session {
+    /// Takes the next event of this run's into the fold. Its append is
+    /// [settled](Self::settle) once the store took it.
+    ///
+    /// # Errors
+    /// If the event is not legal here; then nothing is changed.
+    pub fn apply(&mut self, event: &Event, run: Option<&RunId>) -> Result<()> {
+        self.fold(event, run, false)
+    }
+
+    /// Takes a recorded event into the fold.
+    ///
+    /// # Errors
+    /// If it is not legal here, or does not come next; then nothing is changed.
+    pub fn apply_recorded(&mut self, recorded: &RecordedEvent) -> Result<()> {
+        if recorded.seq != self.ledger.position.version + 1 {
+            return Err(Error::new(ErrorCode::LogInvalid, "the log has a gap")
+                .with_context("session", &self.id)
+                .with_context("expected", self.ledger.position.version + 1)
+                .with_context("found", recorded.seq));
+        }
+        self.fold(&recorded.event, recorded.run.as_ref(), recorded.schema == 0)?;
+        self.stamp(recorded.at);
+        Ok(())
+    }
+
+    /// Takes one append of the log into the fold.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not legal here.
+    pub fn apply_append(&mut self, append: &StoredAppend) -> Result<()> {
+        for recorded in crate::event::decode(&self.id, append)? {
+            self.apply_recorded(&recorded)?;
+        }
+        self.ledger.position.append = append.id.clone();
+        Ok(())
+    }
+
+    /// Notes that the store took the events applied since the last append, as this one.
+    pub fn settle(&mut self, append: AppendId, at: Timestamp) {
+        self.ledger.position.append = append;
+        self.stamp(at);
+    }
+
+    fn fold(&mut self, event: &Event, run: Option<&RunId>, legacy: bool) -> Result<()> {
+        let unpaired_close = legacy && matches!(event, Event::StepClosed { .. });
+        if !unpaired_close {
+            self.check(event, run, legacy)?;
+        }
+        self.ledger.position.version += 1;
+        self.take(event, run);
+        Ok(())
+    }
+
+    fn take(&mut self, event: &Event, run: Option<&RunId>) {
+        match event {
+            Event::SessionCreated { agent, tags, state } => {
+                self.agent = Arc::clone(agent);
+                self.tags = tags.clone();
+                self.ledger.state = Arc::new(state.to_value());
+            }
+            Event::RunStarted {
+                run,
+                trigger,
+                runtime,
+                stream_from,
+                ..
+            } => {
+                self.start_run(run, *trigger, runtime, *stream_from);
+            }
+            Event::RunEnded { outcome } => self.end_run(outcome),
+            Event::UserMessages { messages } => {
+                let messages = messages
+                    .iter()
+                    .cloned()
+                    .map(Message::User)
+                    .map(SharedMessage::new);
+                self.transcript.extend(messages);
+                self.begin_turn();
+            }
+            Event::ModelReplied(reply) => self.take_reply(reply),
+            Event::CorrectionSent { message, .. } => {
+                self.ledger.corrections += 1;
+                if let Some(step) = &mut self.ledger.step {
+                    step.correction = Some(message.clone());
+                }
+            }
+            Event::HistoryHealed { results } => self.heal(results),
+            Event::ToolStarted {
+                call,
+                attempt,
+                timeout_ms,
+            } => {
+                let started = run.map(|run| StartedCall {
+                    run: run.clone(),
+                    attempt: *attempt,
+                    timeout_ms: *timeout_ms,
+                    at: None,
+                });
+                if let Some(state) = self.open_call(call) {
+                    state.started = started;
+                }
+            }
+            Event::ToolFinished(finish) => self.take_finish(finish),
+            Event::InterruptRequested {
+                request, reason, ..
+            } => {
+                self.ledger.interrupt = Some(Request {
+                    id: request.clone(),
+                    reason: reason.clone(),
+                });
+            }
+            Event::AbortRequested {
+                request, reason, ..
+            } => {
+                self.ledger.abort = Some(Request {
+                    id: request.clone(),
+                    reason: reason.clone(),
+                });
+            }
+            Event::StateChanged { patch, .. } => {
+                // The hook saw what the tools had done, so that goes in first.
+                self.take_patches();
+                patch.apply(Arc::make_mut(&mut self.ledger.state));
+            }
+            Event::UsageRecorded {
+                source_type,
+                source_name,
+                amount,
+            } => {
+                let totals = Arc::make_mut(&mut self.ledger.recorded_usage);
+                *totals
+                    .entry((source_type.clone(), source_name.clone()))
+                    .or_default() += amount;
+            }
+            Event::StepClosed { .. } => self.close_step(),
+        }
+    }
+
+    fn start_run(&mut self, id: &RunId, trigger: Trigger, runtime: &Arc<str>, stream_from: u64) {
+        let ledger = &mut self.ledger;
+        let begins_turn = matches!(trigger, Trigger::Execute | Trigger::Continue);
+        let mut after_end = true;
+        if let Some(mut past) = ledger.run.take() {
+            if past.status == RunStatus::Running {
+                past.status = RunStatus::Superseded;
+                after_end = false;
+            }
+            self.past_runs.push(past);
+        }
+        if after_end {
+            // What the last step meant for the turn was carried out by the run that ended.
+            ledger.closed = None;
+            ledger.turn_steps = 0;
+            ledger.corrections = 0;
+            ledger.model_failures = 0;
+        }
+        if let Some(step) = &mut ledger.step {
+            step.runs += 1;
+        }
+        ledger.status = SessionStatus::Active;
+        ledger.interrupt = None;
+        ledger.abort = None;
+        ledger.run = Some(RunRecord {
+            id: id.clone(),
+            turn: ledger.turn + u32::from(begins_turn),
+            trigger,
+            runtime: Arc::clone(runtime),
+            status: RunStatus::Running,
+            steps: 0,
+            started: None,
+            ended: None,
+            stream_from,
+            output: None,
+            error: None,
+            reason: None,
+        });
+    }
+
+    fn end_run(&mut self, outcome: &RunOutcome) {
+        let (run_status, status) = match outcome {
+            RunOutcome::Completed { .. } => (RunStatus::Completed, SessionStatus::Completed),
+            RunOutcome::Failed { .. } => (RunStatus::Failed, SessionStatus::Failed),
+            RunOutcome::Interrupted { .. } => (RunStatus::Interrupted, SessionStatus::Interrupted),
+            RunOutcome::Aborted { .. } => (RunStatus::Aborted, SessionStatus::Aborted),
+        };
+        self.ledger.status = status;
+        self.ledger.interrupt = None;
+        self.ledger.abort = None;
+        if let Some(run) = &mut self.ledger.run {
+            run.status = run_status;
+            match outcome {
+                RunOutcome::Completed { output } => run.output.clone_from(output),
+                RunOutcome::Failed { error } => run.error = Some(error.clone()),
+                RunOutcome::Interrupted { reason } | RunOutcome::Aborted { reason } => {
+                    run.reason.clone_from(reason);
+                }
+            }
+        }
+    }
+
+    fn begin_turn(&mut self) {
+        let ledger = &mut self.ledger;
+        ledger.turn += 1;
+        ledger.turn_steps = 0;
+        ledger.corrections = 0;
+        ledger.model_failures = 0;
+        ledger.closed = None;
+        if let Some(run) = &mut ledger.run {
+            run.turn = ledger.turn;
+        }
+    }
+
+    fn take_reply(&mut self, reply: &ModelReply) {
+        let ledger = &mut self.ledger;
+        ledger.last_step = reply.step;
+        ledger.turn_steps += 1;
+        ledger.usage += reply.usage;
+        ledger.closed = None;
+        if reply.error.is_some() {
+            ledger.model_failures += 1;
+        } else {
+            ledger.model_failures = 0;
+        }
+        let calls = reply
+            .message
+            .as_deref()
+            .map_or(0, |message| message.tool_calls.len());
+        if let Some(message) = &reply.message {
+            self.transcript
+                .push(SharedMessage::new(Message::Assistant(Arc::clone(message))));
+        }
+        ledger.step = Some(OpenStep {
+            reply: Arc::new(reply.clone()),
+            calls: vec![OpenCall::default(); calls],
+            correction: None,
+            runs: 1,
+        });
+    }
+
+    fn take_finish(&mut self, finish: &ToolFinish) {
+        if finish.attempts > 0 {
+            self.ledger.tool_calls += 1;
+        }
+        if let Some(state) = self.open_call(&finish.call) {
+            state.finish = Some(Arc::new(finish.clone()));
+        }
+    }
+
+    fn open_call(&mut self, id: &CallId) -> Option<&mut OpenCall> {
+        let step = self.ledger.step.as_mut()?;
+        let index = step.tool_calls().iter().position(|call| call.id == *id)?;
+        step.calls.get_mut(index)
+    }
+
+    /// Takes the state changes of the open step's results into the state: in call order, whatever
+    /// the order in which the calls ended, and finish tools last, as they ran last.
+    fn take_patches(&mut self) {
+        let Some(step) = &mut self.ledger.step else {
+            return;
+        };
+        if step.calls.iter().any(OpenCall::has_open_patch) {
+            step.patch(Arc::make_mut(&mut self.ledger.state));
+        }
+        for call in step.calls.iter_mut().filter(|call| call.finish.is_some()) {
+            call.patched = true;
+        }
+    }
+
+    /// Results enter in call order, whatever the order in which the calls ended.
+    fn close_step(&mut self) {
+        self.take_patches();
+        let Some(step) = self.ledger.step.take() else {
+            return;
+        };
+        let mut unpaired = Vec::new();
+        for (call, state) in step.pairs() {
+            let Some(finish) = &state.finish else {
+                unpaired.push(call.clone());
+                continue;
+            };
+            self.transcript
+                .push(SharedMessage::new(Message::Tool(result_message(
+                    call,
+                    &finish.outcome,
+                ))));
+        }
+        // A healed result comes right after the results of the message that made the call.
+        let insert_at = self.transcript.len();
+        self.ledger.unpaired.extend(
+            unpaired
+                .into_iter()
+                .map(|call| Unpaired { call, insert_at }),
+        );
+        if let Some(correction) = &step.correction {
+            self.transcript
+                .push(SharedMessage::new(Message::User(correction.clone())));
+        }
+        if let Some(run) = &mut self.ledger.run {
+            run.steps += 1;
+        }
+        self.checkpoints.push(Checkpoint {
+            version: self.ledger.position.version,
+            step: step.reply.step,
+            turn: self.ledger.turn,
+            at: None,
+            messages: self.transcript.len(),
+        });
+        self.ledger.closed = Some(step);
+    }
+
+    fn heal(&mut self, results: &[(CallId, ToolOutcome)]) {
+        let unpaired = std::mem::take(&mut self.ledger.unpaired);
+        for (shift, open) in unpaired.into_iter().enumerate() {
+            let outcome = results.iter().find(|(id, _)| *id == open.call.id);
+            let Some((_, outcome)) = outcome else {
+                continue;
+            };
+            let message = Message::Tool(result_message(&open.call, outcome));
+            self.transcript
+                .insert(open.insert_at + shift, SharedMessage::new(message));
+        }
+    }
+
+    /// Fills in the time of what was applied before the store had said it.
+    fn stamp(&mut self, at: Timestamp) {
+        if let Some(run) = &mut self.ledger.run {
+            run.started.get_or_insert(at);
+            if run.status != RunStatus::Running {
+                run.ended.get_or_insert(at);
+            }
+        }
+        if let Some(past) = self.past_runs.last_mut() {
+            past.ended.get_or_insert(at);
+        }
+        for checkpoint in self.checkpoints.iter_mut().rev() {
+            if checkpoint.at.is_some() {
+                break;
+            }
+            checkpoint.at = Some(at);
+        }
+        if let Some(step) = &mut self.ledger.step {
+            for started in step
+                .calls
+                .iter_mut()
+                .filter_map(|call| call.started.as_mut())
+            {
+                started.at.get_or_insert(at);
+            }
+        }
+    }
+}
+
+/// The message that answers `call`.
+#[must_use]
+pub(crate) fn result_message(call: &ToolCall, outcome: &ToolOutcome) -> ToolResultMessage {
+    let outcome = match outcome {
+        ToolOutcome::Acknowledged => {
+            return acknowledged_message(&call.id, call.provider_id.as_ref());
+        }
+        ToolOutcome::Success(result) => Ok(result),
+        ToolOutcome::Error(error) => Err(error.message.as_str()),
+    };
+    create_tool_result_message(ToolResultInput {
+        tool_call_id: &call.id,
+        provider_id: call.provider_id.as_ref(),
+        tool_name: &call.name,
+        outcome,
+    })
+}

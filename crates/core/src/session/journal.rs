@@ -1,0 +1,399 @@
+//! Writing a log: how a run records facts and decisions, whatever else is appended meanwhile.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Savepoint, Session};
+use crate::agent::AnyAgent;
+use crate::clock::{Clock, IdSource};
+use crate::error::{Error, ErrorCode, Result};
+use crate::event::{Event, SCHEMA, encode};
+use crate::fault;
+use crate::id::{AppendId, RunId, SessionId};
+use crate::llm::RetryPolicy;
+use crate::step::{Action, StepIterator};
+use crate::store::{
+    Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, StateStore, StoredAppend,
+};
+
+/// How often an append is tried against a log that others append to at the same time.
+const MAX_CONFLICTS: u32 = 64;
+
+/// When facts are appended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// As they happen: the reply, then tool results. A crash repeats at most what was under way.
+    #[default]
+    PerEffect,
+    /// Once per step. A crash repeats the step. Starts of at-most-once tools are still appended
+    /// before they run.
+    PerStep,
+}
+
+/// What a journal needs.
+#[derive(Debug, Clone)]
+pub struct JournalParts {
+    /// Where the log is kept.
+    pub store: Arc<dyn StateStore>,
+    /// Fresh ids.
+    pub ids: Arc<dyn IdSource>,
+    /// For waits between tries.
+    pub clock: Arc<dyn Clock>,
+    /// How long the owner counts as alive after each append.
+    pub lease: Duration,
+    /// When facts are appended.
+    pub durability: Durability,
+}
+
+/// What came of recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recorded {
+    /// It is in the log.
+    Appended,
+    /// It is in the fold, and will be in the log when the step is closed.
+    Held,
+}
+
+/// The one who writes a run's events.
+///
+/// Facts go into the fold first, then the decisions that follow from them, and all of that into
+/// one append. If something else was appended meanwhile, the fold goes back, takes in what was
+/// missed, takes the facts again if they are still new and legal, and asks for the decisions
+/// anew. An append whose outcome is unknown is repeated under its id, never guessed at.
+#[derive(Debug)]
+pub struct Journal {
+    parts: JournalParts,
+    iterator: StepIterator,
+    run: RunId,
+    held: Vec<Event>,
+    savepoint: Option<Savepoint>,
+}
+
+impl Journal {
+    /// The journal of `run`, which is the session's current run or is about to be.
+    #[must_use]
+    pub fn new(parts: JournalParts, agent: AnyAgent, session: Session, run: RunId) -> Self {
+        let iterator = StepIterator::new(agent, session);
+        Self {
+            parts,
+            iterator,
+            run,
+            held: Vec::new(),
+            savepoint: None,
+        }
+    }
+
+    /// The session as far as this journal knows it.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        self.iterator.session()
+    }
+
+    /// What to do next.
+    #[must_use]
+    pub fn next(&self) -> Action {
+        self.iterator.next()
+    }
+
+    /// The version that the store has acknowledged.
+    #[must_use]
+    pub fn acknowledged(&self) -> u64 {
+        match &self.savepoint {
+            Some(savepoint) => savepoint.position().version,
+            None => self.session().position().version,
+        }
+    }
+
+    /// Creates the session with these events, which start its first run.
+    ///
+    /// # Errors
+    /// [`ErrorCode::SessionExists`] if somebody else created it; otherwise the store's.
+    pub async fn create(&mut self, new: NewSession, events: Vec<Event>) -> Result<()> {
+        self.hold(&events)?;
+        let append = self.append_of_held(Guard::None)?;
+        fault::point("journal.before_create");
+        let (parts, append_id) = (&self.parts, append.id.clone());
+        let outcome = retried(parts, || {
+            parts.store.create_session(new.clone(), append.clone())
+        });
+        match outcome.await? {
+            CreateOutcome::Created { at } => {
+                fault::point("journal.after_create");
+                self.acknowledge(append_id, at);
+                Ok(())
+            }
+            CreateOutcome::Exists => {
+                self.roll_back();
+                Err(Error::new(
+                    ErrorCode::SessionExists,
+                    "a session of this id exists already",
+                )
+                .with_context("session", self.session().id()))
+            }
+        }
+    }
+
+    /// Starts this journal's run with these events, of which the first is its `RunStarted`. Like
+    /// every decision it is not appended again on a conflict.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Superseded`] if anything was appended meanwhile: look at the session again.
+    /// [`ErrorCode::AlreadyRunning`] if somebody holds the lease. Otherwise the store's.
+    pub async fn start(&mut self, events: Vec<Event>) -> Result<()> {
+        self.hold(&events)?;
+        let decided = self.iterator.decide()?;
+        self.held.extend(decided);
+        let append = self.append_of_held(Guard::LeaseFree)?;
+        let append_id = append.id.clone();
+        fault::point("journal.before_start");
+        match self.send(append).await? {
+            AppendOutcome::Appended { at } => {
+                fault::point("journal.after_start");
+                self.acknowledge(append_id, at);
+                Ok(())
+            }
+            AppendOutcome::Conflict { .. } => {
+                self.roll_back();
+                Err(self.error(ErrorCode::Superseded, "the session was changed meanwhile"))
+            }
+            AppendOutcome::GuardFailed { .. } => {
+                self.roll_back();
+                Err(self.error(ErrorCode::AlreadyRunning, "the session has a live run"))
+            }
+            AppendOutcome::HistoryLost => Err(self.history_lost()),
+        }
+    }
+
+    /// Records facts and the decisions that follow from them.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Superseded`] if another run owns the session now,
+    /// [`ErrorCode::HistoryLost`], or the store's. The run must stop then.
+    pub async fn record(&mut self, facts: Vec<Event>) -> Result<Recorded> {
+        self.hold(&facts)?;
+        let decided = self.iterator.decide()?;
+        self.held.extend(decided);
+        if self.parts.durability == Durability::PerStep && !self.must_flush() {
+            return Ok(Recorded::Held);
+        }
+        self.flush().await?;
+        Ok(Recorded::Appended)
+    }
+
+    /// Appends what is held.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub async fn flush(&mut self) -> Result<()> {
+        for _ in 0..MAX_CONFLICTS {
+            if self.held.is_empty() {
+                self.savepoint = None;
+                return Ok(());
+            }
+            let append = self.append_of_held(Guard::None)?;
+            let append_id = append.id.clone();
+            fault::point("journal.before_append");
+            match self.send(append).await? {
+                AppendOutcome::Appended { at } => {
+                    fault::point("journal.after_append");
+                    self.acknowledge(append_id, at);
+                    return Ok(());
+                }
+                AppendOutcome::Conflict { missed } => self.rebase(&missed)?,
+                AppendOutcome::HistoryLost | AppendOutcome::GuardFailed { .. } => {
+                    return Err(self.history_lost());
+                }
+            }
+        }
+        Err(self.error(
+            ErrorCode::StoreBusy,
+            "others append to the session without pause",
+        ))
+    }
+
+    /// Reads requests from outside that the fold does not hold yet. They enter the fold with the
+    /// next append; this only says whether there is reason to hurry.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn abort_requested(
+        store: &dyn StateStore,
+        session: &SessionId,
+        run: &RunId,
+        after: u64,
+    ) -> Result<bool> {
+        let events = super::load_events(store, session, after).await?;
+        Ok(events.iter().any(
+            |event| matches!(&event.event, Event::AbortRequested { run: named, .. } if named == run),
+        ))
+    }
+
+    /// Takes in what was appended from outside since the last append, and carries out what
+    /// follows from it.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub async fn catch_up(&mut self) -> Result<()> {
+        let after = self.acknowledged();
+        let missed = self
+            .parts
+            .store
+            .read(self.session().id(), after, MAX_CONFLICTS)
+            .await?;
+        if !missed.is_empty() {
+            self.rebase(&missed)?;
+        }
+        self.record(Vec::new()).await.map(drop)
+    }
+
+    fn must_flush(&self) -> bool {
+        self.held.iter().any(|event| {
+            matches!(
+                event,
+                Event::StepClosed { .. } | Event::RunEnded { .. } | Event::ToolStarted { .. }
+            )
+        })
+    }
+
+    fn hold(&mut self, events: &[Event]) -> Result<()> {
+        if self.savepoint.is_none() {
+            self.savepoint = Some(self.session().savepoint());
+        }
+        for event in events {
+            // A fact that is recorded already is as good as recorded now.
+            if self.is_known(event) {
+                continue;
+            }
+            let run = self.run.clone();
+            self.iterator.session_mut().apply(event, Some(&run))?;
+            self.held.push(event.clone());
+        }
+        Ok(())
+    }
+
+    /// Whether the log holds this fact under its key.
+    fn is_known(&self, event: &Event) -> bool {
+        let step = self.session().open_step();
+        match event {
+            Event::ToolFinished(finish) => step
+                .and_then(|step| step.call(&finish.call))
+                .is_some_and(|call| call.finish.is_some()),
+            Event::ToolStarted { call, .. } => {
+                step.and_then(|step| step.call(call)).is_some_and(|call| {
+                    call.started
+                        .as_ref()
+                        .is_some_and(|started| started.run == self.run)
+                })
+            }
+            _ => false,
+        }
+    }
+
+    /// Puts the fold onto what others appended, and the facts that still stand onto that.
+    fn rebase(&mut self, missed: &[StoredAppend]) -> Result<()> {
+        let held = self.roll_back();
+        for append in missed {
+            self.iterator.session_mut().apply_append(append)?;
+        }
+        match self.session().current_run() {
+            Some(current) if current.id == self.run => {}
+            _ => return Err(self.superseded()),
+        }
+        let facts: Vec<_> = held
+            .into_iter()
+            .filter(|event| !event.is_decision())
+            .collect();
+        self.hold(&facts)?;
+        let decided = self.iterator.decide()?;
+        if !decided.is_empty() && self.savepoint.is_none() {
+            return Err(self.error(ErrorCode::Internal, "a decision without a savepoint"));
+        }
+        self.held.extend(decided);
+        Ok(())
+    }
+
+    fn roll_back(&mut self) -> Vec<Event> {
+        if let Some(savepoint) = self.savepoint.take() {
+            self.iterator.session_mut().rollback(savepoint);
+        }
+        std::mem::take(&mut self.held)
+    }
+
+    fn acknowledge(&mut self, append: AppendId, at: crate::clock::Timestamp) {
+        self.iterator.session_mut().settle(append, at);
+        self.held.clear();
+        self.savepoint = None;
+    }
+
+    fn append_of_held(&self, guard: Guard) -> Result<Append> {
+        let session = self.session();
+        let expected = match &self.savepoint {
+            Some(savepoint) => savepoint.position().clone(),
+            None => session.position().clone(),
+        };
+        let ended = session.current_run().is_none();
+        Ok(Append {
+            session: session.id().clone(),
+            expected,
+            id: self.parts.ids.append(),
+            run: Some(self.run.clone()),
+            schema: SCHEMA,
+            count: u32::try_from(self.held.len()).unwrap_or(u32::MAX),
+            body: encode(&self.held)?,
+            summary: Some(session.summary()),
+            lease: if ended {
+                LeaseChange::Clear
+            } else {
+                LeaseChange::Take(self.parts.lease)
+            },
+            guard,
+        })
+    }
+
+    async fn send(&self, append: Append) -> Result<AppendOutcome> {
+        retried(&self.parts, || self.parts.store.append(append.clone())).await
+    }
+
+    fn superseded(&self) -> Error {
+        self.error(ErrorCode::Superseded, "another run owns the session now")
+    }
+
+    fn history_lost(&self) -> Error {
+        self.error(
+            ErrorCode::HistoryLost,
+            "the store lost what it had acknowledged; the run stops",
+        )
+    }
+
+    fn error(&self, code: ErrorCode, message: &'static str) -> Error {
+        Error::new(code, message)
+            .with_context("session", self.session().id())
+            .with_context("run", &self.run)
+    }
+}
+
+/// Repeats an operation whose outcome is unknown, under the same id, a bounded number of times.
+async fn retried<T, F>(parts: &JournalParts, mut operation: impl FnMut() -> F) -> Result<T>
+where
+    F: Future<Output = Result<T>>,
+{
+    let policy = RetryPolicy {
+        max_retries: 5,
+        base: Duration::from_millis(20),
+        max: parts.lease,
+    };
+    let mut retry = 0;
+    loop {
+        let error = match operation().await {
+            Ok(done) => return Ok(done),
+            Err(error) => error,
+        };
+        let jitter = u64::try_from(parts.ids.next() & u128::from(u32::MAX)).unwrap_or(0);
+        let Some(wait) = policy.wait(retry, &error, jitter) else {
+            return Err(error);
+        };
+        tracing::debug!(%error, retry, "repeating an append whose outcome is unknown");
+        parts.clock.sleep(wait).await;
+        retry += 1;
+    }
+}

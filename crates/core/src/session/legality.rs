@@ -1,0 +1,191 @@
+//! Which event may stand where. A store never sees an illegal log, because writers fold before
+//! they append.
+
+use super::{RunStatus, Session};
+use crate::error::{Error, ErrorCode, Result};
+use crate::event::{Event, RunOutcome, Trigger};
+use crate::id::{CallId, RunId};
+use crate::store::SessionStatus;
+
+impl Session {
+    /// Whether `event`, written by `run`, may come next.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Superseded`] if another run is current, [`ErrorCode::LogInvalid`] otherwise,
+    /// with the reason.
+    pub fn check(&self, event: &Event, run: Option<&RunId>, legacy: bool) -> Result<()> {
+        if self.ledger.position.version == 0 && !matches!(event, Event::SessionCreated { .. }) {
+            return Err(self.illegal(event, "the first event must be `session_created`"));
+        }
+        if self.needs_heal() && !matches!(event, Event::HistoryHealed { .. }) && !legacy {
+            return Err(self.illegal(event, "calls without a result have to be healed first"));
+        }
+        match event {
+            Event::SessionCreated { .. } if self.ledger.position.version > 0 => {
+                Err(self.illegal(event, "the session exists"))
+            }
+            Event::SessionCreated { .. } => Ok(()),
+            Event::RunStarted {
+                run: new,
+                after,
+                trigger,
+                ..
+            } => self.check_run_started(event, new, after.as_ref(), *trigger),
+            Event::InterruptRequested { run, request, .. } => self.check_request(
+                event,
+                run,
+                self.ledger.interrupt.as_ref().map(|r| &r.id) == Some(request),
+            ),
+            Event::AbortRequested { run, request, .. } => self.check_request(
+                event,
+                run,
+                self.ledger.abort.as_ref().map(|r| &r.id) == Some(request),
+            ),
+            Event::HistoryHealed { results } => {
+                self.check_heal(event, results.iter().map(|r| &r.0))
+            }
+            // The truth about an effect in doubt is taken from whoever has it.
+            Event::ToolFinished(finish) => self.check_finish(event, &finish.call),
+            _ => {
+                self.check_owner(event, run)?;
+                self.check_in_run(event)
+            }
+        }
+    }
+
+    fn check_in_run(&self, event: &Event) -> Result<()> {
+        let step = self.ledger.step.as_ref();
+        let problem = match event {
+            Event::UserMessages { messages } if messages.is_empty() => "there is no message",
+            Event::UserMessages { .. } if step.is_some() => "no message may enter an open step",
+            Event::ModelReplied(_) if step.is_some() => "the step before it is open",
+            Event::ModelReplied(reply) if reply.step != self.ledger.last_step + 1 => {
+                "it is not the next step"
+            }
+            Event::ModelReplied(_) if self.ledger.turn == 0 => "no turn has begun",
+            Event::CorrectionSent { step: number, .. } => match step {
+                Some(step) if step.reply.step == *number && step.correction.is_none() => {
+                    return Ok(());
+                }
+                _ => "there is no such open step without a correction",
+            },
+            Event::ToolStarted { call, .. } => match step.and_then(|step| step.call(call)) {
+                Some(call) if call.finish.is_none() => return Ok(()),
+                _ => "there is no such open call",
+            },
+            Event::StepClosed { step: number } => match step {
+                Some(step) if step.reply.step != *number => "another step is open",
+                Some(step) if step.calls.iter().any(|call| call.finish.is_none()) => {
+                    "a call of it has no result"
+                }
+                Some(_) => return Ok(()),
+                None => "no step is open",
+            },
+            Event::RunEnded { .. } if step.is_some() => "a step is open",
+            Event::RunEnded {
+                outcome: RunOutcome::Completed { .. },
+            } if self.ledger.closed.is_none() => "no step brought it about",
+            _ => return Ok(()),
+        };
+        Err(self.illegal(event, problem))
+    }
+
+    fn check_run_started(
+        &self,
+        event: &Event,
+        new: &RunId,
+        after: Option<&RunId>,
+        trigger: Trigger,
+    ) -> Result<()> {
+        let last = self.ledger.run.as_ref();
+        if last.map(|run| &run.id) != after {
+            return Err(
+                Error::new(ErrorCode::Superseded, "another run has begun meanwhile")
+                    .with_context("session", &self.id),
+            );
+        }
+        let unended = last.is_some_and(|run| run.status == RunStatus::Running);
+        let rested = matches!(
+            self.ledger.status,
+            SessionStatus::Completed
+                | SessionStatus::Failed
+                | SessionStatus::Interrupted
+                | SessionStatus::Aborted
+        );
+        let resumable = matches!(
+            self.ledger.status,
+            SessionStatus::Failed | SessionStatus::Interrupted
+        );
+        let fits = match trigger {
+            Trigger::Execute => last.is_none(),
+            Trigger::Continue => rested,
+            Trigger::Resume => resumable,
+            Trigger::Recover => unended,
+            Trigger::Abort => last.is_some(),
+        };
+        if !fits {
+            return Err(self.illegal(event, "a run cannot start for this reason now"));
+        }
+        if self.run(new).is_some() {
+            return Err(self.illegal(event, "a run has this id already"));
+        }
+        Ok(())
+    }
+
+    fn check_request(&self, event: &Event, run: &RunId, known: bool) -> Result<()> {
+        match self.current_run() {
+            Some(current) if current.id == *run && !known => Ok(()),
+            Some(current) if current.id == *run => Err(self.illegal(event, "it is known already")),
+            _ => Err(self.illegal(event, "the run has ended: the request is void")),
+        }
+    }
+
+    fn check_finish(&self, event: &Event, call: &CallId) -> Result<()> {
+        match self.ledger.step.as_ref().and_then(|step| step.call(call)) {
+            None => Err(self.illegal(event, "there is no such call in an open step")),
+            Some(state) if state.finish.is_some() => {
+                Err(self.illegal(event, "the call has its result already"))
+            }
+            Some(_) if self.current_run().is_none() => {
+                Err(self.illegal(event, "no run is current"))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn check_heal<'a>(
+        &self,
+        event: &Event,
+        mut healed: impl ExactSizeIterator<Item = &'a CallId>,
+    ) -> Result<()> {
+        let unpaired = &self.ledger.unpaired;
+        let same = healed.len() == unpaired.len()
+            && healed.all(|id| unpaired.iter().any(|open| open.call.id == *id));
+        if unpaired.is_empty() || !same {
+            return Err(self.illegal(event, "it must answer exactly the calls without a result"));
+        }
+        Ok(())
+    }
+
+    fn check_owner(&self, event: &Event, run: Option<&RunId>) -> Result<()> {
+        match (self.current_run(), run) {
+            (Some(current), Some(run)) if current.id == *run => Ok(()),
+            (Some(_), Some(run)) => Err(Error::new(
+                ErrorCode::Superseded,
+                "another run owns the session now",
+            )
+            .with_context("session", &self.id)
+            .with_context("run", run)),
+            _ => Err(self.illegal(event, "it belongs to a run, and none is current")),
+        }
+    }
+
+    pub(super) fn illegal(&self, event: &Event, problem: &'static str) -> Error {
+        Error::new(
+            ErrorCode::LogInvalid,
+            format!("`{}` is not legal here: {problem}", event.name()),
+        )
+        .with_context("session", &self.id)
+        .with_context("version", self.ledger.position.version)
+    }
+}

@@ -1,0 +1,137 @@
+//! How a turn is completed: the tool for it, the section of the prompt that names it, and the
+//! result that pairs it.
+
+use std::sync::Arc;
+
+use crate::agent::Completion;
+use crate::error::Result;
+use crate::event::{ToolFinish, ToolOutcome};
+use crate::id::CallId;
+use crate::json::Json;
+use crate::llm::LlmConfig;
+use crate::message::ToolResultMessage;
+use crate::schema::Schema;
+use crate::tool::{FINISH_TOOL, Tool, ToolSet, ToolSpec};
+
+/// The content of the result that pairs a `__finish__` call.
+pub(crate) const ACKNOWLEDGED: &str = r#"{"acknowledged":true}"#;
+
+/// The fact that pairs a `__finish__` call, and the only source of its result message. The turn's
+/// output is not repeated in the message: it stands in the call's arguments.
+#[must_use]
+pub fn synthesize_finish_tool_result(call: CallId) -> ToolFinish {
+    ToolFinish::without_run(call, ToolOutcome::Acknowledged)
+}
+
+/// The message of such a fact.
+pub(crate) fn acknowledged_message(
+    call: &CallId,
+    provider_id: Option<&Arc<str>>,
+) -> ToolResultMessage {
+    ToolResultMessage {
+        tool_call_id: call.clone(),
+        provider_id: provider_id.cloned(),
+        tool_name: FINISH_TOOL.to_owned(),
+        content: ACKNOWLEDGED.to_owned(),
+    }
+}
+
+/// The tools as the model sees them: the user's in their order, then `__finish__` if the turn is
+/// completed by it.
+///
+/// # Errors
+/// If a tool's schema is not usable.
+pub fn build_effective_tools(
+    tools: &[Tool],
+    output: Option<&Schema>,
+    completion: &Completion,
+    llm: &LlmConfig,
+) -> Result<ToolSet> {
+    let mut specs = Vec::with_capacity(tools.len() + 1);
+    for tool in tools {
+        specs.push(ToolSpec {
+            name: Arc::clone(&tool.name),
+            description: Arc::clone(&tool.description),
+            input_schema: tool.input()?.json().clone(),
+            strict: tool.strict,
+        });
+    }
+    if let (Completion::Finish, Some(output)) = (completion, output) {
+        specs.push(ToolSpec {
+            name: FINISH_TOOL.into(),
+            description: "Hands in the final output and completes the task. Call it once, \
+                          alone, when the work is done."
+                .into(),
+            input_schema: finish_schema(output),
+            strict: llm.strict_output,
+        });
+    }
+    Ok(ToolSet::new(specs))
+}
+
+/// Providers ask for an object as arguments; another output type is handed in as a member of one.
+fn finish_schema(output: &Schema) -> Json {
+    if is_object(output) {
+        return output.json().clone();
+    }
+    let mut inner = output.value().clone();
+    let mut outer = serde_json::json!({
+        "type": "object",
+        "properties": {},
+        "required": [WRAPPED],
+        "additionalProperties": false,
+    });
+    // Definitions are referred to from the root, so they have to stay there.
+    let definitions = inner
+        .as_object_mut()
+        .and_then(|members| members.remove("$defs"));
+    if let Some(members) = outer.as_object_mut() {
+        members.insert("properties".into(), serde_json::json!({ WRAPPED: inner }));
+        members.extend(definitions.map(|definitions| ("$defs".to_owned(), definitions)));
+    }
+    outer.into()
+}
+
+/// The member that holds an output which is not an object.
+pub(crate) const WRAPPED: &str = "output";
+
+/// Whether the output type is an object, and so `__finish__` takes its members as arguments.
+pub(crate) fn is_object(output: &Schema) -> bool {
+    output.value().get("type").and_then(|kind| kind.as_str()) == Some("object")
+}
+
+/// The section of the prompt that says how to hand in the output, if the agent owes one.
+#[must_use]
+pub fn output_requirement(completion: &Completion, has_output: bool) -> Option<String> {
+    let how = match completion {
+        Completion::Text => return None,
+        Completion::FinishTools(_) if !has_output => return None,
+        Completion::Native => {
+            return Some(
+                "## Output Requirement\n\nThe final answer has to be one JSON value that fits \
+                 the given schema, without any text around it."
+                    .to_owned(),
+            );
+        }
+        Completion::Finish | Completion::FinishTools(_) => tool_names(completion),
+    };
+    Some(format!(
+        "## Output Requirement\n\nThis task ends with structured output. Hand it in by calling \
+         {how}: that is the only way to complete the task. An answer given as plain text does \
+         not count."
+    ))
+}
+
+/// The completion tool by name, or `one of` several.
+pub(crate) fn tool_names(completion: &Completion) -> String {
+    match completion {
+        Completion::FinishTools(names) => match names.as_slice() {
+            [name] => format!("the `{name}` tool"),
+            names => {
+                let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+                format!("one of {}", names.join(", "))
+            }
+        },
+        _ => format!("the `{FINISH_TOOL}` tool"),
+    }
+}

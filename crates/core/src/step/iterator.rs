@@ -1,0 +1,383 @@
+//! The sans-I/O machine that drivers turn: what to do next, as a function of the events.
+
+use super::finish::{synthesize_finish_tool_result, tool_names};
+use super::plan::{PlanOptions, plan_step_processing};
+use super::result::StopReason;
+use super::stop::{is_error_stop_reason, is_recoverable_error_stop_reason};
+use super::verdict::{Verdict, owes_output, verdict};
+use crate::agent::{AgentDefinition, AnyAgent, Completion};
+use crate::error::{ErrorCode, ErrorRecord, Result};
+use crate::event::{Event, FinishOutput, RunOutcome, ToolFinish, ToolOutcome};
+use crate::id::CallId;
+use crate::message::{ToolCall, UserMessage};
+use crate::session::{OpenStep, Session};
+use crate::tool::{EffectClass, FINISH_TOOL};
+
+/// What to do next. Small, and made of ids: payloads stay in the session.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// No run is current.
+    Idle,
+    /// Effect: make the model call of this step.
+    CallModel {
+        /// The step.
+        step: u32,
+        /// Whether the model has to call the completion tool, having been told to.
+        force_completion: bool,
+    },
+    /// Effect: record that these at-most-once calls are about to run.
+    StartTools(Vec<CallTask>),
+    /// Effect: run these side by side (phase 1).
+    RunTools(Vec<CallTask>),
+    /// Effect: run this finish tool, which sees the state of phase 1 (phase 2).
+    RunFinishTool(CallTask),
+    /// Decision: answer these calls without running anything.
+    Answer(Vec<ToolFinish>),
+    /// Decision: tell the model that its answer does not complete the turn.
+    Correct(UserMessage),
+    /// Decision: close the step.
+    CloseStep(u32),
+    /// Decision: end the run.
+    End(RunOutcome),
+    /// Decision: answer the calls that an imported log left open.
+    Heal(Vec<(CallId, ToolOutcome)>),
+}
+
+/// One call to carry out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallTask {
+    /// The call.
+    pub call: CallId,
+    /// Which try this is, from 1, counting the runs that may have tried before.
+    pub attempt: u32,
+    /// Whether an earlier run may have carried it out, and it must not run twice: ask
+    /// `reconcile`.
+    pub in_doubt: bool,
+}
+
+/// The machine over the step functions: same events and agent in, same action out.
+#[derive(Debug, Clone)]
+pub struct StepIterator {
+    agent: AnyAgent,
+    session: Session,
+}
+
+impl StepIterator {
+    /// The machine at the end of a session's log.
+    #[must_use]
+    pub fn new(agent: AnyAgent, session: Session) -> Self {
+        Self { agent, session }
+    }
+
+    /// The session so far.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    pub(crate) fn session_mut(&mut self) -> &mut Session {
+        &mut self.session
+    }
+
+    /// The agent.
+    #[must_use]
+    pub fn agent(&self) -> &AnyAgent {
+        &self.agent
+    }
+
+    /// What to do next. Asking has no effect.
+    #[must_use]
+    pub fn next(&self) -> Action {
+        let (session, agent) = (&self.session, &*self.agent);
+        if session.current_run().is_none() {
+            return Action::Idle;
+        }
+        if session.needs_heal() {
+            return Action::Heal(heal(session));
+        }
+        match session.open_step() {
+            Some(step) => next_in_step(session, agent, step),
+            None => next_step(session, agent),
+        }
+    }
+
+    /// Takes what came of an effect.
+    ///
+    /// # Errors
+    /// If an event is not legal here; those before it were taken.
+    pub fn supply(&mut self, events: &[Event]) -> Result<()> {
+        let run = self.session.current_run().map(|run| run.id.clone());
+        for event in events {
+            self.session.apply(event, run.as_ref())?;
+        }
+        Ok(())
+    }
+
+    /// Carries out every decision up to the next effect, and returns the events that record them.
+    ///
+    /// # Errors
+    /// If a decision is not legal, which is a bug.
+    pub fn decide(&mut self) -> Result<Vec<Event>> {
+        let mut decided = Vec::new();
+        loop {
+            let step = self.session.open_step().map_or(0, |step| step.reply.step);
+            let events = match self.next() {
+                Action::Answer(results) => results.into_iter().map(Event::ToolFinished).collect(),
+                Action::Correct(message) => vec![Event::CorrectionSent { step, message }],
+                Action::CloseStep(step) => vec![Event::StepClosed { step }],
+                Action::End(outcome) => vec![Event::RunEnded { outcome }],
+                Action::Heal(results) => vec![Event::HistoryHealed { results }],
+                _ => return Ok(decided),
+            };
+            self.supply(&events)?;
+            decided.extend(events);
+        }
+    }
+}
+
+fn next_step(session: &Session, agent: &AgentDefinition) -> Action {
+    if let Some(request) = session.abort_request() {
+        return Action::End(RunOutcome::Aborted {
+            reason: request.reason.clone(),
+        });
+    }
+    let verdict = verdict(session, agent);
+    if let Some(Verdict::End(outcome)) = verdict {
+        return Action::End(outcome);
+    }
+    if let Some(request) = session.interrupt_request() {
+        return Action::End(RunOutcome::Interrupted {
+            reason: request.reason.clone(),
+        });
+    }
+    let corrected = session
+        .closed_step()
+        .is_some_and(|step| step.correction.is_some());
+    Action::CallModel {
+        step: session.last_step() + 1,
+        force_completion: corrected,
+    }
+}
+
+fn next_in_step(session: &Session, agent: &AgentDefinition, step: &OpenStep) -> Action {
+    let answers: Vec<_> = answers(session, agent, step);
+    if !answers.is_empty() {
+        return Action::Answer(answers);
+    }
+    let open: Vec<_> = step
+        .pairs()
+        .filter(|(_, state)| state.finish.is_none())
+        .collect();
+    let is_finish = |call: &ToolCall| agent.tool(&call.name).is_some_and(|tool| tool.finish);
+    let task = |call: &ToolCall| task(session, agent, step, call);
+    let at_once: Vec<_> = open
+        .iter()
+        .filter(|(call, _)| !is_finish(call))
+        .map(|(call, _)| task(call))
+        .collect();
+    let next = if at_once.is_empty() {
+        open.first().map(|(call, _)| vec![task(call)])
+    } else {
+        Some(at_once.clone())
+    };
+    let Some(next) = next else {
+        let retries_left = session.corrections() < agent.limits().completion_retries;
+        if step.correction.is_none() && retries_left && owes_output(agent, step) {
+            return Action::Correct(correction(agent, step));
+        }
+        return Action::CloseStep(step.reply.step);
+    };
+    let unrecorded: Vec<_> = next
+        .iter()
+        .filter(|task| needs_start(agent, step, task))
+        .cloned()
+        .collect();
+    if !unrecorded.is_empty() {
+        return Action::StartTools(unrecorded);
+    }
+    match next.first() {
+        Some(finish) if at_once.is_empty() => Action::RunFinishTool(finish.clone()),
+        _ => Action::RunTools(next),
+    }
+}
+
+fn needs_start(agent: &AgentDefinition, step: &OpenStep, task: &CallTask) -> bool {
+    let tool = step
+        .tool_call(&task.call)
+        .and_then(|call| agent.tool(&call.name));
+    let at_most_once = tool.is_some_and(|tool| tool.effect == EffectClass::AtMostOnce);
+    at_most_once
+        && step
+            .call(&task.call)
+            .is_some_and(|state| state.started.is_none())
+}
+
+fn task(session: &Session, agent: &AgentDefinition, step: &OpenStep, call: &ToolCall) -> CallTask {
+    let at_most_once = agent
+        .tool(&call.name)
+        .is_some_and(|tool| tool.effect == EffectClass::AtMostOnce);
+    let started = step.call(&call.id).and_then(|state| state.started.as_ref());
+    let here = session.current_run().map(|run| &run.id);
+    CallTask {
+        call: call.id.clone(),
+        attempt: step.runs,
+        in_doubt: at_most_once && started.is_some_and(|started| Some(&started.run) != here),
+    }
+}
+
+/// The open calls that are answered without running anything.
+fn answers(session: &Session, agent: &AgentDefinition, step: &OpenStep) -> Vec<ToolFinish> {
+    let open = || {
+        step.pairs()
+            .filter(|(_, state)| state.finish.is_none())
+            .map(|(call, _)| call)
+    };
+    if open().next().is_none() {
+        return Vec::new();
+    }
+    if let Some(reason) = fatal_stop(step) {
+        let message = format!(
+            "not run: {}",
+            super::stop_reason_error(reason, None).message
+        );
+        return open()
+            .map(|call| error(call, ErrorCode::ToolNotRun, message.clone()))
+            .collect();
+    }
+    let finish = open().any(|call| call.name == FINISH_TOOL);
+    if finish && *agent.completion() == Completion::Finish {
+        return finish_answers(agent, step, open());
+    }
+    if session.abort_request().is_some() {
+        let message = "not run: the run was aborted";
+        return open()
+            .map(|call| error(call, ErrorCode::ToolNotRun, message))
+            .collect();
+    }
+    open()
+        .filter_map(|call| refusal(agent, step, call))
+        .collect()
+}
+
+fn fatal_stop(step: &OpenStep) -> Option<StopReason> {
+    step.reply.stop_reason.filter(|reason| {
+        is_error_stop_reason(*reason) && !is_recoverable_error_stop_reason(*reason)
+    })
+}
+
+/// The answers of a reply that calls `__finish__`: the acknowledgement and the word to the calls
+/// beside it, or what is wrong with the output.
+fn finish_answers<'a>(
+    agent: &AgentDefinition,
+    step: &OpenStep,
+    open: impl Iterator<Item = &'a ToolCall>,
+) -> Vec<ToolFinish> {
+    let options = PlanOptions {
+        output_schema: agent.output_schema(),
+    };
+    let plan = plan_step_processing(&step.reply.to_step_result(), &options);
+    let Some(output) = plan.output else {
+        let message = format!(
+            "the output was not accepted: {}",
+            plan.violations.join("; ")
+        );
+        return open
+            .filter(|call| call.name == FINISH_TOOL)
+            .map(|call| error(call, ErrorCode::OutputInvalid, message.clone()))
+            .collect();
+    };
+    let mut accepted = false;
+    open.map(|call| {
+        if call.name == FINISH_TOOL && !accepted {
+            accepted = true;
+            let mut result = synthesize_finish_tool_result(call.id.clone());
+            result.finish = Some(FinishOutput::Output(output.clone()));
+            result
+        } else {
+            error(
+                call,
+                ErrorCode::ToolNotRun,
+                "not run: the turn was finished in the same reply",
+            )
+        }
+    })
+    .collect()
+}
+
+/// Why a call is not run at all, if it is not.
+fn refusal(agent: &AgentDefinition, step: &OpenStep, call: &ToolCall) -> Option<ToolFinish> {
+    let Some(tool) = agent.tool(&call.name) else {
+        let known = agent
+            .effective_tools()
+            .specs()
+            .iter()
+            .map(|spec| &*spec.name);
+        let message = format!(
+            "there is no tool `{}`; the tools are: {}",
+            call.name,
+            known.collect::<Vec<_>>().join(", ")
+        );
+        let code = if step.runs > 1 {
+            ErrorCode::ToolMissing
+        } else {
+            ErrorCode::ToolUnknown
+        };
+        return Some(error(call, code, message));
+    };
+    let Some(input) = call.arguments.as_json() else {
+        let message = "the arguments are not valid JSON; the call was not run";
+        return Some(error(call, ErrorCode::ToolCallTruncated, message));
+    };
+    if step.reply.stop_reason == Some(StopReason::MaxTokens) {
+        let message = "the reply was cut off at the token limit; the call was not run";
+        return Some(error(call, ErrorCode::ToolCallTruncated, message));
+    }
+    let violations = tool.input().ok()?.validate(&input.to_value()).err()?;
+    let message = format!("the arguments do not fit: {}", violations.join("; "));
+    Some(error(call, ErrorCode::ToolInputInvalid, message))
+}
+
+fn error(call: &ToolCall, code: ErrorCode, message: impl Into<String>) -> ToolFinish {
+    let outcome = ToolOutcome::Error(ErrorRecord::new(code, message));
+    ToolFinish::without_run(call.id.clone(), outcome)
+}
+
+fn correction(agent: &AgentDefinition, step: &OpenStep) -> UserMessage {
+    let how = match agent.completion() {
+        Completion::Native => {
+            "Answer again with one JSON value that fits the given schema, and nothing else"
+                .to_owned()
+        }
+        completion => format!(
+            "The task is not complete: its output has to be handed in. Call {} directly now, \
+             with the output as its arguments",
+            tool_names(completion)
+        ),
+    };
+    let cut_off = step.reply.stop_reason == Some(StopReason::MaxTokens);
+    let hint = if cut_off {
+        ". Your reply was cut off at the token limit: keep it short."
+    } else {
+        "."
+    };
+    UserMessage {
+        content: format!("{how}{hint}"),
+        hidden: true,
+    }
+}
+
+/// What the calls get that an imported log left without a result.
+fn heal(session: &Session) -> Vec<(CallId, ToolOutcome)> {
+    session
+        .unpaired_calls()
+        .map(|call| {
+            let outcome = if call.name == FINISH_TOOL {
+                synthesize_finish_tool_result(call.id.clone()).outcome
+            } else {
+                let message = "not run: the session was imported without the result";
+                ToolOutcome::Error(ErrorRecord::new(ErrorCode::ToolNotRun, message))
+            };
+            (call.id.clone(), outcome)
+        })
+        .collect()
+}

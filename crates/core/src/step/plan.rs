@@ -1,0 +1,160 @@
+//! What a step's result asks for.
+
+use super::messages::AssistantMessagePlan;
+use super::output::repair_output;
+use super::result::{ParsedSubAgentCall, ParsedToolCall, StepResult, StopReason};
+use super::stop::FinalStatus;
+use crate::json::Json;
+use crate::message::Arguments;
+use crate::schema::Schema;
+use crate::tool::FINISH_TOOL;
+
+/// What the plan depends on beside the result.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PlanOptions<'a> {
+    /// The schema of the agent's output, if it has an output type.
+    pub output_schema: Option<&'a Schema>,
+}
+
+/// What a step's result asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepPlan {
+    /// What to make the assistant message of; none for a structured output and for an error.
+    pub assistant_message_plan: Option<AssistantMessagePlan>,
+    /// Tools to run; never `__finish__`.
+    pub pending_tool_calls: Vec<ParsedToolCall>,
+    /// Sub-agents to start.
+    pub pending_sub_agent_calls: Vec<ParsedSubAgentCall>,
+    /// The status that this step brings about.
+    pub status_update: Option<StatusUpdate>,
+    /// Whether the turn ends with this step.
+    pub is_terminal: bool,
+    /// The output, if the step brought one that fits.
+    pub output: Option<Json>,
+    /// Why the model stopped.
+    pub stop_reason: Option<StopReason>,
+    /// What is wrong with the output, if the step brought one that does not fit. Then the plan is
+    /// not terminal.
+    pub violations: Vec<String>,
+}
+
+/// The status that a step brings about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StatusUpdate {
+    /// Completed or failed.
+    pub status: FinalStatus,
+    /// The output of a completed turn.
+    pub output: Option<Json>,
+    /// The sentence of a failed one.
+    pub error: Option<String>,
+}
+
+/// Works out what a step's result asks for.
+///
+/// A valid `__finish__` ends the turn, and nothing else of the reply is run; whoever records the
+/// step answers the calls beside it. One whose output does not fit, or that was cut off, is not
+/// terminal, and the calls beside it are pending as usual.
+#[must_use]
+pub fn plan_step_processing(step: &StepResult, options: &PlanOptions<'_>) -> StepPlan {
+    let mut plan = StepPlan {
+        assistant_message_plan: None,
+        pending_tool_calls: Vec::new(),
+        pending_sub_agent_calls: Vec::new(),
+        status_update: None,
+        is_terminal: false,
+        output: None,
+        stop_reason: step.stop_reason(),
+        violations: Vec::new(),
+    };
+    match step {
+        StepResult::Text {
+            content, thinking, ..
+        } => {
+            plan.assistant_message_plan = Some(AssistantMessagePlan {
+                content: Some(content.clone()),
+                thinking: thinking.clone(),
+                ..AssistantMessagePlan::default()
+            });
+        }
+        StepResult::ToolCalls {
+            content,
+            tool_calls,
+            sub_agent_calls,
+            thinking,
+            ..
+        } => {
+            plan.assistant_message_plan = Some(AssistantMessagePlan {
+                content: content.clone(),
+                tool_calls: tool_calls.clone(),
+                sub_agent_calls: sub_agent_calls.clone(),
+                thinking: thinking.clone(),
+            });
+            plan_calls(&mut plan, tool_calls, sub_agent_calls, options);
+        }
+        StepResult::StructuredOutput { output, .. } => {
+            plan.take_output(output, options);
+        }
+        StepResult::Error {
+            error, should_stop, ..
+        } => {
+            plan.is_terminal = *should_stop;
+            plan.status_update = should_stop.then(|| StatusUpdate {
+                status: FinalStatus::Failed,
+                output: None,
+                error: Some(error.message.clone()),
+            });
+        }
+    }
+    plan
+}
+
+fn plan_calls(
+    plan: &mut StepPlan,
+    tool_calls: &[ParsedToolCall],
+    sub_agent_calls: &[ParsedSubAgentCall],
+    options: &PlanOptions<'_>,
+) {
+    if let Some(finish) = tool_calls.iter().find(|call| call.name == FINISH_TOOL) {
+        match (&finish.arguments, plan.stop_reason) {
+            (Arguments::Json(output), reason) if reason != Some(StopReason::MaxTokens) => {
+                plan.take_output(output, options);
+            }
+            _ => plan
+                .violations
+                .push("the call was cut off or is not valid JSON".to_owned()),
+        }
+    }
+    if !plan.is_terminal {
+        let others = tool_calls.iter().filter(|call| call.name != FINISH_TOOL);
+        plan.pending_tool_calls = others.cloned().collect();
+        plan.pending_sub_agent_calls = sub_agent_calls.to_vec();
+    }
+}
+
+impl StepPlan {
+    fn take_output(&mut self, output: &Json, options: &PlanOptions<'_>) {
+        let fitting = match options.output_schema {
+            None => Ok(output.clone()),
+            Some(schema) => {
+                let value = output.to_value();
+                match repair_output(&value, schema) {
+                    Ok(fitting) if fitting == value => Ok(output.clone()),
+                    Ok(repaired) => Ok(Json::from(repaired)),
+                    Err(violations) => Err(violations),
+                }
+            }
+        };
+        match fitting {
+            Ok(output) => {
+                self.is_terminal = true;
+                self.output = Some(output.clone());
+                self.status_update = Some(StatusUpdate {
+                    status: FinalStatus::Completed,
+                    output: Some(output),
+                    error: None,
+                });
+            }
+            Err(violations) => self.violations = violations,
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! What a closed step means for the turn.
+
+use super::output::repair_output;
+use super::result::{StepResult, StopReason};
+use super::stop::{
+    StopCause, StopConfig, is_error_stop_reason, is_recoverable_error_stop_reason, stop_cause,
+};
+use crate::agent::{AgentDefinition, Completion};
+use crate::error::{ErrorCode, ErrorRecord};
+use crate::event::{FinishOutput, ModelReply, RunOutcome};
+use crate::json::Json;
+use crate::session::{OpenStep, Session};
+use crate::tool::FINISH_TOOL;
+
+/// What a closed step means for the turn.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// The model is asked again.
+    Continue,
+    /// The run ends.
+    End(RunOutcome),
+}
+
+/// Works out what the last closed step means for the turn: a function of the session's events and
+/// the agent. `None` if that was carried out already, or nothing was closed yet.
+#[must_use]
+pub fn verdict(session: &Session, agent: &AgentDefinition) -> Option<Verdict> {
+    let step = session.closed_step()?;
+    let outcome = error_outcome(session, agent, step)
+        .or_else(|| finish_outcome(step))
+        .or_else(|| native_outcome(agent, step))
+        .or_else(|| answer_outcome(agent, step))
+        .or_else(|| limit_outcome(session, agent, step));
+    Some(outcome.map_or(Verdict::Continue, Verdict::End))
+}
+
+fn error_outcome(
+    session: &Session,
+    agent: &AgentDefinition,
+    step: &OpenStep,
+) -> Option<RunOutcome> {
+    let error = step.reply.error.clone()?;
+    let out_of_tries = session.model_failures() > agent.limits().model_failures;
+    (step.reply.should_stop || out_of_tries).then_some(RunOutcome::Failed { error })
+}
+
+/// The first finish in call order that was accepted, or that failed for good, decides.
+fn finish_outcome(step: &OpenStep) -> Option<RunOutcome> {
+    let finish = step
+        .calls
+        .iter()
+        .find_map(|call| call.finish.as_ref()?.finish.clone())?;
+    Some(match finish {
+        FinishOutput::Output(output) => RunOutcome::Completed {
+            output: Some(output),
+        },
+        FinishOutput::Invalid(error) => RunOutcome::Failed { error },
+    })
+}
+
+fn native_outcome(agent: &AgentDefinition, step: &OpenStep) -> Option<RunOutcome> {
+    let output = fitting_output(agent, step.reply.output.as_ref()?).ok()?;
+    Some(RunOutcome::Completed {
+        output: Some(output),
+    })
+}
+
+/// The native output, repaired if need be.
+pub(super) fn fitting_output(agent: &AgentDefinition, output: &Json) -> Result<Json, Vec<String>> {
+    let Some(schema) = agent.output_schema() else {
+        return Ok(output.clone());
+    };
+    let value = output.to_value();
+    repair_output(&value, schema).map(|fitting| {
+        if fitting == value {
+            output.clone()
+        } else {
+            Json::from(fitting)
+        }
+    })
+}
+
+/// Whether the agent still owes its output after this step, so that the model has to be told.
+pub(super) fn owes_output(agent: &AgentDefinition, step: &OpenStep) -> bool {
+    if *agent.completion() == Completion::Text || step.reply.error.is_some() {
+        return false;
+    }
+    if let Some(output) = &step.reply.output {
+        return fitting_output(agent, output).is_err();
+    }
+    match step.reply.stop_reason {
+        Some(reason)
+            if is_error_stop_reason(reason) && !is_recoverable_error_stop_reason(reason) =>
+        {
+            false
+        }
+        _ if step.tool_calls().is_empty() => {
+            step.reply.should_stop || step.reply.stop_reason == Some(StopReason::MaxTokens)
+        }
+        _ => {
+            step.pairs().any(|(call, state)| {
+                call.name == FINISH_TOOL
+                    && state
+                        .finish
+                        .as_ref()
+                        .is_some_and(|result| result.finish.is_none())
+            }) && step.calls.iter().all(|call| {
+                call.finish
+                    .as_ref()
+                    .is_some_and(|result| result.finish.is_none())
+            })
+        }
+    }
+}
+
+fn answer_outcome(agent: &AgentDefinition, step: &OpenStep) -> Option<RunOutcome> {
+    let reply = &step.reply;
+    let reason = reply.stop_reason;
+    let fatal = reason.filter(|reason| is_error_stop_reason(*reason));
+    if let Some(fatal) = fatal.filter(|reason| !is_recoverable_error_stop_reason(*reason)) {
+        return Some(failed(stop_reason_error(
+            fatal,
+            reply.raw_stop_reason.as_deref(),
+        )));
+    }
+    if step.correction.is_some() {
+        return None;
+    }
+    if owes_output(agent, step) {
+        let error = match fatal {
+            Some(reason) => stop_reason_error(reason, None),
+            None => ErrorRecord::new(
+                ErrorCode::OutputInvalid,
+                "the model did not hand in an output that fits the output type",
+            ),
+        };
+        return Some(failed(error));
+    }
+    if !step.tool_calls().is_empty() || reply.error.is_some() {
+        return None;
+    }
+    match fatal {
+        Some(reason) => Some(failed(stop_reason_error(reason, None))),
+        None if reply.should_stop => Some(RunOutcome::Completed {
+            output: text(reply).and_then(|t| Json::from_serialize(t).ok()),
+        }),
+        None => None,
+    }
+}
+
+fn limit_outcome(
+    session: &Session,
+    agent: &AgentDefinition,
+    step: &OpenStep,
+) -> Option<RunOutcome> {
+    let config = StopConfig {
+        max_steps: Some(agent.limits().max_steps),
+        stop_when: agent.stop_when.as_deref().map(|condition| condition as _),
+    };
+    // Building the result copies the reply, so it is done only for a condition of the user's.
+    let result = if agent.stop_when.is_some() {
+        step.reply.to_step_result()
+    } else {
+        StepResult::ToolCalls {
+            content: None,
+            tool_calls: Vec::new(),
+            sub_agent_calls: Vec::new(),
+            thinking: None,
+            stop_reason: None,
+        }
+    };
+    match stop_cause(&result, session.turn_steps(), &config)? {
+        StopCause::StopWhen => Some(RunOutcome::Completed { output: None }),
+        StopCause::MaxSteps => {
+            let most = agent.limits().max_steps;
+            let message = format!("the turn took {most} steps, which is the limit");
+            Some(failed(ErrorRecord::new(ErrorCode::StepLimit, message)))
+        }
+        // Judged above, by what the agent owes.
+        StopCause::StructuredOutput | StopCause::Error | StopCause::Text => None,
+    }
+}
+
+fn text(reply: &ModelReply) -> Option<&str> {
+    reply.message.as_deref()?.content.as_deref()
+}
+
+fn failed(error: ErrorRecord) -> RunOutcome {
+    RunOutcome::Failed { error }
+}
+
+/// The error of a turn whose reply stopped for that reason.
+#[must_use]
+pub fn stop_reason_error(reason: StopReason, raw: Option<&str>) -> ErrorRecord {
+    let (code, message) = match reason {
+        StopReason::MaxTokens => (
+            ErrorCode::MaxTokens,
+            "the reply was cut off at the token limit",
+        ),
+        StopReason::ContentFilter => (
+            ErrorCode::ContentFilter,
+            "the provider's content filter stopped the reply",
+        ),
+        StopReason::Refusal => (ErrorCode::Refusal, "the model refused"),
+        StopReason::Unknown => (
+            ErrorCode::StopReasonUnknown,
+            "the model stopped for a reason that is not known",
+        ),
+        StopReason::Error
+        | StopReason::EndTurn
+        | StopReason::ToolUse
+        | StopReason::StopSequence => (ErrorCode::ModelError, "the model reported an error"),
+    };
+    let message = match raw {
+        Some(raw) => format!("{message}: `{raw}`"),
+        None => message.to_owned(),
+    };
+    ErrorRecord::new(code, message)
+}

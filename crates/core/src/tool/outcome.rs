@@ -1,0 +1,84 @@
+//! What a tool's return means: decided here, so that every runtime decides alike.
+
+use super::definition::Tool;
+use super::error::ToolError;
+use crate::agent::AgentDefinition;
+use crate::error::{ErrorCode, ErrorRecord};
+use crate::event::{FinishOutput, ToolOutcome};
+use crate::json::Json;
+use crate::step::repair_output;
+
+/// The outcome of a tool that returned.
+#[must_use]
+pub fn judge(
+    agent: &AgentDefinition,
+    tool: &Tool,
+    returned: Result<Json, ToolError>,
+) -> ToolOutcome {
+    let result = match returned {
+        Ok(result) => result,
+        Err(error) => {
+            return ToolOutcome::Error(ErrorRecord::new(ErrorCode::ToolFailed, error.message()));
+        }
+    };
+    let (size, most) = (result.text().len(), agent.limits().max_result_bytes);
+    if size > most {
+        let message =
+            format!("the result has {size} bytes, and {most} is the limit; ask for less at once");
+        return ToolOutcome::Error(ErrorRecord::new(ErrorCode::ToolResultTooLarge, message));
+    }
+    if let Some(Ok(schema)) = &tool.output
+        && let Err(violations) = schema.validate(&result.to_value())
+    {
+        let message = format!(
+            "the tool's result does not fit its schema: {}",
+            violations.join("; ")
+        );
+        return ToolOutcome::Error(ErrorRecord::new(ErrorCode::ToolFailed, message));
+    }
+    ToolOutcome::Success(result)
+}
+
+/// What a finish tool's outcome makes of the turn. A failed tool does not complete it: the model
+/// sees the error.
+#[must_use]
+pub fn finish_output(
+    agent: &AgentDefinition,
+    tool: &Tool,
+    outcome: &ToolOutcome,
+) -> Option<FinishOutput> {
+    let ToolOutcome::Success(result) = outcome else {
+        return None;
+    };
+    if !tool.finish {
+        return None;
+    }
+    let output = match &tool.transform {
+        None => result.to_value(),
+        Some(transform) => match transform(result.to_value()) {
+            Ok(output) => output,
+            Err(error) => {
+                let message = format!("the transform of `{}` failed: {error}", tool.name);
+                let error = ErrorRecord::new(ErrorCode::FinishTransformFailed, message);
+                return Some(FinishOutput::Invalid(error));
+            }
+        },
+    };
+    Some(
+        match agent
+            .output_schema()
+            .map(|schema| repair_output(&output, schema))
+        {
+            None => FinishOutput::Output(Json::from(output)),
+            Some(Ok(output)) => FinishOutput::Output(Json::from(output)),
+            Some(Err(violations)) => {
+                let problems = violations.join("; ");
+                let message = format!(
+                    "the result of `{}` does not fit the output type: {problems}",
+                    tool.name
+                );
+                FinishOutput::Invalid(ErrorRecord::new(ErrorCode::OutputInvalid, message))
+            }
+        },
+    )
+}
