@@ -18,9 +18,7 @@ fn book() -> Result<()> {
         bail!("docs/book.toml is missing; the book is an mdBook in docs/");
     }
     tools::MDBOOK.ensure()?;
-    // mdBook resolves the folder against the book, not against the current directory.
-    process::run(&mut process::program(
-        "mdbook",
-        ["build", "docs", "--dest-dir", "../target/book"],
-    ))
+    // Versions of mdBook differ in what a relative folder is relative to.
+    let folder = std::env::current_dir()?.join("target/book");
+    process::run(process::program("mdbook", ["build", "docs", "--dest-dir"]).arg(folder))
 }

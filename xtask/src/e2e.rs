@@ -80,7 +80,7 @@ fn show() -> Result<()> {
         .count()
     {
         0 => Ok(()),
-        failed => bail!("{failed} kills were not survived"),
+        failed => bail!("not survived: {failed}"),
     }
 }
 

@@ -11,6 +11,7 @@ pub(crate) fn run() -> Result<()> {
         "--workspace",
         "--all-targets",
         "--all-features",
+        "--keep-going",
         "--",
         "-D",
         "warnings",

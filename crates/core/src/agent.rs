@@ -32,10 +32,7 @@ impl Agent {
 
 impl<S, O> Agent<S, O> {
     pub(crate) fn new(definition: AgentDefinition) -> Self {
-        Self {
-            definition: Arc::new(definition),
-            types: PhantomData,
-        }
+        Self { definition: Arc::new(definition), types: PhantomData }
     }
 
     /// The erased form.
@@ -47,10 +44,7 @@ impl<S, O> Agent<S, O> {
 
 impl<S, O> Clone for Agent<S, O> {
     fn clone(&self) -> Self {
-        Self {
-            definition: self.erased(),
-            types: PhantomData,
-        }
+        Self { definition: self.erased(), types: PhantomData }
     }
 }
 

@@ -20,10 +20,7 @@ impl Timestamp {
     /// This point plus `duration`, held at the largest value.
     #[must_use]
     pub fn after(self, duration: Duration) -> Self {
-        Self(
-            self.0
-                .saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)),
-        )
+        Self(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
 
     /// From `earlier` to this point; zero if it lies later.

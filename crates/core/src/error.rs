@@ -310,10 +310,7 @@ impl Error {
 
     /// The facts added with [`with_context`](Self::with_context), in order.
     pub fn context(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.inner
-            .context
-            .iter()
-            .map(|(key, value)| (*key, value.as_str()))
+        self.inner.context.iter().map(|(key, value)| (*key, value.as_str()))
     }
 
     /// The form that is kept in a session's log.
@@ -330,12 +327,9 @@ impl Error {
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("Error");
-        out.field("kind", &self.kind())
-            .field("code", &self.inner.code.as_str());
-        out.field("message", &self.inner.message)
-            .field("operation", &self.inner.operation);
-        out.field("context", &self.inner.context)
-            .field("retry_after", &self.inner.retry_after);
+        out.field("kind", &self.kind()).field("code", &self.inner.code.as_str());
+        out.field("message", &self.inner.message).field("operation", &self.inner.operation);
+        out.field("context", &self.inner.context).field("retry_after", &self.inner.retry_after);
         out.field("source", &self.inner.source).finish()
     }
 }
@@ -376,11 +370,7 @@ pub struct ErrorRecord {
 impl ErrorRecord {
     /// The record of an error that never was an [`Error`] value.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self {
-            kind: code.kind(),
-            code: Cow::Borrowed(code.as_str()),
-            message: message.into(),
-        }
+        Self { kind: code.kind(), code: Cow::Borrowed(code.as_str()), message: message.into() }
     }
 
     /// Whether this record carries that code.

@@ -238,10 +238,7 @@ pub struct ToolFinish {
     pub attempts: u32,
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde asks for a reference"
-)]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
@@ -304,11 +301,9 @@ pub struct RecordedEvent {
 /// # Errors
 /// [`ErrorCode::Internal`] if an event cannot be written as JSON.
 pub fn encode(events: &[Event]) -> Result<Bytes> {
-    serde_json::to_vec(events)
-        .map(Bytes::from)
-        .map_err(|error| {
-            Error::new(ErrorCode::Internal, "an event cannot be written as JSON").with_source(error)
-        })
+    serde_json::to_vec(events).map(Bytes::from).map_err(|error| {
+        Error::new(ErrorCode::Internal, "an event cannot be written as JSON").with_source(error)
+    })
 }
 
 /// The events of one append, with their envelopes.
@@ -328,10 +323,7 @@ pub fn decode(session: &SessionId, append: &StoredAppend) -> Result<Vec<Recorded
     let events: Vec<Event> = serde_json::from_slice(&append.body).map_err(|error| {
         let unknown = error.to_string().contains("unknown variant");
         let (code, message) = if unknown {
-            (
-                ErrorCode::SchemaUnknown,
-                "the log holds an event that this version does not know",
-            )
+            (ErrorCode::SchemaUnknown, "the log holds an event that this version does not know")
         } else {
             (ErrorCode::LogInvalid, "an append of the log cannot be read")
         };
@@ -341,12 +333,9 @@ pub fn decode(session: &SessionId, append: &StoredAppend) -> Result<Vec<Recorded
             .with_source(error)
     })?;
     if events.len() != append.count as usize {
-        return Err(Error::new(
-            ErrorCode::LogInvalid,
-            "an append holds another number of events",
-        )
-        .with_context("session", session)
-        .with_context("first", append.first));
+        return Err(Error::new(ErrorCode::LogInvalid, "an append holds another number of events")
+            .with_context("session", session)
+            .with_context("first", append.first));
     }
     Ok((append.first..)
         .zip(events)
@@ -426,9 +415,8 @@ impl ModelReply {
                 stop_reason: self.stop_reason,
             };
         }
-        let (children, tools): (Vec<_>, Vec<_>) = calls
-            .iter()
-            .partition(|call| call.name.starts_with(SUB_AGENT_PREFIX));
+        let (children, tools): (Vec<_>, Vec<_>) =
+            calls.iter().partition(|call| call.name.starts_with(SUB_AGENT_PREFIX));
         StepResult::ToolCalls {
             content,
             tool_calls: tools.into_iter().map(ParsedToolCall::from).collect(),
@@ -465,27 +453,13 @@ impl ModelReply {
             took_ms,
         };
         match response.result {
-            StepResult::Text {
-                content,
-                thinking,
-                should_stop,
-                ..
-            } => {
+            StepResult::Text { content, thinking, should_stop, .. } => {
                 reply.should_stop = should_stop;
                 let content = Some(content).filter(|content| !content.is_empty());
-                reply.message = Some(Arc::new(AssistantMessage {
-                    content,
-                    tool_calls: Vec::new(),
-                    thinking,
-                }));
+                reply.message =
+                    Some(Arc::new(AssistantMessage { content, tool_calls: Vec::new(), thinking }));
             }
-            StepResult::ToolCalls {
-                content,
-                tool_calls,
-                sub_agent_calls,
-                thinking,
-                ..
-            } => {
+            StepResult::ToolCalls { content, tool_calls, sub_agent_calls, thinking, .. } => {
                 let mut message = create_assistant_message(AssistantMessagePlan {
                     content,
                     tool_calls,
@@ -502,9 +476,7 @@ impl ModelReply {
                 reply.should_stop = true;
                 reply.output = Some(output);
             }
-            StepResult::Error {
-                error, should_stop, ..
-            } => {
+            StepResult::Error { error, should_stop, .. } => {
                 reply.should_stop = should_stop;
                 reply.error = Some(error);
             }

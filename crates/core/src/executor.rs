@@ -34,28 +34,19 @@ pub struct Input {
 
 impl From<&str> for Input {
     fn from(text: &str) -> Self {
-        Self {
-            messages: vec![UserMessage::new(text)],
-            state: None,
-        }
+        Self { messages: vec![UserMessage::new(text)], state: None }
     }
 }
 
 impl From<String> for Input {
     fn from(text: String) -> Self {
-        Self {
-            messages: vec![UserMessage::new(text)],
-            state: None,
-        }
+        Self { messages: vec![UserMessage::new(text)], state: None }
     }
 }
 
 impl From<UserMessage> for Input {
     fn from(message: UserMessage) -> Self {
-        Self {
-            messages: vec![message],
-            state: None,
-        }
+        Self { messages: vec![message], state: None }
     }
 }
 
@@ -201,23 +192,11 @@ impl AgentResult {
     /// # Errors
     /// [`ErrorCode::OutputInvalid`] if the recorded output does not fit it.
     pub fn typed<O: DeserializeOwned>(self) -> Result<AgentResult<O>> {
-        let output = self
-            .output
-            .map(|output| output.to_typed())
-            .transpose()
-            .map_err(|error| {
-                Error::new(
-                    ErrorCode::OutputInvalid,
-                    "the recorded output does not fit the type",
-                )
+        let output = self.output.map(|output| output.to_typed()).transpose().map_err(|error| {
+            Error::new(ErrorCode::OutputInvalid, "the recorded output does not fit the type")
                 .with_source(error)
-            })?;
-        Ok(AgentResult {
-            status: self.status,
-            output,
-            error: self.error,
-            reason: self.reason,
-        })
+        })?;
+        Ok(AgentResult { status: self.status, output, error: self.error, reason: self.reason })
     }
 }
 
@@ -285,11 +264,7 @@ impl RunHandle {
     /// A handle; for executors.
     #[must_use]
     pub fn new(session: SessionId, run: RunId, control: Arc<dyn RunControl>) -> Self {
-        Self {
-            session,
-            run,
-            control,
-        }
+        Self { session, run, control }
     }
 
     /// The session.
@@ -473,10 +448,7 @@ pub trait AgentExecutorExt: AgentExecutor {
         options: ExecuteOptions,
     ) -> Result<AgentHandle<O>> {
         let handle = self.execute(agent.erased(), input.into(), options).await?;
-        Ok(AgentHandle {
-            handle,
-            output: PhantomData,
-        })
+        Ok(AgentHandle { handle, output: PhantomData })
     }
 
     /// Runs one turn of a typed agent in a new session and waits for its output.
@@ -488,11 +460,7 @@ pub trait AgentExecutorExt: AgentExecutor {
         agent: &Agent<S, O>,
         input: impl Into<Input> + Send,
     ) -> Result<O> {
-        self.start(agent, input, ExecuteOptions::default())
-            .await?
-            .result()
-            .await?
-            .into_output()
+        self.start(agent, input, ExecuteOptions::default()).await?.result().await?.into_output()
     }
 
     /// Goes on with a session of a typed agent.
@@ -506,10 +474,7 @@ pub trait AgentExecutorExt: AgentExecutor {
         options: ResumeOptions,
     ) -> Result<AgentHandle<O>> {
         let handle = self.resume(agent.erased(), session, options).await?;
-        Ok(AgentHandle {
-            handle,
-            output: PhantomData,
-        })
+        Ok(AgentHandle { handle, output: PhantomData })
     }
 }
 

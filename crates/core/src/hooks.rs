@@ -209,9 +209,7 @@ impl HookContext {
 
 impl fmt::Debug for HookContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HookContext")
-            .field("key", &self.key)
-            .finish_non_exhaustive()
+        f.debug_struct("HookContext").field("key", &self.key).finish_non_exhaustive()
     }
 }
 

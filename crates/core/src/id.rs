@@ -132,8 +132,5 @@ fn check(what: &'static str, text: &str) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(Error::new(
-        ErrorCode::IdInvalid,
-        format!("the {what} id {problem}"),
-    ))
+    Err(Error::new(ErrorCode::IdInvalid, format!("the {what} id {problem}")))
 }

@@ -23,9 +23,7 @@ impl Json {
             // One line each is what the log's readers rely on.
             return Self::from_serialize(&serde_json::from_str::<Value>(text)?);
         }
-        Ok(Self(
-            serde_json::from_str::<Box<RawValue>>(text.trim())?.into(),
-        ))
+        Ok(Self(serde_json::from_str::<Box<RawValue>>(text.trim())?.into()))
     }
 
     /// The JSON form of a value.
@@ -39,11 +37,7 @@ impl Json {
     /// An object without members.
     #[must_use]
     pub fn empty_object() -> Self {
-        Self(
-            RawValue::from_string("{}".to_owned())
-                .unwrap_or_default()
-                .into(),
-        )
+        Self(RawValue::from_string("{}".to_owned()).unwrap_or_default().into())
     }
 
     /// The text.
@@ -69,11 +63,7 @@ impl Json {
 
 impl From<Value> for Json {
     fn from(value: Value) -> Self {
-        Self(
-            RawValue::from_string(value.to_string())
-                .unwrap_or_default()
-                .into(),
-        )
+        Self(RawValue::from_string(value.to_string()).unwrap_or_default().into())
     }
 }
 

@@ -42,10 +42,7 @@ pub struct UserMessage {
 impl UserMessage {
     /// A visible message.
     pub fn new(content: impl Into<String>) -> Self {
-        Self {
-            content: content.into(),
-            hidden: false,
-        }
+        Self { content: content.into(), hidden: false }
     }
 }
 
@@ -95,9 +92,7 @@ impl ToolCall {
     /// The id to put on the wire: the provider's own if it gave one.
     #[must_use]
     pub fn wire_id(&self) -> &str {
-        self.provider_id
-            .as_deref()
-            .unwrap_or_else(|| self.id.as_str())
+        self.provider_id.as_deref().unwrap_or_else(|| self.id.as_str())
     }
 }
 
@@ -105,9 +100,7 @@ impl ToolResultMessage {
     /// The id to put on the wire: the provider's own if it gave one.
     #[must_use]
     pub fn wire_id(&self) -> &str {
-        self.provider_id
-            .as_deref()
-            .unwrap_or_else(|| self.tool_call_id.as_str())
+        self.provider_id.as_deref().unwrap_or_else(|| self.tool_call_id.as_str())
     }
 }
 
@@ -173,10 +166,7 @@ impl SharedMessage {
     /// Takes a message into sharing.
     #[must_use]
     pub fn new(message: Message) -> Self {
-        Self(Arc::new(Shared {
-            message,
-            wire: WireCell::default(),
-        }))
+        Self(Arc::new(Shared { message, wire: WireCell::default() }))
     }
 
     /// This message's bytes in `encoding`, made by `encode` the first time. A session that changes
@@ -186,9 +176,7 @@ impl SharedMessage {
         encoding: &'static str,
         encode: impl Fn(&Message, &mut Vec<u8>),
     ) -> Cow<'_, [u8]> {
-        self.0
-            .wire
-            .get(encoding, |bytes| encode(&self.0.message, bytes))
+        self.0.wire.get(encoding, |bytes| encode(&self.0.message, bytes))
     }
 }
 

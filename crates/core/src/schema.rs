@@ -43,17 +43,10 @@ impl Schema {
     /// [`ErrorCode::ToolInvalid`] if it is not a schema, or refers to something outside of itself.
     pub fn from_value(value: Value) -> Result<Self> {
         let validator = jsonschema::validator_for(&value).map_err(|error| {
-            Error::new(
-                ErrorCode::ToolInvalid,
-                format!("not a usable JSON Schema: {error}"),
-            )
+            Error::new(ErrorCode::ToolInvalid, format!("not a usable JSON Schema: {error}"))
         })?;
         let text = Json::from(value.clone());
-        Ok(Self(Arc::new(Inner {
-            value,
-            text,
-            validator,
-        })))
+        Ok(Self(Arc::new(Inner { value, text, validator })))
     }
 
     /// Checks a value.
@@ -83,11 +76,7 @@ impl Schema {
 
 fn describe(error: &jsonschema::ValidationError<'_>) -> String {
     let place = error.instance_path().to_string();
-    if place.is_empty() {
-        error.to_string()
-    } else {
-        format!("at {place}: {error}")
-    }
+    if place.is_empty() { error.to_string() } else { format!("at {place}: {error}") }
 }
 
 impl fmt::Debug for Schema {

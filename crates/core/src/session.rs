@@ -1,10 +1,12 @@
 //! The session: the fold of its log.
 
 mod apply;
+mod begin;
 mod journal;
 mod ledger;
 mod legality;
 mod load;
+mod request;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,9 +14,11 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-pub use journal::{Durability, Journal, JournalParts, Recorded};
+pub use begin::{BeginRun, abort_events, execute_events, resume_events};
+pub use journal::{Committed, Durability, Journal, JournalParts, StartOutcome};
 pub use ledger::{ClosedStep, OpenCall, OpenStep, Request, StartedCall};
 pub use load::{load, load_events};
+pub use request::{RequestKind, request};
 
 use crate::clock::Timestamp;
 use crate::error::ErrorRecord;
@@ -203,10 +207,7 @@ impl Session {
     /// The run that is not ended, if there is one.
     #[must_use]
     pub fn current_run(&self) -> Option<&RunRecord> {
-        self.ledger
-            .run
-            .as_ref()
-            .filter(|run| run.status == RunStatus::Running)
+        self.ledger.run.as_ref().filter(|run| run.status == RunStatus::Running)
     }
 
     /// The last run, ended or not.
@@ -321,11 +322,7 @@ impl Session {
         Summary {
             status: self.ledger.status,
             run: self.current_run().map(|run| run.id.clone()),
-            runtime: self
-                .ledger
-                .run
-                .as_ref()
-                .map_or_else(|| "".into(), |run| run.runtime.clone()),
+            runtime: self.ledger.run.as_ref().map_or_else(|| "".into(), |run| run.runtime.clone()),
             pending: 0,
             wake_at: None,
         }

@@ -91,10 +91,7 @@ fn compare_objects(
 }
 
 fn add(path: PointerBuf, value: &Value) -> PatchOperation {
-    PatchOperation::Add(AddOperation {
-        path,
-        value: value.clone(),
-    })
+    PatchOperation::Add(AddOperation { path, value: value.clone() })
 }
 
 #[cfg(test)]

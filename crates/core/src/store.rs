@@ -48,10 +48,7 @@ impl Position {
     /// Before the first append.
     #[must_use]
     pub fn start() -> Self {
-        Self {
-            version: 0,
-            append: AppendId::none(),
-        }
+        Self { version: 0, append: AppendId::none() }
     }
 }
 
@@ -73,13 +70,8 @@ pub enum SessionStatus {
 
 impl SessionStatus {
     /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::Active,
-        Self::Completed,
-        Self::Failed,
-        Self::Interrupted,
-        Self::Aborted,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Active, Self::Completed, Self::Failed, Self::Interrupted, Self::Aborted];
 
     /// The name in logs and on the command line.
     #[must_use]
@@ -123,6 +115,16 @@ pub struct Head {
     pub created_at: Timestamp,
     /// When the last append was taken, by the store's clock.
     pub updated_at: Timestamp,
+    /// The store's clock when this head was read: what `lease_until` is compared with.
+    pub read_at: Timestamp,
+}
+
+impl Head {
+    /// Whether somebody held a lease that was still good when this head was read.
+    #[must_use]
+    pub fn is_leased(&self) -> bool {
+        self.lease_until.is_some_and(|until| until > self.read_at)
+    }
 }
 
 /// The part of a head that never changes.
@@ -229,10 +231,7 @@ impl StoredAppend {
     /// The position after it.
     #[must_use]
     pub fn position(&self) -> Position {
-        Position {
-            version: self.version(),
-            append: self.id.clone(),
-        }
+        Position { version: self.version(), append: self.id.clone() }
     }
 }
 
@@ -309,10 +308,7 @@ pub struct Page {
 
 impl Default for Page {
     fn default() -> Self {
-        Self {
-            after: None,
-            limit: 100,
-        }
+        Self { after: None, limit: 100 }
     }
 }
 

@@ -21,21 +21,13 @@ impl WireCell {
             encode(&mut bytes);
             bytes
         };
-        let (kept, bytes) = self
-            .0
-            .get_or_init(|| (encoding, fresh().into_boxed_slice()));
-        if *kept == encoding {
-            Cow::Borrowed(bytes)
-        } else {
-            Cow::Owned(fresh())
-        }
+        let (kept, bytes) = self.0.get_or_init(|| (encoding, fresh().into_boxed_slice()));
+        if *kept == encoding { Cow::Borrowed(bytes) } else { Cow::Owned(fresh()) }
     }
 }
 
 impl fmt::Debug for WireCell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("WireCell")
-            .field(&self.0.get().map(|(encoding, _)| encoding))
-            .finish()
+        f.debug_tuple("WireCell").field(&self.0.get().map(|(encoding, _)| encoding)).finish()
     }
 }

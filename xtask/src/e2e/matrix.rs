@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::Report;
+use super::{FaultPoint, Report};
 
 /// All tables, and one line that counts.
 pub(super) fn render(reports: &[Report]) -> String {
@@ -22,13 +22,16 @@ pub(super) fn render(reports: &[Report]) -> String {
 }
 
 fn table(reports: &[&Report]) -> String {
-    let columns: BTreeMap<String, &Report> = reports
-        .iter()
-        .map(|it| (format!("{}/{}", it.runtime, it.store), *it))
-        .collect();
-    let points: BTreeSet<&str> = reports
-        .iter()
-        .flat_map(|it| &it.fault_points)
+    let mut columns: BTreeMap<String, Vec<&FaultPoint>> = BTreeMap::new();
+    for report in reports {
+        let column = columns
+            .entry(format!("{}/{}", report.runtime, report.store))
+            .or_default();
+        column.extend(&report.fault_points);
+    }
+    let points: BTreeSet<&str> = columns
+        .values()
+        .flatten()
         .map(|it| it.name.as_str())
         .collect();
     let first = points.iter().map(|it| it.len()).max().unwrap_or_default();
@@ -40,13 +43,8 @@ fn table(reports: &[&Report]) -> String {
     text.push('\n');
     for point in points {
         let _ = write!(text, "  {point:first$}");
-        for (column, report) in &columns {
-            let _ = write!(
-                text,
-                "  {:width$}",
-                cell(report, point),
-                width = column.len()
-            );
+        for (column, hits) in &columns {
+            let _ = write!(text, "  {:width$}", cell(hits, point), width = column.len());
         }
         text.truncate(text.trim_end().len());
         text.push('\n');
@@ -54,13 +52,9 @@ fn table(reports: &[&Report]) -> String {
     text
 }
 
-/// A scenario may hit a point several times; one failure among them is what matters.
-fn cell(report: &Report, point: &str) -> &'static str {
-    let mut hits = report
-        .fault_points
-        .iter()
-        .filter(|it| it.name == point)
-        .peekable();
+/// A point may be hit several times; one failure among them is what matters.
+fn cell(hits: &[&FaultPoint], point: &str) -> &'static str {
+    let mut hits = hits.iter().filter(|it| it.name == point).peekable();
     if hits.peek().is_none() {
         "-"
     } else if hits.all(|it| it.ok) {

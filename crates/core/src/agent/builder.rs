@@ -48,9 +48,7 @@ enum PromptSource {
 
 impl<S, O> std::fmt::Debug for AgentBuilder<S, O> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AgentBuilder")
-            .field("name", &self.parts.name)
-            .finish_non_exhaustive()
+        f.debug_struct("AgentBuilder").field("name", &self.parts.name).finish_non_exhaustive()
     }
 }
 
@@ -108,15 +106,9 @@ impl<S, O> AgentBuilder<S, O> {
         T: Default + Serialize + DeserializeOwned + JsonSchema,
     {
         self.parts.initial_state = Json::from_serialize(&T::default());
-        self.parts.check_state = |state| {
-            T::deserialize(state)
-                .map(drop)
-                .map_err(|error| error.to_string())
-        };
-        AgentBuilder {
-            parts: self.parts,
-            types: PhantomData,
-        }
+        self.parts.check_state =
+            |state| T::deserialize(state).map(drop).map_err(|error| error.to_string());
+        AgentBuilder { parts: self.parts, types: PhantomData }
     }
 
     /// A tool: a function under `#[tool]`, or a [`Tool`] with options.
@@ -132,19 +124,13 @@ impl<S, O> AgentBuilder<S, O> {
         T: DeserializeOwned + JsonSchema,
     {
         self.parts.output = Some(Schema::of::<T>());
-        AgentBuilder {
-            parts: self.parts,
-            types: PhantomData,
-        }
+        AgentBuilder { parts: self.parts, types: PhantomData }
     }
 
     /// An output whose schema is only known at run time.
     pub fn output_schema(mut self, schema: Value) -> AgentBuilder<S, Value> {
         self.parts.output = Some(Schema::from_value(schema));
-        AgentBuilder {
-            parts: self.parts,
-            types: PhantomData,
-        }
+        AgentBuilder { parts: self.parts, types: PhantomData }
     }
 
     /// Asks for the output by the provider's JSON-schema response format instead of `__finish__`.
@@ -250,12 +236,7 @@ impl Parts {
         }
         for (index, tool) in self.tools.iter().enumerate() {
             problems.extend(tool.problems());
-            if self
-                .tools
-                .iter()
-                .take(index)
-                .any(|other| other.name == tool.name)
-            {
+            if self.tools.iter().take(index).any(|other| other.name == tool.name) {
                 problems.push(format!("there are two tools named `{}`", tool.name));
             }
         }
@@ -321,11 +302,7 @@ impl Parts {
             description: self.description.into(),
             prompt,
             requirement,
-            tools: self
-                .tools
-                .into_iter()
-                .map(|tool| (Arc::clone(&tool.name), tool))
-                .collect(),
+            tools: self.tools.into_iter().map(|tool| (Arc::clone(&tool.name), tool)).collect(),
             effective_tools: Arc::new(effective_tools),
             completion,
             output,

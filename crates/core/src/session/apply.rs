@@ -75,22 +75,12 @@ impl Session {
                 self.tags = tags.clone();
                 self.ledger.state = Arc::new(state.to_value());
             }
-            Event::RunStarted {
-                run,
-                trigger,
-                runtime,
-                stream_from,
-                ..
-            } => {
+            Event::RunStarted { run, trigger, runtime, stream_from, .. } => {
                 self.start_run(run, *trigger, runtime, *stream_from);
             }
             Event::RunEnded { outcome } => self.end_run(outcome),
             Event::UserMessages { messages } => {
-                let messages = messages
-                    .iter()
-                    .cloned()
-                    .map(Message::User)
-                    .map(SharedMessage::new);
+                let messages = messages.iter().cloned().map(Message::User).map(SharedMessage::new);
                 self.transcript.extend(messages);
                 self.begin_turn();
             }
@@ -102,11 +92,7 @@ impl Session {
                 }
             }
             Event::HistoryHealed { results } => self.heal(results),
-            Event::ToolStarted {
-                call,
-                attempt,
-                timeout_ms,
-            } => {
+            Event::ToolStarted { call, attempt, timeout_ms } => {
                 let started = run.map(|run| StartedCall {
                     run: run.clone(),
                     attempt: *attempt,
@@ -118,36 +104,21 @@ impl Session {
                 }
             }
             Event::ToolFinished(finish) => self.take_finish(finish),
-            Event::InterruptRequested {
-                request, reason, ..
-            } => {
-                self.ledger.interrupt = Some(Request {
-                    id: request.clone(),
-                    reason: reason.clone(),
-                });
+            Event::InterruptRequested { request, reason, .. } => {
+                self.ledger.interrupt =
+                    Some(Request { id: request.clone(), reason: reason.clone() });
             }
-            Event::AbortRequested {
-                request, reason, ..
-            } => {
-                self.ledger.abort = Some(Request {
-                    id: request.clone(),
-                    reason: reason.clone(),
-                });
+            Event::AbortRequested { request, reason, .. } => {
+                self.ledger.abort = Some(Request { id: request.clone(), reason: reason.clone() });
             }
             Event::StateChanged { patch, .. } => {
                 // The hook saw what the tools had done, so that goes in first.
                 self.take_patches();
                 patch.apply(Arc::make_mut(&mut self.ledger.state));
             }
-            Event::UsageRecorded {
-                source_type,
-                source_name,
-                amount,
-            } => {
+            Event::UsageRecorded { source_type, source_name, amount } => {
                 let totals = Arc::make_mut(&mut self.ledger.recorded_usage);
-                *totals
-                    .entry((source_type.clone(), source_name.clone()))
-                    .or_default() += amount;
+                *totals.entry((source_type.clone(), source_name.clone())).or_default() += amount;
             }
             Event::StepClosed { .. } => self.close_step(),
         }
@@ -238,13 +209,9 @@ impl Session {
         } else {
             ledger.model_failures = 0;
         }
-        let calls = reply
-            .message
-            .as_deref()
-            .map_or(0, |message| message.tool_calls.len());
+        let calls = reply.message.as_deref().map_or(0, |message| message.tool_calls.len());
         if let Some(message) = &reply.message {
-            self.transcript
-                .push(SharedMessage::new(Message::Assistant(Arc::clone(message))));
+            self.transcript.push(SharedMessage::new(Message::Assistant(Arc::clone(message))));
         }
         ledger.step = Some(OpenStep {
             reply: Arc::new(reply.clone()),
@@ -296,21 +263,13 @@ impl Session {
                 continue;
             };
             self.transcript
-                .push(SharedMessage::new(Message::Tool(result_message(
-                    call,
-                    &finish.outcome,
-                ))));
+                .push(SharedMessage::new(Message::Tool(result_message(call, &finish.outcome))));
         }
         // A healed result comes right after the results of the message that made the call.
         let insert_at = self.transcript.len();
-        self.ledger.unpaired.extend(
-            unpaired
-                .into_iter()
-                .map(|call| Unpaired { call, insert_at }),
-        );
+        self.ledger.unpaired.extend(unpaired.into_iter().map(|call| Unpaired { call, insert_at }));
         if let Some(correction) = &step.correction {
-            self.transcript
-                .push(SharedMessage::new(Message::User(correction.clone())));
+            self.transcript.push(SharedMessage::new(Message::User(correction.clone())));
         }
         if let Some(run) = &mut self.ledger.run {
             run.steps += 1;
@@ -333,8 +292,7 @@ impl Session {
                 continue;
             };
             let message = Message::Tool(result_message(&open.call, outcome));
-            self.transcript
-                .insert(open.insert_at + shift, SharedMessage::new(message));
+            self.transcript.insert(open.insert_at + shift, SharedMessage::new(message));
         }
     }
 
@@ -356,11 +314,7 @@ impl Session {
             checkpoint.at = Some(at);
         }
         if let Some(step) = &mut self.ledger.step {
-            for started in step
-                .calls
-                .iter_mut()
-                .filter_map(|call| call.started.as_mut())
-            {
+            for started in step.calls.iter_mut().filter_map(|call| call.started.as_mut()) {
                 started.at.get_or_insert(at);
             }
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Savepoint, Session};
 use crate::agent::AnyAgent;
-use crate::clock::{Clock, IdSource};
+use crate::clock::{Clock, IdSource, Timestamp};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Event, SCHEMA, encode};
 use crate::fault;
@@ -45,13 +45,29 @@ pub struct JournalParts {
     pub durability: Durability,
 }
 
-/// What came of recording.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recorded {
-    /// It is in the log.
-    Appended,
-    /// It is in the fold, and will be in the log when the step is closed.
-    Held,
+/// What came of starting a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StartOutcome {
+    /// The run is the session's current one.
+    Started,
+    /// Something was appended meanwhile: look at the session again.
+    Changed,
+    /// Somebody's lease is still good.
+    Leased {
+        /// Until when, by the store's clock.
+        until: Timestamp,
+        /// The store's clock.
+        now: Timestamp,
+    },
+}
+
+/// What one append of a run recorded.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Committed {
+    /// The events, in order; empty if they are held back until the step is closed.
+    pub events: Vec<Event>,
+    /// The version after them.
+    pub version: u64,
 }
 
 /// The one who writes a run's events.
@@ -74,13 +90,7 @@ impl Journal {
     #[must_use]
     pub fn new(parts: JournalParts, agent: AnyAgent, session: Session, run: RunId) -> Self {
         let iterator = StepIterator::new(agent, session);
-        Self {
-            parts,
-            iterator,
-            run,
-            held: Vec::new(),
-            savepoint: None,
-        }
+        Self { parts, iterator, run, held: Vec::new(), savepoint: None }
     }
 
     /// The session as far as this journal knows it.
@@ -112,23 +122,19 @@ impl Journal {
         self.hold(&events)?;
         let append = self.append_of_held(Guard::None)?;
         fault::point("journal.before_create");
-        let (parts, append_id) = (&self.parts, append.id.clone());
-        let outcome = retried(parts, || {
-            parts.store.create_session(new.clone(), append.clone())
-        });
+        let sent = append.id.clone();
+        let parts = &self.parts;
+        let outcome = retried(parts, || parts.store.create_session(new.clone(), append.clone()));
         match outcome.await? {
             CreateOutcome::Created { at } => {
                 fault::point("journal.after_create");
-                self.acknowledge(append_id, at);
+                self.acknowledge(sent, at);
                 Ok(())
             }
             CreateOutcome::Exists => {
                 self.roll_back();
-                Err(Error::new(
-                    ErrorCode::SessionExists,
-                    "a session of this id exists already",
-                )
-                .with_context("session", self.session().id()))
+                Err(Error::new(ErrorCode::SessionExists, "a session of this id exists already")
+                    .with_context("session", self.session().id()))
             }
         }
     }
@@ -137,12 +143,14 @@ impl Journal {
     /// every decision it is not appended again on a conflict.
     ///
     /// # Errors
-    /// [`ErrorCode::Superseded`] if anything was appended meanwhile: look at the session again.
-    /// [`ErrorCode::AlreadyRunning`] if somebody holds the lease. Otherwise the store's.
-    pub async fn start(&mut self, events: Vec<Event>) -> Result<()> {
+    /// The store's, and those of events that are not legal.
+    pub async fn start(&mut self, events: Vec<Event>) -> Result<StartOutcome> {
         self.hold(&events)?;
         let decided = self.iterator.decide()?;
         self.held.extend(decided);
+        if events.iter().any(|event| matches!(event, Event::AbortRequested { .. })) {
+            self.end_run()?;
+        }
         let append = self.append_of_held(Guard::LeaseFree)?;
         let append_id = append.id.clone();
         fault::point("journal.before_start");
@@ -150,45 +158,66 @@ impl Journal {
             AppendOutcome::Appended { at } => {
                 fault::point("journal.after_start");
                 self.acknowledge(append_id, at);
-                Ok(())
+                Ok(StartOutcome::Started)
             }
             AppendOutcome::Conflict { .. } => {
                 self.roll_back();
-                Err(self.error(ErrorCode::Superseded, "the session was changed meanwhile"))
+                Ok(StartOutcome::Changed)
             }
-            AppendOutcome::GuardFailed { .. } => {
+            AppendOutcome::GuardFailed { lease_until, now } => {
                 self.roll_back();
-                Err(self.error(ErrorCode::AlreadyRunning, "the session has a live run"))
+                Ok(StartOutcome::Leased { until: lease_until.unwrap_or(now), now })
             }
             AppendOutcome::HistoryLost => Err(self.history_lost()),
         }
     }
 
-    /// Records facts and the decisions that follow from them.
+    /// Takes facts into the fold, and the decisions that follow from them, up to the next effect
+    /// or the end of the run. Returns the decisions. [`commit`](Self::commit) appends all of it.
+    ///
+    /// # Errors
+    /// Those of events that are not legal: the run must stop then.
+    pub fn stage(&mut self, facts: &[Event]) -> Result<Vec<Event>> {
+        self.hold(facts)?;
+        let decided = self.iterator.decide()?;
+        self.held.extend(decided.iter().cloned());
+        Ok(decided)
+    }
+
+    /// Takes the end of the run into the fold, if that is what comes next; after `stage`, and
+    /// after the hooks of the end were run.
+    ///
+    /// # Errors
+    /// Those of events that are not legal.
+    pub fn end_run(&mut self) -> Result<()> {
+        if let Action::End(outcome) = self.iterator.next() {
+            self.hold(&[Event::RunEnded { outcome }])?;
+        }
+        Ok(())
+    }
+
+    /// Appends what was staged; with [`Durability::PerStep`] only if it closes a step, ends the
+    /// run or has to be on record before something runs.
     ///
     /// # Errors
     /// [`ErrorCode::Superseded`] if another run owns the session now,
     /// [`ErrorCode::HistoryLost`], or the store's. The run must stop then.
-    pub async fn record(&mut self, facts: Vec<Event>) -> Result<Recorded> {
-        self.hold(&facts)?;
-        let decided = self.iterator.decide()?;
-        self.held.extend(decided);
+    pub async fn commit(&mut self) -> Result<Committed> {
         if self.parts.durability == Durability::PerStep && !self.must_flush() {
-            return Ok(Recorded::Held);
+            return Ok(Committed { events: Vec::new(), version: self.acknowledged() });
         }
-        self.flush().await?;
-        Ok(Recorded::Appended)
+        self.flush().await
     }
 
-    /// Appends what is held.
+    /// Appends what was staged.
     ///
     /// # Errors
-    /// As [`record`](Self::record).
-    pub async fn flush(&mut self) -> Result<()> {
+    /// As [`commit`](Self::commit).
+    pub async fn flush(&mut self) -> Result<Committed> {
         for _ in 0..MAX_CONFLICTS {
             if self.held.is_empty() {
                 self.savepoint = None;
-                return Ok(());
+                return Ok(Committed { events: Vec::new(), version: self.acknowledged() });
             }
             let append = self.append_of_held(Guard::None)?;
             let append_id = append.id.clone();
@@ -196,8 +225,8 @@ impl Journal {
             match self.send(append).await? {
                 AppendOutcome::Appended { at } => {
                     fault::point("journal.after_append");
-                    self.acknowledge(append_id, at);
-                    return Ok(());
+                    let events = self.acknowledge(append_id, at);
+                    return Ok(Committed { events, version: self.acknowledged() });
                 }
                 AppendOutcome::Conflict { missed } => self.rebase(&missed)?,
                 AppendOutcome::HistoryLost | AppendOutcome::GuardFailed { .. } => {
@@ -205,10 +234,7 @@ impl Journal {
                 }
             }
         }
-        Err(self.error(
-            ErrorCode::StoreBusy,
-            "others append to the session without pause",
-        ))
+        Err(self.error(ErrorCode::StoreBusy, "others append to the session without pause"))
     }
 
     /// Reads requests from outside that the fold does not hold yet. They enter the fold with the
@@ -228,22 +254,14 @@ impl Journal {
         ))
     }
 
-    /// Takes in what was appended from outside since the last append, and carries out what
-    /// follows from it.
+    /// Takes in what was appended from outside since the last append.
     ///
     /// # Errors
-    /// As [`record`](Self::record).
+    /// As [`commit`](Self::commit).
     pub async fn catch_up(&mut self) -> Result<()> {
         let after = self.acknowledged();
-        let missed = self
-            .parts
-            .store
-            .read(self.session().id(), after, MAX_CONFLICTS)
-            .await?;
-        if !missed.is_empty() {
-            self.rebase(&missed)?;
-        }
-        self.record(Vec::new()).await.map(drop)
+        let missed = self.parts.store.read(self.session().id(), after, MAX_CONFLICTS).await?;
+        if missed.is_empty() { Ok(()) } else { self.rebase(&missed) }
     }
 
     fn must_flush(&self) -> bool {
@@ -280,9 +298,7 @@ impl Journal {
                 .is_some_and(|call| call.finish.is_some()),
             Event::ToolStarted { call, .. } => {
                 step.and_then(|step| step.call(call)).is_some_and(|call| {
-                    call.started
-                        .as_ref()
-                        .is_some_and(|started| started.run == self.run)
+                    call.started.as_ref().is_some_and(|started| started.run == self.run)
                 })
             }
             _ => false,
@@ -299,17 +315,12 @@ impl Journal {
             Some(current) if current.id == self.run => {}
             _ => return Err(self.superseded()),
         }
-        let facts: Vec<_> = held
-            .into_iter()
-            .filter(|event| !event.is_decision())
-            .collect();
+        let was_ended = held.iter().any(|event| matches!(event, Event::RunEnded { .. }));
+        let facts: Vec<_> = held.into_iter().filter(|event| !event.is_decision()).collect();
         self.hold(&facts)?;
         let decided = self.iterator.decide()?;
-        if !decided.is_empty() && self.savepoint.is_none() {
-            return Err(self.error(ErrorCode::Internal, "a decision without a savepoint"));
-        }
         self.held.extend(decided);
-        Ok(())
+        if was_ended { self.end_run() } else { Ok(()) }
     }
 
     fn roll_back(&mut self) -> Vec<Event> {
@@ -319,10 +330,10 @@ impl Journal {
         std::mem::take(&mut self.held)
     }
 
-    fn acknowledge(&mut self, append: AppendId, at: crate::clock::Timestamp) {
+    fn acknowledge(&mut self, append: AppendId, at: Timestamp) -> Vec<Event> {
         self.iterator.session_mut().settle(append, at);
-        self.held.clear();
         self.savepoint = None;
+        std::mem::take(&mut self.held)
     }
 
     fn append_of_held(&self, guard: Guard) -> Result<Append> {
@@ -341,11 +352,7 @@ impl Journal {
             count: u32::try_from(self.held.len()).unwrap_or(u32::MAX),
             body: encode(&self.held)?,
             summary: Some(session.summary()),
-            lease: if ended {
-                LeaseChange::Clear
-            } else {
-                LeaseChange::Take(self.parts.lease)
-            },
+            lease: if ended { LeaseChange::Clear } else { LeaseChange::Take(self.parts.lease) },
             guard,
         })
     }
@@ -359,10 +366,7 @@ impl Journal {
     }
 
     fn history_lost(&self) -> Error {
-        self.error(
-            ErrorCode::HistoryLost,
-            "the store lost what it had acknowledged; the run stops",
-        )
+        self.error(ErrorCode::HistoryLost, "the store lost what it had acknowledged; the run stops")
     }
 
     fn error(&self, code: ErrorCode, message: &'static str) -> Error {
@@ -377,11 +381,7 @@ async fn retried<T, F>(parts: &JournalParts, mut operation: impl FnMut() -> F) -
 where
     F: Future<Output = Result<T>>,
 {
-    let policy = RetryPolicy {
-        max_retries: 5,
-        base: Duration::from_millis(20),
-        max: parts.lease,
-    };
+    let policy = RetryPolicy { max_retries: 5, base: Duration::from_millis(20), max: parts.lease };
     let mut retry = 0;
     loop {
         let error = match operation().await {

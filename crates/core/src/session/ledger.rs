@@ -91,10 +91,7 @@ impl OpenStep {
     /// All calls as the model made them.
     #[must_use]
     pub fn tool_calls(&self) -> &[ToolCall] {
-        self.reply
-            .message
-            .as_deref()
-            .map_or(&[], |message| &message.tool_calls)
+        self.reply.message.as_deref().map_or(&[], |message| &message.tool_calls)
     }
 
     /// Calls with what is recorded of them, in call order.
@@ -118,9 +115,7 @@ impl OpenStep {
     /// What is recorded of a call.
     #[must_use]
     pub fn call(&self, id: &CallId) -> Option<&OpenCall> {
-        self.pairs()
-            .find(|(call, _)| call.id == *id)
-            .map(|(_, state)| state)
+        self.pairs().find(|(call, _)| call.id == *id).map(|(_, state)| state)
     }
 }
 
@@ -137,11 +132,7 @@ pub struct OpenCall {
 
 impl OpenCall {
     pub(super) fn has_open_patch(&self) -> bool {
-        !self.patched
-            && self
-                .finish
-                .as_ref()
-                .is_some_and(|finish| !finish.state_patch.is_empty())
+        !self.patched && self.finish.as_ref().is_some_and(|finish| !finish.state_patch.is_empty())
     }
 }
 

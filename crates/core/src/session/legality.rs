@@ -25,12 +25,9 @@ impl Session {
                 Err(self.illegal(event, "the session exists"))
             }
             Event::SessionCreated { .. } => Ok(()),
-            Event::RunStarted {
-                run: new,
-                after,
-                trigger,
-                ..
-            } => self.check_run_started(event, new, after.as_ref(), *trigger),
+            Event::RunStarted { run: new, after, trigger, .. } => {
+                self.check_run_started(event, new, after.as_ref(), *trigger)
+            }
             Event::InterruptRequested { run, request, .. } => self.check_request(
                 event,
                 run,
@@ -82,9 +79,11 @@ impl Session {
                 None => "no step is open",
             },
             Event::RunEnded { .. } if step.is_some() => "a step is open",
-            Event::RunEnded {
-                outcome: RunOutcome::Completed { .. },
-            } if self.ledger.closed.is_none() => "no step brought it about",
+            Event::RunEnded { outcome: RunOutcome::Completed { .. } }
+                if self.ledger.closed.is_none() =>
+            {
+                "no step brought it about"
+            }
             _ => return Ok(()),
         };
         Err(self.illegal(event, problem))
@@ -99,10 +98,8 @@ impl Session {
     ) -> Result<()> {
         let last = self.ledger.run.as_ref();
         if last.map(|run| &run.id) != after {
-            return Err(
-                Error::new(ErrorCode::Superseded, "another run has begun meanwhile")
-                    .with_context("session", &self.id),
-            );
+            return Err(Error::new(ErrorCode::Superseded, "another run has begun meanwhile")
+                .with_context("session", &self.id));
         }
         let unended = last.is_some_and(|run| run.status == RunStatus::Running);
         let rested = matches!(
@@ -112,10 +109,8 @@ impl Session {
                 | SessionStatus::Interrupted
                 | SessionStatus::Aborted
         );
-        let resumable = matches!(
-            self.ledger.status,
-            SessionStatus::Failed | SessionStatus::Interrupted
-        );
+        let resumable =
+            matches!(self.ledger.status, SessionStatus::Failed | SessionStatus::Interrupted);
         let fits = match trigger {
             Trigger::Execute => last.is_none(),
             Trigger::Continue => rested,
@@ -170,12 +165,11 @@ impl Session {
     fn check_owner(&self, event: &Event, run: Option<&RunId>) -> Result<()> {
         match (self.current_run(), run) {
             (Some(current), Some(run)) if current.id == *run => Ok(()),
-            (Some(_), Some(run)) => Err(Error::new(
-                ErrorCode::Superseded,
-                "another run owns the session now",
-            )
-            .with_context("session", &self.id)
-            .with_context("run", run)),
+            (Some(_), Some(run)) => {
+                Err(Error::new(ErrorCode::Superseded, "another run owns the session now")
+                    .with_context("session", &self.id)
+                    .with_context("run", run))
+            }
             _ => Err(self.illegal(event, "it belongs to a run, and none is current")),
         }
     }

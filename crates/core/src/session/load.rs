@@ -26,10 +26,8 @@ pub async fn load(store: &dyn StateStore, session: &SessionId) -> Result<Session
         }
     }
     if fold.position().version == 0 {
-        return Err(
-            Error::new(ErrorCode::SessionNotFound, "there is no session of this id")
-                .with_context("session", session),
-        );
+        return Err(Error::new(ErrorCode::SessionNotFound, "there is no session of this id")
+            .with_context("session", session));
     }
     Ok(fold)
 }

@@ -5,10 +5,7 @@ use serde_json::{Value, json};
 use super::Patch;
 
 fn merged(base: &Value, sides: &[Value]) -> Value {
-    let patches: Vec<_> = sides
-        .iter()
-        .map(|side| Patch::between(base, side))
-        .collect();
+    let patches: Vec<_> = sides.iter().map(|side| Patch::between(base, side)).collect();
     let mut state = base.clone();
     for patch in &patches {
         patch.apply(&mut state);
@@ -19,27 +16,15 @@ fn merged(base: &Value, sides: &[Value]) -> Value {
 #[test]
 fn pushes_of_two_tools_both_stay_in_call_order() {
     let base = json!({"notes": ["a"]});
-    let sides = [
-        json!({"notes": ["a", "b"]}),
-        json!({"notes": ["a", "c", "d"]}),
-    ];
-    assert_eq!(
-        merged(&base, &sides),
-        json!({"notes": ["a", "b", "c", "d"]})
-    );
+    let sides = [json!({"notes": ["a", "b"]}), json!({"notes": ["a", "c", "d"]})];
+    assert_eq!(merged(&base, &sides), json!({"notes": ["a", "b", "c", "d"]}));
 }
 
 #[test]
 fn the_later_call_wins_a_scalar_and_other_keys_stay() {
     let base = json!({"n": 1, "x": {"y": 1}});
-    let sides = [
-        json!({"n": 2, "x": {"y": 1, "z": 3}}),
-        json!({"n": 5, "x": {"y": 2}}),
-    ];
-    assert_eq!(
-        merged(&base, &sides),
-        json!({"n": 5, "x": {"y": 2, "z": 3}})
-    );
+    let sides = [json!({"n": 2, "x": {"y": 1, "z": 3}}), json!({"n": 5, "x": {"y": 2}})];
+    assert_eq!(merged(&base, &sides), json!({"n": 5, "x": {"y": 2, "z": 3}}));
 }
 
 #[test]

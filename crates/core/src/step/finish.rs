@@ -82,9 +82,7 @@ fn finish_schema(output: &Schema) -> Json {
         "additionalProperties": false,
     });
     // Definitions are referred to from the root, so they have to stay there.
-    let definitions = inner
-        .as_object_mut()
-        .and_then(|members| members.remove("$defs"));
+    let definitions = inner.as_object_mut().and_then(|members| members.remove("$defs"));
     if let Some(members) = outer.as_object_mut() {
         members.insert("properties".into(), serde_json::json!({ WRAPPED: inner }));
         members.extend(definitions.map(|definitions| ("$defs".to_owned(), definitions)));

@@ -113,7 +113,8 @@ impl StepIterator {
         Ok(())
     }
 
-    /// Carries out every decision up to the next effect, and returns the events that record them.
+    /// Carries out every decision up to the next effect or the end of the run, and returns the
+    /// events that record them. The end is left to the driver, which has hooks to run first.
     ///
     /// # Errors
     /// If a decision is not legal, which is a bug.
@@ -125,7 +126,6 @@ impl StepIterator {
                 Action::Answer(results) => results.into_iter().map(Event::ToolFinished).collect(),
                 Action::Correct(message) => vec![Event::CorrectionSent { step, message }],
                 Action::CloseStep(step) => vec![Event::StepClosed { step }],
-                Action::End(outcome) => vec![Event::RunEnded { outcome }],
                 Action::Heal(results) => vec![Event::HistoryHealed { results }],
                 _ => return Ok(decided),
             };
@@ -137,26 +137,17 @@ impl StepIterator {
 
 fn next_step(session: &Session, agent: &AgentDefinition) -> Action {
     if let Some(request) = session.abort_request() {
-        return Action::End(RunOutcome::Aborted {
-            reason: request.reason.clone(),
-        });
+        return Action::End(RunOutcome::Aborted { reason: request.reason.clone() });
     }
     let verdict = verdict(session, agent);
     if let Some(Verdict::End(outcome)) = verdict {
         return Action::End(outcome);
     }
     if let Some(request) = session.interrupt_request() {
-        return Action::End(RunOutcome::Interrupted {
-            reason: request.reason.clone(),
-        });
+        return Action::End(RunOutcome::Interrupted { reason: request.reason.clone() });
     }
-    let corrected = session
-        .closed_step()
-        .is_some_and(|step| step.correction.is_some());
-    Action::CallModel {
-        step: session.last_step() + 1,
-        force_completion: corrected,
-    }
+    let corrected = session.closed_step().is_some_and(|step| step.correction.is_some());
+    Action::CallModel { step: session.last_step() + 1, force_completion: corrected }
 }
 
 fn next_in_step(session: &Session, agent: &AgentDefinition, step: &OpenStep) -> Action {
@@ -164,17 +155,11 @@ fn next_in_step(session: &Session, agent: &AgentDefinition, step: &OpenStep) -> 
     if !answers.is_empty() {
         return Action::Answer(answers);
     }
-    let open: Vec<_> = step
-        .pairs()
-        .filter(|(_, state)| state.finish.is_none())
-        .collect();
+    let open: Vec<_> = step.pairs().filter(|(_, state)| state.finish.is_none()).collect();
     let is_finish = |call: &ToolCall| agent.tool(&call.name).is_some_and(|tool| tool.finish);
     let task = |call: &ToolCall| task(session, agent, step, call);
-    let at_once: Vec<_> = open
-        .iter()
-        .filter(|(call, _)| !is_finish(call))
-        .map(|(call, _)| task(call))
-        .collect();
+    let at_once: Vec<_> =
+        open.iter().filter(|(call, _)| !is_finish(call)).map(|(call, _)| task(call)).collect();
     let next = if at_once.is_empty() {
         open.first().map(|(call, _)| vec![task(call)])
     } else {
@@ -187,11 +172,8 @@ fn next_in_step(session: &Session, agent: &AgentDefinition, step: &OpenStep) -> 
         }
         return Action::CloseStep(step.reply.step);
     };
-    let unrecorded: Vec<_> = next
-        .iter()
-        .filter(|task| needs_start(agent, step, task))
-        .cloned()
-        .collect();
+    let unrecorded: Vec<_> =
+        next.iter().filter(|task| needs_start(agent, step, task)).cloned().collect();
     if !unrecorded.is_empty() {
         return Action::StartTools(unrecorded);
     }
@@ -202,20 +184,14 @@ fn next_in_step(session: &Session, agent: &AgentDefinition, step: &OpenStep) -> 
 }
 
 fn needs_start(agent: &AgentDefinition, step: &OpenStep, task: &CallTask) -> bool {
-    let tool = step
-        .tool_call(&task.call)
-        .and_then(|call| agent.tool(&call.name));
+    let tool = step.tool_call(&task.call).and_then(|call| agent.tool(&call.name));
     let at_most_once = tool.is_some_and(|tool| tool.effect == EffectClass::AtMostOnce);
-    at_most_once
-        && step
-            .call(&task.call)
-            .is_some_and(|state| state.started.is_none())
+    at_most_once && step.call(&task.call).is_some_and(|state| state.started.is_none())
 }
 
 fn task(session: &Session, agent: &AgentDefinition, step: &OpenStep, call: &ToolCall) -> CallTask {
-    let at_most_once = agent
-        .tool(&call.name)
-        .is_some_and(|tool| tool.effect == EffectClass::AtMostOnce);
+    let at_most_once =
+        agent.tool(&call.name).is_some_and(|tool| tool.effect == EffectClass::AtMostOnce);
     let started = step.call(&call.id).and_then(|state| state.started.as_ref());
     let here = session.current_run().map(|run| &run.id);
     CallTask {
@@ -227,36 +203,32 @@ fn task(session: &Session, agent: &AgentDefinition, step: &OpenStep, call: &Tool
 
 /// The open calls that are answered without running anything.
 fn answers(session: &Session, agent: &AgentDefinition, step: &OpenStep) -> Vec<ToolFinish> {
-    let open = || {
-        step.pairs()
-            .filter(|(_, state)| state.finish.is_none())
-            .map(|(call, _)| call)
-    };
+    let open = || step.pairs().filter(|(_, state)| state.finish.is_none()).map(|(call, _)| call);
     if open().next().is_none() {
         return Vec::new();
     }
     if let Some(reason) = fatal_stop(step) {
-        let message = format!(
-            "not run: {}",
-            super::stop_reason_error(reason, None).message
-        );
-        return open()
-            .map(|call| error(call, ErrorCode::ToolNotRun, message.clone()))
-            .collect();
+        let message = format!("not run: {}", super::stop_reason_error(reason, None).message);
+        return open().map(|call| error(call, ErrorCode::ToolNotRun, message.clone())).collect();
     }
     let finish = open().any(|call| call.name == FINISH_TOOL);
     if finish && *agent.completion() == Completion::Finish {
         return finish_answers(agent, step, open());
     }
     if session.abort_request().is_some() {
-        let message = "not run: the run was aborted";
-        return open()
-            .map(|call| error(call, ErrorCode::ToolNotRun, message))
-            .collect();
+        return open().map(|call| aborted(step, call)).collect();
     }
-    open()
-        .filter_map(|call| refusal(agent, step, call))
-        .collect()
+    open().filter_map(|call| refusal(agent, step, call)).collect()
+}
+
+/// The answer to a call that nobody is carrying out any more.
+fn aborted(step: &OpenStep, call: &ToolCall) -> ToolFinish {
+    let started = step.call(&call.id).is_some_and(|state| state.started.is_some());
+    if started || step.runs > 1 {
+        let message = "the run was aborted; whether the call acted is not known";
+        return error(call, ErrorCode::ToolOutcomeUnknown, message);
+    }
+    error(call, ErrorCode::ToolNotRun, "not run: the run was aborted")
 }
 
 fn fatal_stop(step: &OpenStep) -> Option<StopReason> {
@@ -272,15 +244,10 @@ fn finish_answers<'a>(
     step: &OpenStep,
     open: impl Iterator<Item = &'a ToolCall>,
 ) -> Vec<ToolFinish> {
-    let options = PlanOptions {
-        output_schema: agent.output_schema(),
-    };
+    let options = PlanOptions { output_schema: agent.output_schema() };
     let plan = plan_step_processing(&step.reply.to_step_result(), &options);
     let Some(output) = plan.output else {
-        let message = format!(
-            "the output was not accepted: {}",
-            plan.violations.join("; ")
-        );
+        let message = format!("the output was not accepted: {}", plan.violations.join("; "));
         return open
             .filter(|call| call.name == FINISH_TOOL)
             .map(|call| error(call, ErrorCode::OutputInvalid, message.clone()))
@@ -294,11 +261,7 @@ fn finish_answers<'a>(
             result.finish = Some(FinishOutput::Output(output.clone()));
             result
         } else {
-            error(
-                call,
-                ErrorCode::ToolNotRun,
-                "not run: the turn was finished in the same reply",
-            )
+            error(call, ErrorCode::ToolNotRun, "not run: the turn was finished in the same reply")
         }
     })
     .collect()
@@ -307,21 +270,13 @@ fn finish_answers<'a>(
 /// Why a call is not run at all, if it is not.
 fn refusal(agent: &AgentDefinition, step: &OpenStep, call: &ToolCall) -> Option<ToolFinish> {
     let Some(tool) = agent.tool(&call.name) else {
-        let known = agent
-            .effective_tools()
-            .specs()
-            .iter()
-            .map(|spec| &*spec.name);
+        let known = agent.effective_tools().specs().iter().map(|spec| &*spec.name);
         let message = format!(
             "there is no tool `{}`; the tools are: {}",
             call.name,
             known.collect::<Vec<_>>().join(", ")
         );
-        let code = if step.runs > 1 {
-            ErrorCode::ToolMissing
-        } else {
-            ErrorCode::ToolUnknown
-        };
+        let code = if step.runs > 1 { ErrorCode::ToolMissing } else { ErrorCode::ToolUnknown };
         return Some(error(call, code, message));
     };
     let Some(input) = call.arguments.as_json() else {
@@ -355,15 +310,9 @@ fn correction(agent: &AgentDefinition, step: &OpenStep) -> UserMessage {
         ),
     };
     let cut_off = step.reply.stop_reason == Some(StopReason::MaxTokens);
-    let hint = if cut_off {
-        ". Your reply was cut off at the token limit: keep it short."
-    } else {
-        "."
-    };
-    UserMessage {
-        content: format!("{how}{hint}"),
-        hidden: true,
-    }
+    let hint =
+        if cut_off { ". Your reply was cut off at the token limit: keep it short." } else { "." };
+    UserMessage { content: format!("{how}{hint}"), hidden: true }
 }
 
 /// What the calls get that an imported log left without a result.

@@ -128,10 +128,7 @@ pub fn build_messages_for_llm<'a>(
     agent: &AgentDefinition,
     state: &Value,
 ) -> Result<LlmMessages<'a>> {
-    Ok(LlmMessages {
-        system: agent.system_message(state)?,
-        transcript,
-    })
+    Ok(LlmMessages { system: agent.system_message(state)?, transcript })
 }
 
 /// The first `__finish__` call that no result answers, in any transcript.

@@ -33,9 +33,7 @@ pub fn repair_output(output: &Value, schema: &Schema) -> Result<Value, Vec<Strin
 
 /// `__finish__` takes outputs that are no objects as its one argument.
 fn unwrapped<'a>(output: &'a Value, schema: &Schema) -> Option<&'a Value> {
-    let members = output
-        .as_object()
-        .filter(|members| members.len() == 1 && !is_object(schema))?;
+    let members = output.as_object().filter(|members| members.len() == 1 && !is_object(schema))?;
     members.get(WRAPPED)
 }
 
@@ -59,10 +57,7 @@ fn with_members_mended(value: &Value, schema: &Schema) -> Value {
     };
     let mut mended = value.clone();
     for (name, member) in members {
-        let Some(wanted) = schema
-            .value()
-            .pointer("/properties")
-            .and_then(|all| all.get(name))
+        let Some(wanted) = schema.value().pointer("/properties").and_then(|all| all.get(name))
         else {
             continue;
         };
@@ -84,12 +79,6 @@ fn mended_member(member: &Value, wanted: &Value, root: &Value) -> Option<Value> 
     if schema.validate(member).is_ok() {
         return None;
     }
-    let candidates = [
-        parsed_text(member),
-        Some(Value::Array(vec![member.clone()])),
-    ];
-    candidates
-        .into_iter()
-        .flatten()
-        .find(|candidate| schema.validate(candidate).is_ok())
+    let candidates = [parsed_text(member), Some(Value::Array(vec![member.clone()]))];
+    candidates.into_iter().flatten().find(|candidate| schema.validate(candidate).is_ok())
 }

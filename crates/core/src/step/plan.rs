@@ -67,22 +67,14 @@ pub fn plan_step_processing(step: &StepResult, options: &PlanOptions<'_>) -> Ste
         violations: Vec::new(),
     };
     match step {
-        StepResult::Text {
-            content, thinking, ..
-        } => {
+        StepResult::Text { content, thinking, .. } => {
             plan.assistant_message_plan = Some(AssistantMessagePlan {
                 content: Some(content.clone()),
                 thinking: thinking.clone(),
                 ..AssistantMessagePlan::default()
             });
         }
-        StepResult::ToolCalls {
-            content,
-            tool_calls,
-            sub_agent_calls,
-            thinking,
-            ..
-        } => {
+        StepResult::ToolCalls { content, tool_calls, sub_agent_calls, thinking, .. } => {
             plan.assistant_message_plan = Some(AssistantMessagePlan {
                 content: content.clone(),
                 tool_calls: tool_calls.clone(),
@@ -94,9 +86,7 @@ pub fn plan_step_processing(step: &StepResult, options: &PlanOptions<'_>) -> Ste
         StepResult::StructuredOutput { output, .. } => {
             plan.take_output(output, options);
         }
-        StepResult::Error {
-            error, should_stop, ..
-        } => {
+        StepResult::Error { error, should_stop, .. } => {
             plan.is_terminal = *should_stop;
             plan.status_update = should_stop.then(|| StatusUpdate {
                 status: FinalStatus::Failed,
@@ -119,9 +109,7 @@ fn plan_calls(
             (Arguments::Json(output), reason) if reason != Some(StopReason::MaxTokens) => {
                 plan.take_output(output, options);
             }
-            _ => plan
-                .violations
-                .push("the call was cut off or is not valid JSON".to_owned()),
+            _ => plan.violations.push("the call was cut off or is not valid JSON".to_owned()),
         }
     }
     if !plan.is_terminal {

@@ -107,12 +107,7 @@ pub struct ParsedToolCall {
 impl ParsedToolCall {
     /// A call as an adapter reads it.
     pub fn new(id: impl Into<CallId>, name: impl Into<String>, arguments: Arguments) -> Self {
-        Self {
-            id: id.into(),
-            provider_id: None,
-            name: name.into(),
-            arguments,
-        }
+        Self { id: id.into(), provider_id: None, name: name.into(), arguments }
     }
 }
 

@@ -45,21 +45,14 @@ pub fn stop_cause(
 ) -> Option<StopCause> {
     match step {
         StepResult::StructuredOutput { .. } => return Some(StopCause::StructuredOutput),
-        StepResult::Error {
-            should_stop: true, ..
-        } => return Some(StopCause::Error),
-        StepResult::Text {
-            should_stop: true, ..
-        } => return Some(StopCause::Text),
+        StepResult::Error { should_stop: true, .. } => return Some(StopCause::Error),
+        StepResult::Text { should_stop: true, .. } => return Some(StopCause::Text),
         _ => {}
     }
     if config.max_steps.is_some_and(|most| step_count >= most) {
         return Some(StopCause::MaxSteps);
     }
-    config
-        .stop_when
-        .is_some_and(|condition| condition(step))
-        .then_some(StopCause::StopWhen)
+    config.stop_when.is_some_and(|condition| condition(step)).then_some(StopCause::StopWhen)
 }
 
 /// Whether execution stops after this step. `step_count` counts this step.
@@ -73,11 +66,7 @@ pub fn should_stop_execution(step: &StepResult, step_count: u32, config: &StopCo
 pub fn determine_final_status(step: &StepResult) -> FinalStatus {
     let failed = matches!(step, StepResult::Error { .. })
         || step.stop_reason().is_some_and(is_error_stop_reason);
-    if failed {
-        FinalStatus::Failed
-    } else {
-        FinalStatus::Completed
-    }
+    if failed { FinalStatus::Failed } else { FinalStatus::Completed }
 }
 
 /// Whether a reply that stopped for this reason is no answer.

@@ -46,23 +46,16 @@ fn error_outcome(
 
 /// The first finish in call order that was accepted, or that failed for good, decides.
 fn finish_outcome(step: &OpenStep) -> Option<RunOutcome> {
-    let finish = step
-        .calls
-        .iter()
-        .find_map(|call| call.finish.as_ref()?.finish.clone())?;
+    let finish = step.calls.iter().find_map(|call| call.finish.as_ref()?.finish.clone())?;
     Some(match finish {
-        FinishOutput::Output(output) => RunOutcome::Completed {
-            output: Some(output),
-        },
+        FinishOutput::Output(output) => RunOutcome::Completed { output: Some(output) },
         FinishOutput::Invalid(error) => RunOutcome::Failed { error },
     })
 }
 
 fn native_outcome(agent: &AgentDefinition, step: &OpenStep) -> Option<RunOutcome> {
     let output = fitting_output(agent, step.reply.output.as_ref()?).ok()?;
-    Some(RunOutcome::Completed {
-        output: Some(output),
-    })
+    Some(RunOutcome::Completed { output: Some(output) })
 }
 
 /// The native output, repaired if need be.
@@ -71,13 +64,8 @@ pub(super) fn fitting_output(agent: &AgentDefinition, output: &Json) -> Result<J
         return Ok(output.clone());
     };
     let value = output.to_value();
-    repair_output(&value, schema).map(|fitting| {
-        if fitting == value {
-            output.clone()
-        } else {
-            Json::from(fitting)
-        }
-    })
+    repair_output(&value, schema)
+        .map(|fitting| if fitting == value { output.clone() } else { Json::from(fitting) })
 }
 
 /// Whether the agent still owes its output after this step, so that the model has to be told.
@@ -100,15 +88,11 @@ pub(super) fn owes_output(agent: &AgentDefinition, step: &OpenStep) -> bool {
         _ => {
             step.pairs().any(|(call, state)| {
                 call.name == FINISH_TOOL
-                    && state
-                        .finish
-                        .as_ref()
-                        .is_some_and(|result| result.finish.is_none())
-            }) && step.calls.iter().all(|call| {
-                call.finish
-                    .as_ref()
-                    .is_some_and(|result| result.finish.is_none())
-            })
+                    && state.finish.as_ref().is_some_and(|result| result.finish.is_none())
+            }) && step
+                .calls
+                .iter()
+                .all(|call| call.finish.as_ref().is_some_and(|result| result.finish.is_none()))
         }
     }
 }
@@ -118,10 +102,7 @@ fn answer_outcome(agent: &AgentDefinition, step: &OpenStep) -> Option<RunOutcome
     let reason = reply.stop_reason;
     let fatal = reason.filter(|reason| is_error_stop_reason(*reason));
     if let Some(fatal) = fatal.filter(|reason| !is_recoverable_error_stop_reason(*reason)) {
-        return Some(failed(stop_reason_error(
-            fatal,
-            reply.raw_stop_reason.as_deref(),
-        )));
+        return Some(failed(stop_reason_error(fatal, reply.raw_stop_reason.as_deref())));
     }
     if step.correction.is_some() {
         return None;
@@ -193,19 +174,14 @@ fn failed(error: ErrorRecord) -> RunOutcome {
 #[must_use]
 pub fn stop_reason_error(reason: StopReason, raw: Option<&str>) -> ErrorRecord {
     let (code, message) = match reason {
-        StopReason::MaxTokens => (
-            ErrorCode::MaxTokens,
-            "the reply was cut off at the token limit",
-        ),
-        StopReason::ContentFilter => (
-            ErrorCode::ContentFilter,
-            "the provider's content filter stopped the reply",
-        ),
+        StopReason::MaxTokens => (ErrorCode::MaxTokens, "the reply was cut off at the token limit"),
+        StopReason::ContentFilter => {
+            (ErrorCode::ContentFilter, "the provider's content filter stopped the reply")
+        }
         StopReason::Refusal => (ErrorCode::Refusal, "the model refused"),
-        StopReason::Unknown => (
-            ErrorCode::StopReasonUnknown,
-            "the model stopped for a reason that is not known",
-        ),
+        StopReason::Unknown => {
+            (ErrorCode::StopReasonUnknown, "the model stopped for a reason that is not known")
+        }
         StopReason::Error
         | StopReason::EndTurn
         | StopReason::ToolUse

@@ -22,10 +22,7 @@ pub trait ToolFeed: Send + Sync {
 }
 
 /// What a context is made of: for runtimes, and for tests of tools.
-#[expect(
-    missing_debug_implementations,
-    reason = "holds a feed, which has nothing to show"
-)]
+#[expect(missing_debug_implementations, reason = "holds a feed, which has nothing to show")]
 pub struct ToolContextParts {
     /// The agent's name.
     pub agent: Arc<str>,
@@ -80,10 +77,7 @@ impl ToolContext {
     /// A context for one try at one call.
     #[must_use]
     pub fn new(parts: ToolContextParts) -> Self {
-        let work = Mutex::new(Work {
-            state: Arc::clone(&parts.state),
-            usage: Vec::new(),
-        });
+        let work = Mutex::new(Work { state: Arc::clone(&parts.state), usage: Vec::new() });
         Self(Arc::new(Inner { parts, work }))
     }
 
@@ -119,21 +113,14 @@ impl ToolContext {
     /// If `data` is not JSON.
     pub fn emit<T: Serialize>(&self, name: &str, data: &T) -> Result<(), ToolError> {
         let data = serde_json::to_string(data)?;
-        self.0.parts.feed.show(ChunkKind::Custom {
-            name: name.to_owned(),
-            data,
-        });
+        self.0.parts.feed.show(ChunkKind::Custom { name: name.to_owned(), data });
         Ok(())
     }
 
     /// Shows how far the tool is; `fraction` lies between 0 and 1.
     pub fn progress(&self, message: impl Into<String>, fraction: Option<f64>) {
         let call = self.0.parts.call.clone();
-        self.0.parts.feed.show(ChunkKind::ToolProgress {
-            call,
-            message: message.into(),
-            fraction,
-        });
+        self.0.parts.feed.show(ChunkKind::ToolProgress { call, message: message.into(), fraction });
     }
 
     /// Records something that this call used up, to be found in the log beside the tokens.
@@ -147,11 +134,7 @@ impl ToolContext {
     pub fn idempotency_key(&self) -> String {
         let parts = &self.0.parts;
         let digest = Sha256::digest(parts.arguments.as_bytes());
-        let digest: String = digest
-            .iter()
-            .take(16)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let digest: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         format!("{}/{}/{}/{digest}", parts.session, parts.call, parts.tool)
     }
 

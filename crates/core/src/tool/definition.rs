@@ -74,14 +74,10 @@ pub struct Tool {
 impl<T: ToolFunction> From<T> for Tool {
     fn from(function: T) -> Self {
         let function = Arc::new(function);
-        Self::function(
-            T::NAME,
-            T::DESCRIPTION,
-            move |input: T::Input, cx: ToolContext| {
-                let function = Arc::clone(&function);
-                async move { function.call(input, &cx).await }
-            },
-        )
+        Self::function(T::NAME, T::DESCRIPTION, move |input: T::Input, cx: ToolContext| {
+            let function = Arc::clone(&function);
+            async move { function.call(input, &cx).await }
+        })
     }
 }
 
@@ -115,15 +111,10 @@ impl Tool {
         Fut: Future<Output = Result<Value, ToolError>> + Send,
     {
         let run = Arc::new(run);
-        Self::erased(
-            name,
-            description,
-            Schema::from_value(input_schema),
-            move |input, cx| {
-                let run = Arc::clone(&run);
-                Box::pin(async move { run(input, cx).await.map(Json::from) })
-            },
-        )
+        Self::erased(name, description, Schema::from_value(input_schema), move |input, cx| {
+            let run = Arc::clone(&run);
+            Box::pin(async move { run(input, cx).await.map(Json::from) })
+        })
     }
 
     fn erased<F>(name: &str, description: &str, input: Result<Schema>, run: F) -> Self
@@ -192,9 +183,7 @@ impl Tool {
     {
         self.finish = true;
         self.transform = Some(Arc::new(move |result| {
-            Ok(serde_json::to_value(transform(serde_json::from_value(
-                result,
-            )?)?)?)
+            Ok(serde_json::to_value(transform(serde_json::from_value(result)?)?)?)
         }));
         self
     }
@@ -316,34 +305,23 @@ impl Tool {
             ));
         }
         if self.description.is_empty() {
-            problems.push(format!(
-                "tool `{name}` has no description; models choose by it"
-            ));
+            problems.push(format!("tool `{name}` has no description; models choose by it"));
         }
         let schemas = std::iter::once(&self.input).chain(&self.output);
         problems.extend(schemas.filter_map(|schema| {
-            schema
-                .as_ref()
-                .err()
-                .map(|error| format!("tool `{name}`: {}", error.message()))
+            schema.as_ref().err().map(|error| format!("tool `{name}`: {}", error.message()))
         }));
         if self.reconcile.is_some() && self.effect != EffectClass::AtMostOnce {
-            problems.push(format!(
-                "tool `{name}`: `reconcile` needs `EffectClass::AtMostOnce`"
-            ));
+            problems.push(format!("tool `{name}`: `reconcile` needs `EffectClass::AtMostOnce`"));
         }
         if self.retry.is_some() && self.effect == EffectClass::AtMostOnce {
-            problems.push(format!(
-                "tool `{name}`: an at-most-once tool cannot have `retry`"
-            ));
+            problems.push(format!("tool `{name}`: an at-most-once tool cannot have `retry`"));
         }
         problems
     }
 
     pub(crate) fn input(&self) -> Result<&Schema> {
-        self.input
-            .as_ref()
-            .map_err(|error| Error::new(ErrorCode::ToolInvalid, error.to_string()))
+        self.input.as_ref().map_err(|error| Error::new(ErrorCode::ToolInvalid, error.to_string()))
     }
 }
 

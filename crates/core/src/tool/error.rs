@@ -14,10 +14,7 @@ pub struct ToolError {
 impl ToolError {
     /// A failure that the model is told of.
     pub fn new(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            retryable: false,
-        }
+        Self { message: message.into(), retryable: false }
     }
 
     /// Marks it as passing: the tool is run again first, as its `retry` option says.

@@ -30,10 +30,8 @@ pub fn judge(
     if let Some(Ok(schema)) = &tool.output
         && let Err(violations) = schema.validate(&result.to_value())
     {
-        let message = format!(
-            "the tool's result does not fit its schema: {}",
-            violations.join("; ")
-        );
+        let message =
+            format!("the tool's result does not fit its schema: {}", violations.join("; "));
         return ToolOutcome::Error(ErrorRecord::new(ErrorCode::ToolFailed, message));
     }
     ToolOutcome::Success(result)
@@ -64,21 +62,14 @@ pub fn finish_output(
             }
         },
     };
-    Some(
-        match agent
-            .output_schema()
-            .map(|schema| repair_output(&output, schema))
-        {
-            None => FinishOutput::Output(Json::from(output)),
-            Some(Ok(output)) => FinishOutput::Output(Json::from(output)),
-            Some(Err(violations)) => {
-                let problems = violations.join("; ");
-                let message = format!(
-                    "the result of `{}` does not fit the output type: {problems}",
-                    tool.name
-                );
-                FinishOutput::Invalid(ErrorRecord::new(ErrorCode::OutputInvalid, message))
-            }
-        },
-    )
+    Some(match agent.output_schema().map(|schema| repair_output(&output, schema)) {
+        None => FinishOutput::Output(Json::from(output)),
+        Some(Ok(output)) => FinishOutput::Output(Json::from(output)),
+        Some(Err(violations)) => {
+            let problems = violations.join("; ");
+            let message =
+                format!("the result of `{}` does not fit the output type: {problems}", tool.name);
+            FinishOutput::Invalid(ErrorRecord::new(ErrorCode::OutputInvalid, message))
+        }
+    })
 }

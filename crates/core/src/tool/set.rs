@@ -17,10 +17,7 @@ const RESERVED_PREFIXES: [&str; 3] = [SUB_AGENT_PREFIX, "companion__", "workspac
 /// Whether a tool of the user's must not have this name.
 #[must_use]
 pub fn is_reserved(name: &str) -> bool {
-    name == FINISH_TOOL
-        || RESERVED_PREFIXES
-            .iter()
-            .any(|prefix| name.starts_with(prefix))
+    name == FINISH_TOOL || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// One tool as a model sees it.
@@ -48,10 +45,7 @@ impl ToolSet {
     /// The set of these, in this order.
     #[must_use]
     pub fn new(specs: Vec<ToolSpec>) -> Self {
-        Self {
-            specs,
-            wire: WireCell::default(),
-        }
+        Self { specs, wire: WireCell::default() }
     }
 
     /// The tools in order.

@@ -1,0 +1,189 @@
+//! What starting a run appends: pure, so that every runtime starts alike.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{RunStatus, Session};
+use crate::agent::AgentDefinition;
+use crate::error::{Error, ErrorCode, Result};
+use crate::event::{Event, Trigger};
+use crate::executor::Input;
+use crate::id::{RequestId, RunId};
+use crate::message::UserMessage;
+use crate::state::Patch;
+use crate::store::SessionStatus;
+
+/// A run that is about to begin.
+#[derive(Debug, Clone)]
+pub struct BeginRun {
+    /// Its id.
+    pub run: RunId,
+    /// The kind of runtime that will carry it out.
+    pub runtime: Arc<str>,
+    /// The stream's last sequence number.
+    pub stream_from: u64,
+}
+
+impl BeginRun {
+    fn started(&self, after: Option<RunId>, trigger: Trigger) -> Event {
+        Event::RunStarted {
+            run: self.run.clone(),
+            after,
+            trigger,
+            runtime: Arc::clone(&self.runtime),
+            stream_from: self.stream_from,
+        }
+    }
+}
+
+/// What begins a turn: on a new session (`session` has no event yet) or on one whose last run
+/// ended. Whether a run that did not end is alive is for the caller to say.
+///
+/// # Errors
+/// [`ErrorCode::InputInvalid`] without a message or with a state that does not fit,
+/// [`ErrorCode::AgentMismatch`], [`ErrorCode::AlreadyRunning`] or [`ErrorCode::RunUnfinished`] if
+/// the last run did not end.
+pub fn execute_events(
+    session: &Session,
+    agent: &AgentDefinition,
+    begin: &BeginRun,
+    input: &Input,
+    tags: &BTreeMap<String, String>,
+    alive: bool,
+) -> Result<Vec<Event>> {
+    if input.messages.is_empty() {
+        return Err(Error::new(ErrorCode::InputInvalid, "the input has no message"));
+    }
+    let mut events = Vec::with_capacity(4);
+    let state = if session.position().version == 0 {
+        events.push(Event::SessionCreated {
+            agent: Arc::clone(agent.name()),
+            tags: tags.clone(),
+            state: agent.initial_state().clone(),
+        });
+        events.push(begin.started(None, Trigger::Execute));
+        agent.initial_state().to_value()
+    } else {
+        check_agent(session, agent)?;
+        if session.current_run().is_some() {
+            return Err(unfinished(session, alive));
+        }
+        let after = session.last_run().map(|run| run.id.clone());
+        let trigger = if after.is_some() { Trigger::Continue } else { Trigger::Execute };
+        events.push(begin.started(after, trigger));
+        Value::clone(session.state())
+    };
+    events.extend(state_change(agent, &state, input.state.as_ref())?);
+    events.push(Event::UserMessages { messages: input.messages.clone() });
+    Ok(events)
+}
+
+/// What goes on with a session whose last run was `after` when the caller looked.
+///
+/// # Errors
+/// [`ErrorCode::AlreadyResumed`] if another run has begun since,
+/// [`ErrorCode::NothingToResume`] if the last turn is complete or aborted,
+/// [`ErrorCode::AgentMismatch`], and [`ErrorCode::StateInvalid`].
+pub fn resume_events(
+    session: &Session,
+    agent: &AgentDefinition,
+    begin: &BeginRun,
+    after: Option<&RunId>,
+    message: Option<&UserMessage>,
+) -> Result<Vec<Event>> {
+    check_agent(session, agent)?;
+    let last = session.last_run();
+    if last.map(|run| &run.id) != after {
+        let winner = last.map_or_else(String::new, |run| run.id.to_string());
+        return Err(Error::new(ErrorCode::AlreadyResumed, "another run has begun meanwhile")
+            .with_context("session", session.id())
+            .with_context("run", winner));
+    }
+    let trigger = match (session.status(), last.map(|run| run.status)) {
+        (_, Some(RunStatus::Running)) => Trigger::Recover,
+        (SessionStatus::Failed | SessionStatus::Interrupted, Some(_)) => Trigger::Resume,
+        (status, _) => {
+            let message = format!("the session is {status}: there is nothing to resume");
+            return Err(Error::new(ErrorCode::NothingToResume, message)
+                .with_context("session", session.id()));
+        }
+    };
+    if trigger == Trigger::Recover && message.is_some() {
+        return Err(Error::new(
+            ErrorCode::RunUnfinished,
+            "the last run stopped in the middle of a step; resume it without a message first",
+        )
+        .with_context("session", session.id()));
+    }
+    agent.check_state(session.state())?;
+    let mut events = vec![begin.started(after.cloned(), trigger)];
+    events.extend(message.map(|message| Event::UserMessages { messages: vec![message.clone()] }));
+    Ok(events)
+}
+
+/// What ends a session as aborted that has no live run: a run of its own, in one append.
+///
+/// # Errors
+/// [`ErrorCode::NothingToResume`] if it has ended already.
+pub fn abort_events(
+    session: &Session,
+    begin: &BeginRun,
+    request: RequestId,
+    reason: Option<String>,
+) -> Result<Vec<Event>> {
+    if matches!(session.status(), SessionStatus::Completed | SessionStatus::Aborted) {
+        let message = format!("the session is {}: there is nothing to abort", session.status());
+        return Err(
+            Error::new(ErrorCode::NothingToResume, message).with_context("session", session.id())
+        );
+    }
+    let after = session.last_run().map(|run| run.id.clone());
+    let run = begin.run.clone();
+    Ok(vec![begin.started(after, Trigger::Abort), Event::AbortRequested { request, run, reason }])
+}
+
+fn check_agent(session: &Session, agent: &AgentDefinition) -> Result<()> {
+    if session.agent() == agent.name() {
+        return Ok(());
+    }
+    Err(Error::new(ErrorCode::AgentMismatch, "the session belongs to another agent")
+        .with_context("session", session.id())
+        .with_context("belongs_to", session.agent())
+        .with_context("agent", agent.name()))
+}
+
+fn unfinished(session: &Session, alive: bool) -> Error {
+    let (code, message) = if alive {
+        (ErrorCode::AlreadyRunning, "the session has a live run")
+    } else {
+        (ErrorCode::RunUnfinished, "the last run stopped without ending; resume it first")
+    };
+    Error::new(code, message).with_context("session", session.id())
+}
+
+/// Sets members of the state that the caller gave.
+fn state_change(
+    agent: &AgentDefinition,
+    state: &Value,
+    given: Option<&Value>,
+) -> Result<Option<Event>> {
+    let Some(given) = given else {
+        agent.check_state(state)?;
+        return Ok(None);
+    };
+    let mut after = state.clone();
+    match (&mut after, given) {
+        (Value::Object(members), Value::Object(new)) => {
+            members.extend(new.iter().map(|(name, value)| (name.clone(), value.clone())));
+        }
+        (whole, new) => *whole = new.clone(),
+    }
+    agent.check_state(&after).map_err(|error| {
+        Error::new(ErrorCode::InputInvalid, "the given state does not fit the agent's state type")
+            .with_source(error)
+    })?;
+    let patch = Patch::between(state, &after);
+    Ok((!patch.is_empty()).then(|| Event::StateChanged { patch, by: "input".to_owned() }))
+}

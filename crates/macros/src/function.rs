@@ -1,0 +1,212 @@
+//! The function under the attribute: what it takes and returns.
+
+use syn::visit::{self, Visit};
+use syn::{FnArg, GenericParam, ItemFn, PatType, ReturnType, Type, TypeReference};
+
+use crate::problems::Problems;
+
+const CONTEXT_IS_A_REFERENCE: &str = "the context is taken by reference: `cx: &ToolContext`";
+const PARAMETERS: &str =
+    "a tool takes at most an input and its context, in this order: `input: T, cx: &ToolContext`";
+
+/// What a function takes and returns.
+pub(crate) struct Shape {
+    pub(crate) parameters: Parameters,
+    /// The return type.
+    pub(crate) returns: Type,
+}
+
+/// What a function takes.
+#[derive(Default)]
+pub(crate) struct Parameters {
+    /// The type of the input.
+    pub(crate) input: Option<Type>,
+    /// The type of the context: a reference.
+    pub(crate) context: Option<Type>,
+}
+
+/// The shape of a function, if it can be a tool.
+pub(crate) fn shape(function: &ItemFn, problems: &mut Problems) -> Option<Shape> {
+    check_keywords(function, problems);
+    check_generics(function, problems);
+    let parameters = read_parameters(function, problems);
+    let ReturnType::Type(_, returns) = &function.sig.output else {
+        problems.at(
+            &function.sig.ident,
+            "a tool must return `Result<T, E>`; `Result<(), ToolError>` if there is nothing to say",
+        );
+        return None;
+    };
+    check_owned(returns, "output", problems);
+    Some(Shape {
+        parameters,
+        returns: (**returns).clone(),
+    })
+}
+
+fn check_keywords(function: &ItemFn, problems: &mut Problems) {
+    let signature = &function.sig;
+    if signature.asyncness.is_none() {
+        problems.at(signature.fn_token, "a tool must be async: `async fn`");
+    }
+    if let Some(keyword) = &signature.constness {
+        problems.at(keyword, "a tool cannot be const");
+    }
+    if let syn::Safety::Unsafe(keyword) = &signature.safety {
+        problems.at(keyword, "a tool cannot be unsafe");
+    }
+    if let Some(abi) = &signature.abi {
+        problems.at(abi, "a tool cannot be extern");
+    }
+    let again = function.attrs.iter().find(|attribute| {
+        let last = attribute.path().segments.last();
+        last.is_some_and(|segment| segment.ident == "tool")
+    });
+    if let Some(again) = again {
+        problems.at(again, "`#[tool]` is given twice");
+    }
+}
+
+fn check_generics(function: &ItemFn, problems: &mut Problems) {
+    let generics = &function.sig.generics;
+    for parameter in &generics.params {
+        let message = match parameter {
+            GenericParam::Lifetime(_) => "a tool cannot have lifetimes: it owns its input",
+            _ => "a tool cannot be generic: models call it with one schema",
+        };
+        problems.at(parameter, message);
+    }
+    if let (true, Some(clause)) = (generics.params.is_empty(), &generics.where_clause) {
+        problems.at(clause, "a tool cannot have a where clause");
+    }
+}
+
+fn read_parameters(function: &ItemFn, problems: &mut Problems) -> Parameters {
+    let mut read = Parameters::default();
+    let mut typed = Vec::new();
+    for parameter in &function.sig.inputs {
+        match parameter {
+            FnArg::Receiver(receiver) => problems.at(
+                receiver,
+                "a tool is a free function; implement `ToolFunction` for a tool with data of its own",
+            ),
+            FnArg::Typed(parameter) => {
+                check_attributes(parameter, problems);
+                typed.push(parameter);
+            }
+        }
+    }
+    match typed.as_slice() {
+        [] => {}
+        [only] if is_context(&only.ty) => read_context(only, &mut read, problems),
+        [only] => read_input(only, &mut read, problems),
+        [first, second] if is_context(&first.ty) && !is_context(&second.ty) => {
+            problems.at(first, PARAMETERS);
+            read_input(second, &mut read, problems);
+        }
+        [input, context] => {
+            read_input(input, &mut read, problems);
+            read_context(context, &mut read, problems);
+        }
+        _ => problems.at(
+            &function.sig.inputs,
+            "a tool takes at most an input and its context: make the parameters fields of one input",
+        ),
+    }
+    if let Some(variadic) = &function.sig.variadic {
+        problems.at(variadic, PARAMETERS);
+    }
+    read
+}
+
+fn check_attributes(parameter: &PatType, problems: &mut Problems) {
+    let doc = parameter.attrs.iter().find(|a| a.path().is_ident("doc"));
+    if let Some(doc) = doc {
+        problems.at(
+            doc,
+            "models do not see this: document the fields of the input type",
+        );
+    }
+}
+
+fn read_input(parameter: &PatType, read: &mut Parameters, problems: &mut Problems) {
+    if is_context(&parameter.ty) {
+        problems.at(parameter, PARAMETERS);
+        return;
+    }
+    check_owned(&parameter.ty, "input", problems);
+    read.input = Some((*parameter.ty).clone());
+}
+
+fn read_context(parameter: &PatType, read: &mut Parameters, problems: &mut Problems) {
+    let Type::Reference(reference) = plain(&parameter.ty) else {
+        if is_context(&parameter.ty) {
+            problems.at(&parameter.ty, CONTEXT_IS_A_REFERENCE);
+        } else {
+            problems.at(parameter, PARAMETERS);
+        }
+        return;
+    };
+    if let Some(lifetime) = reference.lifetime.as_ref().filter(|l| l.ident != "_") {
+        problems.at(lifetime, "the context lives as long as the call");
+    } else if let Some(keyword) = &reference.mutability {
+        problems.at(keyword, "the context is shared: `cx: &ToolContext`");
+    } else if is_context(&parameter.ty) {
+        read.context = Some((*parameter.ty).clone());
+    } else {
+        problems.at(parameter, PARAMETERS);
+    }
+}
+
+/// Whether a type is `ToolContext` or a reference to it, by name.
+fn is_context(ty: &Type) -> bool {
+    match plain(ty) {
+        Type::Reference(TypeReference { elem, .. }) => is_context(elem),
+        Type::Path(path) => {
+            let last = path.path.segments.last();
+            last.is_some_and(|segment| segment.ident == "ToolContext")
+        }
+        _ => false,
+    }
+}
+
+/// A type without the invisible brackets that it has if a macro was handed it.
+fn plain(mut ty: &Type) -> &Type {
+    while let Type::Group(group) = ty {
+        ty = &group.elem;
+    }
+    ty
+}
+
+/// Input and output cross the border between the model and the program, so they borrow nothing
+/// and have names.
+fn check_owned(ty: &Type, what: &'static str, problems: &mut Problems) {
+    Owned { what, problems }.visit_type(ty);
+}
+
+struct Owned<'a> {
+    what: &'static str,
+    problems: &'a mut Problems,
+}
+
+impl<'ast> Visit<'ast> for Owned<'_> {
+    fn visit_type_reference(&mut self, reference: &'ast TypeReference) {
+        if reference.lifetime.is_none() {
+            let message = format!("the {} of a tool must be owned, not borrowed", self.what);
+            self.problems.at(reference, &message);
+        }
+        visit::visit_type_reference(self, reference);
+    }
+
+    fn visit_lifetime(&mut self, lifetime: &'ast syn::Lifetime) {
+        if lifetime.ident != "static" {
+            let message = format!("the {} of a tool must be owned, not borrowed", self.what);
+            self.problems.at(lifetime, &message);
+        }
+    }
+
+    fn visit_type_impl_trait(&mut self, ty: &'ast syn::TypeImplTrait) {
+        let message = format!("the {} of a tool must be a named type", self.what);
+        self.problems.at(ty, &message);
+    }
+}

@@ -1,0 +1,26 @@
+//! A library with public tools, which must be clean under lints on what others can see.
+
+#![deny(
+    warnings,
+    missing_docs,
+    missing_debug_implementations,
+    missing_copy_implementations,
+    unnameable_types,
+    unreachable_pub,
+    clippy::pedantic,
+    reason = "a user's crate may"
+)]
+
+use helix_agents_core::tool::{ToolContext, ToolError};
+use helix_agents_macros::tool;
+
+/// Tells the step.
+#[tool(crate = helix_agents_core)]
+pub async fn step(cx: &ToolContext) -> Result<u32, ToolError> {
+    Ok(cx.step())
+}
+
+#[tool(crate = helix_agents_core, description = "Has no doc comment, which is documented enough.")]
+pub async fn undocumented(input: String) -> Result<usize, ToolError> {
+    Ok(input.len())
+}
