@@ -10,7 +10,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 pub use builder::AgentBuilder;
-pub use definition::{AgentDefinition, AnyAgent, Completion, Limits, Prompt, StopWhen};
+pub use definition::{
+    AgentDefinition, AnyAgent, Completion, Limits, Prompt, PromptOfState, StopWhen,
+};
 pub use registry::{AgentRegistry, FactoryContext};
 
 /// An agent with its types: `S` is its custom state, `O` its output.
@@ -24,7 +26,6 @@ pub struct Agent<S = (), O = String> {
 
 impl Agent {
     /// Begins the definition of an agent of that name.
-    #[must_use]
     pub fn builder(name: &str) -> AgentBuilder {
         AgentBuilder::new(name)
     }

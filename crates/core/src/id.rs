@@ -112,6 +112,12 @@ impl CallId {
     pub fn new(step: u32, index: usize) -> Self {
         Self::from(format!("{step}.{index}"))
     }
+
+    /// The step of a call whose id is ours.
+    #[must_use]
+    pub fn step(&self) -> Option<u32> {
+        self.as_str().split_once('.')?.0.parse().ok()
+    }
 }
 
 impl AppendId {

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
+pub use apply::result_message;
 pub use begin::{BeginRun, abort_events, execute_events, resume_events};
 pub use journal::{Committed, Durability, Journal, JournalParts, StartOutcome};
 pub use ledger::{ClosedStep, OpenCall, OpenStep, Request, StartedCall};
@@ -27,6 +28,7 @@ use crate::id::{RunId, SessionId};
 use crate::json::Json;
 use crate::message::{SharedMessage, ToolCall};
 use crate::store::{Position, SessionStatus, Summary};
+use crate::stream::Effect;
 use crate::usage::Usage;
 use ledger::Ledger;
 
@@ -305,6 +307,19 @@ impl Session {
         &self.ledger.recorded_usage
     }
 
+    /// Whether the log holds the outcome of this effect.
+    #[must_use]
+    pub fn has_outcome(&self, effect: &Effect) -> bool {
+        match effect {
+            Effect::Model { step } => *step <= self.ledger.last_step,
+            Effect::Tool { call } => match self.open_step().and_then(|step| step.call(call)) {
+                Some(state) => state.finish.is_some(),
+                // Calls of steps that are closed have their results.
+                None => call.step().is_some_and(|step| step <= self.ledger.last_step),
+            },
+        }
+    }
+
     /// Whether an imported log left calls without a result; then healing comes first.
     #[must_use]
     pub fn needs_heal(&self) -> bool {
@@ -322,7 +337,10 @@ impl Session {
         Summary {
             status: self.ledger.status,
             run: self.current_run().map(|run| run.id.clone()),
-            runtime: self.ledger.run.as_ref().map_or_else(|| "".into(), |run| run.runtime.clone()),
+            runtime: match &self.ledger.run {
+                Some(run) => Arc::clone(&run.runtime),
+                None => "".into(),
+            },
             pending: 0,
             wake_at: None,
         }

@@ -10,7 +10,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Agent;
-use super::definition::{AgentDefinition, Completion, Limits, Prompt, StopWhen, system_message};
+use super::definition::{
+    AgentDefinition, Completion, Limits, Prompt, PromptOfState, StopWhen, system_message,
+};
 use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::AgentHooks;
 use crate::json::Json;
@@ -43,7 +45,7 @@ struct Parts {
 enum PromptSource {
     Missing,
     Text(String),
-    OfState(Arc<dyn Fn(&Value) -> Result<String> + Send + Sync>),
+    OfState(PromptOfState),
 }
 
 impl<S, O> std::fmt::Debug for AgentBuilder<S, O> {

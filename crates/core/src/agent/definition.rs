@@ -22,13 +22,16 @@ pub type AnyAgent = Arc<AgentDefinition>;
 /// A stop condition of the user's.
 pub type StopWhen = Arc<dyn Fn(&StepResult) -> bool + Send + Sync>;
 
+/// A prompt as a function of the custom state.
+pub type PromptOfState = Arc<dyn Fn(&Value) -> Result<String> + Send + Sync>;
+
 /// A system prompt.
 #[derive(Clone)]
 pub enum Prompt {
     /// Always the same; encoded once per agent.
     Fixed(SharedMessage),
     /// A function of the custom state, evaluated before each model call.
-    OfState(Arc<dyn Fn(&Value) -> Result<String> + Send + Sync>),
+    OfState(PromptOfState),
 }
 
 impl fmt::Debug for Prompt {

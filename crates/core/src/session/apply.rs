@@ -323,7 +323,7 @@ impl Session {
 
 /// The message that answers `call`.
 #[must_use]
-pub(crate) fn result_message(call: &ToolCall, outcome: &ToolOutcome) -> ToolResultMessage {
+pub fn result_message(call: &ToolCall, outcome: &ToolOutcome) -> ToolResultMessage {
     let outcome = match outcome {
         ToolOutcome::Acknowledged => {
             return acknowledged_message(&call.id, call.provider_id.as_ref());

@@ -216,19 +216,15 @@ fn answers(session: &Session, agent: &AgentDefinition, step: &OpenStep) -> Vec<T
         return finish_answers(agent, step, open());
     }
     if session.abort_request().is_some() {
-        return open().map(|call| aborted(step, call)).collect();
+        return open().map(aborted).collect();
     }
     open().filter_map(|call| refusal(agent, step, call)).collect()
 }
 
-/// The answer to a call that nobody is carrying out any more.
-fn aborted(step: &OpenStep, call: &ToolCall) -> ToolFinish {
-    let started = step.call(&call.id).is_some_and(|state| state.started.is_some());
-    if started || step.runs > 1 {
-        let message = "the run was aborted; whether the call acted is not known";
-        return error(call, ErrorCode::ToolOutcomeUnknown, message);
-    }
-    error(call, ErrorCode::ToolNotRun, "not run: the run was aborted")
+/// The answer to a call of an aborted run that has no result.
+fn aborted(call: &ToolCall) -> ToolFinish {
+    let message = "the run was aborted before the call had a result; whether it acted is not known";
+    error(call, ErrorCode::ToolOutcomeUnknown, message)
 }
 
 fn fatal_stop(step: &OpenStep) -> Option<StopReason> {

@@ -1,0 +1,283 @@
+//! One run, from its start to its end: asks what is next, has it carried out, records it.
+
+use std::sync::Arc;
+
+use helix_agents_core::agent::AnyAgent;
+use helix_agents_core::error::{ErrorCode, Result};
+use helix_agents_core::event::{Event, RunOutcome, Trigger};
+use helix_agents_core::executor::AgentResult;
+use helix_agents_core::fault;
+use helix_agents_core::hooks::{HookContext, HookPlace, ToolCallView};
+use helix_agents_core::message::{Message, ToolCall};
+use helix_agents_core::session::{Journal, result_message};
+use helix_agents_core::step::Action;
+use helix_agents_core::stream::{Attempt, ChunkKind};
+use tokio_util::sync::CancellationToken;
+
+use crate::feed::Feed;
+use crate::hooks::{Hooks, changed};
+use crate::lease::LeaseKeeper;
+use crate::live::LiveRun;
+use crate::runtime::Parts;
+use crate::step_site;
+use crate::stop::Stop;
+use crate::tools::{Settled, end_chunks};
+
+/// What one run is carried out with.
+pub(crate) struct Driver {
+    pub(crate) parts: Arc<Parts>,
+    pub(crate) agent: AnyAgent,
+    pub(crate) hooks: Hooks,
+    pub(crate) journal: Journal,
+    pub(crate) feed: Feed,
+    pub(crate) live: Arc<LiveRun>,
+    /// Attempts whose outcome is staged and not appended yet.
+    pub(crate) unsettled: Vec<Attempt>,
+    /// Cancelled when runs should stop where they stand.
+    pub(crate) drain: CancellationToken,
+}
+
+impl Driver {
+    /// Carries the run out.
+    pub(crate) async fn drive(
+        mut self,
+        mut lease: LeaseKeeper,
+        begun: &[Event],
+    ) -> Result<AgentResult> {
+        let driven = Box::pin(self.steps(&mut lease, begun)).await;
+        if driven.as_ref().is_err_and(|error| error.code() == ErrorCode::Closed) {
+            lease.release().await;
+        }
+        driven?;
+        let last = self.journal.session().last_run();
+        last.map(AgentResult::of)
+            .ok_or_else(|| Stop::Superseded.into_error(&self.live.session, &self.live.run))
+    }
+
+    async fn steps(&mut self, lease: &mut LeaseKeeper, begun: &[Event]) -> Result<()> {
+        self.open(begun).await?;
+        loop {
+            let action = self.journal.next();
+            let ending = matches!(action, Action::End(_) | Action::Idle);
+            if self.drain.is_cancelled() && !ending {
+                return Err(Stop::ShuttingDown.into_error(&self.live.session, &self.live.run));
+            }
+            match action {
+                Action::Idle => return Ok(()),
+                Action::CallModel { step, force_completion } => {
+                    Box::pin(step_site::call_model(self, lease, step, force_completion)).await?;
+                }
+                Action::StartTools(tasks) => step_site::start_tools(self, lease, &tasks).await?,
+                Action::RunTools(tasks) => {
+                    Box::pin(step_site::run_calls(self, lease, tasks)).await?;
+                }
+                Action::RunFinishTool(task) => {
+                    Box::pin(step_site::run_calls(self, lease, vec![task])).await?;
+                }
+                Action::Answer(_)
+                | Action::Correct(_)
+                | Action::CloseStep(_)
+                | Action::End(_)
+                | Action::Heal(_) => self.record(lease, Vec::new(), &[]).await?,
+            }
+        }
+    }
+
+    /// Brings the stream into line with the log, and says that the run began.
+    async fn open(&mut self, begun: &[Event]) -> Result<()> {
+        let session = self.journal.session();
+        let trigger = session.last_run().map(|run| run.trigger);
+        let begins_turn = matches!(trigger, Some(Trigger::Execute | Trigger::Continue));
+        let (mut settled, mut discarded) = (Vec::new(), Vec::new());
+        if session.runs().nth(1).is_some() {
+            match self.feed.streams().info(session.id()).await {
+                Ok(info) => {
+                    for open in info.open {
+                        let recorded = session.has_outcome(&open.effect);
+                        if recorded { &mut settled } else { &mut discarded }.push(open.attempt);
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "the stream was not brought into line"),
+            }
+        }
+        let start = if begins_turn { ChunkKind::RunStarted } else { ChunkKind::RunResumed };
+        let mut boundaries = vec![start];
+        boundaries.extend(self.boundaries(begun, session.position().version));
+        let version = self.journal.acknowledged();
+        self.feed.mark(0, version, settled, discarded, boundaries).await;
+        if self.hooks.is_empty() || !begins_turn {
+            return Ok(());
+        }
+        let place = self.place(0);
+        let state = Arc::clone(self.journal.session().state());
+        let cx = HookContext::new(&place, "on_agent_start", Arc::clone(&state));
+        self.hooks.agent_start(&cx).await;
+        let mut events: Vec<_> = changed(&cx, "on_agent_start").into_iter().collect();
+        for event in begun {
+            if let Event::UserMessages { messages } = event {
+                events.extend(self.hooks.user_messages(&place, &state, messages).await);
+            }
+        }
+        self.journal.stage(&events).map(drop)
+    }
+
+    /// Records facts, runs the hooks that ride in the same append, and shows what it means.
+    pub(crate) async fn record(
+        &mut self,
+        lease: &mut LeaseKeeper,
+        facts: Vec<Event>,
+        results: &[Settled],
+    ) -> Result<()> {
+        let step = self.journal.session().last_step();
+        let decided = self.journal.stage(&facts)?;
+        if !self.hooks.is_empty() {
+            let changes = self.result_hooks(results, &decided).await;
+            self.journal.stage(&changes)?;
+        }
+        if let Action::End(outcome) = self.journal.next() {
+            let change = self.end_hooks(&outcome).await;
+            self.journal.stage(change.as_slice())?;
+            self.journal.end_run()?;
+        }
+        let sent = lease.now();
+        let committed = self.journal.commit().await?;
+        lease.extended(sent);
+        if committed.events.is_empty() {
+            return Ok(());
+        }
+        let boundaries = self.boundaries(&committed.events, committed.version);
+        let settled = std::mem::take(&mut self.unsettled);
+        let step = step.max(self.journal.session().last_step());
+        self.feed.mark(step, committed.version, settled, Vec::new(), boundaries).await;
+        fault::point("feed.after_mark");
+        Ok(())
+    }
+
+    /// Per result in call order, when all calls of the phase have settled: the change of the
+    /// state, the message, the end of the tool.
+    async fn result_hooks(&self, results: &[Settled], decided: &[Event]) -> Vec<Event> {
+        let session = self.journal.session();
+        let place = self.place(session.last_step());
+        let mut events = Vec::new();
+        for settled in results {
+            let state = session.step_state();
+            let cx = HookContext::new(&place, &format!("after_tool.{}", settled.call.id), state);
+            let finish = &settled.finish;
+            if !finish.state_patch.is_empty() {
+                self.hooks.state_change(&cx, &finish.state_patch).await;
+            }
+            let message = Message::Tool(result_message(&settled.call, &finish.outcome));
+            self.hooks.message(&cx, &message).await;
+            let (call, tool) = (&settled.call.id, &*settled.call.name);
+            let view = ToolCallView { call, tool, input: &settled.input };
+            self.hooks.after_tool(&cx, view, &finish.outcome).await;
+            events.extend(changed(&cx, "after_tool"));
+        }
+        for event in decided {
+            let (message, point) = match event {
+                Event::ToolFinished(finish) => match self.tool_call(&finish.call) {
+                    Some(call) => {
+                        let message = result_message(call, &finish.outcome);
+                        (Message::Tool(message), finish.call.to_string())
+                    }
+                    None => continue,
+                },
+                Event::CorrectionSent { message, .. } => {
+                    (Message::User(message.clone()), "correction".to_owned())
+                }
+                _ => continue,
+            };
+            let cx = HookContext::new(&place, &format!("on_message.{point}"), session.step_state());
+            self.hooks.message(&cx, &message).await;
+            events.extend(changed(&cx, "on_message"));
+        }
+        events
+    }
+
+    async fn end_hooks(&self, outcome: &RunOutcome) -> Option<Event> {
+        if self.hooks.is_empty() {
+            return None;
+        }
+        let session = self.journal.session();
+        let place = self.place(session.last_step());
+        let cx = HookContext::new(&place, "end", session.step_state());
+        match outcome {
+            RunOutcome::Completed { output } => {
+                self.hooks.agent_complete(&cx, output.as_ref()).await;
+                changed(&cx, "on_agent_complete")
+            }
+            RunOutcome::Failed { error } => {
+                self.hooks.agent_fail(&cx, error).await;
+                changed(&cx, "on_agent_fail")
+            }
+            _ => None,
+        }
+    }
+
+    /// What people are shown of events that no attempt has shown.
+    fn boundaries(&self, events: &[Event], version: u64) -> Vec<ChunkKind> {
+        let first = version.saturating_sub(events.len() as u64) + 1;
+        let mut chunks = Vec::new();
+        for (seq, event) in (first..).zip(events) {
+            match event {
+                Event::ToolFinished(finish) => {
+                    if finish.attempts == 0
+                        && let Some(call) = self.tool_call(&finish.call)
+                    {
+                        chunks.extend(end_chunks(call, &finish.outcome));
+                    }
+                    if !finish.state_patch.is_empty() {
+                        let patch = finish.state_patch.clone();
+                        chunks.push(ChunkKind::StatePatch { patch });
+                    }
+                }
+                Event::StateChanged { patch, .. } => {
+                    chunks.push(ChunkKind::StatePatch { patch: patch.clone() });
+                }
+                Event::StepClosed { .. } => chunks.push(ChunkKind::Checkpoint { version: seq }),
+                Event::RunEnded { outcome } => chunks.extend(end_of_run(outcome)),
+                _ => {}
+            }
+        }
+        chunks
+    }
+
+    /// Where in the stream the run began.
+    pub(crate) fn stream_from(&self) -> u64 {
+        self.journal.session().last_run().map_or(0, |run| run.stream_from)
+    }
+
+    fn tool_call(&self, id: &helix_agents_core::id::CallId) -> Option<&ToolCall> {
+        let session = self.journal.session();
+        let open = session.open_step().and_then(|step| step.tool_call(id));
+        open.or_else(|| session.closed_step().and_then(|step| step.tool_call(id)))
+    }
+
+    pub(crate) fn place(&self, step: u32) -> HookPlace {
+        HookPlace {
+            agent: Arc::clone(self.agent.name()),
+            session: self.live.session.clone(),
+            run: self.live.run.clone(),
+            turn: self.journal.session().turn(),
+            step,
+        }
+    }
+}
+
+fn end_of_run(outcome: &RunOutcome) -> Vec<ChunkKind> {
+    let ended = |status: &str| ChunkKind::RunEnded { status: status.to_owned() };
+    match outcome {
+        RunOutcome::Completed { output } => {
+            let output = output.as_ref().map(|output| output.text().to_owned());
+            let output = output.map(|output| ChunkKind::Output { output });
+            output.into_iter().chain([ended("completed")]).collect()
+        }
+        RunOutcome::Failed { error } => {
+            vec![ChunkKind::Error { error: error.clone() }, ended("failed")]
+        }
+        RunOutcome::Interrupted { reason } => {
+            vec![ChunkKind::RunInterrupted { reason: reason.clone() }]
+        }
+        _ => vec![ended("aborted")],
+    }
+}

@@ -1,0 +1,23 @@
+//! Carries out the runs of agents in this process, on tokio. Durability is the store's.
+//!
+//! One run is one task: its model call, its tools and its appends are polled together, and nothing
+//! hops between threads on the way. Many sessions spread over the runtime's threads.
+
+mod builder;
+mod clock;
+mod driver;
+mod feed;
+mod handle;
+mod hooks;
+mod lease;
+mod live;
+mod model;
+mod runtime;
+mod start;
+mod step_site;
+mod stop;
+mod tools;
+
+pub use builder::LocalRuntimeBuilder;
+pub use clock::{SystemIds, TokioClock};
+pub use runtime::LocalRuntime;

@@ -1,0 +1,92 @@
+//! The runs of this process: what handles and drivers share.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::executor::AgentResult;
+use helix_agents_core::id::{RunId, SessionId};
+use tokio::sync::{Notify, watch};
+
+/// One run of this process.
+#[derive(Debug)]
+pub(crate) struct LiveRun {
+    pub(crate) session: SessionId,
+    pub(crate) run: RunId,
+    /// Told when a request was appended by this process, so that it is met at once.
+    pub(crate) nudge: Notify,
+    end: watch::Sender<Option<End>>,
+}
+
+/// How a driver ended. Errors are kept in a form that many may ask for.
+#[derive(Debug, Clone)]
+enum End {
+    Result(AgentResult),
+    Error(ErrorCode, String),
+}
+
+impl LiveRun {
+    pub(crate) fn new(session: SessionId, run: RunId) -> Arc<Self> {
+        let (end, _) = watch::channel(None);
+        Arc::new(Self { session, run, nudge: Notify::new(), end })
+    }
+
+    /// Tells everybody who waits.
+    pub(crate) fn finish(&self, result: Result<AgentResult>) {
+        let end = match result {
+            Ok(result) => End::Result(result),
+            Err(error) => End::Error(error.code(), error.message().to_owned()),
+        };
+        self.end.send_replace(Some(end));
+    }
+
+    /// Tells everybody who waits that there will be no result, unless there is one.
+    pub(crate) fn finish_if_open(&self) {
+        self.end.send_if_modified(|end| {
+            let open = end.is_none();
+            if open {
+                *end = Some(End::Error(ErrorCode::Closed, "the run's task is gone".to_owned()));
+            }
+            open
+        });
+    }
+
+    /// Waits for the end.
+    pub(crate) async fn result(&self) -> Result<AgentResult> {
+        let mut end = self.end.subscribe();
+        let end = end.wait_for(Option::is_some).await.ok().and_then(|end| end.clone());
+        match end {
+            Some(End::Result(result)) => Ok(result),
+            Some(End::Error(code, message)) => Err(Error::new(code, message)
+                .with_context("session", &self.session)
+                .with_context("run", &self.run)),
+            None => Err(Error::new(ErrorCode::Closed, "the run's task is gone")),
+        }
+    }
+}
+
+/// The runs of this process by session.
+#[derive(Debug, Default)]
+pub(crate) struct LiveRuns(Mutex<HashMap<SessionId, Arc<LiveRun>>>);
+
+impl LiveRuns {
+    pub(crate) fn insert(&self, live: &Arc<LiveRun>) {
+        self.lock().insert(live.session.clone(), Arc::clone(live));
+    }
+
+    pub(crate) fn get(&self, session: &SessionId) -> Option<Arc<LiveRun>> {
+        self.lock().get(session).cloned()
+    }
+
+    /// Forgets a run, unless another one of the session has begun since.
+    pub(crate) fn remove(&self, live: &LiveRun) {
+        let mut runs = self.lock();
+        if runs.get(&live.session).is_some_and(|other| other.run == live.run) {
+            runs.remove(&live.session);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Arc<LiveRun>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

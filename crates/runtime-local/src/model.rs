@@ -1,0 +1,147 @@
+//! The model call of a step, as an effect.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use helix_agents_core::agent::Completion;
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::fault;
+use helix_agents_core::hooks::{HookContext, LlmChange};
+use helix_agents_core::llm::{DEFAULT_MAX_RETRIES, LlmRequest, LlmResponse, LlmSink, ToolChoice};
+use helix_agents_core::message::{Message, SharedMessage};
+use helix_agents_core::step::{ParsedToolCall, StepResult, StopReason};
+use helix_agents_core::stream::{Attempt, ChunkKind};
+use helix_agents_core::tool::FINISH_TOOL;
+use helix_agents_core::usage::Usage;
+use tokio_util::sync::CancellationToken;
+
+use crate::driver::Driver;
+use crate::feed::Feed;
+use crate::hooks::Hooks;
+
+/// Makes the model call. Failures of the provider, and refusals of hooks, are responses too.
+pub(crate) async fn call(
+    driver: &Driver,
+    step: u32,
+    force_completion: bool,
+    attempt: Option<Attempt>,
+    cx: &HookContext,
+) -> Result<LlmResponse> {
+    let agent = &driver.agent;
+    let change = match driver.hooks.before_llm_call(cx, agent.llm()).await {
+        Ok(change) => change,
+        Err(reason) => return Ok(failed(&helix_agents_core::hooks::refused(&reason))),
+    };
+    let LlmChange { prompt, config } = change;
+    let config = config.as_ref().unwrap_or_else(|| agent.llm());
+    let session = driver.journal.session();
+    let prompt = match prompt {
+        Some(content) => SharedMessage::new(Message::System { content }),
+        None => agent.system_message(session.state())?,
+    };
+    let completion_tool = match agent.completion() {
+        Completion::Finish => Some(FINISH_TOOL),
+        Completion::FinishTools(names) => match names.as_slice() {
+            [only] => Some(&**only),
+            _ => None,
+        },
+        Completion::Text | Completion::Native => None,
+    };
+    let tool_choice = match completion_tool {
+        Some(name) if force_completion => ToolChoice::Tool(name),
+        _ => ToolChoice::Auto,
+    };
+    let native = matches!(agent.completion(), Completion::Native);
+    let cancel = CancellationToken::new();
+    let request = LlmRequest {
+        prompt: &prompt,
+        messages: session.transcript(),
+        tools: agent.effective_tools(),
+        tool_choice,
+        output_schema: agent.output_schema().filter(|_| native).map(|schema| schema.value()),
+        config,
+        max_retries: config.max_retries.unwrap_or(DEFAULT_MAX_RETRIES),
+        cancel: &cancel,
+        agent: agent.name(),
+        session: session.id(),
+    };
+    let sink = ModelSink {
+        feed: &driver.feed,
+        hooks: &driver.hooks,
+        cx,
+        attempt,
+        step,
+        hidden: Mutex::default(),
+    };
+    fault::point("model.before");
+    let response = driver.parts.llm.generate_step(request, &sink).await;
+    fault::point("model.after");
+    let response = response.unwrap_or_else(|error| failed(&error));
+    driver.hooks.after_llm_call(cx, &response).await;
+    Ok(response)
+}
+
+fn failed(error: &Error) -> LlmResponse {
+    LlmResponse {
+        result: StepResult::Error {
+            error: error.record(),
+            should_stop: true,
+            stop_reason: Some(StopReason::Error),
+        },
+        usage: Usage::default(),
+        model: None,
+        raw_stop_reason: None,
+    }
+}
+
+/// Where the adapter delivers: the feed and the hooks.
+struct ModelSink<'a> {
+    feed: &'a Feed,
+    hooks: &'a Hooks,
+    cx: &'a HookContext,
+    attempt: Option<Attempt>,
+    step: u32,
+    /// Calls of `__finish__`, which nobody is shown.
+    hidden: Mutex<BTreeSet<u32>>,
+}
+
+impl LlmSink for ModelSink<'_> {
+    fn text_delta(&self, delta: &str) {
+        self.feed.show_text(self.attempt, self.step, delta);
+        self.hooks.text_delta(self.cx, delta);
+    }
+
+    fn thinking(&self, content: &str, complete: bool) {
+        let kind = ChunkKind::Thinking { content: content.to_owned(), complete };
+        self.feed.show(self.attempt, self.step, kind);
+        self.hooks.thinking(self.cx, content, complete);
+    }
+
+    fn tool_call_start(&self, index: u32, name: &str) {
+        if name == FINISH_TOOL {
+            self.hidden.lock().unwrap_or_else(PoisonError::into_inner).insert(index);
+            return;
+        }
+        let kind = ChunkKind::ToolArgStart { index, tool: name.to_owned() };
+        self.feed.show(self.attempt, self.step, kind);
+    }
+
+    fn tool_call_delta(&self, index: u32, delta: &str) {
+        if self.hidden.lock().unwrap_or_else(PoisonError::into_inner).contains(&index) {
+            return;
+        }
+        let kind = ChunkKind::ToolArgDelta { index, delta: delta.to_owned() };
+        self.feed.show(self.attempt, self.step, kind);
+    }
+
+    fn tool_call(&self, _call: &ParsedToolCall) {}
+
+    fn error(&self, error: &Error) {
+        tracing::debug!(code = error.code().as_str(), "the model call broke off");
+    }
+}
+
+/// Whether the response only says that the call was cancelled.
+pub(crate) fn was_cancelled(response: &LlmResponse) -> bool {
+    matches!(&response.result, StepResult::Error { error, .. } if error.is(ErrorCode::Cancelled))
+}

@@ -1,0 +1,267 @@
+//! The runtime: an executor whose runs are tasks of this process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use helix_agents_core::agent::{AgentRegistry, AnyAgent, FactoryContext};
+use helix_agents_core::clock::{Clock, IdSource};
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::executor::{
+    AgentExecutor, AgentResult, ExecuteOptions, Input, Resumable, ResumeOptions, RunHandle,
+};
+use helix_agents_core::id::SessionId;
+use helix_agents_core::llm::LlmAdapter;
+use helix_agents_core::session::{Durability, RequestKind, load, request};
+use helix_agents_core::store::{Head, Page, SessionFilter, SessionStatus, StateStore};
+use helix_agents_core::stream::StreamManager;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::builder::LocalRuntimeBuilder;
+use crate::handle::attach;
+use crate::live::{LiveRun, LiveRuns};
+use crate::start;
+
+/// The kind of this runtime, as it stands in logs: it takes over only runs of its own kind.
+pub(crate) const RUNTIME: &str = "local";
+
+/// What every run of a runtime shares.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) store: Arc<dyn StateStore>,
+    pub(crate) streams: Arc<dyn StreamManager>,
+    pub(crate) llm: Arc<dyn LlmAdapter>,
+    pub(crate) registry: AgentRegistry,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) durability: Durability,
+    pub(crate) lease: Duration,
+    pub(crate) grace: Duration,
+}
+
+/// Carries out runs as tasks of this process. Cheap to clone.
+///
+/// # Durability
+/// What is recorded survives what the store survives. A process that is killed leaves its runs to
+/// whoever resumes them once their lease has run out: this runtime's
+/// [`recover`](Self::recover), or a `resume` from any process.
+#[derive(Debug, Clone)]
+pub struct LocalRuntime {
+    parts: Arc<Parts>,
+    runs: Arc<LiveRuns>,
+    tasks: TaskTracker,
+    drain: CancellationToken,
+    shutdown: CancellationToken,
+}
+
+impl LocalRuntime {
+    /// Begins to put a runtime together.
+    pub fn builder() -> LocalRuntimeBuilder {
+        LocalRuntimeBuilder::new()
+    }
+
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self {
+            parts: Arc::new(parts),
+            runs: Arc::default(),
+            tasks: TaskTracker::new(),
+            drain: CancellationToken::new(),
+            shutdown: CancellationToken::new(),
+        }
+    }
+
+    pub(crate) fn parts(&self) -> &Arc<Parts> {
+        &self.parts
+    }
+
+    pub(crate) fn live(&self, session: &SessionId) -> Option<Arc<LiveRun>> {
+        self.runs.get(session)
+    }
+
+    pub(crate) fn drain(&self) -> &CancellationToken {
+        &self.drain
+    }
+
+    pub(crate) fn shutdown_token(&self) -> &CancellationToken {
+        &self.shutdown
+    }
+
+    /// Runs a driver on a task of its own. The only place of this crate that spawns.
+    pub(crate) fn spawn(
+        &self,
+        live: Arc<LiveRun>,
+        driven: impl Future<Output = Result<AgentResult>> + Send + 'static,
+    ) {
+        self.runs.insert(&live);
+        let runs = Arc::clone(&self.runs);
+        // Whatever becomes of the task, nobody waits for it forever.
+        let guard = Ended { runs, live };
+        self.tasks.spawn(async move {
+            let result = driven.await;
+            if let Err(error) = &result {
+                tracing::warn!(session = %guard.live.session, %error, "the run stopped");
+            }
+            guard.live.finish(result);
+        });
+    }
+
+    /// Goes on with every session whose local run stopped without ending and whose lease has run
+    /// out. Sessions that somebody else takes first, and those whose agent is not registered, are
+    /// left alone; the latter are logged.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn recover(&self) -> Result<Vec<RunHandle>> {
+        let filter = SessionFilter {
+            runtime: Some(RUNTIME.into()),
+            lease_expired: true,
+            ..SessionFilter::default()
+        };
+        let mut page = Page::default();
+        let mut handles = Vec::new();
+        loop {
+            let heads = self.parts.store.list(&filter, &page).await?;
+            let Some(last) = heads.last() else { return Ok(handles) };
+            page.after = Some(last.session.clone());
+            for head in heads {
+                handles.extend(self.recover_one(&head).await?);
+            }
+        }
+    }
+
+    async fn recover_one(&self, head: &Head) -> Result<Option<RunHandle>> {
+        let cx = FactoryContext { session: head.session.clone() };
+        let agent = match self.parts.registry.resolve(&head.created.agent, &cx) {
+            Ok(agent) => agent,
+            Err(error) => {
+                tracing::warn!(session = %head.session, %error, "the session is left alone");
+                return Ok(None);
+            }
+        };
+        let mut options = ResumeOptions::default();
+        options.after.clone_from(&head.summary.run);
+        match self.resume(agent, &head.session, options).await {
+            Ok(handle) => Ok(Some(handle)),
+            Err(error) if error.kind() == helix_agents_core::error::ErrorKind::Conflict => {
+                tracing::debug!(session = %head.session, %error, "somebody else was first");
+                Ok(None)
+            }
+            Err(error) if error.is_retryable() => Err(error),
+            Err(error) => {
+                tracing::warn!(session = %head.session, %error, "the session is left alone");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Stops taking runs and ends those under way: they stop before their next effect, and after
+    /// the grace period in the middle of it. They do not end in the log: another process goes on
+    /// with them at once, for their leases are given up.
+    pub async fn shutdown(&self) {
+        self.drain.cancel();
+        self.tasks.close();
+        if tokio::time::timeout(self.parts.grace, self.tasks.wait()).await.is_err() {
+            self.shutdown.cancel();
+            self.tasks.wait().await;
+        }
+    }
+
+    fn check_open(&self) -> Result<()> {
+        if self.drain.is_cancelled() {
+            return Err(Error::new(ErrorCode::Closed, "the runtime was shut down"));
+        }
+        Ok(())
+    }
+
+    async fn head(&self, session: &SessionId) -> Result<Head> {
+        self.parts.store.head(session).await?.ok_or_else(|| {
+            Error::new(ErrorCode::SessionNotFound, "there is no session of this id")
+                .with_context("session", session)
+        })
+    }
+
+    async fn ask(
+        &self,
+        session: &SessionId,
+        kind: RequestKind,
+        reason: Option<String>,
+    ) -> Result<()> {
+        let parts = &self.parts;
+        request(&*parts.store, &*parts.ids, session, None, kind, reason).await?;
+        if let Some(live) = self.live(session) {
+            live.nudge.notify_one();
+        }
+        Ok(())
+    }
+}
+
+/// Takes a run off the list when its task ends, however it ends.
+struct Ended {
+    runs: Arc<LiveRuns>,
+    live: Arc<LiveRun>,
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.runs.remove(&self.live);
+        self.live.finish_if_open();
+    }
+}
+
+#[async_trait]
+impl AgentExecutor for LocalRuntime {
+    async fn execute(
+        &self,
+        agent: AnyAgent,
+        input: Input,
+        options: ExecuteOptions,
+    ) -> Result<RunHandle> {
+        self.check_open()?;
+        start::execute(self, agent, input, options).await
+    }
+
+    async fn resume(
+        &self,
+        agent: AnyAgent,
+        session: &SessionId,
+        options: ResumeOptions,
+    ) -> Result<RunHandle> {
+        self.check_open()?;
+        start::resume(self, agent, session, options).await
+    }
+
+    async fn interrupt(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
+        self.ask(session, RequestKind::Interrupt, reason).await
+    }
+
+    async fn abort(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
+        let head = self.head(session).await?;
+        if head.is_leased() {
+            return self.ask(session, RequestKind::Abort, reason).await;
+        }
+        let cx = FactoryContext { session: session.clone() };
+        let agent = self.parts.registry.resolve(&head.created.agent, &cx)?;
+        start::abort(self, agent, session, reason).await
+    }
+
+    async fn handle(&self, session: &SessionId) -> Result<RunHandle> {
+        let fold = load(&*self.parts.store, session).await?;
+        let run = fold.last_run().ok_or_else(|| {
+            Error::new(ErrorCode::RunNotFound, "the session has no run")
+                .with_context("session", session)
+        })?;
+        Ok(attach(&self.parts, session, run, self.live(session)))
+    }
+
+    async fn can_resume(&self, session: &SessionId) -> Result<Resumable> {
+        let head = self.head(session).await?;
+        Ok(match head.summary.status {
+            SessionStatus::Active if head.is_leased() => Resumable::Running,
+            SessionStatus::Active | SessionStatus::Interrupted | SessionStatus::Failed => {
+                Resumable::Yes
+            }
+            SessionStatus::Completed | SessionStatus::Aborted => Resumable::Ended,
+        })
+    }
+}

@@ -1,0 +1,247 @@
+//! Where the actions of a step are carried out, and their outcomes recorded.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::{FutureExt, Stream, StreamExt, stream};
+use helix_agents_core::error::Result;
+use helix_agents_core::event::{Event, ModelReply};
+use helix_agents_core::hooks::HookContext;
+use helix_agents_core::json::Json;
+use helix_agents_core::message::Message;
+use helix_agents_core::session::OpenStep;
+use helix_agents_core::step::CallTask;
+use helix_agents_core::stream::Effect;
+use tokio_util::sync::CancellationToken;
+
+use crate::driver::Driver;
+use crate::hooks::changed;
+use crate::lease::LeaseKeeper;
+use crate::model;
+use crate::stop::Stop;
+use crate::tools::{CallRun, Settled, millis};
+
+/// Makes the model call of a step and records the reply.
+pub(crate) async fn call_model(
+    driver: &mut Driver,
+    lease: &mut LeaseKeeper,
+    step: u32,
+    force_completion: bool,
+) -> Result<()> {
+    let attempt = driver.feed.begin(step, &Effect::Model { step }).await;
+    let state = Arc::clone(driver.journal.session().state());
+    let cx = HookContext::new(&driver.place(step), "llm_call", state);
+    let begun = lease.now();
+    let known = driver.journal.acknowledged();
+    let effect = model::call(driver, step, force_completion, attempt, &cx);
+    let response = match guarded(driver, lease, known, effect).await {
+        Ok(response) => response?,
+        Err(Stop::Aborted) => return driver.journal.catch_up().await,
+        Err(stop) => return Err(stop.into_error(&driver.live.session, &driver.live.run)),
+    };
+    if model::was_cancelled(&response) {
+        return driver.journal.catch_up().await;
+    }
+    let took = millis(lease.now().saturating_sub(begun));
+    let reply = ModelReply::from_response(step, response, took);
+    if let Some(message) = &reply.message {
+        driver.hooks.message(&cx, &Message::Assistant(Arc::clone(message))).await;
+    }
+    let mut facts: Vec<_> = changed(&cx, "llm_call").into_iter().collect();
+    facts.push(Event::ModelReplied(reply));
+    driver.unsettled.extend(attempt);
+    driver.record(lease, facts, &[]).await
+}
+
+/// Records that at-most-once calls are about to run.
+pub(crate) async fn start_tools(
+    driver: &mut Driver,
+    lease: &mut LeaseKeeper,
+    tasks: &[CallTask],
+) -> Result<()> {
+    let step = driver.journal.session().open_step();
+    let facts = tasks
+        .iter()
+        .map(|task| Event::ToolStarted {
+            call: task.call.clone(),
+            attempt: task.attempt,
+            timeout_ms: step.map(|step| millis(timeout(driver, step, task))),
+        })
+        .collect();
+    driver.record(lease, facts, &[]).await
+}
+
+/// Runs calls side by side and records their results: those that are ready together in one
+/// append, while the others go on.
+pub(crate) async fn run_calls(
+    driver: &mut Driver,
+    lease: &mut LeaseKeeper,
+    tasks: Vec<CallTask>,
+) -> Result<()> {
+    let cancel = CancellationToken::new();
+    let runs = prepare(driver, &tasks, &cancel);
+    let begun: Vec<_> = runs.iter().map(|run| Arc::clone(&run.begun)).collect();
+    let total = runs.len();
+    let limit = driver.agent.limits().tool_concurrency;
+    let mut running =
+        stream::iter(runs.into_iter().map(|run| run.carry_out().boxed())).buffer_unordered(limit);
+    let mut settled: Vec<Settled> = Vec::with_capacity(total);
+    let mut recorded = 0;
+    while settled.len() < total {
+        let known = driver.journal.acknowledged();
+        let ready = guarded(driver, lease, known, ready(&mut running)).await;
+        match ready {
+            Ok(ready) => settled.extend(ready),
+            Err(Stop::Aborted) => {
+                cancel.cancel();
+                let late = within(driver.parts.grace, running.collect::<Vec<_>>()).await;
+                settled.extend(late);
+                return abort_calls(driver, lease, settled, recorded).await;
+            }
+            Err(stop) => return Err(stop.into_error(&driver.live.session, &driver.live.run)),
+        }
+        if settled.len() < total {
+            let open = total - settled.len();
+            let news = settled.get(recorded..).unwrap_or_default();
+            let facts: Vec<_> = news.iter().flat_map(Settled::facts).collect();
+            driver.unsettled.extend(news.iter().filter_map(|settled| settled.attempt));
+            recorded = settled.len();
+            let more = append_beside(driver, lease, facts, &mut running).await?;
+            debug_assert!(more.len() <= open, "more results than calls");
+            settled.extend(more);
+            if driver.journal.session().abort_request().is_some() {
+                // The request came in with the append, and the open calls were answered by it.
+                cancel.cancel();
+                within(driver.parts.grace, running.collect::<Vec<_>>()).await;
+                return driver.record(lease, Vec::new(), &[]).await;
+            }
+        }
+    }
+    debug_assert!(begun.iter().all(|begun| begun.load(Ordering::Relaxed)), "a call never began");
+    let news = settled.get(recorded..).unwrap_or_default();
+    let facts: Vec<_> = news.iter().flat_map(Settled::facts).collect();
+    driver.unsettled.extend(news.iter().filter_map(|settled| settled.attempt));
+    // Hooks see results in call order, whatever the order in which the calls ended.
+    settled.sort_by_key(|settled| tasks.iter().position(|task| task.call == settled.call.id));
+    driver.record(lease, facts, &settled).await
+}
+
+/// Appends results while the other calls go on; returns those that ended meanwhile.
+async fn append_beside(
+    driver: &mut Driver,
+    lease: &mut LeaseKeeper,
+    facts: Vec<Event>,
+    running: &mut (impl Stream<Item = Settled> + Unpin),
+) -> Result<Vec<Settled>> {
+    let record = driver.record(lease, facts, &[]);
+    tokio::pin!(record);
+    let mut more = Vec::new();
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut record => return done.map(|()| more),
+            Some(settled) = running.next() => more.push(settled),
+        }
+    }
+}
+
+/// Records what ended in time, and lets the request answer the rest.
+async fn abort_calls(
+    driver: &mut Driver,
+    lease: &mut LeaseKeeper,
+    settled: Vec<Settled>,
+    recorded: usize,
+) -> Result<()> {
+    let news = settled.get(recorded..).unwrap_or_default();
+    let facts: Vec<_> = news.iter().flat_map(Settled::facts).collect();
+    driver.unsettled.extend(news.iter().filter_map(|settled| settled.attempt));
+    // The results first: they are legal only while the calls are open.
+    driver.journal.stage(&facts)?;
+    driver.journal.catch_up().await?;
+    driver.record(lease, Vec::new(), &settled).await
+}
+
+async fn within(grace: Duration, rest: impl Future<Output = Vec<Settled>>) -> Vec<Settled> {
+    tokio::time::timeout(grace, rest).await.unwrap_or_default()
+}
+
+/// The next result, and all that are ready with it.
+async fn ready(running: &mut (impl Stream<Item = Settled> + Unpin)) -> Vec<Settled> {
+    let mut ready: Vec<_> = running.next().await.into_iter().collect();
+    while let Some(Some(settled)) = running.next().now_or_never() {
+        ready.push(settled);
+    }
+    ready
+}
+
+fn prepare(driver: &Driver, tasks: &[CallTask], cancel: &CancellationToken) -> Vec<CallRun> {
+    let session = driver.journal.session();
+    let Some(step) = session.open_step() else { return Vec::new() };
+    let place = driver.place(step.reply.step);
+    let state = session.step_state();
+    tasks
+        .iter()
+        .filter_map(|task| {
+            let call = step.tool_call(&task.call)?.clone();
+            let tool = driver.agent.tool(&call.name)?.clone();
+            let input = call.arguments.as_json().cloned().unwrap_or_else(Json::empty_object);
+            Some(CallRun {
+                agent: Arc::clone(&driver.agent),
+                tool,
+                call,
+                input,
+                task: task.clone(),
+                place: place.clone(),
+                state: Arc::clone(&state),
+                feed: driver.feed.clone(),
+                hooks: driver.hooks.clone(),
+                clock: Arc::clone(&driver.parts.clock),
+                ids: Arc::clone(&driver.parts.ids),
+                cancel: cancel.clone(),
+                timeout: timeout(driver, step, task),
+                doubt: doubt(driver, step, task),
+                begun: Arc::new(AtomicBool::new(false)),
+            })
+        })
+        .collect()
+}
+
+fn timeout(driver: &Driver, step: &OpenStep, task: &CallTask) -> Duration {
+    let tool = step.tool_call(&task.call).and_then(|call| driver.agent.tool(&call.name));
+    let own = tool.and_then(|tool| tool.own_timeout());
+    own.unwrap_or(driver.agent.limits().tool_timeout)
+}
+
+/// How long the owner that started a call in doubt may still be at it: its timeout, counted from
+/// the recorded start by the store's clock, less what had passed when this run began.
+fn doubt(driver: &Driver, step: &OpenStep, task: &CallTask) -> Duration {
+    if !task.in_doubt {
+        return Duration::ZERO;
+    }
+    let started = step.call(&task.call).and_then(|state| state.started.as_ref());
+    let Some(started) = started else { return Duration::ZERO };
+    let limit = Duration::from_millis(started.timeout_ms.unwrap_or(0));
+    let here = driver.journal.session().current_run().and_then(|run| run.started);
+    match (started.at, here) {
+        (Some(then), Some(here)) => limit.saturating_sub(here.since(then)),
+        _ => limit,
+    }
+}
+
+/// Waits for an effect, shows what it shows, and breaks it off if there is reason to.
+async fn guarded<T>(
+    driver: &Driver,
+    lease: &mut LeaseKeeper,
+    known: u64,
+    effect: impl Future<Output = T>,
+) -> Result<T, Stop> {
+    let watched = async {
+        tokio::select! {
+            biased;
+            done = effect => Ok(done),
+            stop = lease.watch(known) => Err(stop),
+        }
+    };
+    driver.feed.while_pumping(watched).await
+}

@@ -1,0 +1,295 @@
+//! One tool call, as an effect: tries, timeouts, panics, calls in doubt.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use helix_agents_core::agent::AnyAgent;
+use helix_agents_core::clock::{Clock, IdSource};
+use helix_agents_core::error::{Error, ErrorCode, ErrorRecord};
+use helix_agents_core::event::{Event, ToolFinish, ToolOutcome};
+use helix_agents_core::fault;
+use helix_agents_core::hooks::{HookContext, HookPlace, ToolCallView};
+use helix_agents_core::json::Json;
+use helix_agents_core::message::ToolCall;
+use helix_agents_core::state::Patch;
+use helix_agents_core::step::CallTask;
+use helix_agents_core::stream::{Attempt, ChunkKind, Effect};
+use helix_agents_core::tool::{
+    Reconciled, Tool, ToolContext, ToolContextParts, finish_output, judge,
+};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::feed::{CallFeed, Feed};
+use crate::hooks::Hooks;
+
+/// Everything that one call needs; owned, so that calls run beside the journal.
+pub(crate) struct CallRun {
+    pub(crate) agent: AnyAgent,
+    pub(crate) tool: Tool,
+    pub(crate) call: ToolCall,
+    pub(crate) input: Json,
+    pub(crate) task: CallTask,
+    pub(crate) place: HookPlace,
+    pub(crate) state: Arc<Value>,
+    pub(crate) feed: Feed,
+    pub(crate) hooks: Hooks,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) timeout: Duration,
+    /// How long an earlier owner, slow and not dead, may still be at it.
+    pub(crate) doubt: Duration,
+    pub(crate) begun: Arc<AtomicBool>,
+}
+
+/// A call that has its result.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    pub(crate) call: ToolCall,
+    pub(crate) input: Json,
+    pub(crate) finish: ToolFinish,
+    pub(crate) usage: Vec<(String, f64)>,
+    pub(crate) attempt: Option<Attempt>,
+}
+
+/// What came of one try.
+struct Try {
+    outcome: ToolOutcome,
+    retryable: Option<ErrorCode>,
+    patch: Patch,
+    input: Option<Json>,
+    usage: Vec<(String, f64)>,
+}
+
+impl Try {
+    fn failed(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            outcome: ToolOutcome::Error(ErrorRecord::new(code, message)),
+            retryable: None,
+            patch: Patch::default(),
+            input: None,
+            usage: Vec::new(),
+        }
+    }
+}
+
+impl CallRun {
+    /// Carries the call out until it has its one result.
+    pub(crate) async fn carry_out(self) -> Settled {
+        self.begun.store(true, Ordering::Relaxed);
+        let begun = self.clock.monotonic();
+        let mut attempt_number = self.task.attempt;
+        let mut retry = 0;
+        let (attempt, done) = loop {
+            let effect = Effect::Tool { call: self.call.id.clone() };
+            let attempt = self.feed.begin(self.place.step, &effect).await;
+            self.show(
+                attempt,
+                ChunkKind::ToolStart {
+                    call: self.call.id.clone(),
+                    tool: self.call.name.clone(),
+                    arguments: self.input.text().to_owned(),
+                },
+            );
+            let done = self.one_try(attempt_number, attempt).await;
+            let again = done.retryable.and_then(|code| self.wait_before_retry(code, retry));
+            let Some(wait) = again else { break (attempt, done) };
+            retry += 1;
+            attempt_number += 1;
+            self.clock.sleep(wait).await;
+        };
+        self.show_end(attempt, &done.outcome);
+        let succeeded = matches!(done.outcome, ToolOutcome::Success(_));
+        let finish = ToolFinish {
+            call: self.call.id.clone(),
+            finish: finish_output(&self.agent, &self.tool, &done.outcome),
+            outcome: done.outcome,
+            input: done.input,
+            // What a tool that failed did to the state is not kept.
+            state_patch: if succeeded { done.patch } else { Patch::default() },
+            took_ms: millis(self.clock.monotonic().saturating_sub(begun)),
+            attempts: attempt_number,
+        };
+        let input = finish.input.clone().unwrap_or(self.input);
+        Settled { call: self.call, input, finish, usage: done.usage, attempt }
+    }
+
+    async fn one_try(&self, number: u32, attempt: Option<Attempt>) -> Try {
+        let cancel = self.cancel.child_token();
+        let run = AssertUnwindSafe(self.run(number, attempt, cancel.clone())).catch_unwind();
+        // A call in doubt first waits for the owner that may be slow, which is not its own time.
+        let limit = self.timeout + self.doubt;
+        match tokio::time::timeout(limit, run).await {
+            Ok(Ok(done)) => done,
+            Ok(Err(panic)) => {
+                let message = format!("the tool panicked: {}", panic_message(&*panic));
+                tracing::error!(tool = %self.call.name, call = %self.call.id, "{message}");
+                Try::failed(ErrorCode::ToolPanicked, message)
+            }
+            Err(_) => {
+                cancel.cancel();
+                let message = format!("the tool did not finish within {:?}", self.timeout);
+                let mut done = Try::failed(ErrorCode::ToolTimeout, message);
+                done.retryable = Some(ErrorCode::ProviderTimeout);
+                done
+            }
+        }
+    }
+
+    async fn run(&self, number: u32, attempt: Option<Attempt>, cancel: CancellationToken) -> Try {
+        let point = format!("before_tool.{}", self.call.id);
+        let cx = HookContext::new(&self.place, &point, Arc::clone(&self.state));
+        let view = ToolCallView { call: &self.call.id, tool: &self.call.name, input: &self.input };
+        let changed = match self.hooks.before_tool(&cx, view).await {
+            Ok(changed) => changed,
+            Err(reason) => {
+                return Try::failed(ErrorCode::ToolRefused, format!("not run: {reason}"));
+            }
+        };
+        let input = changed.as_ref().unwrap_or(&self.input);
+        let value = input.to_value();
+        if changed.is_some()
+            && let Err(violations) = self.tool.validate(&value)
+        {
+            let message = format!("a hook's arguments do not fit: {}", violations.join("; "));
+            return Try::failed(ErrorCode::ToolInputInvalid, message);
+        }
+        let before = cx.changes();
+        let mut state = Arc::clone(&self.state);
+        if !before.is_empty() {
+            before.apply(Arc::make_mut(&mut state));
+        }
+        let context = self.context(number, attempt, cancel, input, state);
+        let returned = if self.task.in_doubt {
+            match self.reconcile(value.clone(), &context).await {
+                Ok(result) => Ok(Ok(result)),
+                Err(None) => Ok(self.tool.invoke(value, context.clone()).await),
+                Err(Some(message)) => Err(message),
+            }
+        } else {
+            fault::point("tool.before");
+            let returned = self.tool.invoke(value, context.clone()).await;
+            fault::point("tool.after");
+            Ok(returned)
+        };
+        let effects = context.effects();
+        let returned = match returned {
+            Ok(returned) => returned,
+            Err(message) => return Try::failed(ErrorCode::ToolOutcomeUnknown, message),
+        };
+        let passing = returned.as_ref().is_err_and(|error| error.is_retryable());
+        Try {
+            outcome: judge(&self.agent, &self.tool, returned),
+            retryable: passing.then_some(ErrorCode::ProviderUnavailable),
+            patch: before.then(effects.state_patch),
+            input: changed,
+            usage: effects.usage,
+        }
+    }
+
+    /// Finds out about a call that must not run twice. `Err(None)`: it did not act, run it.
+    async fn reconcile(&self, input: Value, cx: &ToolContext) -> Result<Json, Option<String>> {
+        self.clock.sleep(self.doubt).await;
+        let found = match self.tool.reconciler() {
+            Some(reconcile) => reconcile(input, cx.clone()).await,
+            None => Reconciled::Unknown,
+        };
+        match found {
+            Reconciled::Landed(result) => Ok(Json::from(result)),
+            Reconciled::DidNotHappen => Err(None),
+            Reconciled::Unknown => Err(Some(
+                "the process stopped while this call ran, and whether it acted is not known; it \
+                 was not run again"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    fn context(
+        &self,
+        number: u32,
+        attempt: Option<Attempt>,
+        cancel: CancellationToken,
+        input: &Json,
+        state: Arc<Value>,
+    ) -> ToolContext {
+        let feed = CallFeed { feed: self.feed.clone(), attempt, step: self.place.step };
+        ToolContext::new(ToolContextParts {
+            agent: Arc::clone(&self.place.agent),
+            session: self.place.session.clone(),
+            run: self.place.run.clone(),
+            step: self.place.step,
+            call: self.call.id.clone(),
+            tool: self.tool.name().into(),
+            arguments: input.text().to_owned(),
+            attempt: number,
+            timeout: Some(self.timeout),
+            cancel,
+            state,
+            feed: Arc::new(feed),
+        })
+    }
+
+    fn wait_before_retry(&self, code: ErrorCode, retry: u32) -> Option<Duration> {
+        let policy = self.tool.retry_policy()?;
+        let jitter = u64::try_from(self.ids.next() & u128::from(u32::MAX)).unwrap_or(0);
+        policy.wait(retry, &Error::new(code, "the tool's failure is passing"), jitter)
+    }
+
+    fn show(&self, attempt: Option<Attempt>, kind: ChunkKind) {
+        self.feed.show(attempt, self.place.step, kind);
+    }
+
+    fn show_end(&self, attempt: Option<Attempt>, outcome: &ToolOutcome) {
+        for kind in end_chunks(&self.call, outcome) {
+            self.show(attempt, kind);
+        }
+    }
+}
+
+impl Settled {
+    /// The facts of it, in order.
+    pub(crate) fn facts(&self) -> impl Iterator<Item = Event> {
+        let usage = self.usage.iter().map(|(name, amount)| Event::UsageRecorded {
+            source_type: format!("tool:{}", self.call.name),
+            source_name: name.clone(),
+            amount: *amount,
+        });
+        usage.chain(std::iter::once(Event::ToolFinished(self.finish.clone())))
+    }
+}
+
+/// What people are shown of a call's end.
+pub(crate) fn end_chunks(call: &ToolCall, outcome: &ToolOutcome) -> Vec<ChunkKind> {
+    let (id, tool) = (&call.id, &call.name);
+    let mut chunks = Vec::with_capacity(2);
+    let result = match outcome {
+        ToolOutcome::Acknowledged => return chunks,
+        ToolOutcome::Success(result) => Some(result.text().to_owned()),
+        ToolOutcome::Error(error) => {
+            chunks.push(ChunkKind::ToolError {
+                call: id.clone(),
+                tool: tool.clone(),
+                error: error.clone(),
+            });
+            None
+        }
+    };
+    let success = result.is_some();
+    chunks.push(ChunkKind::ToolEnd { call: id.clone(), tool: tool.clone(), success, result });
+    chunks
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}
+
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
