@@ -25,3 +25,6 @@ pub mod tool;
 pub mod usage;
 
 mod wire;
+
+#[cfg(test)]
+mod testing;

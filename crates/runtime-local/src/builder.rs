@@ -11,6 +11,8 @@ use helix_agents_core::session::Durability;
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
 
+use tokio::runtime::Handle;
+
 use crate::clock::{SystemIds, TokioClock};
 use crate::runtime::{LocalRuntime, Parts};
 
@@ -30,6 +32,7 @@ pub struct LocalRuntimeBuilder {
     durability: Durability,
     lease: Duration,
     grace: Duration,
+    tasks: Option<Handle>,
 }
 
 impl LocalRuntimeBuilder {
@@ -44,6 +47,7 @@ impl LocalRuntimeBuilder {
             durability: Durability::default(),
             lease: Duration::from_secs(15),
             grace: Duration::from_secs(5),
+            tasks: None,
         }
     }
 
@@ -100,6 +104,13 @@ impl LocalRuntimeBuilder {
         self
     }
 
+    /// The tokio runtime whose threads carry runs out. Default: the one that `execute` and
+    /// `resume` are called on.
+    pub fn tasks_on(mut self, tasks: Handle) -> Self {
+        self.tasks = Some(tasks);
+        self
+    }
+
     /// Another clock, for tests.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
@@ -132,6 +143,7 @@ impl LocalRuntimeBuilder {
             durability: self.durability,
             lease: self.lease,
             grace: self.grace,
+            tasks: self.tasks,
         }))
     }
 }

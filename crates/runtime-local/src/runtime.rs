@@ -15,6 +15,7 @@ use helix_agents_core::llm::LlmAdapter;
 use helix_agents_core::session::{Durability, RequestKind, load, request};
 use helix_agents_core::store::{Head, Page, SessionFilter, SessionStatus, StateStore};
 use helix_agents_core::stream::StreamManager;
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -38,6 +39,7 @@ pub(crate) struct Parts {
     pub(crate) durability: Durability,
     pub(crate) lease: Duration,
     pub(crate) grace: Duration,
+    pub(crate) tasks: Option<Handle>,
 }
 
 /// Carries out runs as tasks of this process. Cheap to clone.
@@ -97,13 +99,17 @@ impl LocalRuntime {
         let runs = Arc::clone(&self.runs);
         // Whatever becomes of the task, nobody waits for it forever.
         let guard = Ended { runs, live };
-        self.tasks.spawn(async move {
+        let task = async move {
             let result = driven.await;
             if let Err(error) = &result {
                 tracing::warn!(session = %guard.live.session, %error, "the run stopped");
             }
             guard.live.finish(result);
-        });
+        };
+        match &self.parts.tasks {
+            Some(handle) => drop(self.tasks.spawn_on(task, handle)),
+            None => drop(self.tasks.spawn(task)),
+        }
     }
 
     /// Goes on with every session whose local run stopped without ending and whose lease has run

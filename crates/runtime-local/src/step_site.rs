@@ -95,8 +95,7 @@ pub(crate) async fn run_calls(
             Ok(ready) => settled.extend(ready),
             Err(Stop::Aborted) => {
                 cancel.cancel();
-                let late = within(driver.parts.grace, running.collect::<Vec<_>>()).await;
-                settled.extend(late);
+                settled.extend(late(driver.parts.grace, running).await);
                 return abort_calls(driver, lease, settled, recorded).await;
             }
             Err(stop) => return Err(stop.into_error(&driver.live.session, &driver.live.run)),
@@ -113,7 +112,7 @@ pub(crate) async fn run_calls(
             if driver.journal.session().abort_request().is_some() {
                 // The request came in with the append, and the open calls were answered by it.
                 cancel.cancel();
-                within(driver.parts.grace, running.collect::<Vec<_>>()).await;
+                late(driver.parts.grace, running).await;
                 return driver.record(lease, Vec::new(), &[]).await;
             }
         }
@@ -162,8 +161,18 @@ async fn abort_calls(
     driver.record(lease, Vec::new(), &settled).await
 }
 
-async fn within(grace: Duration, rest: impl Future<Output = Vec<Settled>>) -> Vec<Settled> {
-    tokio::time::timeout(grace, rest).await.unwrap_or_default()
+/// What ends within the grace period; the rest is dropped.
+async fn late(grace: Duration, mut running: impl Stream<Item = Settled> + Unpin) -> Vec<Settled> {
+    let mut late = Vec::new();
+    let collect = async {
+        while let Some(settled) = running.next().await {
+            late.push(settled);
+        }
+    };
+    if tokio::time::timeout(grace, collect).await.is_err() {
+        tracing::warn!("tools were dropped that did not stop when they were cancelled");
+    }
+    late
 }
 
 /// The next result, and all that are ready with it.

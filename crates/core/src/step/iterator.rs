@@ -166,7 +166,8 @@ fn next_in_step(session: &Session, agent: &AgentDefinition, step: &OpenStep) -> 
         Some(at_once.clone())
     };
     let Some(next) = next else {
-        let retries_left = session.corrections() < agent.limits().completion_retries;
+        let retries_left = session.corrections() < agent.limits().completion_retries
+            && session.abort_request().is_none();
         if step.correction.is_none() && retries_left && owes_output(agent, step) {
             return Action::Correct(correction(agent, step));
         }

@@ -11,9 +11,17 @@ use crate::schema::Schema;
 /// # Errors
 /// What is wrong with the output, one sentence each, for a model to read.
 pub fn repair_output(output: &Value, schema: &Schema) -> Result<Value, Vec<String>> {
-    if let Some(inner) = unwrapped(output, schema) {
-        return repair_output(inner, schema);
-    }
+    let Some(inner) = unwrapped(output, schema) else {
+        return mended(output, schema);
+    };
+    // One layer only: the output may have a member of that name of its own.
+    mended(inner, schema).or_else(|violations| match schema.validate(output) {
+        Ok(()) => Ok(output.clone()),
+        Err(_) => Err(violations),
+    })
+}
+
+fn mended(output: &Value, schema: &Schema) -> Result<Value, Vec<String>> {
     let violations = match schema.validate(output) {
         Ok(()) => return Ok(output.clone()),
         Err(violations) => violations,

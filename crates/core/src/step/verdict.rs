@@ -1,11 +1,11 @@
 //! What a closed step means for the turn.
 
 use super::output::repair_output;
-use super::result::{StepResult, StopReason};
+use super::result::StopReason;
 use super::stop::{
     StopCause, StopConfig, is_error_stop_reason, is_recoverable_error_stop_reason, stop_cause,
 };
-use crate::agent::{AgentDefinition, Completion};
+use crate::agent::AgentDefinition;
 use crate::error::{ErrorCode, ErrorRecord};
 use crate::event::{FinishOutput, ModelReply, RunOutcome};
 use crate::json::Json;
@@ -70,7 +70,8 @@ pub(super) fn fitting_output(agent: &AgentDefinition, output: &Json) -> Result<J
 
 /// Whether the agent still owes its output after this step, so that the model has to be told.
 pub(super) fn owes_output(agent: &AgentDefinition, step: &OpenStep) -> bool {
-    if *agent.completion() == Completion::Text || step.reply.error.is_some() {
+    // A finish tool alone promises no output: without an output type text is an answer.
+    if agent.output_schema().is_none() || step.reply.error.is_some() {
         return false;
     }
     if let Some(output) = &step.reply.output {
@@ -99,6 +100,9 @@ pub(super) fn owes_output(agent: &AgentDefinition, step: &OpenStep) -> bool {
 
 fn answer_outcome(agent: &AgentDefinition, step: &OpenStep) -> Option<RunOutcome> {
     let reply = &step.reply;
+    if reply.error.is_some() {
+        return None;
+    }
     let reason = reply.stop_reason;
     let fatal = reason.filter(|reason| is_error_stop_reason(*reason));
     if let Some(fatal) = fatal.filter(|reason| !is_recoverable_error_stop_reason(*reason)) {
@@ -117,7 +121,7 @@ fn answer_outcome(agent: &AgentDefinition, step: &OpenStep) -> Option<RunOutcome
         };
         return Some(failed(error));
     }
-    if !step.tool_calls().is_empty() || reply.error.is_some() {
+    if !step.tool_calls().is_empty() {
         return None;
     }
     match fatal {
@@ -134,31 +138,21 @@ fn limit_outcome(
     agent: &AgentDefinition,
     step: &OpenStep,
 ) -> Option<RunOutcome> {
-    let config = StopConfig {
-        max_steps: Some(agent.limits().max_steps),
-        stop_when: agent.stop_when.as_deref().map(|condition| condition as _),
-    };
+    let most = agent.limits().max_steps;
+    if session.turn_steps() >= most {
+        let message = format!("the turn took {most} steps, which is the limit");
+        return Some(failed(ErrorRecord::new(ErrorCode::StepLimit, message)));
+    }
     // Building the result copies the reply, so it is done only for a condition of the user's.
-    let result = if agent.stop_when.is_some() {
-        step.reply.to_step_result()
-    } else {
-        StepResult::ToolCalls {
-            content: None,
-            tool_calls: Vec::new(),
-            sub_agent_calls: Vec::new(),
-            thinking: None,
-            stop_reason: None,
-        }
-    };
-    match stop_cause(&result, session.turn_steps(), &config)? {
+    let condition = agent.stop_when.as_deref()?;
+    let config = StopConfig { max_steps: None, stop_when: Some(condition) };
+    match stop_cause(&step.reply.to_step_result(), session.turn_steps(), &config)? {
         StopCause::StopWhen => Some(RunOutcome::Completed { output: None }),
-        StopCause::MaxSteps => {
-            let most = agent.limits().max_steps;
-            let message = format!("the turn took {most} steps, which is the limit");
-            Some(failed(ErrorRecord::new(ErrorCode::StepLimit, message)))
-        }
-        // Judged above, by what the agent owes.
-        StopCause::StructuredOutput | StopCause::Error | StopCause::Text => None,
+        // Judged above, by what the agent owes and by the limit.
+        StopCause::StructuredOutput
+        | StopCause::Error
+        | StopCause::Text
+        | StopCause::MaxSteps => None,
     }
 }
 

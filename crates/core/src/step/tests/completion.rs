@@ -1,0 +1,257 @@
+//! Completion by `__finish__`: calls beside it, outputs that do not fit, corrections.
+
+use expect_test::{Expect, expect};
+use serde_json::json;
+
+use crate::agent::AnyAgent;
+use crate::error::ErrorCode;
+use crate::session::RunStatus;
+use crate::step::{Action, StepResult, StopReason};
+use crate::testing::{
+    Hand, action_text, builder, built, calls, echo, finish, more_text, raw_call, result_schema,
+    stopped, text, transcript_text,
+};
+
+fn agent() -> AnyAgent {
+    built(builder().tool(echo("search")).output_schema(result_schema()))
+}
+
+fn check(script: Vec<StepResult>, story: &Expect) -> Hand {
+    let mut hand = Hand::new(&agent());
+    hand.drive(script);
+    story.assert_eq(&hand.story());
+    hand
+}
+
+fn good() -> StepResult {
+    finish(json!({"result": "done"}))
+}
+
+fn failure(hand: &Hand) -> String {
+    hand.session().last_run().unwrap().error.clone().unwrap().to_string()
+}
+
+#[test]
+fn calls_beside_finish_are_answered_and_not_run() {
+    let hand = check(
+        vec![calls([
+            ("search", json!({"x": 1})),
+            ("__finish__", json!({"result": "done"})),
+            ("no_such", json!({})),
+            ("subagent__child", json!({})),
+            ("companion__spawnAgent", json!({})),
+            ("__finish__", json!({"result": "twice"})),
+        ])],
+        &expect![[r#"
+            reply 1: 1.0 search({"x":1}), 1.1 __finish__({"result":"done"}), 1.2 no_such({}), 1.3 subagent__child({}), 1.4 companion__spawnAgent({}), 1.5 __finish__({"result":"twice"})
+            finished 1.0: error tool_not_run: not run: the turn was finished in the same reply
+            finished 1.1: acknowledged; output {"result":"done"}
+            finished 1.2: error tool_not_run: not run: the turn was finished in the same reply
+            finished 1.3: error tool_not_run: not run: the turn was finished in the same reply
+            finished 1.4: error tool_not_run: not run: the turn was finished in the same reply
+            finished 1.5: error tool_not_run: not run: the turn was finished in the same reply
+            closed 1
+            ended completed: {"result":"done"}
+        "#]],
+    );
+    assert_eq!(hand.session().tool_calls(), 0, "nothing ran");
+}
+
+#[test]
+fn an_output_that_does_not_fit_is_answered_and_corrected() {
+    let hand = check(vec![finish(json!({"result": 1})), good()], &expect![[r#"
+        reply 1: 1.0 __finish__({"result":1})
+        finished 1.0: error output_invalid: the output was not accepted: at /result: 1 is not of type "string"
+        correction 1: The task is not complete: its output has to be handed in. Call the `__finish__` tool directly now, with the output as its arguments.
+        closed 1
+        reply 2: 2.0 __finish__({"result":"done"})
+        finished 2.0: acknowledged; output {"result":"done"}
+        closed 2
+        ended completed: {"result":"done"}
+    "#]]);
+    expect![[r#"
+        user: go
+        assistant: 1.0 __finish__({"result":1})
+        tool: 1.0 __finish__ = {"error":"the output was not accepted: at /result: 1 is not of type \"string\""}
+        user: The task is not complete: its output has to be handed in. Call the `__finish__` tool directly now, with the output as its arguments.
+        assistant: 2.0 __finish__({"result":"done"})
+        tool: 2.0 __finish__ = {"acknowledged":true}
+    "#]]
+    .assert_eq(&transcript_text(hand.session().transcript()));
+}
+
+#[test]
+fn an_output_that_never_fits_fails_after_the_retries() {
+    let bad = || finish(json!({}));
+    let mut hand = Hand::new(&agent());
+    hand.drive([bad(), bad()]);
+    assert_eq!(hand.session().corrections(), 2);
+    hand.drive([bad()]);
+    assert_eq!(hand.session().last_step(), 3);
+    assert_eq!(
+        failure(&hand),
+        "output_invalid: the model did not hand in an output that fits the output type"
+    );
+}
+
+#[test]
+fn the_number_of_retries_is_the_agents() {
+    let agent = built(builder().output_schema(result_schema()).completion_retries(0));
+    let mut hand = Hand::new(&agent);
+    hand.drive([text("Done!")]);
+    assert_eq!(hand.session().last_run().unwrap().status, RunStatus::Failed);
+    assert_eq!(hand.session().corrections(), 0);
+}
+
+#[test]
+fn text_that_ends_the_turn_is_corrected_if_an_output_is_owed() {
+    let hand = check(vec![text("It is done."), good()], &expect![[r#"
+        reply 1: "It is done."
+        correction 1: The task is not complete: its output has to be handed in. Call the `__finish__` tool directly now, with the output as its arguments.
+        closed 1
+        reply 2: 2.0 __finish__({"result":"done"})
+        finished 2.0: acknowledged; output {"result":"done"}
+        closed 2
+        ended completed: {"result":"done"}
+    "#]]);
+    assert_eq!(hand.session().corrections(), 1);
+}
+
+#[test]
+fn text_that_does_not_end_the_turn_is_no_reason_to_correct() {
+    let mut hand = Hand::new(&agent());
+    hand.drive([more_text("Let me see.")]);
+    assert_eq!(hand.session().corrections(), 0);
+    assert_eq!(action_text(&hand.next()), "call model 2");
+}
+
+#[test]
+fn after_a_correction_the_completion_is_forced_once() {
+    let mut hand = Hand::new(&agent());
+    hand.drive([text("Done.")]);
+    assert_eq!(action_text(&hand.next()), "call model 2, forced");
+    hand.drive([calls([("search", json!({}))])]);
+    assert_eq!(action_text(&hand.next()), "call model 3");
+}
+
+#[test]
+fn corrections_name_the_finish_tools_and_are_hidden_from_people() {
+    let tools = builder().tool(echo("a").finish_with()).tool(echo("b").finish_with());
+    let mut hand = Hand::new(&built(tools.output_schema(json!({"type": "object"}))));
+    hand.put(crate::event::Event::ModelReplied(reply(1, text("Done.")))).unwrap();
+    let Action::Correct(message) = hand.next() else { panic!("{:?}", hand.next()) };
+    assert!(message.content.contains("Call one of `a`, `b` directly now"), "{message:?}");
+    assert!(message.hidden);
+}
+
+fn reply(step: u32, result: StepResult) -> crate::event::ModelReply {
+    let response = crate::llm::LlmResponse {
+        result,
+        usage: crate::usage::Usage::default(),
+        model: None,
+        raw_stop_reason: None,
+    };
+    crate::event::ModelReply::from_response(step, response, 0)
+}
+
+#[test]
+fn text_that_was_cut_off_is_corrected_with_a_hint() {
+    let cut = stopped(more_text("Once upon a ti"), StopReason::MaxTokens);
+    check(vec![cut, good()], &expect![[r#"
+        reply 1: "Once upon a ti"
+        correction 1: The task is not complete: its output has to be handed in. Call the `__finish__` tool directly now, with the output as its arguments. Your reply was cut off at the token limit: keep it short.
+        closed 1
+        reply 2: 2.0 __finish__({"result":"done"})
+        finished 2.0: acknowledged; output {"result":"done"}
+        closed 2
+        ended completed: {"result":"done"}
+    "#]]);
+}
+
+#[test]
+fn when_the_retries_run_out_on_cut_off_replies_the_code_is_max_tokens() {
+    let cut_text = || stopped(more_text("Once"), StopReason::MaxTokens);
+    let cut_finish = || stopped(raw_call("__finish__", r#"{"resu"#), StopReason::MaxTokens);
+    for cut in [cut_text, cut_finish] {
+        let mut hand = Hand::new(&agent());
+        hand.drive([cut(), cut(), cut()]);
+        assert_eq!(failure(&hand), "max_tokens: the reply was cut off at the token limit");
+        assert_eq!(hand.session().corrections(), 2);
+    }
+}
+
+#[test]
+fn cut_off_text_without_an_output_type_fails_at_once() {
+    let mut hand = Hand::new(&built(builder()));
+    hand.drive([stopped(text("Once"), StopReason::MaxTokens)]);
+    assert_eq!(failure(&hand), "max_tokens: the reply was cut off at the token limit");
+}
+
+#[test]
+fn fatal_stop_reasons_never_retry() {
+    let table = [
+        (StopReason::ContentFilter, ErrorCode::ContentFilter),
+        (StopReason::Refusal, ErrorCode::Refusal),
+        (StopReason::Error, ErrorCode::ModelError),
+        (StopReason::Unknown, ErrorCode::StopReasonUnknown),
+    ];
+    for (reason, code) in table {
+        for result in [text("x"), more_text("x"), good(), calls([("search", json!({}))])] {
+            let mut hand = Hand::new(&agent());
+            hand.drive([stopped(result, reason)]);
+            let run = hand.session().last_run().unwrap();
+            assert!(run.error.clone().unwrap().is(code), "{reason:?}: {run:?}");
+            assert_eq!(hand.session().corrections(), 0);
+            assert_eq!(hand.session().tool_calls(), 0, "nothing ran");
+        }
+    }
+}
+
+#[test]
+fn an_unknown_stop_reason_is_named_in_the_error() {
+    let mut hand = Hand::new(&built(builder()));
+    hand.drive([stopped(text("x"), StopReason::Unknown)]);
+    assert!(failure(&hand).ends_with("`odd`"), "{}", failure(&hand));
+}
+
+#[test]
+fn a_refused_output_does_not_keep_the_calls_beside_it_from_running() {
+    check(
+        vec![calls([("__finish__", json!({})), ("search", json!({"x": 1}))]), good()],
+        &expect![[r#"
+            reply 1: 1.0 __finish__({}), 1.1 search({"x":1})
+            finished 1.0: error output_invalid: the output was not accepted: "result" is a required property
+            finished 1.1: {"x":1}
+            correction 1: The task is not complete: its output has to be handed in. Call the `__finish__` tool directly now, with the output as its arguments.
+            closed 1
+            reply 2: 2.0 __finish__({"result":"done"})
+            finished 2.0: acknowledged; output {"result":"done"}
+            closed 2
+            ended completed: {"result":"done"}
+        "#]],
+    );
+}
+
+#[test]
+fn a_finish_tool_without_an_output_type_leaves_text_an_answer() {
+    let mut hand = Hand::new(&built(builder().tool(echo("submit").finish_with())));
+    hand.drive([text("Nothing to submit.")]);
+    let run = hand.session().last_run().unwrap();
+    assert_eq!(run.status, RunStatus::Completed, "no output is owed: {run:?}");
+    assert_eq!(run.output, Some(json!("Nothing to submit.").into()));
+}
+
+#[test]
+fn finish_is_an_unknown_tool_to_an_agent_without_it() {
+    let mut hand = Hand::new(&built(builder().tool(echo("search"))));
+    hand.drive([good(), text("Sorry.")]);
+    expect![[r#"
+        reply 1: 1.0 __finish__({"result":"done"})
+        finished 1.0: error tool_unknown: there is no tool `__finish__`; the tools are: search
+        closed 1
+        reply 2: "Sorry."
+        closed 2
+        ended completed: "Sorry."
+    "#]]
+    .assert_eq(&hand.story());
+}

@@ -1,0 +1,235 @@
+//! A hand that turns the step machine: a runtime without I/O, and without opinions.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use tokio_util::sync::CancellationToken;
+
+use super::{Entry, log_text};
+use crate::agent::AnyAgent;
+use crate::error::Result;
+use crate::event::{Event, ModelReply, ToolFinish, ToolOutcome, Trigger};
+use crate::id::{CallId, RequestId, RunId, SessionId};
+use crate::json::Json;
+use crate::llm::LlmResponse;
+use crate::message::UserMessage;
+use crate::session::Session;
+use crate::step::{Action, CallTask, StepIterator, StepResult};
+use crate::stream::ChunkKind;
+use crate::tool::{ToolContext, ToolContextParts, ToolFeed, finish_output, judge};
+use crate::usage::Usage;
+
+/// The machine, and the log of all that went into it.
+pub(crate) struct Hand {
+    pub(crate) iterator: StepIterator,
+    pub(crate) log: Vec<Entry>,
+    runs: u32,
+}
+
+impl Hand {
+    /// A session whose first run `r1` has begun with the message "go".
+    pub(crate) fn new(agent: &AnyAgent) -> Self {
+        let session = Session::new(SessionId::from("s"));
+        let iterator = StepIterator::new(Arc::clone(agent), session);
+        let mut hand = Self { iterator, log: Vec::new(), runs: 0 };
+        hand.put(Event::SessionCreated {
+            agent: Arc::clone(agent.name()),
+            tags: std::collections::BTreeMap::new(),
+            state: agent.initial_state().clone(),
+        })
+        .unwrap();
+        hand.start(Trigger::Execute).unwrap();
+        hand.say("go");
+        hand
+    }
+
+    /// The machine over these events, folded anew.
+    pub(crate) fn refolded(agent: &AnyAgent, log: &[Entry]) -> Self {
+        let mut session = Session::new(SessionId::from("s"));
+        for (run, event) in log {
+            session.apply(event, run.as_ref()).unwrap();
+        }
+        let runs = u32::try_from(session.runs().count()).unwrap();
+        let iterator = StepIterator::new(Arc::clone(agent), session);
+        Self { iterator, log: log.to_vec(), runs }
+    }
+
+    pub(crate) fn session(&self) -> &Session {
+        self.iterator.session()
+    }
+
+    pub(crate) fn next(&self) -> Action {
+        self.iterator.next()
+    }
+
+    /// An event of the current run's, or, for a start, of the run that it starts.
+    pub(crate) fn put(&mut self, event: Event) -> Result<()> {
+        let run = match &event {
+            Event::RunStarted { run, .. } => Some(run.clone()),
+            _ => self.session().current_run().map(|run| run.id.clone()),
+        };
+        self.put_as(run.as_ref(), event)
+    }
+
+    /// An event of that run's.
+    pub(crate) fn put_as(&mut self, run: Option<&RunId>, event: Event) -> Result<()> {
+        self.iterator.session_mut().apply(&event, run)?;
+        self.log.push((run.cloned(), event));
+        Ok(())
+    }
+
+    /// The next run, `r2` and so on, for that reason.
+    pub(crate) fn start(&mut self, trigger: Trigger) -> Result<()> {
+        let after = self.session().last_run().map(|run| run.id.clone());
+        self.put(Event::RunStarted {
+            run: RunId::from(format!("r{}", self.runs + 1)),
+            after,
+            trigger,
+            runtime: "hand".into(),
+            stream_from: 0,
+        })?;
+        self.runs += 1;
+        Ok(())
+    }
+
+    pub(crate) fn say(&mut self, text: &str) {
+        self.put(Event::UserMessages { messages: vec![UserMessage::new(text)] }).unwrap();
+    }
+
+    pub(crate) fn interrupt(&mut self) {
+        let (request, run) = self.request();
+        let reason = Some("stop".to_owned());
+        self.put_as(None, Event::InterruptRequested { request, run, reason }).unwrap();
+    }
+
+    pub(crate) fn abort(&mut self) {
+        let (request, run) = self.request();
+        let reason = Some("stop".to_owned());
+        self.put_as(None, Event::AbortRequested { request, run, reason }).unwrap();
+    }
+
+    fn request(&self) -> (RequestId, RunId) {
+        let run = self.session().current_run().unwrap().id.clone();
+        (RequestId::from(format!("q{}", self.log.len())), run)
+    }
+
+    /// Carries out the decisions that are due.
+    pub(crate) fn decide(&mut self) {
+        let run = self.session().current_run().map(|run| run.id.clone());
+        let decided = self.iterator.decide().unwrap();
+        self.log.extend(decided.into_iter().map(|event| (run.clone(), event)));
+    }
+
+    /// The model answers; decisions follow.
+    pub(crate) fn reply(&mut self, result: StepResult) -> &mut Self {
+        let step = self.session().last_step() + 1;
+        let response = LlmResponse {
+            result,
+            usage: Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() },
+            model: None,
+            raw_stop_reason: Some("odd".to_owned()),
+        };
+        self.put(Event::ModelReplied(ModelReply::from_response(step, response, 0))).unwrap();
+        self.decide();
+        self
+    }
+
+    /// A call has this result, by the current run; decisions follow.
+    pub(crate) fn result(&mut self, call: &str, result: serde_json::Value) -> &mut Self {
+        self.put(Event::ToolFinished(success(call, result))).unwrap();
+        self.decide();
+        self
+    }
+
+    /// Carries out effects and decisions with the agent's own tools, taking the model's answers
+    /// from the script, until the run ends or the script does.
+    pub(crate) fn drive(&mut self, script: impl IntoIterator<Item = StepResult>) -> &mut Self {
+        let mut script = script.into_iter();
+        loop {
+            self.decide();
+            match self.next() {
+                Action::CallModel { .. } => match script.next() {
+                    Some(result) => self.reply(result),
+                    None => return self,
+                },
+                Action::StartTools(tasks) => self.start_tools(tasks),
+                Action::RunTools(tasks) => self.run_tools(&tasks),
+                Action::RunFinishTool(task) => self.run_tools(&[task]),
+                Action::End(outcome) => {
+                    self.put(Event::RunEnded { outcome }).unwrap();
+                    return self;
+                }
+                _ => return self,
+            };
+        }
+    }
+
+    pub(crate) fn start_tools(&mut self, tasks: Vec<CallTask>) -> &mut Self {
+        for task in tasks {
+            let (call, attempt) = (task.call, task.attempt);
+            self.put(Event::ToolStarted { call, attempt, timeout_ms: None }).unwrap();
+        }
+        self
+    }
+
+    /// Runs the calls, and records their results last call first: the order must not matter.
+    fn run_tools(&mut self, tasks: &[CallTask]) -> &mut Self {
+        let results: Vec<_> = tasks.iter().map(|task| run_tool(&self.iterator, task)).collect();
+        for result in results.into_iter().rev() {
+            self.put(Event::ToolFinished(result)).unwrap();
+        }
+        self
+    }
+
+    /// The log as text, without its first three lines, which are always the same.
+    pub(crate) fn story(&self) -> String {
+        log_text(self.log.get(3..).unwrap())
+    }
+}
+
+/// A result of a tool that ran.
+pub(crate) fn success(call: &str, result: serde_json::Value) -> ToolFinish {
+    let outcome = ToolOutcome::Success(result.into());
+    ToolFinish { attempts: 1, ..ToolFinish::without_run(CallId::from(call), outcome) }
+}
+
+/// What comes of running a call with the agent's own tool.
+pub(crate) fn run_tool(iterator: &StepIterator, task: &CallTask) -> ToolFinish {
+    let (agent, session) = (iterator.agent(), iterator.session());
+    let step = session.open_step().unwrap();
+    let call = step.tool_call(&task.call).unwrap();
+    let tool = agent.tool(&call.name).unwrap();
+    let input = call.arguments.as_json().unwrap();
+    let cx = ToolContext::new(ToolContextParts {
+        agent: Arc::clone(agent.name()),
+        session: session.id().clone(),
+        run: session.current_run().unwrap().id.clone(),
+        step: step.reply.step,
+        call: call.id.clone(),
+        tool: tool.name().into(),
+        arguments: input.text().to_owned(),
+        attempt: task.attempt,
+        timeout: None,
+        cancel: CancellationToken::new(),
+        state: session.step_state(),
+        feed: Arc::new(Nobody),
+    });
+    let returned: std::result::Result<Json, _> =
+        tool.invoke(input.to_value(), cx.clone()).now_or_never().unwrap();
+    let outcome = judge(agent, tool, returned);
+    ToolFinish {
+        call: call.id.clone(),
+        finish: finish_output(agent, tool, &outcome),
+        outcome,
+        input: None,
+        state_patch: cx.effects().state_patch,
+        took_ms: 0,
+        attempts: task.attempt,
+    }
+}
+
+struct Nobody;
+
+impl ToolFeed for Nobody {
+    fn show(&self, _: ChunkKind) {}
+}

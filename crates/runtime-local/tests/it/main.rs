@@ -1,0 +1,4 @@
+//! The local runtime against the executor contract, on every store it is used with.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod parity;

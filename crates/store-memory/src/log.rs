@@ -1,0 +1,163 @@
+//! One session's log: the rules of appending.
+
+use std::time::Duration;
+
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::id::RunId;
+use helix_agents_core::store::{
+    Append, AppendOutcome, Guard, Head, LeaseChange, MAX_APPEND_BYTES, NewSession, Position,
+    Renewal, StoredAppend, Summary,
+};
+
+/// A session: its head, and its appends in order.
+#[derive(Debug)]
+pub(crate) struct Log {
+    head: Head,
+    appends: Vec<StoredAppend>,
+}
+
+/// Refuses an append that no log could take.
+pub(crate) fn check(append: &Append) -> Result<()> {
+    if append.count == 0 {
+        return Err(invalid(append, "an append has at least one event"));
+    }
+    if append.body.len() > MAX_APPEND_BYTES {
+        return Err(Error::new(
+            ErrorCode::TooLarge,
+            "the events of one append are larger than 64 MiB together",
+        )
+        .with_context("session", &append.session)
+        .with_context("bytes", append.body.len()));
+    }
+    Ok(())
+}
+
+/// Refuses a first append that does not begin a log; returns its summary.
+pub(crate) fn check_first(append: &Append) -> Result<Summary> {
+    check(append)?;
+    if append.expected != Position::start() {
+        return Err(invalid(append, "a session begins at the start of its log"));
+    }
+    append
+        .summary
+        .clone()
+        .ok_or_else(|| invalid(append, "a session's first append needs a summary"))
+}
+
+fn invalid(append: &Append, message: &'static str) -> Error {
+    Error::new(ErrorCode::InputInvalid, message).with_context("session", &append.session)
+}
+
+impl Log {
+    pub(crate) fn create(new: NewSession, first: Append, summary: Summary, now: Timestamp) -> Self {
+        let head = Head {
+            session: first.session.clone(),
+            created: new,
+            position: Position::start(),
+            summary,
+            lease_until: None,
+            created_at: now,
+            updated_at: now,
+            read_at: now,
+        };
+        let mut log = Self { head, appends: Vec::new() };
+        log.take(first, now);
+        log
+    }
+
+    /// The head, whose `read_at` is of the last append.
+    pub(crate) fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// The head as it is read now.
+    pub(crate) fn head_at(&self, now: Timestamp) -> Head {
+        Head { read_at: now.max(self.head.updated_at), ..self.head.clone() }
+    }
+
+    /// The append that created the session.
+    pub(crate) fn first(&self) -> Option<&StoredAppend> {
+        self.appends.first()
+    }
+
+    pub(crate) fn append(&mut self, append: Append, now: Timestamp) -> AppendOutcome {
+        let now = now.max(self.head.updated_at);
+        if append.expected != self.head.position {
+            return self.judge_elsewhere(&append);
+        }
+        if let Some(failed) = self.judge_guard(append.guard, now) {
+            return failed;
+        }
+        self.take(append, now);
+        AppendOutcome::Appended { at: now }
+    }
+
+    /// The appends after version `after`.
+    pub(crate) fn read(&self, after: u64, limit: u32) -> Vec<StoredAppend> {
+        let start = self.appends.partition_point(|it| it.first <= after);
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        self.appends.iter().skip(start).take(limit).cloned().collect()
+    }
+
+    pub(crate) fn renew(&mut self, run: &RunId, ttl: Duration, now: Timestamp) -> Renewal {
+        let now = now.max(self.head.updated_at);
+        let renewed = self.head.summary.run.as_ref() == Some(run);
+        if renewed {
+            self.head.lease_until = Some(now.after(ttl));
+        }
+        Renewal { renewed, head: self.head_at(now) }
+    }
+
+    /// What an append gets whose position is not the end of the log.
+    fn judge_elsewhere(&self, append: &Append) -> AppendOutcome {
+        let Some(missed) = self.after(&append.expected) else {
+            return AppendOutcome::HistoryLost;
+        };
+        match missed.first() {
+            Some(next) if next.id == append.id => AppendOutcome::Appended { at: next.at },
+            _ => AppendOutcome::Conflict { missed: missed.to_vec() },
+        }
+    }
+
+    /// The appends after a position; none if the log never was there.
+    fn after(&self, position: &Position) -> Option<&[StoredAppend]> {
+        let index = self.appends.partition_point(|it| it.version() <= position.version);
+        let (before, after) = self.appends.split_at_checked(index)?;
+        let reached = before.last().map_or_else(Position::start, StoredAppend::position);
+        (reached == *position).then_some(after)
+    }
+
+    fn judge_guard(&self, guard: Guard, now: Timestamp) -> Option<AppendOutcome> {
+        let in_the_way = match guard {
+            Guard::None => return None,
+            Guard::NotAfter(deadline) if now <= deadline => return None,
+            Guard::NotAfter(_) => None,
+            Guard::LeaseFree => Some(self.head.lease_until.filter(|until| now < *until)?),
+        };
+        Some(AppendOutcome::GuardFailed { lease_until: in_the_way, now })
+    }
+
+    fn take(&mut self, append: Append, now: Timestamp) {
+        let stored = StoredAppend {
+            first: self.head.position.version + 1,
+            count: append.count,
+            id: append.id,
+            run: append.run,
+            schema: append.schema,
+            at: now,
+            body: append.body,
+        };
+        self.head.position = stored.position();
+        self.head.updated_at = now;
+        match append.lease {
+            LeaseChange::Keep => {}
+            LeaseChange::Take(ttl) => self.head.lease_until = Some(now.after(ttl)),
+            LeaseChange::Clear => self.head.lease_until = None,
+        }
+        if let Some(summary) = append.summary {
+            self.head.summary = summary;
+        }
+        self.appends.push(stored);
+    }
+}

@@ -1,0 +1,187 @@
+//! All sessions: the state store.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::store::{
+    Append, AppendOutcome, CreateOutcome, Head, MAX_PAGE, NewSession, Page, Reach, Renewal,
+    SessionFilter, StateStore, StoredAppend,
+};
+
+use crate::log::{Log, check, check_first};
+use crate::{MemoryStore, clock};
+
+/// Sessions by their id. A lock for the table, held only to look up, and one per session, so that
+/// sessions do not wait for each other.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    table: RwLock<HashMap<SessionId, Arc<Session>>>,
+}
+
+/// A session's log; none once it was deleted, for those who looked it up before.
+#[derive(Debug)]
+struct Session(Mutex<Option<Log>>);
+
+impl Session {
+    // A panic under this lock is a bug of ours that has been reported already; the log is whole,
+    // because nothing that could panic happens between its changes.
+    fn lock(&self) -> MutexGuard<'_, Option<Log>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sessions {
+    fn find(&self, id: &SessionId) -> Option<Arc<Session>> {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        table.get(id).cloned()
+    }
+
+    /// Does something with a session's log.
+    fn with<T>(&self, id: &SessionId, work: impl FnOnce(&mut Log) -> T) -> Result<T> {
+        let session = self.find(id).ok_or_else(|| not_found(id))?;
+        let mut log = session.lock();
+        Ok(work(log.as_mut().ok_or_else(|| not_found(id))?))
+    }
+
+    fn create(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
+        let summary = check_first(&first)?;
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = table.get(&first.session) {
+            let log = session.lock();
+            let same = log.as_ref().and_then(Log::first).filter(|it| it.id == first.id);
+            return Ok(
+                same.map_or(CreateOutcome::Exists, |it| CreateOutcome::Created { at: it.at })
+            );
+        }
+        let (id, now) = (first.session.clone(), clock::now());
+        let log = Log::create(new, first, summary, now);
+        table.insert(id, Arc::new(Session(Mutex::new(Some(log)))));
+        Ok(CreateOutcome::Created { at: now })
+    }
+
+    /// The heads of all sessions.
+    fn heads(&self, now: Timestamp) -> Vec<Head> {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        let sessions: Vec<_> = table.values().cloned().collect();
+        drop(table);
+        let head = |it: &Arc<Session>| it.lock().as_ref().map(|log| log.head_at(now));
+        sessions.iter().filter_map(head).collect()
+    }
+
+    fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
+        let after = match &page.after {
+            None => None,
+            Some(id) => Some(self.with(id, |log| (log.head().created_at, id.clone()))?),
+        };
+        let now = clock::now();
+        let mut heads = self.heads(now);
+        heads.retain(|it| passes(it, filter, now));
+        heads.retain(|it| after.as_ref().is_none_or(|after| place(it) < *after));
+        heads.sort_unstable_by_key(|it| std::cmp::Reverse(place(it)));
+        heads.truncate(page.limit.min(MAX_PAGE) as usize);
+        Ok(heads)
+    }
+
+    fn delete(&self, id: &SessionId) -> bool {
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        if !table.contains_key(id) {
+            return false;
+        }
+        let mut children: HashMap<SessionId, Vec<SessionId>> = HashMap::new();
+        for (child, session) in &*table {
+            let log = session.lock();
+            let parent = log.as_ref().and_then(|log| log.head().created.parent.clone());
+            if let Some(parent) = parent {
+                children.entry(parent).or_default().push(child.clone());
+            }
+        }
+        let mut going = vec![id.clone()];
+        while let Some(id) = going.pop() {
+            going.extend(children.remove(&id).unwrap_or_default());
+            if let Some(session) = table.remove(&id) {
+                drop(session.lock().take());
+            }
+        }
+        true
+    }
+}
+
+/// A session's place in a list; the highest comes first.
+fn place(head: &Head) -> (Timestamp, SessionId) {
+    (head.created_at, head.session.clone())
+}
+
+fn passes(head: &Head, filter: &SessionFilter, now: Timestamp) -> bool {
+    fn is<T: PartialEq>(asked: Option<&T>, found: &T) -> bool {
+        asked.is_none_or(|asked| asked == found)
+    }
+    let summary = &head.summary;
+    let expired = || summary.run.is_some() && head.lease_until.is_none_or(|until| until <= now);
+    let due = || summary.wake_at.is_some_and(|at| at <= now);
+    is(filter.agent.as_ref(), &head.created.agent)
+        && is(filter.status.as_ref(), &summary.status)
+        && is(filter.root.as_ref(), &head.created.root)
+        && is(filter.runtime.as_ref(), &summary.runtime)
+        && (!filter.lease_expired || expired())
+        && (!filter.wake_due || due())
+}
+
+fn not_found(session: &SessionId) -> Error {
+    Error::new(ErrorCode::SessionNotFound, "no such session").with_context("session", session)
+}
+
+#[async_trait]
+impl StateStore for MemoryStore {
+    fn reach(&self) -> Reach {
+        Reach::Process
+    }
+
+    async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
+        self.inner
+            .sessions
+            .create(new, first)
+            .map_err(|error| error.with_operation("store::create_session"))
+    }
+
+    async fn append(&self, append: Append) -> Result<AppendOutcome> {
+        let session = append.session.clone();
+        check(&append)
+            .and_then(|()| {
+                self.inner.sessions.with(&session, |log| log.append(append, clock::now()))
+            })
+            .map_err(|error| error.with_operation("store::append"))
+    }
+
+    async fn read(&self, session: &SessionId, after: u64, limit: u32) -> Result<Vec<StoredAppend>> {
+        self.inner
+            .sessions
+            .with(session, |log| log.read(after, limit))
+            .map_err(|error| error.with_operation("store::read"))
+    }
+
+    async fn head(&self, session: &SessionId) -> Result<Option<Head>> {
+        let session = self.inner.sessions.find(session);
+        Ok(session.and_then(|it| it.lock().as_ref().map(|log| log.head_at(clock::now()))))
+    }
+
+    async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
+        self.inner.sessions.list(filter, page).map_err(|error| error.with_operation("store::list"))
+    }
+
+    async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
+        self.inner
+            .sessions
+            .with(session, |log| log.renew(run, ttl, clock::now()))
+            .map_err(|error| error.with_operation("store::renew"))
+    }
+
+    async fn delete(&self, session: &SessionId) -> Result<bool> {
+        Ok(self.inner.sessions.delete(session))
+    }
+}

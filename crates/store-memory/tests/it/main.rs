@@ -1,0 +1,55 @@
+//! `helix-agents-store-memory` against the store contracts.
+
+mod conformance {
+    use std::sync::Arc;
+
+    use helix_agents_core::store::{Reach, StateStore};
+    use helix_agents_store_memory::MemoryStore;
+    use helix_agents_testkit::store_suite::StoreHarness;
+
+    struct Harness(MemoryStore);
+
+    #[async_trait::async_trait]
+    impl StoreHarness for Harness {
+        fn reach(&self) -> Reach {
+            Reach::Process
+        }
+
+        async fn open(&self) -> Arc<dyn StateStore> {
+            Arc::new(self.0.clone())
+        }
+    }
+
+    async fn harness() -> Harness {
+        Harness(MemoryStore::new())
+    }
+
+    helix_agents_testkit::store_suite!(harness);
+}
+
+mod stream {
+    use std::sync::Arc;
+
+    use helix_agents_core::stream::StreamManager;
+    use helix_agents_store_memory::{MemoryOptions, MemoryStore};
+    use helix_agents_testkit::stream_suite::StreamHarness;
+
+    struct Harness(MemoryStore);
+
+    #[async_trait::async_trait]
+    impl StreamHarness for Harness {
+        async fn open(&self) -> Arc<dyn StreamManager> {
+            Arc::new(self.0.clone())
+        }
+
+        async fn open_keeping(&self, chunks: u64) -> Arc<dyn StreamManager> {
+            Arc::new(MemoryStore::with_options(MemoryOptions { stream_retention: chunks }))
+        }
+    }
+
+    async fn harness() -> Harness {
+        Harness(MemoryStore::new())
+    }
+
+    helix_agents_testkit::stream_suite!(harness);
+}

@@ -1,0 +1,92 @@
+//! Opening connections.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use helix_agents_core::error::{Error, ErrorCode, Result};
+
+use crate::config::{Config, Synchronous};
+use crate::error::{self, Failure};
+use crate::migrations;
+
+/// How many connections read at the same time.
+const READERS: usize = 2;
+
+/// How many statements a connection keeps prepared. There are fewer.
+const STATEMENTS: usize = 128;
+
+/// The connections of a store.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    pub(crate) state: Connection,
+    pub(crate) streams: Connection,
+    pub(crate) readers: Vec<Connection>,
+}
+
+/// Opens the file, brings it up to date, and opens all connections.
+pub(crate) fn open_all(config: &Config) -> Result<Connections> {
+    try_open_all(config).map_err(|failure| error::opening(failure, &config.path))
+}
+
+fn try_open_all(config: &Config) -> Result<Connections, Failure> {
+    if [":memory:", ""].iter().any(|it| config.path.as_os_str() == *it) {
+        let message = "a SQLite store needs a file; in memory there is the memory store";
+        return Err(Error::new(ErrorCode::ConfigInvalid, message).into());
+    }
+    let mut state = connect(config)?;
+    migrations::run(&mut state, config.busy_timeout)?;
+    configure(&state, config, config.synchronous)?;
+    let streams = connect(config)?;
+    configure(&streams, config, Synchronous::Normal)?;
+    let readers = (0..READERS).map(|_| open_reader(config)).collect::<Result<_, _>>()?;
+    Ok(Connections { state, streams, readers })
+}
+
+/// A connection that only reads.
+pub(crate) fn open_reader(config: &Config) -> Result<Connection, Failure> {
+    let connection = connect(config)?;
+    configure(&connection, config, Synchronous::Normal)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+/// A connection that has not touched the file yet.
+fn connect(config: &Config) -> Result<Connection, Failure> {
+    // Each connection stays on one thread, so SQLite need not lock it. Without the URI flag a path
+    // means itself, whatever characters it has.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(&config.path, flags)?;
+    // SQLite keeps it as an `int` of milliseconds.
+    let longest = Duration::from_millis(i32::MAX.unsigned_abs().into());
+    connection.busy_timeout(config.busy_timeout.min(longest))?;
+    if let Some(pages) = config.max_pages {
+        connection.pragma_update(None, "max_page_count", pages)?;
+    }
+    Ok(connection)
+}
+
+fn configure(
+    connection: &Connection,
+    config: &Config,
+    synchronous: Synchronous,
+) -> Result<(), Failure> {
+    let (level, forced) = match synchronous {
+        Synchronous::Full => ("FULL", true),
+        Synchronous::Normal => ("NORMAL", false),
+    };
+    connection.pragma_update(None, "synchronous", level)?;
+    // On macOS a plain sync stops at the disk's own memory.
+    connection.pragma_update(None, "fullfsync", forced)?;
+    connection.pragma_update(
+        None,
+        "checkpoint_fullfsync",
+        config.synchronous == Synchronous::Full,
+    )?;
+    // One large transaction must not leave a large file behind for ever.
+    connection.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! The state store.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rusqlite::Connection;
+
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::store::{
+    Append, AppendOutcome, CreateOutcome, Head, MAX_APPEND_BYTES, NewSession, Page, Position,
+    Reach, Renewal, SessionFilter, StateStore, StoredAppend,
+};
+
+use crate::SqliteStore;
+use crate::error::{Failure, of_session};
+
+mod delete;
+mod head;
+mod list;
+mod log;
+mod write;
+
+/// Refuses an append that no log could take.
+fn check(append: &Append) -> Result<()> {
+    if append.count == 0 {
+        return Err(invalid(append, "an append has at least one event"));
+    }
+    if append.body.len() > MAX_APPEND_BYTES {
+        let message = "the events of one append are larger than 64 MiB together";
+        return Err(Error::new(ErrorCode::TooLarge, message)
+            .with_context("session", &append.session)
+            .with_context("bytes", append.body.len()));
+    }
+    Ok(())
+}
+
+/// Refuses a first append that does not begin a log.
+fn check_first(append: &Append) -> Result<()> {
+    check(append)?;
+    if append.expected != Position::start() {
+        return Err(invalid(append, "a session begins at the start of its log"));
+    }
+    if append.summary.is_none() {
+        return Err(invalid(append, "a session's first append needs a summary"));
+    }
+    Ok(())
+}
+
+fn invalid(append: &Append, message: &'static str) -> Error {
+    Error::new(ErrorCode::InputInvalid, message).with_context("session", &append.session)
+}
+
+impl SqliteStore {
+    async fn write_state<T: Send + 'static>(
+        &self,
+        operation: &'static str,
+        session: &SessionId,
+        work: impl FnOnce(&mut Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T> {
+        let result = self.inner.state.run(work).await;
+        result.map_err(|error| of_session(error, session).with_operation(operation))
+    }
+
+    async fn read_state<T: Send + 'static>(
+        &self,
+        operation: &'static str,
+        session: &SessionId,
+        work: impl FnOnce(&mut Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T> {
+        let result = self.inner.readers.run(work).await;
+        result.map_err(|error| of_session(error, session).with_operation(operation))
+    }
+}
+
+#[async_trait]
+impl StateStore for SqliteStore {
+    fn reach(&self) -> Reach {
+        Reach::Machine
+    }
+
+    async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
+        const OPERATION: &str = "store::create_session";
+        check_first(&first).map_err(|error| error.with_operation(OPERATION))?;
+        let of = first.session.clone();
+        let create = move |connection: &mut Connection| write::create(connection, &new, &first);
+        self.write_state(OPERATION, &of, create).await
+    }
+
+    async fn append(&self, append: Append) -> Result<AppendOutcome> {
+        const OPERATION: &str = "store::append";
+        check(&append).map_err(|error| error.with_operation(OPERATION))?;
+        let of = append.session.clone();
+        let append = move |connection: &mut Connection| write::append(connection, &append);
+        self.write_state(OPERATION, &of, append).await
+    }
+
+    async fn read(&self, session: &SessionId, after: u64, limit: u32) -> Result<Vec<StoredAppend>> {
+        let of = session.clone();
+        let read = move |connection: &mut Connection| log::read(connection, &of, after, limit);
+        self.read_state("store::read", session, read).await
+    }
+
+    async fn head(&self, session: &SessionId) -> Result<Option<Head>> {
+        let of = session.clone();
+        let find = move |connection: &mut Connection| head::find(connection, &of);
+        self.read_state("store::head", session, find).await
+    }
+
+    async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
+        let (filter, page) = (filter.clone(), page.clone());
+        let list = move |connection: &mut Connection| list::list(connection, &filter, &page);
+        let result = self.inner.readers.run(list).await;
+        result.map_err(|error| error.with_operation("store::list"))
+    }
+
+    async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
+        let (of, run) = (session.clone(), run.clone());
+        let renew = move |connection: &mut Connection| write::renew(connection, &of, &run, ttl);
+        self.write_state("store::renew", session, renew).await
+    }
+
+    async fn delete(&self, session: &SessionId) -> Result<bool> {
+        let of = session.clone();
+        let delete = move |connection: &mut Connection| delete::delete(connection, &of);
+        self.write_state("store::delete", session, delete).await
+    }
+}

@@ -1,0 +1,92 @@
+//! Heads as rows.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, Row, Transaction, params};
+
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::error::{Error, ErrorCode};
+use helix_agents_core::id::{AppendId, RunId, SessionId};
+use helix_agents_core::store::{Append, Head, NewSession, Position, SessionStatus, Summary};
+
+use crate::clock;
+use crate::error::{Failure, corrupt, of_session};
+
+/// The columns that [`from_row`] reads, in its order.
+pub(super) const COLUMNS: &str = "session, agent, root, parent, tags, created_at, version, append, \
+    updated_at, status, run, runtime, pending, wake_at, lease_until";
+
+/// The head of a session, if it exists.
+pub(super) fn find(connection: &Connection, session: &SessionId) -> Result<Option<Head>, Failure> {
+    let sql = format!("SELECT {COLUMNS} FROM sessions WHERE session = ?1");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([session.as_str()])?;
+    rows.next()?.map(|row| from_row(row, clock::now())).transpose()
+}
+
+/// Writes the row of a new session, whose log is empty.
+pub(super) fn insert(
+    transaction: &Transaction<'_>,
+    new: &NewSession,
+    first: &Append,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let tags = serde_json::to_string(&new.tags).map_err(|error| {
+        Error::new(ErrorCode::Internal, "tags cannot be written as JSON").with_source(error)
+    })?;
+    // What the log and its summary say is written with the first append.
+    transaction
+        .prepare_cached(
+            "INSERT INTO sessions (session, agent, root, parent, tags, created_at, version, append,
+                 updated_at, status, runtime, pending)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, '', ?6, ?7, '', 0)",
+        )?
+        .execute(params![
+            first.session.as_str(),
+            &*new.agent,
+            new.root.as_str(),
+            new.parent.as_ref().map(SessionId::as_str),
+            tags,
+            now.0,
+            SessionStatus::Active.as_str(),
+        ])?;
+    Ok(())
+}
+
+pub(super) fn from_row(row: &Row<'_>, now: Timestamp) -> Result<Head, Failure> {
+    let session = SessionId::from(row.get::<_, String>(0)?);
+    read_row(row, &session, now)
+        .map_err(|failure| Failure::Own(of_session(failure.into(), &session)))
+}
+
+fn read_row(row: &Row<'_>, session: &SessionId, now: Timestamp) -> Result<Head, Failure> {
+    let tags: BTreeMap<String, String> =
+        serde_json::from_str(row.get_ref(4)?.as_str().unwrap_or(""))
+            .map_err(|_| corrupt(session, "the tags of the session cannot be read"))?;
+    let status = row.get_ref(9)?.as_str().ok().and_then(SessionStatus::parse);
+    let updated_at = Timestamp(row.get(8)?);
+    Ok(Head {
+        session: session.clone(),
+        created: NewSession {
+            agent: row.get::<_, String>(1)?.into(),
+            root: row.get::<_, String>(2)?.into(),
+            parent: row.get::<_, Option<String>>(3)?.map(SessionId::from),
+            tags,
+        },
+        position: Position {
+            version: row.get(6)?,
+            append: AppendId::from(row.get::<_, String>(7)?),
+        },
+        summary: Summary {
+            status: status.ok_or_else(|| corrupt(session, "the session's status is not known"))?,
+            run: row.get::<_, Option<String>>(10)?.map(RunId::from),
+            runtime: row.get::<_, String>(11)?.into(),
+            pending: row.get(12)?,
+            wake_at: row.get::<_, Option<i64>>(13)?.map(Timestamp),
+        },
+        lease_until: row.get::<_, Option<i64>>(14)?.map(Timestamp),
+        created_at: Timestamp(row.get(5)?),
+        updated_at,
+        read_at: now.max(updated_at),
+    })
+}

@@ -1,0 +1,89 @@
+//! Lists of heads.
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
+
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::id::SessionId;
+use helix_agents_core::store::{Head, MAX_PAGE, Page, SessionFilter};
+
+use super::head;
+use crate::clock;
+use crate::error::{Failure, not_found};
+
+/// Conditions in SQL, with their values.
+#[derive(Default)]
+struct Conditions {
+    sql: Vec<&'static str>,
+    values: Vec<Value>,
+}
+
+impl Conditions {
+    /// Every `?` of the condition takes one of the values.
+    fn add<const N: usize>(&mut self, sql: &'static str, values: [Value; N]) {
+        self.sql.push(sql);
+        self.values.extend(values);
+    }
+
+    fn of(filter: &SessionFilter, now: Timestamp) -> Self {
+        let text = |text: &str| Value::Text(text.to_owned());
+        let mut conditions = Self::default();
+        if let Some(agent) = &filter.agent {
+            conditions.add("agent = ?", [text(agent)]);
+        }
+        if let Some(status) = filter.status {
+            conditions.add("status = ?", [text(status.as_str())]);
+        }
+        if let Some(root) = &filter.root {
+            conditions.add("root = ?", [text(root.as_str())]);
+        }
+        if let Some(runtime) = &filter.runtime {
+            conditions.add("runtime = ?", [text(runtime)]);
+        }
+        if filter.lease_expired {
+            let expired = "run IS NOT NULL AND (lease_until IS NULL OR lease_until <= ?)";
+            conditions.add(expired, [now.0.into()]);
+        }
+        if filter.wake_due {
+            conditions.add("wake_at IS NOT NULL AND wake_at <= ?", [now.0.into()]);
+        }
+        conditions
+    }
+}
+
+pub(super) fn list(
+    connection: &mut Connection,
+    filter: &SessionFilter,
+    page: &Page,
+) -> Result<Vec<Head>, Failure> {
+    let transaction = connection.transaction()?;
+    let now = clock::now();
+    let mut conditions = Conditions::of(filter, now);
+    if let Some(after) = &page.after {
+        let created_at = created_at(&transaction, after)?;
+        let place = [created_at.into(), after.as_str().to_owned().into()];
+        conditions.add("(created_at, session) < (?, ?)", place);
+    }
+    let filters =
+        if conditions.sql.is_empty() { "TRUE".to_owned() } else { conditions.sql.join(" AND ") };
+    let columns = head::COLUMNS;
+    let sql = format!(
+        "SELECT {columns} FROM sessions WHERE {filters}
+         ORDER BY created_at DESC, session DESC LIMIT {}",
+        page.limit.min(MAX_PAGE)
+    );
+    let mut statement = transaction.prepare(&sql)?;
+    let mut rows = statement.query(params_from_iter(conditions.values))?;
+    let mut heads = Vec::new();
+    while let Some(row) = rows.next()? {
+        heads.push(head::from_row(row, now)?);
+    }
+    Ok(heads)
+}
+
+fn created_at(connection: &Connection, session: &SessionId) -> Result<i64, Failure> {
+    let mut statement =
+        connection.prepare_cached("SELECT created_at FROM sessions WHERE session = ?1")?;
+    let found = statement.query_row([session.as_str()], |row| row.get(0)).optional()?;
+    found.ok_or_else(|| not_found(session))
+}

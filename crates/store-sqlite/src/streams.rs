@@ -1,0 +1,111 @@
+//! The stream manager.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::StreamExt as _;
+use rusqlite::Connection;
+
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::id::SessionId;
+use helix_agents_core::stream::{
+    Attempt, Chunk, ChunkStream, Effect, Mark, StreamInfo, StreamManager,
+};
+
+use crate::SqliteStore;
+use crate::error::{Failure, of_session};
+
+mod read;
+mod row;
+pub(crate) mod watch;
+mod write;
+
+/// The form in which chunks and effects are kept.
+fn json<T: serde::Serialize>(value: &T) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| {
+        Error::new(ErrorCode::Internal, "a chunk cannot be written as JSON").with_source(error)
+    })
+}
+
+impl SqliteStore {
+    /// Changes a stream, and wakes its readers.
+    async fn write_stream<T: Send + 'static>(
+        &self,
+        operation: &'static str,
+        session: &SessionId,
+        work: impl FnOnce(&mut Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T> {
+        let (watch, of) = (Arc::clone(&self.inner.watch), session.clone());
+        let write = move |connection: &mut Connection| {
+            let result = work(connection);
+            // Here and not after waiting for the answer: the caller may be gone.
+            watch.written(&of);
+            result
+        };
+        self.inner
+            .streams
+            .run(write)
+            .await
+            .map_err(|error| of_session(error, session).with_operation(operation))
+    }
+}
+
+#[async_trait]
+impl StreamManager for SqliteStore {
+    async fn begin_attempt(&self, origin: &Chunk, effect: &Effect) -> Result<Attempt> {
+        let effect = json(effect)?;
+        let origin = origin.clone();
+        let session = origin.session.clone();
+        self.write_stream("stream::begin_attempt", &session, move |connection| {
+            write::begin(connection, &origin, &effect)
+        })
+        .await
+    }
+
+    async fn append(
+        &self,
+        session: &SessionId,
+        attempt: Option<Attempt>,
+        chunks: Vec<Chunk>,
+    ) -> Result<u64> {
+        let batch = write::Batch::new(attempt, &chunks)?;
+        let (of, retention) = (session.clone(), self.inner.stream_retention);
+        self.write_stream("stream::append", session, move |connection| {
+            write::append(connection, &of, &batch, retention)
+        })
+        .await
+    }
+
+    async fn mark(&self, session: &SessionId, mark: Mark) -> Result<()> {
+        let of = session.clone();
+        self.write_stream("stream::mark", session, move |connection| {
+            write::mark(connection, &of, &mark)
+        })
+        .await
+    }
+
+    async fn read(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {
+        let reader = read::Reader::new(self.clone(), session, from)?;
+        let chunks = futures_util::stream::unfold(Some(reader), async |reader| {
+            let mut reader = reader?;
+            match reader.next().await {
+                Ok(chunk) => Some((Ok(chunk), Some(reader))),
+                Err(error) => Some((Err(error), None)),
+            }
+        });
+        Ok(chunks.boxed())
+    }
+
+    async fn info(&self, session: &SessionId) -> Result<StreamInfo> {
+        let of = session.clone();
+        let info = move |connection: &mut Connection| read::info(connection, &of);
+        let result = self.inner.readers.run(info).await;
+        result.map_err(|error| of_session(error, session).with_operation("stream::info"))
+    }
+
+    async fn reset(&self, session: &SessionId) -> Result<()> {
+        let of = session.clone();
+        self.write_stream("stream::reset", session, move |connection| write::reset(connection, &of))
+            .await
+    }
+}

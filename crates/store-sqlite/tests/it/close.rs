@@ -1,0 +1,61 @@
+//! The end of a store.
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::store::StateStore as _;
+use helix_agents_testkit::gate::within;
+
+use super::support::{Folder, append, create, id, streams};
+
+#[tokio::test]
+async fn a_closed_store_says_so() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    let handle = store.clone();
+    let position = create(&store, &id("s")).await;
+    let mut reader = streams(&store).read(&id("s"), 1).await.unwrap();
+    within(store.close()).await;
+    within(handle.close()).await;
+
+    let append = handle.append(append(&id("s"), &position, "a")).await;
+    assert_eq!(append.unwrap_err().code(), ErrorCode::Closed);
+    assert_eq!(handle.head(&id("s")).await.unwrap_err().code(), ErrorCode::Closed);
+    assert_eq!(streams(&handle).info(&id("s")).await.unwrap_err().code(), ErrorCode::Closed);
+    let read = streams(&handle).read(&id("s"), 1).await;
+    assert_eq!(read.err().unwrap().code(), ErrorCode::Closed);
+    let end = within(reader.next()).await.unwrap();
+    assert_eq!(end.unwrap_err().code(), ErrorCode::Closed);
+    assert!(within(reader.next()).await.is_none());
+}
+
+#[tokio::test]
+async fn closing_leaves_one_file() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    create(&store, &id("s")).await;
+    // One that waits, so that there is a poller as well.
+    let reader = streams(&store).read(&id("s"), 1).await.unwrap();
+    within(store.close()).await;
+    let files = std::fs::read_dir(folder.file().parent().unwrap()).unwrap().count();
+    assert_eq!(files, 1, "the log of the database was not folded back into it");
+    drop(reader);
+}
+
+#[tokio::test]
+async fn dropping_all_handles_closes_the_file() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    create(&store, &id("s")).await;
+    let reader = streams(&store).read(&id("s"), 1).await.unwrap();
+    let other = store.clone();
+    drop((store, reader, other));
+    within(async {
+        while std::fs::read_dir(folder.file().parent().unwrap()).unwrap().count() > 1 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+}

@@ -1,0 +1,68 @@
+//! `helix-agents-store-sqlite` against the store contracts, and what only a file can do.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod close;
+mod damage;
+mod kill;
+mod open;
+mod process;
+mod support;
+
+mod conformance {
+    use std::sync::Arc;
+
+    use helix_agents_core::store::{Reach, StateStore};
+    use helix_agents_store_sqlite::SqliteStore;
+    use helix_agents_testkit::store_suite::StoreHarness;
+
+    use super::support::Folder;
+
+    struct Harness(Folder);
+
+    #[async_trait::async_trait]
+    impl StoreHarness for Harness {
+        fn reach(&self) -> Reach {
+            Reach::Machine
+        }
+
+        async fn open(&self) -> Arc<dyn StateStore> {
+            Arc::new(SqliteStore::open(self.0.file()).await.unwrap())
+        }
+    }
+
+    async fn harness() -> Harness {
+        Harness(Folder::new())
+    }
+
+    helix_agents_testkit::store_suite!(harness);
+}
+
+mod stream {
+    use std::sync::Arc;
+
+    use helix_agents_core::stream::StreamManager;
+    use helix_agents_store_sqlite::SqliteStore;
+    use helix_agents_testkit::stream_suite::StreamHarness;
+
+    use super::support::Folder;
+
+    struct Harness(Folder);
+
+    #[async_trait::async_trait]
+    impl StreamHarness for Harness {
+        async fn open(&self) -> Arc<dyn StreamManager> {
+            Arc::new(SqliteStore::open(self.0.file()).await.unwrap())
+        }
+
+        async fn open_keeping(&self, chunks: u64) -> Arc<dyn StreamManager> {
+            let builder = SqliteStore::builder(self.0.file()).stream_retention(chunks);
+            Arc::new(builder.open().await.unwrap())
+        }
+    }
+
+    async fn harness() -> Harness {
+        Harness(Folder::new())
+    }
+
+    helix_agents_testkit::stream_suite!(harness);
+}

@@ -1,0 +1,144 @@
+//! Several processes on one file. They are this test binary, started again.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Child;
+
+use futures_util::StreamExt as _;
+
+use helix_agents_core::store::{Position, StateStore as _};
+use helix_agents_store_sqlite::SqliteStore;
+use helix_agents_testkit::gate::within;
+
+use super::support::{Folder, add, command, create, id, ids, streams, text};
+
+/// What another process does. Without being told, as in a plain run of the tests, nothing.
+#[tokio::test]
+async fn other_process() {
+    let Ok(what) = std::env::var("HELIX_TEST_PROCESS") else { return };
+    let argument = std::env::var("HELIX_TEST_ARGUMENT").unwrap();
+    let file = std::env::var("HELIX_TEST_FILE").unwrap();
+    // All begin together: when the test says so.
+    println!("ready");
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+    let store = SqliteStore::open(file).await.unwrap();
+    let session = id("shared");
+    match what.as_str() {
+        "open" => {
+            create(&store, &id(&argument)).await;
+        }
+        "append" => {
+            let mut position = Position::start();
+            for number in 0..30 {
+                add(&store, &session, &mut position, &format!("{argument}/{number}")).await;
+            }
+        }
+        "append for ever" => {
+            let mut position = store.head(&session).await.unwrap().unwrap().position;
+            for number in 0.. {
+                let id = format!("a{number}");
+                add(&store, &session, &mut position, &id).await;
+                println!("appended {id}");
+            }
+        }
+        "write chunks" => {
+            for number in 0..20 {
+                let chunks = vec![text(&session, &number.to_string()); 2];
+                streams(&store).append(&session, None, chunks).await.unwrap();
+            }
+        }
+        other => panic!("no such thing: {other}"),
+    }
+    store.close().await;
+    println!("done");
+}
+
+/// A process that was started and stands still.
+pub(crate) struct Other {
+    child: Child,
+    pub(crate) lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+}
+
+impl Other {
+    pub(crate) fn start(what: &str, argument: &str, folder: &Folder) -> Self {
+        let mut child = command(what, argument, folder).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        // The harness prints lines of its own, and not always whole ones.
+        lines.find(|line| line.as_ref().unwrap().ends_with("ready")).unwrap().unwrap();
+        Self { child, lines }
+    }
+
+    pub(crate) fn go(&mut self) {
+        writeln!(self.child.stdin.as_mut().unwrap()).unwrap();
+    }
+
+    pub(crate) fn finish(mut self) {
+        let done = self.lines.by_ref().map(Result::unwrap).any(|line| line == "done");
+        assert!(self.child.wait().unwrap().success() && done, "the other process failed");
+    }
+
+    /// SIGKILL, wherever it is just then; returns what it had still said.
+    pub(crate) fn kill(&mut self) -> Vec<String> {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.lines.by_ref().map_while(Result::ok).collect()
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        // It may have ended; if the test failed, it may not.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+fn all_go(mut others: Vec<Other>) {
+    others.iter_mut().for_each(Other::go);
+    others.into_iter().for_each(Other::finish);
+}
+
+#[tokio::test]
+async fn eight_processes_make_one_file_at_once() {
+    let folder = Folder::new();
+    let others = (0..8).map(|number| Other::start("open", &format!("s{number}"), &folder));
+    all_go(others.collect());
+    let store = folder.open().await;
+    for number in 0..8 {
+        assert_eq!(ids(&store, &id(&format!("s{number}"))).await, ["first"]);
+    }
+    let integrity: String =
+        folder.sql().query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(integrity, "ok");
+}
+
+#[tokio::test]
+async fn processes_append_to_one_session_and_lose_nothing() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    create(&store, &id("shared")).await;
+    let others = ["a", "b", "c"].map(|name| Other::start("append", name, &folder));
+    all_go(others.into());
+    let ids = ids(&store, &id("shared")).await;
+    assert_eq!(ids.len(), 1 + 3 * 30);
+    for name in ["a", "b", "c"] {
+        let prefix = format!("{name}/");
+        let own: Vec<_> = ids.iter().filter(|it| it.starts_with(&prefix)).collect();
+        let expected: Vec<_> = (0..30).map(|number| format!("{name}/{number}")).collect();
+        assert_eq!(own, expected.iter().collect::<Vec<_>>());
+    }
+}
+
+#[tokio::test]
+async fn a_reader_follows_what_another_process_writes() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    let mut reader = streams(&store).read(&id("shared"), 1).await.unwrap();
+    let mut other = Other::start("write chunks", "", &folder);
+    other.go();
+    let mut seen = Vec::new();
+    while seen.len() < 40 {
+        seen.push(within(reader.next()).await.unwrap().unwrap().seq);
+    }
+    assert_eq!(seen, (1..=40).collect::<Vec<_>>());
+    other.finish();
+}

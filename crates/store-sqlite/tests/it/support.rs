@@ -1,0 +1,145 @@
+//! What the tests share: folders, sessions, and other processes.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rusqlite::Connection;
+
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::id::{AppendId, SessionId};
+use helix_agents_core::store::{
+    Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, Position, SessionStatus,
+    StateStore as _, Summary,
+};
+use helix_agents_core::stream::{self, Chunk, ChunkKind};
+use helix_agents_store_sqlite::{SqliteBuilder, SqliteStore};
+
+/// A folder that is gone after the test.
+pub(crate) struct Folder(tempfile::TempDir);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// The database in it.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.0.path().join("it's a \"store\" %41 ?x=1#.db")
+    }
+
+    /// The database, past the store.
+    pub(crate) fn sql(&self) -> Connection {
+        Connection::open(self.file()).unwrap()
+    }
+
+    pub(crate) async fn open(&self) -> SqliteStore {
+        SqliteStore::open(self.file()).await.unwrap()
+    }
+}
+
+pub(crate) fn id(text: &str) -> SessionId {
+    SessionId::from(text)
+}
+
+pub(crate) fn append(session: &SessionId, expected: &Position, id: &str) -> Append {
+    Append {
+        session: session.clone(),
+        expected: expected.clone(),
+        id: AppendId::from(id),
+        run: None,
+        schema: 1,
+        count: 1,
+        body: Bytes::copy_from_slice(id.as_bytes()),
+        summary: None,
+        lease: LeaseChange::Keep,
+        guard: Guard::None,
+    }
+}
+
+/// Creates a session; returns where its log ends.
+pub(crate) async fn create(store: &SqliteStore, session: &SessionId) -> Position {
+    let summary = Summary {
+        status: SessionStatus::Active,
+        run: None,
+        runtime: "local".into(),
+        pending: 0,
+        wake_at: None,
+    };
+    let new = NewSession {
+        agent: "agent".into(),
+        root: session.clone(),
+        parent: None,
+        tags: [("key".to_owned(), "value".to_owned())].into(),
+    };
+    let first = append(session, &Position::start(), "first");
+    let first = Append { summary: Some(summary), ..first };
+    let outcome = store.create_session(new, first).await.unwrap();
+    assert!(matches!(outcome, CreateOutcome::Created { .. }));
+    Position { version: 1, append: "first".into() }
+}
+
+/// Appends one event, after whatever others append meanwhile.
+pub(crate) async fn add(
+    store: &SqliteStore,
+    session: &SessionId,
+    position: &mut Position,
+    id: &str,
+) {
+    loop {
+        match store.append(append(session, position, id)).await.unwrap() {
+            AppendOutcome::Appended { .. } => break,
+            AppendOutcome::Conflict { missed } => *position = missed.last().unwrap().position(),
+            other => panic!("{other:?}"),
+        }
+    }
+    *position = Position { version: position.version + 1, append: id.into() };
+}
+
+/// The ids of all appends of a session.
+pub(crate) async fn ids(store: &SqliteStore, session: &SessionId) -> Vec<String> {
+    let log = store.read(session, 0, u32::MAX).await.unwrap();
+    log.iter().map(|append| append.id.to_string()).collect()
+}
+
+pub(crate) fn text(session: &SessionId, delta: &str) -> Chunk {
+    Chunk {
+        agent: "agent".into(),
+        session: session.clone(),
+        run: "r".into(),
+        step: 1,
+        at: Timestamp(0),
+        kind: ChunkKind::TextDelta { delta: delta.to_owned() },
+    }
+}
+
+/// The streams of a store. Both contracts have methods of the same names.
+pub(crate) fn streams(store: &SqliteStore) -> Arc<dyn stream::StreamManager> {
+    Arc::new(store.clone())
+}
+
+/// That opening fails with this code.
+pub(crate) async fn refused(builder: SqliteBuilder, code: ErrorCode) {
+    let error = builder.open().await.unwrap_err();
+    assert_eq!(error.code(), code, "{error}");
+}
+
+/// Another process that does `what` of `process::other_process` with an argument.
+pub(crate) fn command(what: &str, argument: &str, folder: &Folder) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", "process::other_process", "--nocapture", "--test-threads=1"])
+        .env("HELIX_TEST_PROCESS", what)
+        .env("HELIX_TEST_ARGUMENT", argument)
+        .env("HELIX_TEST_FILE", folder.file())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    command
+}
+
+/// Where a log ends.
+pub(crate) async fn position(store: &SqliteStore, session: &SessionId) -> Position {
+    store.head(session).await.unwrap().unwrap().position
+}

@@ -1,0 +1,145 @@
+//! A store that misbehaves on command: holds a chosen append, loses its answer, fails it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::store::{
+    Append, AppendOutcome, CreateOutcome, Head, NewSession, Page, Reach, Renewal, SessionFilter,
+    StateStore, StoredAppend,
+};
+
+use crate::gate::Gate;
+
+/// What happens to a chosen append.
+#[derive(Debug, Clone)]
+pub enum Fault {
+    /// It stands at the gate before it reaches the store.
+    HoldBefore(Gate),
+    /// It takes effect, and its answer stands at the gate.
+    HoldAfter(Gate),
+    /// It does not take effect, and the answer is an error that leaves that open.
+    FailBefore,
+    /// It takes effect, and the answer is an error that leaves that open.
+    LoseReply,
+    /// It does not take effect, and the answer is this error.
+    Refuse(ErrorCode),
+}
+
+#[derive(Debug)]
+struct Rule {
+    /// Text that the append's events contain.
+    containing: String,
+    fault: Fault,
+}
+
+/// A store with faults. Every rule strikes once, in the order in which they were added.
+#[derive(Debug, Clone)]
+pub struct FaultStore {
+    inner: Arc<dyn StateStore>,
+    rules: Arc<Mutex<Vec<Rule>>>,
+    renewals: Option<Gate>,
+}
+
+impl FaultStore {
+    /// The store without faults yet.
+    pub fn new(inner: Arc<dyn StateStore>) -> Self {
+        Self { inner, rules: Arc::default(), renewals: None }
+    }
+
+    /// Strikes the next append whose events contain `text`, such as `"run_ended"`.
+    #[must_use]
+    pub fn on(self, text: &str, fault: Fault) -> Self {
+        self.strike(text, fault);
+        self
+    }
+
+    /// The same on a store that is in use already.
+    pub fn strike(&self, text: &str, fault: Fault) {
+        let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        rules.push(Rule { containing: text.to_owned(), fault });
+    }
+
+    /// Holds every renewal at the gate: the owner is alive and cannot say so.
+    #[must_use]
+    pub fn hold_renewals(mut self, gate: &Gate) -> Self {
+        self.renewals = Some(gate.clone());
+        self
+    }
+
+    fn take(&self, append: &Append) -> Option<Fault> {
+        let text = String::from_utf8_lossy(&append.body);
+        let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = rules.iter().position(|rule| text.contains(&rule.containing))?;
+        Some(rules.remove(index).fault)
+    }
+
+    async fn faulty<T>(
+        &self,
+        fault: Option<Fault>,
+        operation: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let lost = || Error::new(ErrorCode::StoreUnavailable, "as arranged: the answer is lost");
+        match fault {
+            None => operation.await,
+            Some(Fault::HoldBefore(gate)) => {
+                gate.pass().await;
+                operation.await
+            }
+            Some(Fault::HoldAfter(gate)) => {
+                let outcome = operation.await;
+                gate.pass().await;
+                outcome
+            }
+            Some(Fault::FailBefore) => Err(lost()),
+            Some(Fault::LoseReply) => {
+                operation.await?;
+                Err(lost())
+            }
+            Some(Fault::Refuse(code)) => Err(Error::new(code, "as arranged")),
+        }
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl StateStore for FaultStore {
+    fn reach(&self) -> Reach {
+        self.inner.reach()
+    }
+
+    async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
+        let fault = self.take(&first);
+        self.faulty(fault, self.inner.create_session(new, first)).await
+    }
+
+    async fn append(&self, append: Append) -> Result<AppendOutcome> {
+        let fault = self.take(&append);
+        self.faulty(fault, self.inner.append(append)).await
+    }
+
+    async fn read(&self, session: &SessionId, after: u64, limit: u32) -> Result<Vec<StoredAppend>> {
+        self.inner.read(session, after, limit).await
+    }
+
+    async fn head(&self, session: &SessionId) -> Result<Option<Head>> {
+        self.inner.head(session).await
+    }
+
+    async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
+        self.inner.list(filter, page).await
+    }
+
+    async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
+        if let Some(gate) = &self.renewals {
+            gate.pass().await;
+        }
+        self.inner.renew(session, run, ttl).await
+    }
+
+    async fn delete(&self, session: &SessionId) -> Result<bool> {
+        self.inner.delete(session).await
+    }
+}

@@ -1,0 +1,95 @@
+//! Synchronisation for tests: gates instead of sleeps, and a deadline around every wait.
+
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+/// How long a test waits for something that should happen.
+pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A place where code under test stands still until the test lets it go on.
+///
+/// Whoever [passes](Self::pass) waits until the gate is [open](Self::open); the test waits until
+/// somebody has [reached](Self::reached) it. Clones are the same gate.
+#[derive(Debug, Clone)]
+pub struct Gate {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    arrived: watch::Sender<usize>,
+    open: watch::Sender<bool>,
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                arrived: watch::Sender::new(0),
+                open: watch::Sender::new(false),
+            }),
+        }
+    }
+}
+
+impl Gate {
+    /// A closed gate.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Says that somebody is here, and returns once the gate is open.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the wait; the arrival stays counted.
+    pub async fn pass(&self) {
+        self.inner.arrived.send_modify(|arrived| *arrived += 1);
+        let mut open = self.inner.open.subscribe();
+        // An error means that the sender is gone; `self` holds it.
+        drop(open.wait_for(|open| *open).await);
+    }
+
+    /// Returns once somebody has arrived, however long ago.
+    ///
+    /// # Panics
+    /// After [`DEADLINE`].
+    pub async fn reached(&self) {
+        self.reached_by(1).await;
+    }
+
+    /// Returns once `count` have arrived, all arrivals counted.
+    ///
+    /// # Panics
+    /// After [`DEADLINE`].
+    pub async fn reached_by(&self, count: usize) {
+        let mut arrived = self.inner.arrived.subscribe();
+        drop(within(arrived.wait_for(|arrived| *arrived >= count)).await);
+    }
+
+    /// Lets everybody pass, now and from now on.
+    pub fn open(&self) {
+        self.inner.open.send_replace(true);
+    }
+}
+
+/// What `future` returns, if it does so before [`DEADLINE`].
+///
+/// # Panics
+/// After the deadline, naming the caller.
+#[track_caller]
+pub fn within<F: Future>(future: F) -> impl Future<Output = F::Output> {
+    let caller = Location::caller();
+    async move {
+        match tokio::time::timeout(DEADLINE, future).await {
+            Ok(output) => output,
+            Err(_) => panic!("still waiting after {DEADLINE:?} at {caller}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

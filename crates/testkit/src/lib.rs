@@ -1,0 +1,26 @@
+//! What tests of Helix Agents share: the executable form of the contracts, and synchronisation
+//! without sleeping.
+//!
+//! A development dependency; nothing here is for production.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+pub mod faults;
+pub mod gate;
+pub mod kill;
+pub mod normalise;
+pub mod runtime_suite;
+pub mod scripted;
+pub mod store_suite;
+pub mod stream_suite;
+
+#[doc(hidden)]
+pub mod __private {
+    //! What the macros of this crate expand to.
+
+    pub use tokio;
+}

@@ -1,0 +1,271 @@
+//! What two logs, or two streams, of the same story have in common, as text.
+//!
+//! Ids and times are left out, results of a step stand in call order, deltas are joined per effect.
+//! Takeovers leave no trace, and discarded attempts neither. What was swapped, lost or doubled
+//! still shows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use helix_agents_core::event::{
+    Event, FinishOutput, ModelReply, RecordedEvent, RunOutcome, ToolFinish, ToolOutcome, Trigger,
+};
+use helix_agents_core::message::{Arguments, Message, SharedMessage};
+use helix_agents_core::stream::{Attempt, ChunkKind, StoredChunk};
+
+/// A session's log as text, one line for each fact or decision.
+#[must_use]
+pub fn log(events: &[RecordedEvent]) -> String {
+    let mut out = String::new();
+    let mut results: BTreeMap<(u32, u32), Vec<String>> = BTreeMap::new();
+    for recorded in events {
+        let event = &recorded.event;
+        if let Event::ToolFinished(finish) = event {
+            results.entry(place(finish.call.as_str())).or_default().push(result(finish));
+            continue;
+        }
+        if matches!(event, Event::StepClosed { .. } | Event::CorrectionSent { .. }) {
+            for line in std::mem::take(&mut results).into_values().flatten() {
+                out.push_str(&line);
+            }
+        }
+        out.push_str(&line(event));
+    }
+    for line in results.into_values().flatten() {
+        out.push_str(&line);
+    }
+    out
+}
+
+fn place(call: &str) -> (u32, u32) {
+    let (step, index) = call.split_once('.').unwrap_or((call, "0"));
+    (step.parse().unwrap_or(0), index.parse().unwrap_or(0))
+}
+
+fn line(event: &Event) -> String {
+    match event {
+        Event::SessionCreated { agent, state, .. } => {
+            format!("session {agent} state={}\n", state.text())
+        }
+        // A takeover is no part of the story.
+        Event::RunStarted { trigger: Trigger::Recover, .. } => String::new(),
+        Event::RunStarted { trigger, .. } => format!("run {trigger:?}\n"),
+        Event::RunEnded { outcome } => format!("end {}\n", outcome_text(outcome)),
+        Event::UserMessages { messages } => {
+            messages.iter().map(|message| format!("user {:?}\n", message.content)).collect()
+        }
+        Event::ModelReplied(reply) => reply_text(reply),
+        Event::CorrectionSent { step, message } => {
+            format!("step {step} correction {:?}\n", message.content)
+        }
+        Event::HistoryHealed { results } => {
+            let healed = results.iter();
+            healed.map(|(call, got)| format!("healed {call} {}\n", tool_outcome(got))).collect()
+        }
+        // Whether a start is on record depends on who tried; that it acted once, on the trace.
+        Event::ToolStarted { .. } => String::new(),
+        Event::InterruptRequested { reason, .. } => format!("interrupt requested {reason:?}\n"),
+        Event::AbortRequested { reason, .. } => format!("abort requested {reason:?}\n"),
+        Event::StateChanged { patch, by } => {
+            format!("state by {by} {}\n", serde_json::to_string(patch).unwrap_or_default())
+        }
+        Event::UsageRecorded { source_type, source_name, amount } => {
+            format!("usage {source_type} {source_name} {amount}\n")
+        }
+        Event::StepClosed { step } => format!("step {step} closed\n"),
+        other => format!("{}\n", other.name()),
+    }
+}
+
+fn reply_text(reply: &ModelReply) -> String {
+    let mut out = format!("step {} reply", reply.step);
+    if let Some(error) = &reply.error {
+        write!(out, " error={error} should_stop={}", reply.should_stop).unwrap_or_default();
+    }
+    if let Some(output) = &reply.output {
+        write!(out, " output={}", output.text()).unwrap_or_default();
+    }
+    if let Some(reason) = reply.stop_reason {
+        write!(out, " {reason:?}").unwrap_or_default();
+    }
+    let usage = reply.usage;
+    write!(out, " in={} out={}", usage.input_tokens, usage.output_tokens).unwrap_or_default();
+    if let Some(message) = &reply.message {
+        if let Some(thinking) = &message.thinking {
+            write!(out, " thinking={:?}", thinking.content).unwrap_or_default();
+        }
+        if let Some(content) = &message.content {
+            write!(out, " {content:?}").unwrap_or_default();
+        }
+        for call in &message.tool_calls {
+            write!(out, "\n  call {} {}({})", call.id, call.name, arguments(&call.arguments))
+                .unwrap_or_default();
+        }
+    }
+    out.push('\n');
+    out
+}
+
+fn arguments(arguments: &Arguments) -> &str {
+    match arguments {
+        Arguments::Json(json) => json.text(),
+        Arguments::Malformed(text) => text,
+    }
+}
+
+fn result(finish: &ToolFinish) -> String {
+    let mut out = format!("  result {} {}", finish.call, tool_outcome(&finish.outcome));
+    match &finish.finish {
+        Some(FinishOutput::Output(output)) => {
+            write!(out, " finishes {}", output.text()).unwrap_or_default();
+        }
+        Some(FinishOutput::Invalid(error)) => {
+            write!(out, " fails the turn: {error}").unwrap_or_default();
+        }
+        None => {}
+    }
+    if !finish.state_patch.is_empty() {
+        let patch = serde_json::to_string(&finish.state_patch).unwrap_or_default();
+        write!(out, " state={patch}").unwrap_or_default();
+    }
+    out.push('\n');
+    out
+}
+
+fn tool_outcome(outcome: &ToolOutcome) -> String {
+    match outcome {
+        ToolOutcome::Success(result) => result.text().to_owned(),
+        ToolOutcome::Error(error) => format!("error {error}"),
+        ToolOutcome::Acknowledged => "acknowledged".to_owned(),
+    }
+}
+
+fn outcome_text(outcome: &RunOutcome) -> String {
+    match outcome {
+        RunOutcome::Completed { output: Some(output) } => format!("completed {}", output.text()),
+        RunOutcome::Completed { output: None } => "completed".to_owned(),
+        RunOutcome::Failed { error } => format!("failed {error}"),
+        RunOutcome::Interrupted { reason } => format!("interrupted {reason:?}"),
+        RunOutcome::Aborted { reason } => format!("aborted {reason:?}"),
+        other => format!("{other:?}"),
+    }
+}
+
+/// A transcript as text, one line for each message.
+#[must_use]
+pub fn transcript(messages: &[SharedMessage]) -> String {
+    let mut out = String::new();
+    for message in messages {
+        match &**message {
+            Message::System { content } => writeln!(out, "system {content:?}"),
+            Message::User(user) => writeln!(out, "user {:?}", user.content),
+            Message::Assistant(assistant) => {
+                let calls: Vec<_> = assistant
+                    .tool_calls
+                    .iter()
+                    .map(|call| format!(" {}({})", call.name, arguments(&call.arguments)))
+                    .collect();
+                writeln!(out, "assistant {:?}{}", assistant.content, calls.concat())
+            }
+            Message::Tool(result) => writeln!(out, "tool {} {}", result.tool_name, result.content),
+        }
+        .unwrap_or_default();
+    }
+    out
+}
+
+/// A stream as text: what a person has seen of it in the end, effect by effect.
+#[must_use]
+pub fn stream(chunks: &[StoredChunk]) -> String {
+    let mut discarded: BTreeSet<Attempt> = BTreeSet::new();
+    for stored in chunks {
+        if let ChunkKind::StepDiscarded { attempts } = &stored.chunk.kind {
+            discarded.extend(attempts);
+        }
+    }
+    // What belongs to an attempt is grouped where the attempt began; boundaries keep their places
+    // among the groups of other steps.
+    let mut groups: Vec<(Option<Attempt>, (u32, u32), Vec<String>)> = Vec::new();
+    for stored in chunks {
+        if stored.attempt.is_some_and(|attempt| discarded.contains(&attempt)) {
+            continue;
+        }
+        let Some(text) = chunk_text(&stored.chunk.kind) else { continue };
+        let own = groups
+            .iter_mut()
+            .rev()
+            .find(|group| group.0 == stored.attempt && stored.attempt.is_some());
+        match own {
+            Some((_, _, lines)) => push_joined(lines, text),
+            None => {
+                let place = call_of(&stored.chunk.kind).unwrap_or((stored.chunk.step, 0));
+                groups.push((stored.attempt, place, vec![text]));
+            }
+        }
+    }
+    sort_neighbours(&mut groups);
+    groups.into_iter().flat_map(|(_, _, lines)| lines).map(|line| line + "\n").collect()
+}
+
+/// Tools of one step run side by side: their groups are put into call order where they stand next
+/// to each other.
+fn sort_neighbours(groups: &mut [(Option<Attempt>, (u32, u32), Vec<String>)]) {
+    let is_tool = |group: &(Option<Attempt>, (u32, u32), Vec<String>)| {
+        group.0.is_some() && group.2.first().is_some_and(|line| line.starts_with("tool_start"))
+    };
+    for run in groups.chunk_by_mut(|left, right| is_tool(left) && is_tool(right)) {
+        run.sort_by_key(|group| group.1);
+    }
+}
+
+fn push_joined(lines: &mut Vec<String>, text: String) {
+    for prefix in ["text ", "thinking ", "args "] {
+        if let (Some(last), Some(more)) = (lines.last_mut(), text.strip_prefix(prefix))
+            && last.starts_with(prefix)
+        {
+            last.push_str(more);
+            return;
+        }
+    }
+    lines.push(text);
+}
+
+fn call_of(kind: &ChunkKind) -> Option<(u32, u32)> {
+    match kind {
+        ChunkKind::ToolStart { call, .. } => Some(place(call.as_str())),
+        _ => None,
+    }
+}
+
+fn chunk_text(kind: &ChunkKind) -> Option<String> {
+    Some(match kind {
+        ChunkKind::TextDelta { delta } => format!("text {delta}"),
+        ChunkKind::Thinking { content, .. } => format!("thinking {content}"),
+        ChunkKind::ToolArgStart { index, tool } => format!("tool_arg {index} {tool}"),
+        ChunkKind::ToolArgDelta { delta, .. } => format!("args {delta}"),
+        ChunkKind::ToolStart { call, tool, arguments } => {
+            format!("tool_start {call} {tool} {arguments}")
+        }
+        ChunkKind::ToolProgress { call, message, .. } => format!("progress {call} {message}"),
+        ChunkKind::ToolEnd { call, success, result, .. } => {
+            let result = result.as_deref().map(|result| format!(" {result}")).unwrap_or_default();
+            format!("tool_end {call} success={success}{result}")
+        }
+        ChunkKind::ToolError { call, error, .. } => format!("tool_error {call} {error}"),
+        ChunkKind::Custom { name, data } => format!("custom {name} {data}"),
+        ChunkKind::StatePatch { patch } => {
+            format!("state_patch {}", serde_json::to_string(patch).unwrap_or_default())
+        }
+        ChunkKind::Checkpoint { .. } => "checkpoint".to_owned(),
+        ChunkKind::Output { output } => format!("output {output}"),
+        ChunkKind::Error { error } => format!("error {error}"),
+        ChunkKind::RunStarted => "run_started".to_owned(),
+        ChunkKind::RunEnded { status } => format!("run_ended {status}"),
+        ChunkKind::RunInterrupted { reason } => format!("run_interrupted {reason:?}"),
+        // How often a run was taken over, and what was forgotten, is no part of the story.
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! The executor contract, executed: one body and one expectation for every runtime.
+//!
+//! A runtime's test binary implements [`RuntimeHarness`] and expands [`runtime_suite!`] in a
+//! module named `parity`.
+
+pub mod answers;
+pub mod finishing;
+pub mod hooks;
+pub mod interleavings;
+pub mod limits;
+pub mod requests;
+pub mod restarts;
+mod support;
+pub mod tools;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use helix_agents_core::agent::{Agent, AgentRegistry};
+use helix_agents_core::executor::AgentExecutor;
+use helix_agents_core::llm::LlmAdapter;
+use helix_agents_core::session::Durability;
+use helix_agents_core::store::StateStore;
+use helix_agents_core::stream::StreamManager;
+
+/// How the suite gets at one runtime.
+#[async_trait]
+pub trait RuntimeHarness: Send + Sync {
+    /// Where logs are kept: the same store for everything booted on one harness, and no other.
+    fn store(&self) -> Arc<dyn StateStore>;
+
+    /// Where streams are kept.
+    fn streams(&self) -> Arc<dyn StreamManager>;
+
+    /// Starts a fresh process, so to speak, on whatever is in the store.
+    async fn boot(&self, world: World) -> Arc<dyn AgentExecutor>;
+
+    /// Ends everything that was booted, as SIGKILL does: in the middle, with no word to anybody.
+    async fn kill(&self);
+}
+
+/// What an executor is booted with.
+#[derive(Debug, Clone)]
+pub struct World {
+    /// The model.
+    pub llm: Arc<dyn LlmAdapter>,
+    /// Another store than the harness's, with faults.
+    pub store: Option<Arc<dyn StateStore>>,
+    /// When facts are appended.
+    pub durability: Durability,
+    /// How long an owner counts as alive.
+    pub lease: Duration,
+    /// How long cancelled tools may take.
+    pub grace: Duration,
+    /// Agents by name.
+    pub registry: AgentRegistry,
+}
+
+impl World {
+    /// A world with this model, a long lease and a short grace.
+    pub fn new(llm: impl LlmAdapter) -> Self {
+        Self {
+            llm: Arc::new(llm),
+            store: None,
+            durability: Durability::PerEffect,
+            lease: Duration::from_secs(30),
+            grace: Duration::from_millis(100),
+            registry: AgentRegistry::default(),
+        }
+    }
+
+    /// Another store than the harness's.
+    #[must_use]
+    pub fn on(mut self, store: impl StateStore) -> Self {
+        self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// One append per step.
+    #[must_use]
+    pub fn per_step(mut self) -> Self {
+        self.durability = Durability::PerStep;
+        self
+    }
+
+    /// Registers an agent.
+    #[must_use]
+    pub fn registered<S, O>(self, agent: &Agent<S, O>) -> Self {
+        self.registry.replace(agent);
+        self
+    }
+
+    /// The shortest lease, for takeovers.
+    #[must_use]
+    pub fn short_lease(mut self) -> Self {
+        self.lease = Duration::from_millis(300);
+        self
+    }
+}
+
+/// Expands every scenario into a test. `$harness` is an async function without parameters that
+/// returns a fresh [`RuntimeHarness`].
+#[macro_export]
+macro_rules! runtime_suite {
+    ($harness:path) => {
+        $crate::__runtime_scenarios! { $harness;
+            answers: text_completes_the_turn;
+            answers: thinking_is_kept_and_shown;
+            answers: a_completed_session_continues_with_its_history;
+            answers: a_second_execute_under_the_same_run_id_attaches;
+            answers: of_concurrent_creators_exactly_one_wins;
+            answers: a_turn_may_begin_with_state;
+            answers: another_agents_session_is_refused;
+            answers: a_failing_model_fails_the_run_and_resume_goes_on;
+            answers: a_reply_that_breaks_off_is_asked_again_and_its_text_forgotten;
+            answers: replies_that_keep_breaking_off_fail_the_run;
+            answers: error_stop_reasons_fail_the_run;
+            answers: one_append_per_step_tells_the_same_story;
+            tools: results_stand_in_call_order_whatever_the_order_of_their_ends;
+            tools: a_failing_tool_is_told_to_the_model;
+            tools: unknown_tools_and_bad_arguments_are_answered_without_running;
+            tools: calls_of_a_cut_off_reply_are_not_run;
+            tools: a_panic_is_contained;
+            tools: a_hanging_tool_is_timed_out;
+            tools: a_passing_failure_is_tried_again;
+            tools: a_result_over_the_limit_is_refused;
+            tools: concurrency_is_bounded;
+            tools: state_changes_of_parallel_tools_merge_in_call_order;
+            tools: a_tool_shows_progress_and_custom_chunks;
+            tools: the_idempotency_key_is_the_same_for_every_try;
+            finishing: the_finish_call_is_paired_and_never_shown;
+            finishing: calls_beside_the_finish_are_answered_and_not_run;
+            finishing: an_output_that_does_not_fit_is_asked_for_again;
+            finishing: an_output_that_never_fits_fails_the_run;
+            finishing: text_instead_of_the_output_is_corrected_and_the_tool_forced;
+            finishing: a_cut_off_answer_is_corrected_and_fails_as_max_tokens;
+            finishing: a_nearly_right_output_is_repaired;
+            finishing: a_native_output_leaves_no_message;
+            finishing: finish_tools_run_after_the_others_and_see_their_state;
+            finishing: the_first_finish_tool_that_succeeds_gives_the_output;
+            finishing: a_finish_tool_that_fails_does_not_complete;
+            finishing: a_transform_that_fails_fails_the_run;
+            finishing: a_finish_result_that_does_not_fit_fails_without_retry;
+            limits: the_step_limit_fails_the_run_and_the_session_goes_on;
+            limits: stop_when_completes_without_output;
+            requests: an_interrupted_run_stops_at_the_step_boundary_and_resumes;
+            requests: an_abort_cancels_the_model_call;
+            requests: an_abort_cancels_tools_and_answers_their_calls;
+            requests: a_request_to_an_ended_run_is_refused;
+            requests: resuming_what_is_complete_is_refused;
+            requests: executing_on_a_live_session_is_refused;
+            requests: a_run_elsewhere_can_be_followed_and_interrupted;
+            requests: a_dead_session_can_be_aborted;
+            hooks: hooks_run_in_their_order;
+            hooks: a_hook_refuses_and_changes_calls;
+            hooks: a_hooks_state_change_rides_in_the_step;
+            restarts: a_restart_does_not_repeat_a_recorded_tool_call;
+            restarts: a_restart_in_a_tool_runs_it_again_under_the_same_key;
+            restarts: an_at_most_once_tool_is_not_run_again;
+            restarts: an_at_most_once_tool_is_reconciled;
+            restarts: a_tool_that_is_gone_after_a_restart_is_missing;
+            restarts: a_restart_in_the_model_call_discards_its_text;
+            restarts: of_many_resumers_exactly_one_runs;
+            interleavings: a_lost_reply_is_resolved_by_asking_again;
+            interleavings: an_append_that_never_arrived_is_sent_again;
+            interleavings: a_stranger_at_the_same_version_is_history_lost;
+            interleavings: a_request_between_fold_and_append_changes_the_decision;
+            interleavings: a_resumer_after_another_ran_and_ended_is_told;
+            interleavings: an_owner_that_is_slow_and_not_dead_is_superseded;
+            interleavings: a_result_of_an_older_run_is_taken_as_the_truth;
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __runtime_scenarios {
+    ($harness:path; $($area:ident: $scenario:ident;)+) => {$(
+        #[$crate::__private::tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $scenario() {
+            $crate::runtime_suite::$area::$scenario(&$harness().await).await;
+        }
+    )+};
+}

@@ -1,0 +1,271 @@
+//! What others do at the worst moment.
+
+use std::sync::Arc;
+
+use expect_test::expect;
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::event::{Event, SCHEMA, ToolFinish, ToolOutcome, encode};
+use helix_agents_core::executor::{AgentExecutor, ResumeOptions};
+use helix_agents_core::id::{AppendId, CallId, SessionId};
+use helix_agents_core::json::Json;
+use helix_agents_core::session::RunStatus;
+use helix_agents_core::store::{Append, AppendOutcome, Guard, LeaseChange, Position};
+use helix_agents_core::tool::{Tool, ToolContext};
+use serde_json::json;
+
+use super::support::{
+    S, Word, begin, check_log, check_transcript, fold, resume, run, shout, teller,
+};
+use super::{RuntimeHarness, World};
+use crate::faults::{Fault, FaultStore};
+use crate::gate::{Gate, within};
+use crate::scripted::{Reply, ScriptedLlm};
+
+fn script() -> ScriptedLlm {
+    ScriptedLlm::new([Reply::tool_call("shout", json!({"word": "a"})), Reply::text("done")])
+}
+
+async fn with_fault_everywhere(harness: &impl RuntimeHarness, fault: &Fault) {
+    let agent = teller().tool(shout()).build().unwrap();
+    let mut store = FaultStore::new(harness.store());
+    for text in ["session_created", "tool_calls", "tool_finished", "run_ended"] {
+        store = store.on(text, fault.clone());
+    }
+    let llm = script();
+    let executor = harness.boot(World::new(llm.clone()).on(store)).await;
+    assert_eq!(run(&*executor, &agent, "go").await.status, RunStatus::Completed);
+    assert_eq!(llm.calls(), 2);
+    check_log(
+        harness,
+        &expect![[r#"
+        session teller state=null
+        run Execute
+        user "go"
+        step 1 reply ToolUse in=10 out=5
+          call 1.0 shout({"word":"a"})
+          result 1.0 "A"
+        step 1 closed
+        step 2 reply EndTurn in=10 out=5 "done"
+        step 2 closed
+        end completed "done"
+    "#]],
+    )
+    .await;
+}
+
+/// Every append's answer is lost once; nothing is doubled.
+pub async fn a_lost_reply_is_resolved_by_asking_again(harness: &impl RuntimeHarness) {
+    with_fault_everywhere(harness, &Fault::LoseReply).await;
+}
+
+/// Every append fails once before it arrives; nothing is lost.
+pub async fn an_append_that_never_arrived_is_sent_again(harness: &impl RuntimeHarness) {
+    with_fault_everywhere(harness, &Fault::FailBefore).await;
+}
+
+/// A log that was rolled back and went on differently stops the run.
+pub async fn a_stranger_at_the_same_version_is_history_lost(harness: &impl RuntimeHarness) {
+    let agent = teller().tool(shout()).build().unwrap();
+    let gate = Gate::new();
+    let store =
+        FaultStore::new(harness.store()).on("tool_finished", Fault::HoldBefore(gate.clone()));
+    let executor = harness.boot(World::new(script()).on(store)).await;
+    let handle = begin(&*executor, &agent, "go").await;
+    gate.reached().await;
+    // The store loses everything and gets another history of the same length.
+    let old = harness.store().read(handle.session(), 0, 100).await.unwrap();
+    let head = harness.store().head(handle.session()).await.unwrap().unwrap();
+    harness.store().delete(handle.session()).await.unwrap();
+    let mut expected = Position::start();
+    for (number, append) in old.into_iter().enumerate() {
+        let stranger = Append {
+            session: handle.session().clone(),
+            expected: expected.clone(),
+            id: AppendId::from(format!("stranger-{number}")),
+            run: append.run.clone(),
+            schema: append.schema,
+            count: append.count,
+            body: append.body.clone(),
+            summary: Some(head.summary.clone()),
+            lease: LeaseChange::Keep,
+            guard: Guard::None,
+        };
+        expected = Position { version: append.version(), append: stranger.id.clone() };
+        if number == 0 {
+            harness.store().create_session(head.created.clone(), stranger).await.unwrap();
+        } else {
+            harness.store().append(stranger).await.unwrap();
+        }
+    }
+    let before = fold(harness).await.position().clone();
+    gate.open();
+    let error = within(handle.result()).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::HistoryLost);
+    assert_eq!(
+        *fold(harness).await.position(),
+        before,
+        "nothing was written onto the other history"
+    );
+}
+
+/// The request arrives after the fold said "go on" and before that was appended.
+pub async fn a_request_between_fold_and_append_changes_the_decision(harness: &impl RuntimeHarness) {
+    let agent = teller().tool(shout()).build().unwrap();
+    let gate = Gate::new();
+    let store = FaultStore::new(harness.store()).on("step_closed", Fault::HoldBefore(gate.clone()));
+    let llm = script();
+    let executor = harness.boot(World::new(llm.clone()).on(store)).await;
+    let handle = begin(&*executor, &agent, "go").await;
+    gate.reached().await;
+    let elsewhere = harness.boot(World::new(script())).await;
+    elsewhere.interrupt(handle.session(), None).await.unwrap();
+    gate.open();
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Interrupted);
+    assert_eq!(llm.calls(), 1);
+    check_log(
+        harness,
+        &expect![[r#"
+        session teller state=null
+        run Execute
+        user "go"
+        step 1 reply ToolUse in=10 out=5
+          call 1.0 shout({"word":"a"})
+        interrupt requested None
+          result 1.0 "A"
+        step 1 closed
+        end interrupted None
+    "#]],
+    )
+    .await;
+}
+
+/// Two see the same interrupted session; the second asks when the first has run and ended.
+pub async fn a_resumer_after_another_ran_and_ended_is_told(harness: &impl RuntimeHarness) {
+    let agent = teller().tool(shout()).build().unwrap();
+    let gate = Gate::new();
+    let llm = ScriptedLlm::new([
+        Reply::tool_call("shout", json!({"word": "a"})).at_gate(&gate),
+        Reply::fails(ErrorCode::ProviderUnauthorized),
+        Reply::text("done"),
+    ]);
+    let executor = harness.boot(World::new(llm.clone())).await;
+    let handle = begin(&*executor, &agent, "go").await;
+    gate.reached().await;
+    handle.interrupt(None).await.unwrap();
+    gate.open();
+    within(handle.result()).await.unwrap();
+    // The second resumer's start is held on its way to the store.
+    let late = Gate::new();
+    let store = FaultStore::new(harness.store()).on("run_started", Fault::HoldBefore(late.clone()));
+    let second = harness.boot(World::new(llm.clone()).on(store)).await;
+    let agent_again = agent.clone();
+    let told = tokio::spawn(async move { resume(&*second, &agent_again).await });
+    late.reached().await;
+    // The first one runs meanwhile, and fails, so that resuming would be legal again.
+    let first = resume(&*executor, &agent).await.unwrap();
+    assert_eq!(within(first.result()).await.unwrap().status, RunStatus::Failed);
+    late.open();
+    let error = within(told).await.unwrap().unwrap_err();
+    assert_eq!(error.code(), ErrorCode::AlreadyResumed);
+    // The same for one who says what it saw, long after.
+    let stale = ResumeOptions::default().after(handle.run().as_str());
+    let error = executor.resume(agent.erased(), handle.session(), stale).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::AlreadyResumed);
+}
+
+/// Its renewals do not get through; another takes over; it must not write any more.
+pub async fn an_owner_that_is_slow_and_not_dead_is_superseded(harness: &impl RuntimeHarness) {
+    let agent = teller().tool(shout()).build().unwrap();
+    let (append, renewals) = (Gate::new(), Gate::new());
+    let store = FaultStore::new(harness.store())
+        .on("tool_finished", Fault::HoldBefore(append.clone()))
+        .hold_renewals(&renewals);
+    let slow = harness.boot(World::new(script()).on(store).short_lease()).await;
+    let handle = begin(&*slow, &agent, "go").await;
+    append.reached().await;
+    let quick = harness.boot(World::new(script())).await;
+    let second = resume(&*quick, &agent).await.unwrap();
+    assert_eq!(within(second.result()).await.unwrap().status, RunStatus::Completed);
+    append.open();
+    renewals.open();
+    let error = within(handle.result()).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Superseded);
+    check_transcript(
+        harness,
+        &expect![[r#"
+        user "go"
+        assistant None shout({"word":"a"})
+        tool shout "A"
+        assistant Some("done")
+    "#]],
+    )
+    .await;
+    check_log(
+        harness,
+        &expect![[r#"
+        session teller state=null
+        run Execute
+        user "go"
+        step 1 reply ToolUse in=10 out=5
+          call 1.0 shout({"word":"a"})
+          result 1.0 "A"
+        step 1 closed
+        step 2 reply EndTurn in=10 out=5 "done"
+        step 2 closed
+        end completed "done"
+    "#]],
+    )
+    .await;
+}
+
+/// A result for a call that is still open is the truth about an effect in doubt.
+pub async fn a_result_of_an_older_run_is_taken_as_the_truth(harness: &impl RuntimeHarness) {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let slow = Tool::function("slow", "Is slow.", move |_: Word, _: ToolContext| {
+        let held = held.clone();
+        async move {
+            held.pass().await;
+            Ok("the new run's result")
+        }
+    });
+    let agent = teller().tool(slow).build().unwrap();
+    let script =
+        || ScriptedLlm::new([Reply::tool_call("slow", json!({"word": "a"})), Reply::text("done")]);
+    let executor = harness.boot(World::new(script()).short_lease()).await;
+    let first = begin(&*executor, &agent, "go").await;
+    gate.reached().await;
+    harness.kill().await;
+    let executor: Arc<dyn AgentExecutor> = harness.boot(World::new(script())).await;
+    let second = resume(&*executor, &agent).await.unwrap();
+    gate.reached_by(2).await;
+    // The old owner was slow, not dead: its result arrives now.
+    let outcome = ToolOutcome::Success(Json::from(json!("the old run's result")));
+    let late = Event::ToolFinished(ToolFinish::without_run(CallId::new(1, 0), outcome));
+    let append = Append {
+        session: SessionId::from(S),
+        expected: fold(harness).await.position().clone(),
+        id: AppendId::from("late"),
+        run: Some(first.run().clone()),
+        schema: SCHEMA,
+        count: 1,
+        body: encode(&[late]).unwrap(),
+        summary: None,
+        lease: LeaseChange::Keep,
+        guard: Guard::None,
+    };
+    let taken = harness.store().append(append).await.unwrap();
+    assert!(matches!(taken, AppendOutcome::Appended { .. }));
+    gate.open();
+    assert_eq!(within(second.result()).await.unwrap().status, RunStatus::Completed);
+    check_transcript(
+        harness,
+        &expect![[r#"
+        user "go"
+        assistant None slow({"word":"a"})
+        tool slow "the old run's result"
+        assistant Some("done")
+    "#]],
+    )
+    .await;
+}

@@ -1,0 +1,263 @@
+//! The process dies, another one goes on.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use expect_test::expect;
+use helix_agents_core::agent::Agent;
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::executor::AgentExecutor;
+use helix_agents_core::session::RunStatus;
+use helix_agents_core::tool::{EffectClass, Reconciled, Tool, ToolContext};
+use serde_json::json;
+
+use super::support::{
+    Word, begin, check_log, check_stream, check_transcript, resume, shout, teller,
+};
+use super::{RuntimeHarness, World};
+use crate::gate::{Gate, within};
+use crate::scripted::{Reply, ScriptedLlm};
+
+type Trace = Arc<Mutex<Vec<(u32, String)>>>;
+
+/// A tool that writes down its attempt and key, and then stands at the gate.
+fn traced(trace: &Trace, gate: &Gate) -> Tool {
+    let (trace, gate) = (Arc::clone(trace), gate.clone());
+    Tool::function("act", "Acts.", move |_: Word, cx: ToolContext| {
+        trace.lock().unwrap().push((cx.attempt(), cx.idempotency_key()));
+        let gate = gate.clone();
+        async move {
+            gate.pass().await;
+            Ok("acted")
+        }
+    })
+    .timeout(Duration::from_millis(400))
+}
+
+fn act() -> Reply {
+    Reply::tool_call("act", json!({"word": "x"}))
+}
+
+fn open_gate() -> Gate {
+    let gate = Gate::new();
+    gate.open();
+    gate
+}
+
+/// The tool's result is on record, so the second process only asks the model.
+pub async fn a_restart_does_not_repeat_a_recorded_tool_call(harness: &impl RuntimeHarness) {
+    let (trace, gate) = (Trace::default(), Gate::new());
+    let agent = teller().tool(traced(&trace, &open_gate())).build().unwrap();
+    let script = |gate: &Gate| ScriptedLlm::new([act(), Reply::text("done").at_gate(gate)]);
+    let executor = harness.boot(World::new(script(&gate)).short_lease()).await;
+    begin(&*executor, &agent, "go").await;
+    gate.reached().await;
+    harness.kill().await;
+    let executor = harness.boot(World::new(script(&open_gate()))).await;
+    let handle = resume(&*executor, &agent).await.unwrap();
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    assert_eq!(trace.lock().unwrap().len(), 1, "the recorded call ran again");
+    check_log(
+        harness,
+        &expect![[r#"
+        session teller state=null
+        run Execute
+        user "go"
+        step 1 reply ToolUse in=10 out=5
+          call 1.0 act({"word":"x"})
+          result 1.0 "acted"
+        step 1 closed
+        step 2 reply EndTurn in=10 out=5 "done"
+        step 2 closed
+        end completed "done"
+    "#]],
+    )
+    .await;
+}
+
+/// An effect in doubt runs again, as its class allows, under the key it had.
+pub async fn a_restart_in_a_tool_runs_it_again_under_the_same_key(harness: &impl RuntimeHarness) {
+    let (trace, gate) = (Trace::default(), Gate::new());
+    let agent = teller().tool(traced(&trace, &gate)).tool(shout()).build().unwrap();
+    let word = json!({"word": "x"});
+    let script = || {
+        ScriptedLlm::new([
+            Reply::calls([("shout", word.clone()), ("act", word.clone())]),
+            Reply::text("done"),
+        ])
+    };
+    let executor = harness.boot(World::new(script()).short_lease()).await;
+    begin(&*executor, &agent, "go").await;
+    gate.reached().await;
+    harness.kill().await;
+    gate.open();
+    let executor = harness.boot(World::new(script())).await;
+    let handle = resume(&*executor, &agent).await.unwrap();
+    within(handle.result()).await.unwrap();
+    let trace = trace.lock().unwrap().clone();
+    assert_eq!(trace.iter().map(|(attempt, _)| *attempt).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(trace[0].1, trace[1].1);
+    check_transcript(
+        harness,
+        &expect![[r#"
+        user "go"
+        assistant None shout({"word":"x"}) act({"word":"x"})
+        tool shout "X"
+        tool act "acted"
+        assistant Some("done")
+    "#]],
+    )
+    .await;
+}
+
+async fn in_doubt<S, O>(
+    harness: &impl RuntimeHarness,
+    agent: &Agent<S, O>,
+    gate: &Gate,
+) -> RunStatus {
+    let script = || ScriptedLlm::new([act(), Reply::text("done")]);
+    let executor = harness.boot(World::new(script()).short_lease()).await;
+    begin(&*executor, agent, "go").await;
+    gate.reached().await;
+    harness.kill().await;
+    gate.open();
+    let executor = harness.boot(World::new(script())).await;
+    let handle = resume(&*executor, agent).await.unwrap();
+    within(handle.result()).await.unwrap().status
+}
+
+/// Without a way to find out, the model is told that nobody knows.
+pub async fn an_at_most_once_tool_is_not_run_again(harness: &impl RuntimeHarness) {
+    let (trace, gate) = (Trace::default(), Gate::new());
+    let tool = traced(&trace, &gate).effect(EffectClass::AtMostOnce);
+    let agent = teller().tool(tool).build().unwrap();
+    assert_eq!(in_doubt(harness, &agent, &gate).await, RunStatus::Completed);
+    assert_eq!(trace.lock().unwrap().len(), 1);
+    check_transcript(harness, &expect![[r#"
+        user "go"
+        assistant None act({"word":"x"})
+        tool act {"error":"the process stopped while this call ran, and whether it acted is not known; it was not run again"}
+        assistant Some("done")
+    "#]]).await;
+}
+
+/// With one, its answer is the result; and what did not happen is run.
+pub async fn an_at_most_once_tool_is_reconciled(harness: &impl RuntimeHarness) {
+    let (trace, gate) = (Trace::default(), Gate::new());
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&asked);
+    let tool = traced(&trace, &gate).effect(EffectClass::AtMostOnce).reconcile(
+        move |_, cx: ToolContext| {
+            noted.lock().unwrap().push(cx.idempotency_key());
+            async { Reconciled::Landed(json!("had acted")) }
+        },
+    );
+    let agent = teller().tool(tool).build().unwrap();
+    assert_eq!(in_doubt(harness, &agent, &gate).await, RunStatus::Completed);
+    let trace = trace.lock().unwrap().clone();
+    assert_eq!(trace.len(), 1);
+    assert_eq!(*asked.lock().unwrap(), [trace[0].1.clone()]);
+    check_transcript(
+        harness,
+        &expect![[r#"
+        user "go"
+        assistant None act({"word":"x"})
+        tool act "had acted"
+        assistant Some("done")
+    "#]],
+    )
+    .await;
+}
+
+/// A pending call whose tool is gone gets an error.
+pub async fn a_tool_that_is_gone_after_a_restart_is_missing(harness: &impl RuntimeHarness) {
+    let (trace, gate) = (Trace::default(), Gate::new());
+    let agent = teller().tool(traced(&trace, &gate)).build().unwrap();
+    let script = || ScriptedLlm::new([act(), Reply::text("done")]);
+    let executor = harness.boot(World::new(script()).short_lease()).await;
+    begin(&*executor, &agent, "go").await;
+    gate.reached().await;
+    harness.kill().await;
+    let agent = teller().tool(shout()).build().unwrap();
+    let executor = harness.boot(World::new(script())).await;
+    let handle = resume(&*executor, &agent).await.unwrap();
+    within(handle.result()).await.unwrap();
+    check_log(
+        harness,
+        &expect![[r#"
+        session teller state=null
+        run Execute
+        user "go"
+        step 1 reply ToolUse in=10 out=5
+          call 1.0 act({"word":"x"})
+          result 1.0 error tool_missing: there is no tool `act`; the tools are: shout
+        step 1 closed
+        step 2 reply EndTurn in=10 out=5 "done"
+        step 2 closed
+        end completed "done"
+    "#]],
+    )
+    .await;
+}
+
+/// A late reader never sees what the first try showed; the log has the second.
+pub async fn a_restart_in_the_model_call_discards_its_text(harness: &impl RuntimeHarness) {
+    let agent = teller().build().unwrap();
+    let gate = Gate::new();
+    let held = ScriptedLlm::new([
+        Reply::breaks_off(ErrorCode::ProviderStreamCut, "Good mo"),
+        Reply::text("Good morning.").at_gate(&gate),
+    ]);
+    let executor = harness.boot(World::new(held).short_lease()).await;
+    begin(&*executor, &agent, "go").await;
+    gate.reached().await;
+    harness.kill().await;
+    let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("Good evening.")]))).await;
+    let handle = resume(&*executor, &agent).await.unwrap();
+    within(handle.result()).await.unwrap();
+    check_stream(
+        &handle,
+        &expect![[r#"
+        text Good evening.
+        checkpoint
+        output "Good evening."
+        run_ended completed
+    "#]],
+    )
+    .await;
+    check_transcript(
+        harness,
+        &expect![[r#"
+        user "go"
+        assistant Some("Good evening.")
+    "#]],
+    )
+    .await;
+}
+
+/// k resumers: one runs, the others are told.
+pub async fn of_many_resumers_exactly_one_runs(harness: &impl RuntimeHarness) {
+    let (trace, gate) = (Trace::default(), Gate::new());
+    let agent = teller().tool(traced(&trace, &open_gate())).build().unwrap();
+    let script = |gate: &Gate| ScriptedLlm::new([act(), Reply::text("done").at_gate(gate)]);
+    let executor = harness.boot(World::new(script(&gate)).short_lease()).await;
+    begin(&*executor, &agent, "go").await;
+    gate.reached().await;
+    harness.kill().await;
+    let mut executors: Vec<Arc<dyn AgentExecutor>> = Vec::new();
+    for _ in 0..8 {
+        executors.push(harness.boot(World::new(script(&open_gate()))).await);
+    }
+    let resumed =
+        futures_util::future::join_all(executors.iter().map(|one| resume(&**one, &agent))).await;
+    let (won, lost): (Vec<_>, Vec<_>) = resumed.into_iter().partition(Result::is_ok);
+    assert_eq!((won.len(), lost.len()), (1, 7));
+    for error in lost.into_iter().filter_map(Result::err) {
+        let told = [ErrorCode::AlreadyResumed, ErrorCode::AlreadyRunning];
+        assert!(told.contains(&error.code()), "{error}");
+    }
+    for handle in won.into_iter().filter_map(Result::ok) {
+        assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    }
+    assert_eq!(trace.lock().unwrap().len(), 1);
+}

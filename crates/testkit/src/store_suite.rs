@@ -1,0 +1,142 @@
+//! The contract of [`StateStore`] as tests.
+//!
+//! A store crate writes a [`StoreHarness`] and expands [`store_suite!`](crate::store_suite!) in
+//! `mod conformance` of its `tests/it/main.rs`; every scenario is then a test of its own there.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use helix_agents_core::store::{Reach, StateStore};
+
+mod append;
+mod create;
+mod delete;
+mod lease;
+mod limits;
+mod list;
+mod race;
+mod read;
+mod repeat;
+mod support;
+
+pub use append::*;
+pub use create::*;
+pub use delete::*;
+pub use lease::*;
+pub use limits::*;
+pub use list::*;
+pub use race::*;
+pub use read::*;
+pub use repeat::*;
+
+/// How the suite gets at one backend.
+#[async_trait]
+pub trait StoreHarness: Send + Sync {
+    /// Who can see what this backend keeps.
+    fn reach(&self) -> Reach;
+
+    /// Opens a handle. Every handle of one harness sees the same data; no two harnesses do. What
+    /// was acknowledged stays when all handles are dropped, as long as the harness lives.
+    ///
+    /// With a reach beyond the process each handle has connections of its own, as another process
+    /// would have.
+    async fn open(&self) -> Arc<dyn StateStore>;
+}
+
+/// Expands to one `#[tokio::test]` per scenario of the [`StateStore`] contract. The argument is
+/// the path of an async function that makes a fresh [`StoreHarness`]. The crate that expands it
+/// depends on tokio, too.
+#[macro_export]
+macro_rules! store_suite {
+    ($harness:path) => {
+        $crate::__scenarios! { store_suite, $harness;
+            // Create
+            a_created_session_reads_back_as_it_was_created,
+            a_store_says_how_far_it_reaches,
+            creating_an_existing_session_says_so_and_changes_nothing,
+            a_first_append_at_another_position_is_refused,
+            a_first_append_without_a_summary_is_refused,
+            a_session_that_nobody_created_is_not_found,
+            // Append
+            appends_are_read_back_whole_and_in_order,
+            the_head_follows_the_last_append,
+            an_append_without_a_summary_leaves_the_summary_as_it_is,
+            an_append_at_a_stale_position_is_a_conflict_and_writes_nothing,
+            a_conflict_brings_exactly_the_missed_appends,
+            the_same_version_under_another_id_is_history_lost,
+            a_version_beyond_the_log_is_history_lost,
+            a_stale_version_under_a_wrong_id_is_history_lost,
+            a_version_in_the_middle_of_an_append_is_history_lost,
+            times_never_decrease,
+            an_acknowledged_append_is_seen_by_every_handle,
+            everything_is_there_after_reopening,
+            // Repeat
+            a_repeated_create_is_answered_as_the_first_time,
+            a_repeated_append_is_answered_as_the_first_time,
+            a_repeated_append_is_answered_even_after_later_appends,
+            a_repeated_append_is_answered_even_if_its_guard_no_longer_holds,
+            a_repetition_at_another_position_is_no_repetition,
+            an_append_whose_future_was_dropped_can_be_repeated,
+            // Race
+            racing_creators_have_exactly_one_winner,
+            racing_appends_have_exactly_one_winner,
+            racing_repetitions_of_one_append_write_it_once,
+            writers_that_go_on_after_conflicts_all_get_in,
+            a_reader_beside_writers_sees_only_whole_prefixes,
+            summary_lease_and_events_become_visible_together,
+            renewals_beside_appends_lose_neither,
+            sessions_do_not_disturb_each_other,
+            // Lease and guard
+            a_lease_is_taken_kept_and_cleared,
+            a_lease_that_is_held_keeps_others_out,
+            a_lease_that_ran_out_keeps_nobody_out,
+            a_lease_that_was_cleared_keeps_nobody_out,
+            an_append_after_its_deadline_is_not_taken,
+            a_stale_position_is_a_conflict_even_if_the_guard_fails_too,
+            renewing_extends_the_lease_of_the_current_run_and_nothing_else,
+            renewing_for_another_run_changes_nothing,
+            renewing_without_a_current_run_changes_nothing,
+            a_lease_that_ran_out_can_be_renewed,
+            a_head_says_when_it_was_read,
+            a_renewal_tells_of_requests_from_outside,
+            // Read
+            a_log_can_be_read_in_parts,
+            reading_at_the_end_is_empty,
+            // List
+            an_empty_store_lists_nothing,
+            sessions_are_listed_newest_first,
+            each_filter_selects_alone,
+            filters_hold_together,
+            a_run_whose_lease_ran_out_is_listed_as_expired,
+            a_session_is_due_once_its_wake_up_time_has_passed,
+            a_list_can_be_read_in_pages,
+            a_page_goes_on_within_its_filter,
+            a_page_after_a_session_that_is_gone_is_an_error,
+            a_page_has_a_largest_size,
+            // Delete
+            deleting_forgets_the_session,
+            deleting_takes_the_children_along,
+            deleting_again_is_no_error,
+            a_deleted_session_can_be_created_anew,
+            // Limits
+            ids_are_any_text,
+            bodies_are_any_bytes,
+            a_body_of_ten_megabytes_comes_back_unchanged,
+            an_append_over_the_limit_is_too_large_and_writes_nothing,
+            a_first_append_over_the_limit_creates_nothing,
+            an_append_of_no_events_is_refused,
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __scenarios {
+    ($suite:ident, $harness:path; $($scenario:ident),+ $(,)?) => {$(
+        #[$crate::__private::tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $scenario() {
+            $crate::$suite::$scenario(&$harness().await).await;
+        }
+    )+};
+}

@@ -1,0 +1,112 @@
+//! Creating sessions.
+
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::id::AppendId;
+use helix_agents_core::store::{
+    Append, CreateOutcome, Head, LeaseChange, NewSession, Position, SessionStatus, Summary,
+};
+
+use super::StoreHarness;
+use super::support::{LONG, Writer, alone, append, first, head, id, log, run};
+
+/// Everything that was handed over comes back: in the head, and in the log.
+pub async fn a_created_session_reads_back_as_it_was_created(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let session = id("s");
+    let new = NewSession {
+        agent: "writer".into(),
+        root: id("root"),
+        parent: Some(id("parent")),
+        tags: [("team", "a"), ("empty", "")]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into(),
+    };
+    let summary = Summary {
+        status: SessionStatus::Interrupted,
+        run: Some(run("r1")),
+        runtime: "other".into(),
+        pending: 7,
+        wake_at: Some(helix_agents_core::clock::Timestamp(1_700_000_000_123)),
+    };
+    let append = Append {
+        run: Some(run("r1")),
+        schema: 9,
+        count: 3,
+        summary: Some(summary.clone()),
+        lease: LeaseChange::Take(LONG),
+        ..first(&session, "a1")
+    };
+    let body = append.body.clone();
+    let outcome = store.create_session(new.clone(), append).await.unwrap();
+    let CreateOutcome::Created { at } = outcome else { panic!("not created: {outcome:?}") };
+
+    let head = head(&store, &session).await;
+    let expected = Head {
+        session: session.clone(),
+        created: new,
+        position: Position { version: 3, append: AppendId::from("a1") },
+        summary,
+        lease_until: Some(at.after(LONG)),
+        created_at: at,
+        updated_at: at,
+        read_at: at,
+    };
+    assert_eq!(head, expected);
+    let [stored] = &log(&store, &session).await[..] else { panic!("one append") };
+    assert_eq!((stored.first, stored.count, stored.schema, stored.at), (1, 3, 9, at));
+    assert_eq!((&stored.run, &stored.body), (&Some(run("r1")), &body));
+    assert_eq!(stored.position(), head.position);
+}
+
+/// An executor refuses combinations by this answer, so it has to be true.
+pub async fn a_store_says_how_far_it_reaches(harness: &impl StoreHarness) {
+    assert_eq!(harness.open().await.reach(), harness.reach());
+}
+
+/// Whoever comes second learns that, and leaves no trace.
+pub async fn creating_an_existing_session_says_so_and_changes_nothing(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let writer = Writer::create(&store, "s").await;
+    let before = writer.head().await;
+    let mut new = alone(&writer.session);
+    new.agent = "other".into();
+    let outcome = store.create_session(new, first(&writer.session, "other")).await.unwrap();
+    assert_eq!(outcome, CreateOutcome::Exists);
+    assert_eq!(writer.head().await, before);
+    assert_eq!(writer.ids().await, ["first"]);
+}
+
+/// There is nothing before a session's first append.
+pub async fn a_first_append_at_another_position_is_refused(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let session = id("s");
+    let elsewhere = Position { version: 1, append: AppendId::from("x") };
+    let late = Append { expected: elsewhere, ..first(&session, "a") };
+    let error = store.create_session(alone(&session), late).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::InputInvalid);
+    assert_eq!(store.head(&session).await.unwrap(), None);
+}
+
+/// There is no summary yet that could be left as it is.
+pub async fn a_first_append_without_a_summary_is_refused(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let session = id("s");
+    let bare = append(&session, &Position::start(), "a");
+    let error = store.create_session(alone(&session), bare).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::InputInvalid);
+    assert_eq!(store.head(&session).await.unwrap(), None);
+}
+
+/// Only the head may be asked for without knowing; everything else is an error.
+pub async fn a_session_that_nobody_created_is_not_found(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let session = id("nobody");
+    assert_eq!(store.head(&session).await.unwrap(), None);
+    let codes = [
+        store.read(&session, 0, 10).await.unwrap_err().code(),
+        store.append(append(&session, &Position::start(), "a")).await.unwrap_err().code(),
+        store.renew(&session, &run("r"), LONG).await.unwrap_err().code(),
+    ];
+    assert_eq!(codes, [ErrorCode::SessionNotFound; 3]);
+    assert_eq!(store.head(&session).await.unwrap(), None);
+}

@@ -1,0 +1,196 @@
+//! Leases and guards, judged by the store's clock.
+//!
+//! A lease of no length has run out as soon as it is taken, so no scenario has to wait.
+
+use std::time::Duration;
+
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::store::{
+    Append, AppendOutcome, Guard, Head, LeaseChange, Page, SessionFilter,
+};
+
+use super::StoreHarness;
+use super::support::{LONG, Writer, idle, ids, missed, run, running, still};
+
+/// A session whose current run is `r`, with a lease of that length.
+async fn with_run(harness: &impl StoreHarness, ttl: Duration) -> Writer {
+    let store = harness.open().await;
+    let mut writer = Writer::create(&store, "s").await;
+    let start = Append {
+        run: Some(run("r")),
+        summary: Some(running("r")),
+        lease: LeaseChange::Take(ttl),
+        ..writer.next("start")
+    };
+    writer.take(start).await;
+    writer
+}
+
+/// What starts another run.
+fn takeover(writer: &Writer) -> Append {
+    Append {
+        run: Some(run("r2")),
+        summary: Some(running("r2")),
+        lease: LeaseChange::Take(LONG),
+        guard: Guard::LeaseFree,
+        ..writer.next("takeover")
+    }
+}
+
+async fn takes_over(writer: &mut Writer) {
+    let start = takeover(writer);
+    let at = writer.take(start).await;
+    let head = writer.head().await;
+    assert_eq!((head.lease_until, head.summary), (Some(at.after(LONG)), running("r2")));
+}
+
+/// That the append fails at its guard and leaves no trace.
+async fn fails_its_guard(writer: &Writer, append: Append) -> (Option<Timestamp>, Timestamp) {
+    let before = (writer.head().await, writer.ids().await);
+    let outcome = writer.store.append(append).await.unwrap();
+    let AppendOutcome::GuardFailed { lease_until, now } = outcome else {
+        panic!("the guard held: {outcome:?}")
+    };
+    assert_eq!((writer.head().await, writer.ids().await), before);
+    (lease_until, now)
+}
+
+/// By the store's clock, from the time that it stamps on the append.
+pub async fn a_lease_is_taken_kept_and_cleared(harness: &impl StoreHarness) {
+    let mut writer = with_run(harness, LONG).await;
+    let taken = writer.head().await;
+    assert_eq!(taken.lease_until, Some(taken.updated_at.after(LONG)));
+    writer.add("request").await;
+    assert_eq!(writer.head().await.lease_until, taken.lease_until);
+    let again = Append { lease: LeaseChange::Take(2 * LONG), ..writer.next("again") };
+    let at = writer.take(again).await;
+    assert_eq!(writer.head().await.lease_until, Some(at.after(2 * LONG)));
+    let end = Append { summary: Some(idle()), lease: LeaseChange::Clear, ..writer.next("end") };
+    writer.take(end).await;
+    assert_eq!(writer.head().await.lease_until, None);
+}
+
+/// Whoever wants to start a run is told until when to wait. Others may append all the same.
+pub async fn a_lease_that_is_held_keeps_others_out(harness: &impl StoreHarness) {
+    let mut writer = with_run(harness, LONG).await;
+    let held = writer.head().await.lease_until;
+    let (lease_until, now) = fails_its_guard(&writer, takeover(&writer)).await;
+    assert_eq!(lease_until, held);
+    assert!(now < held.unwrap());
+    writer.add("request").await;
+    fails_its_guard(&writer, takeover(&writer)).await;
+}
+
+/// A lease ends at its end, not after it.
+pub async fn a_lease_that_ran_out_keeps_nobody_out(harness: &impl StoreHarness) {
+    let mut writer = with_run(harness, Duration::ZERO).await;
+    let head = writer.head().await;
+    assert_eq!(head.lease_until, Some(head.updated_at));
+    takes_over(&mut writer).await;
+}
+
+/// Even if the run did not end.
+pub async fn a_lease_that_was_cleared_keeps_nobody_out(harness: &impl StoreHarness) {
+    let mut writer = with_run(harness, LONG).await;
+    let clear = Append { lease: LeaseChange::Clear, ..writer.next("clear") };
+    writer.take(clear).await;
+    takes_over(&mut writer).await;
+}
+
+/// Before it, it is.
+pub async fn an_append_after_its_deadline_is_not_taken(harness: &impl StoreHarness) {
+    let mut writer = with_run(harness, LONG).await;
+    let at = writer.head().await.updated_at;
+    let late = Append { guard: Guard::NotAfter(Timestamp(at.0 - 1)), ..writer.next("late") };
+    let (lease_until, now) = fails_its_guard(&writer, late).await;
+    assert_eq!(lease_until, None, "no lease is in the way");
+    assert!(now >= at);
+
+    let early = Append { guard: Guard::NotAfter(now.after(LONG)), ..writer.next("early") };
+    writer.take(early).await;
+    assert_eq!(ids(&writer.log().await), ["first", "start", "early"]);
+}
+
+/// The writer has to look at the log anew before the guard means anything.
+pub async fn a_stale_position_is_a_conflict_even_if_the_guard_fails_too(
+    harness: &impl StoreHarness,
+) {
+    let mut writer = with_run(harness, LONG).await;
+    let stale = takeover(&writer);
+    writer.add("a").await;
+    let outcome = writer.store.append(stale).await.unwrap();
+    assert_eq!(ids(&missed(outcome)), ["a"]);
+}
+
+/// It is no append: position and time of the last one stay.
+pub async fn renewing_extends_the_lease_of_the_current_run_and_nothing_else(
+    harness: &impl StoreHarness,
+) {
+    let writer = with_run(harness, LONG).await;
+    let before = writer.head().await;
+    let renewal = writer.store.renew(&writer.session, &run("r"), 2 * LONG).await.unwrap();
+    assert!(renewal.renewed);
+    assert!(renewal.head.lease_until >= Some(before.updated_at.after(2 * LONG)));
+    assert_eq!(writer.head().await, still(renewal.head.clone()));
+    let expected = Head { lease_until: renewal.head.lease_until, ..before };
+    assert_eq!(still(renewal.head), expected);
+    assert_eq!(ids(&writer.log().await), ["first", "start"]);
+}
+
+/// A replaced owner hears of it.
+pub async fn renewing_for_another_run_changes_nothing(harness: &impl StoreHarness) {
+    let writer = with_run(harness, LONG).await;
+    let before = writer.head().await;
+    let renewal = writer.store.renew(&writer.session, &run("r0"), 2 * LONG).await.unwrap();
+    assert_eq!((renewal.renewed, still(renewal.head)), (false, before.clone()));
+    assert_eq!(writer.head().await, before);
+}
+
+/// So does one whose run was ended by others.
+pub async fn renewing_without_a_current_run_changes_nothing(harness: &impl StoreHarness) {
+    let mut writer = with_run(harness, LONG).await;
+    let end = Append { summary: Some(idle()), lease: LeaseChange::Clear, ..writer.next("end") };
+    writer.take(end).await;
+    let before = writer.head().await;
+    let renewal = writer.store.renew(&writer.session, &run("r"), LONG).await.unwrap();
+    assert_eq!((renewal.renewed, still(renewal.head)), (false, before.clone()));
+    assert_eq!(writer.head().await, before);
+}
+
+/// So whoever reads a head can tell whether its lease is good, without a clock of its own.
+pub async fn a_head_says_when_it_was_read(harness: &impl StoreHarness) {
+    let mut writer = with_run(harness, LONG).await;
+    let heads = async |writer: &Writer| {
+        let store = &writer.store;
+        let read = store.head(&writer.session).await.unwrap().unwrap();
+        let listed = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();
+        [read, listed[0].clone()]
+    };
+    let held = heads(&writer).await;
+    assert!(held.iter().all(|it| it.read_at >= it.updated_at && it.is_leased()), "{held:?}");
+    let again = Append { lease: LeaseChange::Take(Duration::ZERO), ..writer.next("again") };
+    writer.take(again).await;
+    let ran_out = heads(&writer).await;
+    assert!(ran_out.iter().all(|it| it.read_at >= it.updated_at && !it.is_leased()), "{ran_out:?}");
+    let renewal = writer.store.renew(&writer.session, &run("r"), LONG).await.unwrap();
+    assert!(renewal.head.is_leased());
+    assert_eq!(renewal.head.lease_until, Some(renewal.head.read_at.after(LONG)));
+}
+
+/// As long as nobody took the run over, its owner was only slow.
+pub async fn a_lease_that_ran_out_can_be_renewed(harness: &impl StoreHarness) {
+    let writer = with_run(harness, Duration::ZERO).await;
+    let renewal = writer.store.renew(&writer.session, &run("r"), LONG).await.unwrap();
+    assert!(renewal.renewed);
+    fails_its_guard(&writer, takeover(&writer)).await;
+}
+
+/// The head that comes back is how an owner hears of an abort.
+pub async fn a_renewal_tells_of_requests_from_outside(harness: &impl StoreHarness) {
+    let mut writer = with_run(harness, LONG).await;
+    writer.store = harness.open().await;
+    writer.add("request").await;
+    let owner = harness.open().await;
+    let renewal = owner.renew(&writer.session, &run("r"), LONG).await.unwrap();
+    assert_eq!(renewal.head.position, writer.position);
+}

@@ -1,0 +1,139 @@
+//! The smallest and the largest, and what is refused.
+
+use bytes::Bytes;
+
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::id::{AppendId, MAX_ID_BYTES, RunId};
+use helix_agents_core::store::{Append, MAX_APPEND_BYTES, NewSession, Page, SessionFilter};
+
+use super::StoreHarness;
+use super::support::{LONG, Writer, alone, first, id, running};
+
+/// Nothing in an id has a meaning to the backend.
+pub async fn ids_are_any_text(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let long = "ü".repeat(MAX_ID_BYTES / 2);
+    let texts = [
+        "with space",
+        "'; DROP TABLE sessions; --",
+        "\"double\" 'single' `back`",
+        "back\\slash %percent _under *star ?",
+        "a/b:c|d{e}[f]$1 ?1 :name",
+        "日本語 🦀 e\u{301}",
+        "null",
+        "0",
+        &long,
+    ];
+    for text in texts {
+        let session = id(text);
+        let new = NewSession {
+            agent: text.into(),
+            root: session.clone(),
+            parent: None,
+            tags: [(text.to_owned(), text.to_owned())].into(),
+        };
+        let first = Append {
+            run: Some(RunId::from(text)),
+            summary: Some(running(text)),
+            ..first(&session, text)
+        };
+        let mut writer = Writer::create_as(&store, new.clone(), first).await;
+        let second = format!("{text}!");
+        writer.add(&second).await;
+
+        let head = writer.head().await;
+        assert_eq!((&head.session, &head.created, &head.summary), (&session, &new, &running(text)));
+        let log = writer.log().await;
+        assert_eq!((&log[0].id, &log[0].run), (&AppendId::from(text), &Some(RunId::from(text))));
+        assert_eq!(log[1].id.as_str(), second);
+        assert!(store.renew(&session, &RunId::from(text), LONG).await.unwrap().renewed);
+        let by_agent = SessionFilter {
+            agent: Some(text.into()),
+            root: Some(session.clone()),
+            ..SessionFilter::default()
+        };
+        assert_eq!(store.list(&by_agent, &Page::default()).await.unwrap().len(), 1);
+    }
+    let all = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();
+    assert_eq!(all.len(), texts.len());
+    for text in texts {
+        assert!(store.delete(&id(text)).await.unwrap());
+    }
+}
+
+/// Nothing in a body has a meaning to the backend; it may be empty.
+pub async fn bodies_are_any_bytes(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let mut writer = Writer::create(&store, "s").await;
+    let bodies = [
+        Bytes::new(),
+        Bytes::from_iter(0..=255_u8),
+        Bytes::from_static(&[0, 0, 0]),
+        Bytes::from_static(b"\xff\xfe not UTF-8 \xc3\x28"),
+        Bytes::from_static("'\"\\ \r\n 🦀".as_bytes()),
+    ];
+    for (number, body) in bodies.iter().enumerate() {
+        let next = Append { body: body.clone(), ..writer.next(&format!("a{number}")) };
+        writer.take(next).await;
+    }
+    let log = writer.log().await;
+    assert_eq!(log.iter().skip(1).map(|it| it.body.clone()).collect::<Vec<_>>(), bodies);
+}
+
+/// A long document in a tool's result is nothing special.
+pub async fn a_body_of_ten_megabytes_comes_back_unchanged(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let mut writer = Writer::create(&store, "s").await;
+    let body: Bytes = (0..10_000_000_u32)
+        .map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes()[0])
+        .collect();
+    let large = Append { body: body.clone(), ..writer.next("large") };
+    writer.take(large).await;
+    writer.add("small").await;
+    let log = writer.log().await;
+    assert!(log[1].body == body, "the body came back changed");
+    assert_eq!(log[2].id.as_str(), "small");
+}
+
+/// The limit itself is taken; one byte more is not.
+pub async fn an_append_over_the_limit_is_too_large_and_writes_nothing(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let mut writer = Writer::create(&store, "s").await;
+    let before = writer.head().await;
+    let over = Append { body: vec![7; MAX_APPEND_BYTES + 1].into(), ..writer.next("over") };
+    let error = store.append(over).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::TooLarge);
+    assert_eq!(writer.head().await, before);
+    assert_eq!(writer.ids().await, ["first"]);
+
+    let at = Append { body: vec![7; MAX_APPEND_BYTES].into(), ..writer.next("at") };
+    writer.take(at).await;
+    let body = &writer.log().await[1].body;
+    assert!(body.len() == MAX_APPEND_BYTES && body.iter().all(|it| *it == 7));
+}
+
+/// Likewise.
+pub async fn a_first_append_over_the_limit_creates_nothing(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let session = id("s");
+    let over = Append { body: vec![7; MAX_APPEND_BYTES + 1].into(), ..first(&session, "over") };
+    let error = store.create_session(alone(&session), over).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::TooLarge);
+    assert_eq!(store.head(&session).await.unwrap(), None);
+}
+
+/// It would have no place in the log.
+pub async fn an_append_of_no_events_is_refused(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let writer = Writer::create(&store, "s").await;
+    let empty = Append { count: 0, ..writer.next("empty") };
+    let error = store.append(empty).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::InputInvalid);
+    assert_eq!(writer.ids().await, ["first"]);
+
+    let session = id("other");
+    let empty = Append { count: 0, ..first(&session, "empty") };
+    let error = store.create_session(alone(&session), empty).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::InputInvalid);
+    assert_eq!(store.head(&session).await.unwrap(), None);
+}

@@ -1,0 +1,147 @@
+//! Repetitions: how a lost reply is resolved.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::store::{Append, AppendOutcome, CreateOutcome, Guard, LeaseChange};
+
+use super::StoreHarness;
+use super::support::{LONG, Writer, alone, first, id, missed, running, taken};
+
+/// By the id of its first append; however much was appended since.
+pub async fn a_repeated_create_is_answered_as_the_first_time(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let session = id("s");
+    let create = || store.create_session(alone(&session), first(&session, "first"));
+    let outcome = create().await.unwrap();
+    assert!(matches!(outcome, CreateOutcome::Created { .. }));
+    assert_eq!(create().await.unwrap(), outcome);
+
+    let mut writer = Writer {
+        position: store.head(&session).await.unwrap().unwrap().position,
+        store: Arc::clone(&store),
+        session: session.clone(),
+    };
+    writer.add("a").await;
+    writer.add("b").await;
+    let before = writer.head().await;
+    assert_eq!(create().await.unwrap(), outcome);
+    assert_eq!(writer.head().await, before);
+    assert_eq!(writer.ids().await, ["first", "a", "b"]);
+}
+
+/// With the same time, and written once.
+pub async fn a_repeated_append_is_answered_as_the_first_time(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let mut writer = Writer::create(&store, "s").await;
+    let append = Append { count: 2, lease: LeaseChange::Take(LONG), ..writer.next("a") };
+    let at = writer.take(append.clone()).await;
+    let before = writer.head().await;
+    for _ in 0..3 {
+        assert_eq!(taken(&store.append(append.clone()).await.unwrap()), at);
+    }
+    assert_eq!(writer.head().await, before);
+    assert_eq!(writer.ids().await, ["first", "a"]);
+}
+
+/// A reply may be lost for long.
+pub async fn a_repeated_append_is_answered_even_after_later_appends(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let mut writer = Writer::create(&store, "s").await;
+    let mut all = Vec::new();
+    for number in 0..10_u32 {
+        let append = Append { count: 1 + number % 3, ..writer.next(&format!("a{number}")) };
+        let at = writer.take(append.clone()).await;
+        all.push((append, at));
+    }
+    let before = (writer.head().await, writer.log().await);
+    for (append, at) in all {
+        assert_eq!(taken(&store.append(append).await.unwrap()), at);
+    }
+    assert_eq!((writer.head().await, writer.log().await), before);
+}
+
+/// A repetition asks what happened, not whether it may happen now.
+pub async fn a_repeated_append_is_answered_even_if_its_guard_no_longer_holds(
+    harness: &impl StoreHarness,
+) {
+    let store = harness.open().await;
+    let mut writer = Writer::create(&store, "s").await;
+    let start = Append {
+        summary: Some(running("r")),
+        lease: LeaseChange::Take(LONG),
+        guard: Guard::LeaseFree,
+        ..writer.next("start")
+    };
+    let at = writer.take(start.clone()).await;
+    assert_eq!(taken(&store.append(start).await.unwrap()), at);
+
+    // The deadline is now, so it has passed when the append is repeated.
+    let mut answer = writer.next("answer");
+    let at = loop {
+        let now = at_least_now(&writer, &answer).await;
+        answer.guard = Guard::NotAfter(now);
+        match store.append(answer.clone()).await.unwrap() {
+            AppendOutcome::Appended { at } => break at,
+            AppendOutcome::GuardFailed { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    };
+    while at_least_now(&writer, &writer.next("late")).await <= at {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(taken(&store.append(answer).await.unwrap()), at);
+    assert_eq!(writer.ids().await, ["first", "start", "answer"]);
+}
+
+/// The store's clock, from an append that cannot be taken.
+async fn at_least_now(writer: &Writer, append: &Append) -> Timestamp {
+    let mut probe = append.clone();
+    probe.expected = writer.head().await.position;
+    probe.guard = Guard::NotAfter(Timestamp(0));
+    match writer.store.append(probe).await.unwrap() {
+        AppendOutcome::GuardFailed { now, .. } => now,
+        other => panic!("taken in spite of its guard: {other:?}"),
+    }
+}
+
+/// Neither an id alone nor a position alone makes a repetition.
+pub async fn a_repetition_at_another_position_is_no_repetition(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let mut writer = Writer::create(&store, "s").await;
+    let before_a = writer.position.clone();
+    writer.add("a").await;
+    let before_b = writer.position.clone();
+    writer.add("b").await;
+
+    let mut moved = writer.next("b");
+    moved.expected = before_a;
+    assert_eq!(missed(store.append(moved).await.unwrap()).len(), 2);
+    let mut moved = writer.next("a");
+    moved.expected = before_b;
+    assert_eq!(missed(store.append(moved).await.unwrap()).len(), 1);
+    assert_eq!(writer.ids().await, ["first", "a", "b"]);
+}
+
+/// Dropping the future leaves open whether it took place; asking again settles it.
+pub async fn an_append_whose_future_was_dropped_can_be_repeated(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let mut writer = Writer::create(&store, "s").await;
+    let mut expected = vec!["first".to_owned()];
+    for number in 0..20_u32 {
+        let append = writer.next(&format!("a{number}"));
+        expected.push(append.id.to_string());
+        let mut dropped = Box::pin(store.append(append.clone()));
+        for _ in 0..number % 4 {
+            if dropped.as_mut().now_or_never().is_some() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        drop(dropped);
+        writer.take(append).await;
+    }
+    assert_eq!(writer.ids().await, expected);
+}

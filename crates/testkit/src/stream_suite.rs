@@ -1,0 +1,89 @@
+//! The contract of [`StreamManager`] as tests.
+//!
+//! A store crate writes a [`StreamHarness`] and expands
+//! [`stream_suite!`](crate::stream_suite!) in `mod stream` of its `tests/it/main.rs`; every
+//! scenario is then a test of its own there.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use helix_agents_core::stream::StreamManager;
+
+mod attempt;
+mod follow;
+mod mark;
+mod support;
+mod trim;
+mod write;
+
+pub use attempt::*;
+pub use follow::*;
+pub use mark::*;
+pub use trim::*;
+pub use write::*;
+
+/// How the suite gets at one backend.
+#[async_trait]
+pub trait StreamHarness: Send + Sync {
+    /// Opens a handle that keeps every chunk a scenario writes (some tens of thousands). Every
+    /// handle of one harness sees the same streams; no two harnesses do.
+    ///
+    /// With a reach beyond the process each handle has connections of its own, as another process
+    /// would have.
+    async fn open(&self) -> Arc<dyn StreamManager>;
+
+    /// Opens a handle that trims each stream it writes to about its last `chunks` chunks: never
+    /// to less, and some thousands more at most.
+    async fn open_keeping(&self, chunks: u64) -> Arc<dyn StreamManager>;
+}
+
+/// Expands to one `#[tokio::test]` per scenario of the [`StreamManager`] contract. The argument is
+/// the path of an async function that makes a fresh [`StreamHarness`].
+#[macro_export]
+macro_rules! stream_suite {
+    ($harness:path) => {
+        $crate::__scenarios! { stream_suite, $harness;
+            // Write
+            chunks_are_numbered_from_one_without_gaps,
+            chunks_come_back_as_they_were_written,
+            writing_nothing_answers_the_last_number,
+            batches_of_racing_writers_stay_together,
+            streams_of_different_sessions_do_not_mix,
+            // Read and follow
+            a_stream_that_was_never_written_to_is_empty_and_then_follows,
+            reading_begins_where_it_is_told,
+            reading_catches_up_and_then_follows_without_gap_or_duplicate,
+            several_readers_see_the_same,
+            a_reader_follows_what_another_handle_writes,
+            a_slow_reader_slows_no_writer_and_loses_nothing,
+            dropping_a_reader_disturbs_nobody,
+            // Attempts
+            attempts_have_rising_numbers,
+            beginning_again_discards_the_earlier_attempt_and_announces_it,
+            attempts_at_different_effects_are_open_side_by_side,
+            chunks_of_a_replaced_attempt_are_refused,
+            chunks_of_an_attempt_that_nobody_began_are_refused,
+            a_replay_leaves_out_what_was_discarded_and_renumbers_nothing,
+            a_reader_that_saw_some_gets_the_announcement,
+            boundaries_survive_every_discard,
+            racing_beginners_leave_one_open_attempt,
+            // Marks
+            a_mark_announces_what_became_of_attempts_and_then_writes_its_boundaries,
+            chunks_of_a_settled_attempt_are_refused,
+            chunks_of_an_attempt_that_a_mark_discarded_are_refused,
+            what_was_settled_is_never_discarded,
+            a_repeated_mark_announces_nothing_twice,
+            marks_never_go_back,
+            info_tells_how_the_stream_stands,
+            // Trim and reset
+            a_reader_behind_the_trimmed_end_gets_one_resync_and_then_the_rest,
+            a_reader_that_was_overtaken_by_trimming_gets_one_resync,
+            a_reset_stream_goes_on_with_its_numbers,
+            attempts_from_before_a_reset_are_refused,
+            a_cursor_from_before_a_reset_gets_one_resync,
+            a_reader_goes_on_after_a_reset,
+            a_cursor_beyond_the_end_gets_one_resync,
+        }
+    };
+}

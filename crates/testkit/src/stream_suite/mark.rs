@@ -1,0 +1,175 @@
+//! Marks: what ties a stream to the log.
+
+use expect_test::expect;
+
+use helix_agents_core::stream::{ChunkKind, Mark, OpenAttempt, StreamInfo};
+
+use super::StreamHarness;
+use super::support::{
+    begin, check, chunk, id, mark, model, numbers, origin, refused, replay, take, texts, tool,
+    write,
+};
+
+/// In this order, and with the origin of whoever marks.
+pub async fn a_mark_announces_what_became_of_attempts_and_then_writes_its_boundaries(
+    harness: &impl StreamHarness,
+) {
+    let streams = harness.open().await;
+    let session = id("s");
+    let mut reader = streams.read(&session, 1).await.unwrap();
+    let one = begin(&streams, &session, &tool("1.0")).await;
+    let two = begin(&streams, &session, &tool("1.1")).await;
+    let three = begin(&streams, &session, &tool("1.2")).await;
+    for (attempt, name) in [(one, "a"), (two, "b"), (three, "c")] {
+        write(&streams, &session, Some(attempt), &[name]).await;
+    }
+    let boundary = chunk(&session, ChunkKind::Checkpoint { version: 7 });
+    let done = Mark {
+        settled: vec![one, three],
+        discarded: vec![two],
+        boundaries: vec![boundary],
+        ..mark(&session, 7)
+    };
+    streams.mark(&session, done).await.unwrap();
+    let chunks = replay(&streams, &session, 1).await;
+    check(
+        &chunks,
+        expect![[r#"
+            1 1 text a
+            3 3 text c
+            4 - committed 1+3 at 7
+            5 - discarded 2
+            6 - checkpoint 7
+        "#]],
+    );
+    let announcement = &chunks[2].chunk;
+    let expected = chunk(&session, announcement.kind.clone());
+    assert_eq!(**announcement, expected, "the announcement is of the mark's origin");
+    assert_eq!(expected.run, origin(&session).run);
+    assert_eq!(
+        numbers(&take(&mut reader, 5).await).last(),
+        Some(&6),
+        "a reader follows marks as well"
+    );
+}
+
+/// What it showed is in the log; more would not be.
+pub async fn chunks_of_a_settled_attempt_are_refused(harness: &impl StreamHarness) {
+    let (streams, other) = (harness.open().await, harness.open().await);
+    let session = id("s");
+    let one = begin(&streams, &session, &model(1)).await;
+    let settle = Mark { settled: vec![one], ..mark(&session, 3) };
+    other.mark(&session, settle).await.unwrap();
+    refused(&streams, &session, one).await;
+}
+
+/// Whoever marks it.
+pub async fn chunks_of_an_attempt_that_a_mark_discarded_are_refused(harness: &impl StreamHarness) {
+    let (streams, other) = (harness.open().await, harness.open().await);
+    let session = id("s");
+    let one = begin(&streams, &session, &model(1)).await;
+    let discard = Mark { discarded: vec![one], ..mark(&session, 3) };
+    other.mark(&session, discard).await.unwrap();
+    refused(&streams, &session, one).await;
+}
+
+/// Neither by a mark nor by beginning again; and what was discarded does not come back.
+pub async fn what_was_settled_is_never_discarded(harness: &impl StreamHarness) {
+    let streams = harness.open().await;
+    let session = id("s");
+    let one = begin(&streams, &session, &model(1)).await;
+    write(&streams, &session, Some(one), &["a"]).await;
+    let two = begin(&streams, &session, &tool("1.0")).await;
+    write(&streams, &session, Some(two), &["b"]).await;
+    let first = Mark { settled: vec![one], discarded: vec![two], ..mark(&session, 3) };
+    streams.mark(&session, first).await.unwrap();
+    let contrary = Mark { settled: vec![two], discarded: vec![one], ..mark(&session, 4) };
+    streams.mark(&session, contrary).await.unwrap();
+    begin(&streams, &session, &model(1)).await;
+    write(&streams, &session, None, &["end"]).await;
+    check(
+        &replay(&streams, &session, 1).await,
+        expect![[r#"
+            1 1 text a
+            3 - committed 1 at 3
+            4 - discarded 2
+            5 - text end
+        "#]],
+    );
+}
+
+/// A new owner brings the stream into line without knowing what the old one still did.
+pub async fn a_repeated_mark_announces_nothing_twice(harness: &impl StreamHarness) {
+    let streams = harness.open().await;
+    let session = id("s");
+    let one = begin(&streams, &session, &model(1)).await;
+    let two = begin(&streams, &session, &tool("1.0")).await;
+    write(&streams, &session, Some(one), &["a"]).await;
+    let done = Mark { settled: vec![one], discarded: vec![two], ..mark(&session, 3) };
+    streams.mark(&session, done.clone()).await.unwrap();
+    streams.mark(&session, done).await.unwrap();
+    write(&streams, &session, None, &["end"]).await;
+    check(
+        &replay(&streams, &session, 1).await,
+        expect![[r#"
+            1 1 text a
+            2 - committed 1 at 3
+            3 - discarded 2
+            4 - text end
+        "#]],
+    );
+}
+
+/// A late mark still says what became of its attempts, and what happened.
+pub async fn marks_never_go_back(harness: &impl StreamHarness) {
+    let streams = harness.open().await;
+    let session = id("s");
+    let one = begin(&streams, &session, &model(1)).await;
+    write(&streams, &session, Some(one), &["a"]).await;
+    streams.mark(&session, mark(&session, 9)).await.unwrap();
+    let late = Mark {
+        settled: vec![one],
+        boundaries: vec![chunk(&session, ChunkKind::Checkpoint { version: 5 })],
+        ..mark(&session, 5)
+    };
+    streams.mark(&session, late).await.unwrap();
+    let info = streams.info(&session).await.unwrap();
+    assert_eq!((info.marked, info.open), (9, Vec::new()));
+    check(
+        &replay(&streams, &session, 1).await,
+        expect![[r#"
+            1 1 text a
+            2 - committed 1 at 5
+            3 - checkpoint 5
+        "#]],
+    );
+    streams.mark(&session, mark(&session, 10)).await.unwrap();
+    assert_eq!(streams.info(&session).await.unwrap().marked, 10);
+}
+
+/// To every handle.
+pub async fn info_tells_how_the_stream_stands(harness: &impl StreamHarness) {
+    let (streams, other) = (harness.open().await, harness.open().await);
+    let session = id("s");
+    let one = begin(&streams, &session, &tool("1.0")).await;
+    let two = begin(&streams, &session, &model(1)).await;
+    let three = begin(&streams, &session, &tool("1.1")).await;
+    let mut open = Vec::from(
+        [(one, tool("1.0")), (two, model(1)), (three, tool("1.1"))]
+            .map(|(attempt, effect)| OpenAttempt { attempt, effect }),
+    );
+    let mut expected = StreamInfo { open: open.clone(), ..StreamInfo::default() };
+    assert_eq!(other.info(&session).await.unwrap(), expected);
+
+    write(&streams, &session, Some(two), &["a", "b"]).await;
+    expected.first_seq = 1;
+    expected.last_seq = 2;
+    assert_eq!(other.info(&session).await.unwrap(), expected);
+
+    let settle = Mark { settled: vec![two], ..mark(&session, 6) };
+    streams.mark(&session, settle).await.unwrap();
+    open.remove(1);
+    let expected = StreamInfo { first_seq: 1, last_seq: 3, marked: 6, open };
+    assert_eq!(other.info(&session).await.unwrap(), expected);
+    assert_eq!(texts(&replay(&other, &session, 1).await), ["a", "b"]);
+}

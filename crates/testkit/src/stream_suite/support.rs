@@ -1,0 +1,165 @@
+//! Chunks for scenarios, and a way to look at them.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use expect_test::Expect;
+use futures_util::StreamExt as _;
+
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::id::SessionId;
+use helix_agents_core::stream::{
+    Attempt, Chunk, ChunkKind, ChunkStream, Effect, Mark, StoredChunk, StreamManager,
+};
+
+use crate::gate::within;
+
+pub(super) type Streams = Arc<dyn StreamManager>;
+
+pub(super) fn id(text: &str) -> SessionId {
+    SessionId::from(text)
+}
+
+pub(super) fn chunk(session: &SessionId, kind: ChunkKind) -> Chunk {
+    Chunk {
+        agent: "agent".into(),
+        session: session.clone(),
+        run: "r".into(),
+        step: 1,
+        at: Timestamp(1_700_000_000_000),
+        kind,
+    }
+}
+
+pub(super) fn text(session: &SessionId, delta: &str) -> Chunk {
+    let delta = delta.to_owned();
+    chunk(session, ChunkKind::TextDelta { delta })
+}
+
+/// What the announcements of a writer look like but for their kind.
+pub(super) fn origin(session: &SessionId) -> Chunk {
+    chunk(session, ChunkKind::RunStarted)
+}
+
+pub(super) fn model(step: u32) -> Effect {
+    Effect::Model { step }
+}
+
+pub(super) fn tool(call: &str) -> Effect {
+    Effect::Tool { call: call.into() }
+}
+
+/// A mark that only says how far the log is.
+pub(super) fn mark(session: &SessionId, version: u64) -> Mark {
+    Mark {
+        version,
+        settled: Vec::new(),
+        discarded: Vec::new(),
+        origin: origin(session),
+        boundaries: Vec::new(),
+    }
+}
+
+/// Begins a try at `effect`.
+pub(super) async fn begin(streams: &Streams, session: &SessionId, effect: &Effect) -> Attempt {
+    streams.begin_attempt(&origin(session), effect).await.unwrap()
+}
+
+/// Writes each text as a chunk of its own, all in one batch.
+pub(super) async fn write(
+    streams: &Streams,
+    session: &SessionId,
+    attempt: Option<Attempt>,
+    texts: &[&str],
+) -> u64 {
+    let chunks = texts.iter().map(|it| text(session, it)).collect();
+    streams.append(session, attempt, chunks).await.unwrap()
+}
+
+/// That a chunk of this attempt is refused, and leaves no trace.
+pub(super) async fn refused(streams: &Streams, session: &SessionId, attempt: Attempt) {
+    let before = streams.info(session).await.unwrap();
+    let chunks = vec![text(session, "late")];
+    let error = streams.append(session, Some(attempt), chunks).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::AttemptDiscarded);
+    assert_eq!(streams.info(session).await.unwrap(), before);
+}
+
+/// The next chunk of a reader.
+pub(super) async fn next(reader: &mut ChunkStream) -> StoredChunk {
+    within(reader.next()).await.unwrap().unwrap()
+}
+
+/// The next `count` chunks of a reader.
+pub(super) async fn take(reader: &mut ChunkStream, count: usize) -> Vec<StoredChunk> {
+    let mut chunks = Vec::with_capacity(count);
+    while chunks.len() < count {
+        chunks.push(next(reader).await);
+    }
+    chunks
+}
+
+/// What a reader gets up to the chunk with that number.
+pub(super) async fn take_to(reader: &mut ChunkStream, last: u64) -> Vec<StoredChunk> {
+    let mut chunks = Vec::new();
+    while chunks.last().is_none_or(|it: &StoredChunk| it.seq < last) {
+        chunks.push(next(reader).await);
+    }
+    chunks
+}
+
+/// Everything that is there from `from` on. Works because the last chunk of a stream is never a
+/// discarded one: its announcement comes after it.
+pub(super) async fn replay(streams: &Streams, session: &SessionId, from: u64) -> Vec<StoredChunk> {
+    let info = streams.info(session).await.unwrap();
+    if info.first_seq == 0 {
+        return Vec::new();
+    }
+    let mut reader = streams.read(session, from).await.unwrap();
+    take_to(&mut reader, info.last_seq).await
+}
+
+pub(super) fn numbers(chunks: &[StoredChunk]) -> Vec<u64> {
+    chunks.iter().map(|it| it.seq).collect()
+}
+
+/// The texts among the chunks.
+pub(super) fn texts(chunks: &[StoredChunk]) -> Vec<&str> {
+    let text = |it: &'_ StoredChunk| matches!(it.chunk.kind, ChunkKind::TextDelta { .. });
+    chunks
+        .iter()
+        .filter(|it| text(it))
+        .map(|it| match &it.chunk.kind {
+            ChunkKind::TextDelta { delta } => delta.as_str(),
+            _ => "",
+        })
+        .collect()
+}
+
+/// Compares chunks, one line each: number, attempt, what it shows.
+#[track_caller]
+#[expect(clippy::needless_pass_by_value, reason = "reads better at the call")]
+pub(super) fn check(chunks: &[StoredChunk], expected: Expect) {
+    let mut lines = String::new();
+    for StoredChunk { seq, attempt, chunk } in chunks {
+        let attempt = attempt.map_or_else(|| "-".to_owned(), |it| it.0.to_string());
+        let shown = match &chunk.kind {
+            ChunkKind::TextDelta { delta } => format!("text {delta}"),
+            ChunkKind::StepCommitted { attempts, version } => {
+                format!("committed {} at {version}", joined(attempts))
+            }
+            ChunkKind::StepDiscarded { attempts } => format!("discarded {}", joined(attempts)),
+            ChunkKind::Checkpoint { version } => format!("checkpoint {version}"),
+            ChunkKind::StreamResync => "resync".to_owned(),
+            other => format!("{other:?}"),
+        };
+        writeln!(lines, "{seq} {attempt} {shown}").unwrap();
+    }
+    expected.assert_eq(&lines);
+}
+
+fn joined(attempts: &[Attempt]) -> String {
+    let numbers: Vec<String> = attempts.iter().map(|it| it.0.to_string()).collect();
+    numbers.join("+")
+}
