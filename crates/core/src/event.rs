@@ -425,7 +425,11 @@ impl ModelReply {
                 .map(|call| ParsedSubAgentCall {
                     id: call.id.clone(),
                     provider_id: call.provider_id.clone(),
-                    agent_type: call.name.trim_start_matches(SUB_AGENT_PREFIX).to_owned(),
+                    agent_type: call
+                        .name
+                        .strip_prefix(SUB_AGENT_PREFIX)
+                        .unwrap_or(&call.name)
+                        .to_owned(),
                     input: call.arguments.clone(),
                 })
                 .collect(),

@@ -113,6 +113,12 @@ impl CallId {
         Self::from(format!("{step}.{index}"))
     }
 
+    /// The place in its reply of a call whose id is ours, from 0.
+    #[must_use]
+    pub fn index(&self) -> Option<u32> {
+        self.as_str().split_once('.')?.1.parse().ok()
+    }
+
     /// The step of a call whose id is ours.
     #[must_use]
     pub fn step(&self) -> Option<u32> {

@@ -24,9 +24,9 @@ pub use request::{RequestKind, request};
 use crate::clock::Timestamp;
 use crate::error::ErrorRecord;
 use crate::event::Trigger;
-use crate::id::{RunId, SessionId};
+use crate::id::{CallId, RunId, SessionId};
 use crate::json::Json;
-use crate::message::{SharedMessage, ToolCall};
+use crate::message::{Message, SharedMessage, ToolCall};
 use crate::store::{Position, SessionStatus, Summary};
 use crate::stream::Effect;
 use crate::usage::Usage;
@@ -277,6 +277,18 @@ impl Session {
         self.ledger.closed.as_ref()
     }
 
+    /// A call as the model made it, wherever in the transcript.
+    #[must_use]
+    pub fn tool_call(&self, id: &CallId) -> Option<&ToolCall> {
+        // The calls that are asked for are nearly always those of the last step.
+        self.transcript.iter().rev().find_map(|message| match &**message {
+            Message::Assistant(assistant) => {
+                assistant.tool_calls.iter().find(|call| call.id == *id)
+            }
+            _ => None,
+        })
+    }
+
     /// The request to interrupt the current run, if there is one.
     #[must_use]
     pub fn interrupt_request(&self) -> Option<&Request> {
@@ -359,6 +371,16 @@ impl Session {
 
     /// Forgets everything applied since the savepoint was made.
     pub fn rollback(&mut self, savepoint: Savepoint) {
+        if self.ledger.unpaired.is_empty() {
+            // A heal is the one change in the middle of the transcript.
+            for (shift, open) in savepoint.ledger.unpaired.iter().enumerate().rev() {
+                self.transcript.remove(open.insert_at + shift);
+            }
+        }
+        if savepoint.position().version == 0 {
+            self.agent = "".into();
+            self.tags.clear();
+        }
         self.ledger = savepoint.ledger;
         self.transcript.truncate(savepoint.messages);
         self.past_runs.truncate(savepoint.past_runs);

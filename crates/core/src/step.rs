@@ -13,6 +13,7 @@ mod verdict;
 
 pub(crate) use finish::acknowledged_message;
 pub use finish::{build_effective_tools, output_requirement, synthesize_finish_tool_result};
+pub(crate) use iterator::heal;
 pub use iterator::{Action, CallTask, StepIterator};
 pub use messages::{
     AssistantMessagePlan, LlmMessages, SubAgentResultInput, ToolResultInput,

@@ -236,7 +236,8 @@ pub struct Mark {
     pub discarded: Vec<Attempt>,
     /// The chunk that announces, without its kind: whose mark it is.
     pub origin: Chunk,
-    /// Boundary chunks that belong to the same moment, written after the announcements.
+    /// Boundary chunks of the events since the last mark, written after the announcements; left
+    /// out if the version is not above that mark's.
     pub boundaries: Vec<Chunk>,
 }
 
@@ -265,8 +266,8 @@ pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
 ///   is the last trimmed one, and then what is kept.
 /// - A stream that was never written to reads as empty and then follows.
 /// - A slow reader never slows a writer: a reader that falls behind catches up from what is kept.
-/// - Marks never go back: one with a lower version than the last is taken for its attempts, and
-///   the version stays.
+/// - Marks never go back: one whose version is not above the last is taken for its attempts only.
+///   Its boundaries are there already, so that bringing a stream into line twice does no harm.
 ///
 /// # Durability
 ///

@@ -43,9 +43,12 @@ pub(crate) fn echo(name: &str) -> Tool {
 
 /// A tool that always fails with this sentence.
 pub(crate) fn failing(name: &str, sentence: &'static str) -> Tool {
-    Tool::dynamic(name, "Fails.", json!({"type": "object"}), move |_: Value, _: ToolContext| async move {
-        Err(crate::tool::ToolError::new(sentence))
-    })
+    Tool::dynamic(
+        name,
+        "Fails.",
+        json!({"type": "object"}),
+        move |_: Value, _: ToolContext| async move { Err(crate::tool::ToolError::new(sentence)) },
+    )
 }
 
 /// The schema of `{"result": string}`.

@@ -8,12 +8,13 @@ use helix_agents_core::event::{Event, RunOutcome, Trigger};
 use helix_agents_core::executor::AgentResult;
 use helix_agents_core::fault;
 use helix_agents_core::hooks::{HookContext, HookPlace, ToolCallView};
-use helix_agents_core::message::{Message, ToolCall};
+use helix_agents_core::message::Message;
 use helix_agents_core::session::{Journal, result_message};
 use helix_agents_core::step::Action;
-use helix_agents_core::stream::{Attempt, ChunkKind};
+use helix_agents_core::stream::Attempt;
 use tokio_util::sync::CancellationToken;
 
+use crate::boundaries::{Alignment, alignment, boundaries};
 use crate::feed::Feed;
 use crate::hooks::{Hooks, changed};
 use crate::lease::LeaseKeeper;
@@ -21,7 +22,7 @@ use crate::live::LiveRun;
 use crate::runtime::Parts;
 use crate::step_site;
 use crate::stop::Stop;
-use crate::tools::{Settled, end_chunks};
+use crate::tools::Settled;
 
 /// What one run is carried out with.
 pub(crate) struct Driver {
@@ -88,23 +89,16 @@ impl Driver {
         let session = self.journal.session();
         let trigger = session.last_run().map(|run| run.trigger);
         let begins_turn = matches!(trigger, Some(Trigger::Execute | Trigger::Continue));
-        let (mut settled, mut discarded) = (Vec::new(), Vec::new());
-        if session.runs().nth(1).is_some() {
-            match self.feed.streams().info(session.id()).await {
-                Ok(info) => {
-                    for open in info.open {
-                        let recorded = session.has_outcome(&open.effect);
-                        if recorded { &mut settled } else { &mut discarded }.push(open.attempt);
-                    }
-                }
-                Err(error) => tracing::warn!(%error, "the stream was not brought into line"),
-            }
-        }
-        let start = if begins_turn { ChunkKind::RunStarted } else { ChunkKind::RunResumed };
-        let mut boundaries = vec![start];
-        boundaries.extend(self.boundaries(begun, session.position().version));
+        let mut line = if session.runs().nth(1).is_some() {
+            let before = self.journal.acknowledged() - begun.len() as u64;
+            alignment(&self.parts, session, before).await
+        } else {
+            Alignment::default()
+        };
         let version = self.journal.acknowledged();
-        self.feed.mark(0, version, settled, discarded, boundaries).await;
+        let shown = boundaries(session, begun, version);
+        line.boundaries.extend(shown.into_iter().map(|kind| self.feed.chunk(0, kind)));
+        self.feed.mark(0, version, line.settled, line.discarded, line.boundaries).await;
         if self.hooks.is_empty() || !begins_turn {
             return Ok(());
         }
@@ -145,9 +139,13 @@ impl Driver {
         if committed.events.is_empty() {
             return Ok(());
         }
-        let boundaries = self.boundaries(&committed.events, committed.version);
+        let session = self.journal.session();
+        let step = step.max(session.last_step());
+        let boundaries = boundaries(session, &committed.events, committed.version)
+            .into_iter()
+            .map(|kind| self.feed.chunk(step, kind))
+            .collect();
         let settled = std::mem::take(&mut self.unsettled);
-        let step = step.max(self.journal.session().last_step());
         self.feed.mark(step, committed.version, settled, Vec::new(), boundaries).await;
         fault::point("feed.after_mark");
         Ok(())
@@ -175,7 +173,7 @@ impl Driver {
         }
         for event in decided {
             let (message, point) = match event {
-                Event::ToolFinished(finish) => match self.tool_call(&finish.call) {
+                Event::ToolFinished(finish) => match session.tool_call(&finish.call) {
                     Some(call) => {
                         let message = result_message(call, &finish.outcome);
                         (Message::Tool(message), finish.call.to_string())
@@ -214,43 +212,9 @@ impl Driver {
         }
     }
 
-    /// What people are shown of events that no attempt has shown.
-    fn boundaries(&self, events: &[Event], version: u64) -> Vec<ChunkKind> {
-        let first = version.saturating_sub(events.len() as u64) + 1;
-        let mut chunks = Vec::new();
-        for (seq, event) in (first..).zip(events) {
-            match event {
-                Event::ToolFinished(finish) => {
-                    if finish.attempts == 0
-                        && let Some(call) = self.tool_call(&finish.call)
-                    {
-                        chunks.extend(end_chunks(call, &finish.outcome));
-                    }
-                    if !finish.state_patch.is_empty() {
-                        let patch = finish.state_patch.clone();
-                        chunks.push(ChunkKind::StatePatch { patch });
-                    }
-                }
-                Event::StateChanged { patch, .. } => {
-                    chunks.push(ChunkKind::StatePatch { patch: patch.clone() });
-                }
-                Event::StepClosed { .. } => chunks.push(ChunkKind::Checkpoint { version: seq }),
-                Event::RunEnded { outcome } => chunks.extend(end_of_run(outcome)),
-                _ => {}
-            }
-        }
-        chunks
-    }
-
     /// Where in the stream the run began.
     pub(crate) fn stream_from(&self) -> u64 {
         self.journal.session().last_run().map_or(0, |run| run.stream_from)
-    }
-
-    fn tool_call(&self, id: &helix_agents_core::id::CallId) -> Option<&ToolCall> {
-        let session = self.journal.session();
-        let open = session.open_step().and_then(|step| step.tool_call(id));
-        open.or_else(|| session.closed_step().and_then(|step| step.tool_call(id)))
     }
 
     pub(crate) fn place(&self, step: u32) -> HookPlace {
@@ -261,23 +225,5 @@ impl Driver {
             turn: self.journal.session().turn(),
             step,
         }
-    }
-}
-
-fn end_of_run(outcome: &RunOutcome) -> Vec<ChunkKind> {
-    let ended = |status: &str| ChunkKind::RunEnded { status: status.to_owned() };
-    match outcome {
-        RunOutcome::Completed { output } => {
-            let output = output.as_ref().map(|output| output.text().to_owned());
-            let output = output.map(|output| ChunkKind::Output { output });
-            output.into_iter().chain([ended("completed")]).collect()
-        }
-        RunOutcome::Failed { error } => {
-            vec![ChunkKind::Error { error: error.clone() }, ended("failed")]
-        }
-        RunOutcome::Interrupted { reason } => {
-            vec![ChunkKind::RunInterrupted { reason: reason.clone() }]
-        }
-        _ => vec![ended("aborted")],
     }
 }

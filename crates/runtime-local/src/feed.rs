@@ -185,19 +185,14 @@ impl Feed {
         version: u64,
         settled: Vec<Attempt>,
         discarded: Vec<Attempt>,
-        boundaries: Vec<ChunkKind>,
+        boundaries: Vec<Chunk>,
     ) {
         self.flush().await;
         let origin = self.chunk(step, ChunkKind::Checkpoint { version });
-        let boundaries = boundaries.into_iter().map(|kind| self.chunk(step, kind)).collect();
         let mark = Mark { version, settled, discarded, origin, boundaries };
         if let Err(error) = self.0.streams.mark(&self.0.session, mark).await {
             tracing::warn!(session = %self.0.session, %error, "the stream was not marked");
         }
-    }
-
-    pub(crate) fn streams(&self) -> &Arc<dyn StreamManager> {
-        &self.0.streams
     }
 
     fn waiting_bytes(&self) -> usize {

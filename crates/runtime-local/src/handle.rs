@@ -11,6 +11,7 @@ use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::session::{RequestKind, RunRecord, RunStatus, Session, load, request};
 use helix_agents_core::stream::{ChunkKind, ChunkStream};
 
+use crate::boundaries::align_ended;
 use crate::live::LiveRun;
 use crate::runtime::Parts;
 
@@ -103,6 +104,9 @@ impl RunControl for Control {
     }
 
     async fn stream(&self) -> Result<ChunkStream> {
+        if self.live.is_none() {
+            align_ended(&self.parts, &self.session).await?;
+        }
         let chunks = self.parts.streams.read(&self.session, self.stream_from + 1).await?;
         let (session, run) = (self.session.clone(), self.run.clone());
         // Up to and with the chunk that ends this run, or up to the run that took over from it.

@@ -15,6 +15,7 @@ use helix_agents_core::session::{
 };
 use helix_agents_core::store::{Head, NewSession};
 
+use crate::boundaries::align_ended;
 use crate::driver::Driver;
 use crate::feed::Feed;
 use crate::handle::{attach, handle};
@@ -115,7 +116,13 @@ pub(crate) async fn resume(
         let head = parts.store.head(session).await?;
         let begin = begin(parts, run.clone(), head.as_ref()).await?;
         let message = options.message.as_ref();
-        let events = resume_events(&fold, &agent, &begin, after.as_ref(), message)?;
+        let events = match resume_events(&fold, &agent, &begin, after.as_ref(), message) {
+            Ok(events) => events,
+            Err(error) => {
+                align_ended(parts, session).await?;
+                return Err(error);
+            }
+        };
         let mut journal = journal(parts, &agent, fold, &run);
         match journal.start(events.clone()).await? {
             StartOutcome::Started => {

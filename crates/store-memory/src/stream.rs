@@ -75,10 +75,12 @@ impl Stream {
         }
         let discarded = self.discard(&mark.discarded);
         self.announce(&mark.origin, discarded, retention);
-        for boundary in mark.boundaries {
-            self.push(None, boundary, retention);
+        if mark.version > self.marked {
+            for boundary in mark.boundaries {
+                self.push(None, boundary, retention);
+            }
+            self.marked = mark.version;
         }
-        self.marked = self.marked.max(mark.version);
     }
 
     pub(crate) fn info(&self) -> StreamInfo {

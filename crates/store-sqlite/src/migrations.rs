@@ -87,7 +87,7 @@ fn inspect(connection: &Connection) -> Result<Found, Failure> {
     }
     let tables: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
-    if application == 0 {
+    if (application, version, tables) == (0, 0, 0) {
         return Ok(Found::Empty);
     }
     let message = "the file is a database of another program";

@@ -59,10 +59,7 @@ impl Session {
     }
 
     fn fold(&mut self, event: &Event, run: Option<&RunId>, legacy: bool) -> Result<()> {
-        let unpaired_close = legacy && matches!(event, Event::StepClosed { .. });
-        if !unpaired_close {
-            self.check(event, run, legacy)?;
-        }
+        self.check(event, run, legacy)?;
         self.ledger.position.version += 1;
         self.take(event, run);
         Ok(())

@@ -13,6 +13,7 @@ use crate::executor::Input;
 use crate::id::{RequestId, RunId};
 use crate::message::UserMessage;
 use crate::state::Patch;
+use crate::step::heal;
 use crate::store::SessionStatus;
 
 /// A run that is about to begin.
@@ -56,7 +57,7 @@ pub fn execute_events(
     if input.messages.is_empty() {
         return Err(Error::new(ErrorCode::InputInvalid, "the input has no message"));
     }
-    let mut events = Vec::with_capacity(4);
+    let mut events: Vec<_> = healed(session).into_iter().collect();
     let state = if session.position().version == 0 {
         events.push(Event::SessionCreated {
             agent: Arc::clone(agent.name()),
@@ -118,7 +119,8 @@ pub fn resume_events(
         .with_context("session", session.id()));
     }
     agent.check_state(session.state())?;
-    let mut events = vec![begin.started(after.cloned(), trigger)];
+    let mut events: Vec<_> = healed(session).into_iter().collect();
+    events.push(begin.started(after.cloned(), trigger));
     events.extend(message.map(|message| Event::UserMessages { messages: vec![message.clone()] }));
     Ok(events)
 }
@@ -141,7 +143,15 @@ pub fn abort_events(
     }
     let after = session.last_run().map(|run| run.id.clone());
     let run = begin.run.clone();
-    Ok(vec![begin.started(after, Trigger::Abort), Event::AbortRequested { request, run, reason }])
+    let mut events: Vec<_> = healed(session).into_iter().collect();
+    events.push(begin.started(after, Trigger::Abort));
+    events.push(Event::AbortRequested { request, run, reason });
+    Ok(events)
+}
+
+/// What comes first on reopening a session whose imported log left calls without a result.
+fn healed(session: &Session) -> Option<Event> {
+    session.needs_heal().then(|| Event::HistoryHealed { results: heal(session) })
 }
 
 fn check_agent(session: &Session, agent: &AgentDefinition) -> Result<()> {

@@ -139,8 +139,8 @@ impl Journal {
         }
     }
 
-    /// Starts this journal's run with these events, of which the first is its `RunStarted`. Like
-    /// every decision it is not appended again on a conflict.
+    /// Starts this journal's run with these events, of which the first (after a heal) is its
+    /// `RunStarted`. Like every decision it is not appended again on a conflict.
     ///
     /// # Errors
     /// The store's, and those of events that are not legal.

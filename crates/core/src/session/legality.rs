@@ -41,16 +41,15 @@ impl Session {
             Event::HistoryHealed { results } => {
                 self.check_heal(event, results.iter().map(|r| &r.0))
             }
-            // The truth about an effect in doubt is taken from whoever has it.
-            Event::ToolFinished(finish) => self.check_finish(event, &finish.call),
+            Event::ToolFinished(finish) => self.check_finish(event, &finish.call, run),
             _ => {
                 self.check_owner(event, run)?;
-                self.check_in_run(event)
+                self.check_in_run(event, legacy)
             }
         }
     }
 
-    fn check_in_run(&self, event: &Event) -> Result<()> {
+    fn check_in_run(&self, event: &Event, legacy: bool) -> Result<()> {
         let step = self.ledger.step.as_ref();
         let problem = match event {
             Event::UserMessages { messages } if messages.is_empty() => "there is no message",
@@ -72,12 +71,16 @@ impl Session {
             },
             Event::StepClosed { step: number } => match step {
                 Some(step) if step.reply.step != *number => "another step is open",
-                Some(step) if step.calls.iter().any(|call| call.finish.is_none()) => {
+                Some(step) if !legacy && step.calls.iter().any(|call| call.finish.is_none()) => {
                     "a call of it has no result"
                 }
                 Some(_) => return Ok(()),
                 None => "no step is open",
             },
+            // JSON has no word for it: the log could not be read back.
+            Event::UsageRecorded { amount, .. } if !amount.is_finite() => {
+                "the amount is not a finite number"
+            }
             Event::RunEnded { .. } if step.is_some() => "a step is open",
             Event::RunEnded { outcome: RunOutcome::Completed { .. } }
                 if self.ledger.closed.is_none() =>
@@ -135,7 +138,7 @@ impl Session {
         }
     }
 
-    fn check_finish(&self, event: &Event, call: &CallId) -> Result<()> {
+    fn check_finish(&self, event: &Event, call: &CallId, run: Option<&RunId>) -> Result<()> {
         match self.ledger.step.as_ref().and_then(|step| step.call(call)) {
             None => Err(self.illegal(event, "there is no such call in an open step")),
             Some(state) if state.finish.is_some() => {
@@ -144,18 +147,21 @@ impl Session {
             Some(_) if self.current_run().is_none() => {
                 Err(self.illegal(event, "no run is current"))
             }
-            Some(_) => Ok(()),
+            Some(_) if self.current_run().map(|current| &current.id) == run => Ok(()),
+            // The truth about an effect in doubt is taken from the run that began it.
+            Some(_) if run.is_some_and(|run| self.run(run).is_some()) => Ok(()),
+            Some(_) => Err(self.illegal(event, "it comes from no run of this session")),
         }
     }
 
     fn check_heal<'a>(
         &self,
         event: &Event,
-        mut healed: impl ExactSizeIterator<Item = &'a CallId>,
+        healed: impl ExactSizeIterator<Item = &'a CallId> + Clone,
     ) -> Result<()> {
         let unpaired = &self.ledger.unpaired;
         let same = healed.len() == unpaired.len()
-            && healed.all(|id| unpaired.iter().any(|open| open.call.id == *id));
+            && unpaired.iter().all(|open| healed.clone().any(|id| open.call.id == *id));
         if unpaired.is_empty() || !same {
             return Err(self.illegal(event, "it must answer exactly the calls without a result"));
         }

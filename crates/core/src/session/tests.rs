@@ -1,1 +1,7 @@
-//! The fold.
+//! The fold: what is legal, what each event makes of a session, and how it goes back.
+
+mod heal;
+mod legality;
+mod runs;
+mod savepoint;
+mod state;

@@ -313,7 +313,7 @@ fn correction(agent: &AgentDefinition, step: &OpenStep) -> UserMessage {
 }
 
 /// What the calls get that an imported log left without a result.
-fn heal(session: &Session) -> Vec<(CallId, ToolOutcome)> {
+pub(crate) fn heal(session: &Session) -> Vec<(CallId, ToolOutcome)> {
     session
         .unpaired_calls()
         .map(|call| {

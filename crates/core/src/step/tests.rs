@@ -27,5 +27,5 @@ mod native;
 mod output;
 mod plan;
 mod prompt;
-
+mod properties;
 mod stop;

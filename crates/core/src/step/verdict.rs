@@ -149,10 +149,9 @@ fn limit_outcome(
     match stop_cause(&step.reply.to_step_result(), session.turn_steps(), &config)? {
         StopCause::StopWhen => Some(RunOutcome::Completed { output: None }),
         // Judged above, by what the agent owes and by the limit.
-        StopCause::StructuredOutput
-        | StopCause::Error
-        | StopCause::Text
-        | StopCause::MaxSteps => None,
+        StopCause::StructuredOutput | StopCause::Error | StopCause::Text | StopCause::MaxSteps => {
+            None
+        }
     }
 }
 

@@ -26,9 +26,12 @@ fn event_text(event: &Event) -> String {
             format!("user {texts:?}")
         }
         Event::ModelReplied(reply) => format!("reply {}: {}", reply.step, reply_text(reply)),
-        Event::CorrectionSent { step, message } => format!("correction {step}: {}", message.content),
+        Event::CorrectionSent { step, message } => {
+            format!("correction {step}: {}", message.content)
+        }
         Event::HistoryHealed { results } => {
-            let results = results.iter().map(|(call, outcome)| format!("{call} {}", result(outcome)));
+            let results =
+                results.iter().map(|(call, outcome)| format!("{call} {}", result(outcome)));
             format!("healed {}", results.collect::<Vec<_>>().join(", "))
         }
         Event::ToolStarted { call, attempt, .. } => format!("started {call}, try {attempt}"),

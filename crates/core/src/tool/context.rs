@@ -123,9 +123,15 @@ impl ToolContext {
         self.0.parts.feed.show(ChunkKind::ToolProgress { call, message: message.into(), fraction });
     }
 
-    /// Records something that this call used up, to be found in the log beside the tokens.
+    /// Records something that this call used up, to be found in the log beside the tokens. An
+    /// amount that is not a finite number is left out, with a warning in the program's log.
     pub fn record_usage(&self, name: impl Into<String>, amount: f64) {
-        self.work().usage.push((name.into(), amount));
+        let name = name.into();
+        if amount.is_finite() {
+            self.work().usage.push((name, amount));
+        } else {
+            tracing::warn!(name, amount, call = %self.call(), "not a finite amount: left out");
+        }
     }
 
     /// The same for every try at this call, in every process, and different for every other call:

@@ -99,10 +99,12 @@ pub(super) fn mark(
         write(&transaction, &mut row, &Batch::new(None, &[announcement])?)?;
     }
     discard(&transaction, &mut row, &mark.discarded, &mark.origin)?;
-    if !mark.boundaries.is_empty() {
-        write(&transaction, &mut row, &Batch::new(None, &mark.boundaries)?)?;
+    if mark.version > row.marked {
+        if !mark.boundaries.is_empty() {
+            write(&transaction, &mut row, &Batch::new(None, &mark.boundaries)?)?;
+        }
+        row.marked = mark.version;
     }
-    row.marked = row.marked.max(mark.version);
     row.save(&transaction)?;
     transaction.commit()?;
     Ok(())

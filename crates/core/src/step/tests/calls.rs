@@ -24,18 +24,25 @@ fn check(script: Vec<StepResult>, story: &Expect) -> Hand {
 
 #[test]
 fn text_that_ends_the_turn_is_the_output() {
-    check(vec![text("Hello!")], &expect![[r#"
+    check(
+        vec![text("Hello!")],
+        &expect![[r#"
         reply 1: "Hello!"
         closed 1
         ended completed: "Hello!"
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn results_stand_in_call_order_whatever_the_order_in_which_the_calls_ended() {
     let hand = check(
         vec![
-            calls([("search", json!({"x": 1})), ("broken", json!({})), ("search", json!({"x": 3}))]),
+            calls([
+                ("search", json!({"x": 1})),
+                ("broken", json!({})),
+                ("search", json!({"x": 3})),
+            ]),
             text("Well."),
         ],
         &expect![[r#"
@@ -63,43 +70,55 @@ fn results_stand_in_call_order_whatever_the_order_in_which_the_calls_ended() {
 
 #[test]
 fn an_unknown_tool_is_answered_with_the_names_of_the_tools() {
-    check(vec![calls([("find", json!({})), ("search", json!({"x": 1}))])], &expect![[r#"
+    check(
+        vec![calls([("find", json!({})), ("search", json!({"x": 1}))])],
+        &expect![[r#"
         reply 1: 1.0 find({}), 1.1 search({"x":1})
         finished 1.0: error tool_unknown: there is no tool `find`; the tools are: search, broken
         finished 1.1: {"x":1}
         closed 1
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn arguments_that_do_not_fit_are_answered_and_not_run() {
     let bad = calls([("search", json!({"x": "one", "y": 2}))]);
-    let hand = check(vec![bad], &expect![[r#"
+    let hand = check(
+        vec![bad],
+        &expect![[r#"
         reply 1: 1.0 search({"x":"one","y":2})
         finished 1.0: error tool_input_invalid: the arguments do not fit: at /x: "one" is not of type "integer"; Additional properties are not allowed ('y' was unexpected)
         closed 1
-    "#]]);
+    "#]],
+    );
     assert_eq!(hand.session().tool_calls(), 0);
 }
 
 #[test]
 fn arguments_that_do_not_parse_are_never_run() {
-    let hand = check(vec![raw_call("search", r#"{"x": 1"#)], &expect![[r#"
+    let hand = check(
+        vec![raw_call("search", r#"{"x": 1"#)],
+        &expect![[r#"
         reply 1: 1.0 search({"x": 1)
         finished 1.0: error tool_call_truncated: the arguments are not valid JSON; the call was not run
         closed 1
-    "#]]);
+    "#]],
+    );
     assert_eq!(action_text(&hand.next()), "call model 2");
 }
 
 #[test]
 fn calls_of_a_truncated_reply_are_never_run_even_if_they_parse() {
     let cut = stopped(calls([("search", json!({"x": 1}))]), StopReason::MaxTokens);
-    let hand = check(vec![cut], &expect![[r#"
+    let hand = check(
+        vec![cut],
+        &expect![[r#"
         reply 1: 1.0 search({"x":1})
         finished 1.0: error tool_call_truncated: the reply was cut off at the token limit; the call was not run
         closed 1
-    "#]]);
+    "#]],
+    );
     assert_eq!(action_text(&hand.next()), "call model 2", "the run goes on");
 }
 

@@ -59,7 +59,9 @@ fn calls_beside_finish_are_answered_and_not_run() {
 
 #[test]
 fn an_output_that_does_not_fit_is_answered_and_corrected() {
-    let hand = check(vec![finish(json!({"result": 1})), good()], &expect![[r#"
+    let hand = check(
+        vec![finish(json!({"result": 1})), good()],
+        &expect![[r#"
         reply 1: 1.0 __finish__({"result":1})
         finished 1.0: error output_invalid: the output was not accepted: at /result: 1 is not of type "string"
         correction 1: The task is not complete: its output has to be handed in. Call the `__finish__` tool directly now, with the output as its arguments.
@@ -68,7 +70,8 @@ fn an_output_that_does_not_fit_is_answered_and_corrected() {
         finished 2.0: acknowledged; output {"result":"done"}
         closed 2
         ended completed: {"result":"done"}
-    "#]]);
+    "#]],
+    );
     expect![[r#"
         user: go
         assistant: 1.0 __finish__({"result":1})
@@ -105,7 +108,9 @@ fn the_number_of_retries_is_the_agents() {
 
 #[test]
 fn text_that_ends_the_turn_is_corrected_if_an_output_is_owed() {
-    let hand = check(vec![text("It is done."), good()], &expect![[r#"
+    let hand = check(
+        vec![text("It is done."), good()],
+        &expect![[r#"
         reply 1: "It is done."
         correction 1: The task is not complete: its output has to be handed in. Call the `__finish__` tool directly now, with the output as its arguments.
         closed 1
@@ -113,7 +118,8 @@ fn text_that_ends_the_turn_is_corrected_if_an_output_is_owed() {
         finished 2.0: acknowledged; output {"result":"done"}
         closed 2
         ended completed: {"result":"done"}
-    "#]]);
+    "#]],
+    );
     assert_eq!(hand.session().corrections(), 1);
 }
 
@@ -157,7 +163,9 @@ fn reply(step: u32, result: StepResult) -> crate::event::ModelReply {
 #[test]
 fn text_that_was_cut_off_is_corrected_with_a_hint() {
     let cut = stopped(more_text("Once upon a ti"), StopReason::MaxTokens);
-    check(vec![cut, good()], &expect![[r#"
+    check(
+        vec![cut, good()],
+        &expect![[r#"
         reply 1: "Once upon a ti"
         correction 1: The task is not complete: its output has to be handed in. Call the `__finish__` tool directly now, with the output as its arguments. Your reply was cut off at the token limit: keep it short.
         closed 1
@@ -165,7 +173,8 @@ fn text_that_was_cut_off_is_corrected_with_a_hint() {
         finished 2.0: acknowledged; output {"result":"done"}
         closed 2
         ended completed: {"result":"done"}
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

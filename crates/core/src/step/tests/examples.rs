@@ -41,12 +41,16 @@ fn the_analyzer_completes_by_finish_and_its_call_is_paired() {
     let agent = built(builder().output::<Analysis>());
     assert_eq!(tool_names(&agent), ["__finish__"]);
     let script = vec![finish(json!({"sentiment": "positive", "confidence": 0.95}))];
-    let hand = check(&agent, script, &expect![[r#"
+    let hand = check(
+        &agent,
+        script,
+        &expect![[r#"
         reply 1: 1.0 __finish__({"sentiment":"positive","confidence":0.95})
         finished 1.0: acknowledged; output {"sentiment":"positive","confidence":0.95}
         closed 1
         ended completed: {"sentiment":"positive","confidence":0.95}
-    "#]]);
+    "#]],
+    );
     expect![[r#"
         user: go
         assistant: 1.0 __finish__({"sentiment":"positive","confidence":0.95})
@@ -106,7 +110,10 @@ fn a_finish_tool_that_fails_does_not_complete_and_the_model_may_try_again() {
         calls([("submit", json!({"data": "Hi"}))]),
         calls([("submit", json!({"data": "A longer and more detailed response"}))]),
     ];
-    let hand = check(&agent, script, &expect![[r#"
+    let hand = check(
+        &agent,
+        script,
+        &expect![[r#"
         reply 1: 1.0 submit({"data":"Hi"})
         finished 1.0: error tool_failed: Data too short. Please provide more detail.
         closed 1
@@ -114,7 +121,8 @@ fn a_finish_tool_that_fails_does_not_complete_and_the_model_may_try_again() {
         finished 2.0: {"result":"A longer and more detailed response"}; output {"result":"A longer and more detailed response"}; patch [{"op":"add","path":"/last_submission","value":"A longer and more detailed response"}]
         closed 2
         ended completed: {"result":"A longer and more detailed response"}
-    "#]]);
+    "#]],
+    );
     let kept = json!({"last_submission": "A longer and more detailed response"});
     assert_eq!(**hand.session().state(), kept, "state changes of finish tools are kept");
 }
@@ -149,16 +157,23 @@ fn a_transform_turns_the_tools_result_into_the_agents_output() {
     })
     .output_schema::<Processed>()
     .finish_with_transform(|result: Processed| {
-        Ok(Scored { result: result.raw_data.to_uppercase(), score: result.multiplier.unwrap_or(1.0) })
+        Ok(Scored {
+            result: result.raw_data.to_uppercase(),
+            score: result.multiplier.unwrap_or(1.0),
+        })
     });
     let agent = built(builder().tool(process).output::<Scored>());
     let script = vec![calls([("process_data", json!({"raw_data": "hello", "multiplier": 5}))])];
-    check(&agent, script, &expect![[r#"
+    check(
+        &agent,
+        script,
+        &expect![[r#"
         reply 1: 1.0 process_data({"raw_data":"hello","multiplier":5})
         finished 1.0: {"raw_data":"hello","multiplier":5.0,"processed_at":"now"}; output {"result":"HELLO","score":5.0}
         closed 1
         ended completed: {"result":"HELLO","score":5.0}
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -172,12 +187,16 @@ fn a_transform_that_fails_fails_the_run() {
         }
         Ok(json!({"result": output["data"]}))
     });
-    check(&built(builder().tool(tool)), vec![calls([("submit", json!({"data": "x"}))])], &expect![[r#"
+    check(
+        &built(builder().tool(tool)),
+        vec![calls([("submit", json!({"data": "x"}))])],
+        &expect![[r#"
         reply 1: 1.0 submit({"data":"x"})
         finished 1.0: {"data":"x","valid":false}; invalid finish_transform_failed: the transform of `submit` failed: Invalid output
         closed 1
         ended failed: finish_transform_failed: the transform of `submit` failed: Invalid output
-    "#]]);
+    "#]],
+    );
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -200,9 +219,10 @@ struct Reason {
 }
 
 fn reviewer() -> AnyAgent {
-    let approve = Tool::function("approve_with_comments", "Approves.", |input: Comments, _| async {
-        Ok(Review { status: "approved".into(), comments: Some(input.comments), reason: None })
-    });
+    let approve =
+        Tool::function("approve_with_comments", "Approves.", |input: Comments, _| async {
+            Ok(Review { status: "approved".into(), comments: Some(input.comments), reason: None })
+        });
     let reject = Tool::function("reject", "Rejects.", |input: Reason, _| async {
         Ok(Review { status: "rejected".into(), comments: None, reason: Some(input.reason) })
     });

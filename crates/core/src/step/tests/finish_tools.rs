@@ -81,14 +81,20 @@ fn a_tool_with_an_unusable_schema_has_no_effective_form() {
 }
 
 fn mixed() -> crate::agent::AnyAgent {
-    let sum = Tool::dynamic("sum", "Adds.", json!({"type": "object"}), |_, cx: ToolContext| async move {
-        let notes: Value = cx.state()?;
-        Ok(json!({"seen": notes["notes"]}))
-    });
-    let note = Tool::dynamic("note", "Notes.", json!({"type": "object"}), |input: Value, cx: ToolContext| async move {
-        cx.update_state(|state: &mut Notes| state.notes.push(input["n"].to_string()))?;
-        Ok(json!("noted"))
-    });
+    let sum =
+        Tool::dynamic("sum", "Adds.", json!({"type": "object"}), |_, cx: ToolContext| async move {
+            let notes: Value = cx.state()?;
+            Ok(json!({"seen": notes["notes"]}))
+        });
+    let note = Tool::dynamic(
+        "note",
+        "Notes.",
+        json!({"type": "object"}),
+        |input: Value, cx: ToolContext| async move {
+            cx.update_state(|state: &mut Notes| state.notes.push(input["n"].to_string()))?;
+            Ok(json!("noted"))
+        },
+    );
     built(builder().state::<Notes>().tool(sum.finish_with()).tool(note))
 }
 

@@ -6,13 +6,12 @@ use crate::agent::AnyAgent;
 use crate::id::CallId;
 use crate::json::Json;
 use crate::message::{AssistantMessage, Message, SharedMessage, ToolCall, UserMessage};
-use crate::step::{
-    AssistantMessagePlan, ParsedSubAgentCall, ParsedToolCall, SubAgentResultInput,
-    ToolResultInput, build_messages_for_llm, create_assistant_message,
-    create_sub_agent_result_message, create_tool_result_message, find_unpaired_finish_call_id,
-    synthesize_finish_tool_result,
-};
 use crate::session::result_message;
+use crate::step::{
+    AssistantMessagePlan, ParsedSubAgentCall, ParsedToolCall, SubAgentResultInput, ToolResultInput,
+    build_messages_for_llm, create_assistant_message, create_sub_agent_result_message,
+    create_tool_result_message, find_unpaired_finish_call_id, synthesize_finish_tool_result,
+};
 use crate::testing::{builder, built, result_schema};
 
 #[test]

@@ -30,10 +30,7 @@ fn a_native_output_completes_the_turn_and_adds_no_message() {
 fn a_native_output_is_repaired_if_it_can_be() {
     let mut hand = Hand::new(&agent());
     hand.drive([output(json!("```json\n{\"result\": \"done\"}\n```"))]);
-    assert_eq!(
-        hand.session().last_run().unwrap().output,
-        Some(json!({"result": "done"}).into())
-    );
+    assert_eq!(hand.session().last_run().unwrap().output, Some(json!({"result": "done"}).into()));
 }
 
 #[test]

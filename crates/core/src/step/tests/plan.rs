@@ -206,10 +206,8 @@ fn a_finish_call_that_was_cut_off_is_not_terminal() {
 
 #[test]
 fn the_first_of_several_finish_calls_counts() {
-    let step = calls([
-        ("__finish__", json!({"result": "a"})),
-        ("__finish__", json!({"result": "b"})),
-    ]);
+    let step =
+        calls([("__finish__", json!({"result": "a"})), ("__finish__", json!({"result": "b"}))]);
     assert_eq!(plan_for_result(&step).output, Some(json!({"result": "a"}).into()));
 }
 

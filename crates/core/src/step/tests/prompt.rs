@@ -15,18 +15,26 @@ fn finish_tools(names: &[&str]) -> Completion {
 
 #[test]
 fn finish_is_named_for_an_agent_that_completes_by_it() {
-    check(&Completion::Finish, true, &expect![[r#"
+    check(
+        &Completion::Finish,
+        true,
+        &expect![[r#"
         ## Output Requirement
 
-        This task ends with structured output. Hand it in by calling the `__finish__` tool: that is the only way to complete the task. An answer given as plain text does not count."#]]);
+        This task ends with structured output. Hand it in by calling the `__finish__` tool: that is the only way to complete the task. An answer given as plain text does not count."#]],
+    );
 }
 
 #[test]
 fn the_finish_tool_is_named_for_an_agent_that_has_one() {
-    check(&finish_tools(&["submit_answer"]), true, &expect![[r#"
+    check(
+        &finish_tools(&["submit_answer"]),
+        true,
+        &expect![[r#"
         ## Output Requirement
 
-        This task ends with structured output. Hand it in by calling the `submit_answer` tool: that is the only way to complete the task. An answer given as plain text does not count."#]]);
+        This task ends with structured output. Hand it in by calling the `submit_answer` tool: that is the only way to complete the task. An answer given as plain text does not count."#]],
+    );
 }
 
 #[test]
@@ -39,10 +47,14 @@ fn several_finish_tools_are_named_as_one_of_them() {
 
 #[test]
 fn a_native_output_is_asked_for_without_a_tool() {
-    check(&Completion::Native, true, &expect![[r#"
+    check(
+        &Completion::Native,
+        true,
+        &expect![[r#"
         ## Output Requirement
 
-        The final answer has to be one JSON value that fits the given schema, without any text around it."#]]);
+        The final answer has to be one JSON value that fits the given schema, without any text around it."#]],
+    );
 }
 
 #[test]

@@ -1,0 +1,280 @@
+//! Runs, turns, checkpoints, times and totals.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::agent::AnyAgent;
+use crate::clock::Timestamp;
+use crate::event::{Event, RecordedEvent, Trigger, decode, encode};
+use crate::id::{AppendId, SessionId};
+use crate::session::{RunStatus, Session};
+use crate::store::{Position, SessionStatus, StoredAppend};
+use crate::stream::Effect;
+use crate::testing::{Entry, Hand, builder, built, calls, echo, error_step, finish, text};
+
+fn agent() -> AnyAgent {
+    built(builder().tool(echo("search")))
+}
+
+/// A completed turn of two steps, an interrupted one, a resumed and taken over one.
+fn long() -> Hand {
+    let mut hand = Hand::new(&agent());
+    hand.drive([calls([("search", json!({}))]), text("One.")]);
+    hand.start(Trigger::Continue).unwrap();
+    hand.say("again");
+    hand.drive([calls([("search", json!({}))])]);
+    hand.interrupt();
+    hand.drive([]);
+    hand.start(Trigger::Resume).unwrap();
+    hand.start(Trigger::Recover).unwrap();
+    hand.drive([text("Two.")]);
+    hand
+}
+
+/// The log as a store would give it back, one append per event, each a second after the other.
+fn recorded(log: &[Entry]) -> Vec<StoredAppend> {
+    let append = |(index, (run, event)): (usize, &Entry)| StoredAppend {
+        first: index as u64 + 1,
+        count: 1,
+        id: AppendId::from(format!("a{index}")),
+        run: run.clone(),
+        schema: crate::event::SCHEMA,
+        at: Timestamp(1000 * (index as i64 + 1)),
+        body: encode(std::slice::from_ref(event)).unwrap(),
+    };
+    log.iter().enumerate().map(append).collect()
+}
+
+fn folded(log: &[Entry]) -> Session {
+    let mut session = Session::new(SessionId::from("s"));
+    for append in recorded(log) {
+        session.apply_append(&append).unwrap();
+    }
+    session
+}
+
+#[test]
+fn every_run_is_kept_with_its_turn_reason_status_and_steps() {
+    let hand = long();
+    let runs: Vec<_> = hand
+        .session()
+        .runs()
+        .map(|run| (run.id.as_str(), run.turn, run.trigger, run.status, run.steps))
+        .collect();
+    assert_eq!(
+        runs,
+        [
+            ("r1", 1, Trigger::Execute, RunStatus::Completed, 2),
+            ("r2", 2, Trigger::Continue, RunStatus::Interrupted, 1),
+            ("r3", 2, Trigger::Resume, RunStatus::Superseded, 0),
+            ("r4", 2, Trigger::Recover, RunStatus::Completed, 1),
+        ]
+    );
+    assert_eq!(hand.session().current_run(), None);
+    assert_eq!(hand.session().last_run().unwrap().id.as_str(), "r4");
+    assert_eq!(hand.session().run(&"r2".into()).unwrap().reason.as_deref(), Some("stop"));
+    assert_eq!(hand.session().turn(), 2);
+}
+
+#[test]
+fn the_status_follows_the_runs() {
+    let mut hand = Hand::new(&agent());
+    assert_eq!(hand.session().status(), SessionStatus::Active);
+    hand.drive([text("x")]);
+    assert_eq!(hand.session().status(), SessionStatus::Completed);
+    hand.start(Trigger::Continue).unwrap();
+    assert_eq!(hand.session().status(), SessionStatus::Active);
+    hand.say("again");
+    hand.drive([error_step(crate::error::ErrorCode::ModelError, true)]);
+    assert_eq!(hand.session().status(), SessionStatus::Failed);
+    hand.start(Trigger::Resume).unwrap();
+    hand.abort();
+    hand.drive([]);
+    assert_eq!(hand.session().status(), SessionStatus::Aborted);
+}
+
+#[test]
+fn step_numbers_never_repeat_and_checkpoints_stand_at_every_close() {
+    let session = folded(&long().log);
+    let checkpoints: Vec<_> = session
+        .checkpoints()
+        .iter()
+        .map(|it| (it.step, it.turn, it.version, it.messages, it.at.unwrap().0))
+        .collect();
+    let closes: Vec<_> = long()
+        .log
+        .iter()
+        .enumerate()
+        .filter(|(_, (_, event))| matches!(event, Event::StepClosed { .. }))
+        .map(|(index, _)| index as u64 + 1)
+        .collect();
+    let expected: Vec<_> = [(1, 1, 3), (2, 1, 4), (3, 2, 7), (4, 2, 8)]
+        .into_iter()
+        .zip(closes)
+        .map(|((step, turn, messages), version)| {
+            (step, turn, version, messages, 1000 * i64::try_from(version).unwrap())
+        })
+        .collect();
+    assert_eq!(checkpoints, expected);
+}
+
+#[test]
+fn times_are_those_of_the_store() {
+    let session = folded(&long().log);
+    let times: Vec<_> =
+        session.runs().map(|run| (run.started.unwrap().0, run.ended.unwrap().0)).collect();
+    let at = |event: fn(&Event) -> bool| -> Vec<i64> {
+        let log = long().log;
+        let hits = log.iter().enumerate().filter(|(_, (_, it))| event(it));
+        hits.map(|(index, _)| 1000 * (index as i64 + 1)).collect()
+    };
+    let starts = at(|event| matches!(event, Event::RunStarted { .. }));
+    let ends = at(|event| matches!(event, Event::RunEnded { .. }));
+    // The third run never ended: it was over when the fourth began.
+    let expected =
+        [(starts[0], ends[0]), (starts[1], ends[1]), (starts[2], starts[3]), (starts[3], ends[2])];
+    assert_eq!(times, expected);
+}
+
+#[test]
+fn tokens_and_tool_calls_add_up_over_the_whole_session() {
+    let session = folded(&long().log);
+    let usage = session.usage();
+    assert_eq!((usage.input_tokens, usage.output_tokens), (40, 20), "four model calls");
+    assert_eq!(session.tool_calls(), 2);
+}
+
+#[test]
+fn recorded_amounts_add_up_by_type_and_name() {
+    let mut hand = Hand::new(&agent());
+    for (name, amount) in [("web", 1.5), ("disk", 2.0), ("web", 0.25)] {
+        let (source_type, source_name) = ("tool".to_owned(), name.to_owned());
+        hand.put(Event::UsageRecorded { source_type, source_name, amount }).unwrap();
+    }
+    let totals: Vec<_> = hand.session().recorded_usage().iter().collect();
+    let key = |name: &str| ("tool".to_owned(), name.to_owned());
+    assert_eq!(totals, [(&key("disk"), &2.0), (&key("web"), &1.75)]);
+}
+
+#[test]
+fn the_summary_says_what_lists_need() {
+    let mut hand = Hand::new(&agent());
+    let summary = hand.session().summary();
+    assert_eq!(summary.run.unwrap().as_str(), "r1");
+    assert_eq!((summary.status, &*summary.runtime), (SessionStatus::Active, "hand"));
+    hand.drive([text("x")]);
+    let summary = hand.session().summary();
+    assert_eq!((summary.run, summary.status), (None, SessionStatus::Completed));
+    assert_eq!(&*summary.runtime, "hand", "of the last run");
+}
+
+#[test]
+fn outcomes_of_effects_are_known_once_they_are_recorded() {
+    let mut hand = Hand::new(&agent());
+    let has = |hand: &Hand, effect: Effect| hand.session().has_outcome(&effect);
+    let (model, call) = (Effect::Model { step: 1 }, |id: &str| Effect::Tool { call: id.into() });
+    assert!(!has(&hand, model.clone()));
+    hand.reply(calls([("search", json!({})), ("search", json!({}))]));
+    assert!(has(&hand, model));
+    assert!(!has(&hand, call("1.0")));
+    hand.result("1.0", json!(1));
+    assert!(has(&hand, call("1.0")) && !has(&hand, call("1.1")));
+    hand.result("1.1", json!(1));
+    assert!(has(&hand, call("1.1")), "the step is closed");
+    assert!(!has(&hand, call("2.0")));
+}
+
+#[test]
+fn a_log_with_a_gap_or_a_repetition_is_refused() {
+    let appends = recorded(&long().log);
+    let mut session = Session::new(SessionId::from("s"));
+    session.apply_append(&appends[0]).unwrap();
+    for wrong in [&appends[2], &appends[0]] {
+        let error = session.apply_append(wrong).unwrap_err();
+        assert!(error.message().contains("gap"), "{error}");
+    }
+    session.apply_append(&appends[1]).unwrap();
+    assert_eq!(*session.position(), Position { version: 2, append: "a1".into() });
+}
+
+#[test]
+fn settling_gives_place_and_time_to_what_was_applied_before() {
+    let mut hand = Hand::new(&agent());
+    hand.drive([text("x")]);
+    let session = hand.iterator.session_mut();
+    assert_eq!(session.position().append, AppendId::none());
+    session.settle("a1".into(), Timestamp(7));
+    assert_eq!(session.position().append.as_str(), "a1");
+    let run = session.last_run().unwrap();
+    assert_eq!((run.started, run.ended), (Some(Timestamp(7)), Some(Timestamp(7))));
+    assert_eq!(session.checkpoints()[0].at, Some(Timestamp(7)));
+}
+
+#[test]
+fn a_result_is_taken_from_the_run_before_if_the_call_is_still_open() {
+    let mut hand = Hand::new(&agent());
+    hand.reply(calls([("search", json!({})), ("search", json!({}))]));
+    hand.start(Trigger::Recover).unwrap();
+    let late = crate::event::ToolFinish::without_run(
+        "1.1".into(),
+        crate::event::ToolOutcome::Success(json!("late").into()),
+    );
+    hand.put_as(Some(&"r1".into()), Event::ToolFinished(late)).unwrap();
+    hand.result("1.0", json!("own"));
+    let contents: Vec<_> = folded(&hand.log)
+        .transcript()
+        .iter()
+        .filter_map(|message| match &**message {
+            crate::message::Message::Tool(tool) => Some(tool.content.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(contents, [r#""own""#, r#""late""#]);
+}
+
+#[test]
+fn tags_agent_and_state_come_from_the_creation() {
+    let tags = [("k".to_owned(), "v".to_owned())].into();
+    let created = Event::SessionCreated { agent: "a".into(), tags, state: json!({"n": 1}).into() };
+    let mut session = Session::new(SessionId::from("s"));
+    session.apply(&created, None).unwrap();
+    assert_eq!(&**session.agent(), "a");
+    assert_eq!(session.tags()["k"], "v");
+    assert_eq!(**session.state(), json!({"n": 1}));
+    assert_eq!(session.turn(), 0);
+    assert_eq!(session.runs().count(), 0);
+}
+
+#[test]
+fn an_append_of_several_events_is_taken_whole() {
+    let events: Vec<_> = long().log[..3].iter().map(|(_, event)| event.clone()).collect();
+    let append = StoredAppend {
+        first: 1,
+        count: 3,
+        id: "a".into(),
+        run: Some("r1".into()),
+        schema: 1,
+        at: Timestamp(5),
+        body: encode(&events).unwrap(),
+    };
+    let decoded = decode(&"s".into(), &append).unwrap();
+    let places: Vec<_> = decoded.iter().map(|RecordedEvent { seq, at, .. }| (*seq, at.0)).collect();
+    assert_eq!(places, [(1, 5), (2, 5), (3, 5)]);
+    let mut session = Session::new(SessionId::from("s"));
+    session.apply_append(&append).unwrap();
+    assert_eq!(*session.position(), append.position());
+}
+
+#[test]
+fn messages_are_shared_with_the_log_and_not_copied() {
+    let mut hand = Hand::new(&built(builder().output_schema(json!({"type": "object"}))));
+    hand.drive([finish(json!({}))]);
+    let copy = hand.session().clone();
+    let (ours, theirs) = (&hand.session().transcript()[1], &copy.transcript()[1]);
+    let address = |message: &crate::message::SharedMessage| match &**message {
+        crate::message::Message::Assistant(assistant) => Arc::as_ptr(assistant),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(address(ours), address(theirs));
+}

@@ -1,0 +1,217 @@
+//! What holds whatever happens, in whatever order: random agents, answers, results, requests and
+//! takeovers, driven through the machine.
+
+mod game;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::clock::Timestamp;
+use crate::event::{Event, RecordedEvent, SCHEMA, decode, encode};
+use crate::id::{AppendId, SessionId};
+use crate::message::Message;
+use crate::session::Session;
+use crate::state::Patch;
+use crate::step::{Action, StepIterator, heal};
+use crate::store::StoredAppend;
+use crate::testing::{Entry, Hand};
+use game::{Agents, Move, agent, moves, play};
+
+fn config() -> ProptestConfig {
+    ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+fn view(session: &Session) -> String {
+    format!("{session:?}")
+}
+
+/// Every call of a closed step has exactly one result, in call order, right after its message.
+fn unpaired(session: &Session) -> Option<String> {
+    let mut messages = session.transcript().iter().peekable();
+    let open: Vec<_> = session.open_step().map_or(&[][..], |step| step.tool_calls()).to_vec();
+    while let Some(message) = messages.next() {
+        match &**message {
+            Message::Tool(tool) => return Some(format!("a result without a call: {tool:?}")),
+            Message::Assistant(assistant) if assistant.tool_calls != open || open.is_empty() => {
+                for call in &assistant.tool_calls {
+                    let answer = messages.next().map(|message| (**message).clone());
+                    match answer {
+                        Some(Message::Tool(tool)) if tool.tool_call_id == call.id => {}
+                        other => return Some(format!("{call:?} is answered by {other:?}")),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The log in appends of these sizes, over and over.
+fn appends(log: &[Entry], sizes: &[usize]) -> Vec<StoredAppend> {
+    let mut appends = Vec::new();
+    let (mut rest, mut first, mut sizes) = (log, 1, sizes.iter().cycle());
+    while !rest.is_empty() {
+        // One append is one run's.
+        let run = &rest[0].0;
+        let same = rest.iter().take_while(|(other, _)| other == run).count();
+        let (now, later) = rest.split_at(same.min(*sizes.next().unwrap()));
+        let events: Vec<_> = now.iter().map(|(_, event)| event.clone()).collect();
+        appends.push(StoredAppend {
+            first,
+            count: u32::try_from(now.len()).unwrap(),
+            id: AppendId::from(format!("up to {}", first + now.len() as u64 - 1)),
+            run: run.clone(),
+            schema: SCHEMA,
+            at: Timestamp(0),
+            body: encode(&events).unwrap(),
+        });
+        first += now.len() as u64;
+        rest = later;
+    }
+    appends
+}
+
+fn folded(appends: &[StoredAppend]) -> Session {
+    let mut session = Session::new(SessionId::from("s"));
+    for append in appends {
+        session.apply_append(append).unwrap();
+    }
+    session
+}
+
+fn imported(log: &[Entry]) -> Session {
+    let mut session = Session::new(SessionId::from("s"));
+    for ((run, event), seq) in log.iter().zip(1..) {
+        let (at, run, event) = (Timestamp(0), run.clone(), event.clone());
+        session.apply_recorded(&RecordedEvent { seq, at, run, schema: 0, event }).unwrap();
+    }
+    session
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn calls_of_closed_steps_are_paired_at_all_times(kind: Agents, moves in moves()) {
+        let mut seen = 0;
+        play(&agent(kind), &moves, |hand| {
+            seen += 1;
+            assert_eq!(unpaired(hand.session()), None, "{}", hand.story());
+            assert_eq!(hand.session().position().version, hand.log.len() as u64);
+        });
+        prop_assert!(seen > 0);
+    }
+
+    #[test]
+    fn what_comes_next_is_a_function_of_the_events(kind: Agents, moves in moves()) {
+        let agent = agent(kind);
+        play(&agent, &moves, |hand| {
+            let again = Hand::refolded(&agent, &hand.log);
+            assert_eq!(again.next(), hand.next(), "{}", hand.story());
+            assert_eq!(view(again.session()), view(hand.session()));
+        });
+    }
+
+    #[test]
+    fn a_prefix_and_the_rest_fold_to_the_same_however_they_were_appended(
+        kind: Agents,
+        moves in moves(),
+        sizes in vec(1..9_usize, 1..5),
+    ) {
+        let log = play(&agent(kind), &moves, |_| {}).log;
+        let one_by_one = appends(&log, &[1]);
+        let session = folded(&appends(&log, &sizes));
+        prop_assert_eq!(view(&session), view(&folded(&one_by_one)));
+        prop_assert_eq!(session.position(), &one_by_one.last().unwrap().position());
+    }
+
+    #[test]
+    fn going_back_is_never_having_gone(kind: Agents, moves in moves(), at: prop::sample::Index) {
+        let agent = agent(kind);
+        let log = play(&agent, &moves, |_| {}).log;
+        let (before, after) = log.split_at(at.index(log.len() + 1));
+        let mut session = Hand::refolded(&agent, before).session().clone();
+        let earlier = view(&session);
+        let savepoint = session.savepoint();
+        for (run, event) in after {
+            session.apply(event, run.as_ref()).unwrap();
+        }
+        session.rollback(savepoint);
+        prop_assert_eq!(view(&session), earlier);
+    }
+
+    #[test]
+    fn a_log_with_gaps_heals_once_and_for_good(
+        kind: Agents,
+        moves in moves(),
+        lost in vec(any::<bool>(), 16),
+    ) {
+        let agent = agent(kind);
+        let mut losing = lost.iter().cycle();
+        let mut log = play(&agent, &moves, |_| {}).log;
+        log.retain(|(_, event)| {
+            !matches!(event, Event::ToolFinished(_)) || !losing.next().unwrap()
+        });
+        let mut session = imported(&log);
+        if session.needs_heal() {
+            let (before, savepoint) = (view(&session), session.savepoint());
+            let healed = Event::HistoryHealed { results: heal(&session) };
+            session.apply(&healed, None).unwrap();
+            let mut back = session.clone();
+            back.rollback(savepoint);
+            prop_assert_eq!(view(&back), before);
+            prop_assert!(session.apply(&healed, None).is_err(), "healing twice");
+        }
+        prop_assert_eq!(heal(&session), Vec::new());
+        let answered = |call| session.transcript().iter().filter(|message| {
+            matches!(&***message, Message::Tool(tool) if tool.tool_call_id == call)
+        }).count();
+        let open = session.open_step().map(|step| step.reply.step);
+        for message in session.transcript() {
+            let Message::Assistant(assistant) = &**message else { continue };
+            for call in assistant.tool_calls.iter().filter(|call| call.id.step() != open) {
+                prop_assert_eq!(answered(call.id.clone()), 1);
+            }
+        }
+        let next = StepIterator::new(agent, session).next();
+        prop_assert!(!matches!(next, Action::Heal(_)));
+    }
+
+    #[test]
+    fn every_event_reads_back_as_it_was_written(kind: Agents, moves in moves()) {
+        let log = play(&agent(kind), &moves, |_| {}).log;
+        for append in appends(&log, &[7]) {
+            let decoded = decode(&"s".into(), &append).unwrap();
+            let start = usize::try_from(append.first).unwrap() - 1;
+            for (recorded, (_, event)) in decoded.iter().zip(&log[start..]) {
+                prop_assert_eq!(&recorded.event, event);
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_read_back_to_the_last_bit(number in any::<f64>().prop_filter("finite", |n| n.is_finite())) {
+        let patch = Patch::between(&serde_json::json!({}), &serde_json::json!({"n": number}));
+        let (source_type, source_name) = ("t".to_owned(), "n".to_owned());
+        let events = [
+            Event::StateChanged { patch, by: "h".to_owned() },
+            Event::UsageRecorded { source_type, source_name, amount: number },
+        ];
+        let body = encode(&events).unwrap();
+        let back: Vec<Event> = serde_json::from_slice(&body).unwrap();
+        prop_assert_eq!(back.as_slice(), events.as_slice());
+    }
+
+    #[test]
+    fn a_run_that_is_left_alone_ends(kind: Agents, moves in moves()) {
+        let mut hand = play(&agent(kind), &moves, |_| {});
+        for _ in 0..400 {
+            match hand.next() {
+                Action::Idle => return Ok(()),
+                _ => game::carry_on(&mut hand, &Move::text()),
+            }
+        }
+        prop_assert!(false, "it goes on and on: {}", hand.story());
+    }
+}

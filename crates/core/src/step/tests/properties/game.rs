@@ -1,0 +1,243 @@
+//! A game against the machine: random moves that are legal where they are made.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::agent::AnyAgent;
+use crate::error::{ErrorCode, ErrorRecord};
+use crate::event::{Event, FinishOutput, ModelReply, RunOutcome, ToolFinish, ToolOutcome, Trigger};
+use crate::id::{CallId, RunId};
+use crate::llm::LlmResponse;
+use crate::message::Arguments;
+use crate::state::Patch;
+use crate::step::{Action, ParsedToolCall, StepResult, StopReason};
+use crate::testing::{Hand, builder, built, echo, error_step, output, result_schema, stopped, text};
+use crate::tool::EffectClass;
+use crate::usage::Usage;
+
+/// The kinds of agents that play.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Agents {
+    Text,
+    Finish,
+    FinishTools,
+    Native,
+}
+
+impl Arbitrary for Agents {
+    type Parameters = ();
+    type Strategy = prop::sample::Select<Self>;
+
+    fn arbitrary_with((): ()) -> Self::Strategy {
+        prop::sample::select(vec![Self::Text, Self::Finish, Self::FinishTools, Self::Native])
+    }
+}
+
+pub(super) fn agent(kind: Agents) -> AnyAgent {
+    let pay = echo("pay").effect(EffectClass::AtMostOnce);
+    let plain = builder().max_steps(6).tool(echo("search")).tool(pay);
+    match kind {
+        Agents::Text => built(plain.stop_when(|step| matches!(step, StepResult::Text { .. }))),
+        Agents::Finish => built(plain.output_schema(result_schema())),
+        Agents::FinishTools => {
+            let submit = echo("submit").finish_with();
+            let close = echo("close").finish_with().effect(EffectClass::AtMostOnce);
+            built(plain.tool(submit).tool(close).output_schema(json!({"type": "object"})))
+        }
+        Agents::Native => built(plain.output_schema(result_schema()).native_output()),
+    }
+}
+
+/// One move.
+#[derive(Debug, Clone)]
+pub(super) enum Move {
+    /// Does what comes next; the answer if that is a model call, the bits if it is anything else.
+    Next(Box<StepResult>, u8),
+    /// Another run takes over.
+    TakeOver,
+    /// A request from outside.
+    Interrupt,
+    /// A request from outside.
+    Abort,
+    /// A result of an earlier run comes late.
+    Late(u8),
+    /// A hook changes the state.
+    Hook(u8),
+    /// A tool used something up.
+    Used(f64),
+}
+
+impl Move {
+    pub(super) fn text() -> Self {
+        Self::Next(Box::new(text("That is all.")), 0)
+    }
+}
+
+pub(super) fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let next = (answer(), any::<u8>()).prop_map(|(answer, bits)| Move::Next(Box::new(answer), bits));
+    let one = prop_oneof![
+        24 => next,
+        2 => Just(Move::TakeOver),
+        1 => Just(Move::Interrupt),
+        1 => Just(Move::Abort),
+        2 => any::<u8>().prop_map(Move::Late),
+        1 => any::<u8>().prop_map(Move::Hook),
+        1 => (-1e9..1e9).prop_map(Move::Used),
+    ];
+    vec(one, 1..48)
+}
+
+fn answer() -> impl Strategy<Value = StepResult> {
+    let reasons = prop::sample::select(vec![
+        StopReason::MaxTokens,
+        StopReason::MaxTokens,
+        StopReason::ContentFilter,
+        StopReason::Unknown,
+        StopReason::StopSequence,
+    ]);
+    let plain = prop_oneof![
+        2 => any::<bool>().prop_map(|should_stop| StepResult::Text {
+            content: "Hm.".to_owned(),
+            thinking: None,
+            should_stop,
+            stop_reason: Some(StopReason::EndTurn),
+        }),
+        6 => vec(call(), 1..5).prop_map(|tool_calls| StepResult::ToolCalls {
+            content: None,
+            tool_calls,
+            sub_agent_calls: Vec::new(),
+            thinking: None,
+            stop_reason: Some(StopReason::ToolUse),
+        }),
+        1 => any::<bool>().prop_map(|good| output(if good { json!({"result": "x"}) } else { json!(1) })),
+        1 => any::<bool>().prop_map(|stop| error_step(ErrorCode::ProviderStreamCut, stop)),
+    ];
+    prop_oneof![
+        5 => plain.clone(),
+        1 => (plain, reasons).prop_map(|(answer, reason)| stopped(answer, reason)),
+    ]
+}
+
+fn call() -> impl Strategy<Value = ParsedToolCall> {
+    let names = ["search", "search", "pay", "submit", "close", "__finish__", "no_such"];
+    let arguments = prop_oneof![
+        4 => Just(Arguments::from(json!({}))),
+        2 => Just(Arguments::from(json!({"result": "done"}))),
+        1 => Just(Arguments::Malformed("{".to_owned())),
+    ];
+    (prop::sample::select(names.to_vec()), arguments)
+        .prop_map(|(name, arguments)| ParsedToolCall::new("p", name, arguments))
+}
+
+/// Plays the moves; `after` looks at every state on the way.
+pub(super) fn play(agent: &AnyAgent, moves: &[Move], mut after: impl FnMut(&Hand)) -> Hand {
+    let mut hand = Hand::new(agent);
+    after(&hand);
+    for one in moves {
+        carry_on(&mut hand, one);
+        after(&hand);
+    }
+    hand
+}
+
+/// Makes one move, if it is legal here.
+pub(super) fn carry_on(hand: &mut Hand, one: &Move) {
+    let current = hand.session().current_run().map(|run| run.id.clone());
+    match (one, current) {
+        (Move::Next(answer, bits), _) => next(hand, answer, *bits),
+        (_, None) => {}
+        (Move::TakeOver, Some(_)) => hand.start(Trigger::Recover).unwrap(),
+        (Move::Interrupt, Some(_)) => hand.interrupt(),
+        (Move::Abort, Some(_)) => hand.abort(),
+        (Move::Late(bits), Some(current)) => late(hand, &current, *bits),
+        (Move::Hook(bits), Some(_)) => {
+            let before = hand.session().step_state();
+            let patch = Patch::between(&before, &json!({"hook": bits, "notes": [bits]}));
+            hand.put(Event::StateChanged { patch, by: "hook".to_owned() }).unwrap();
+        }
+        (Move::Used(amount), Some(_)) => {
+            let (source_type, source_name) = ("tool".to_owned(), "web".to_owned());
+            hand.put(Event::UsageRecorded { source_type, source_name, amount: *amount }).unwrap();
+        }
+    }
+}
+
+fn next(hand: &mut Hand, answer: &StepResult, bits: u8) {
+    let step = hand.session().open_step().map_or(0, |step| step.reply.step);
+    match hand.next() {
+        Action::Idle => begin(hand, bits),
+        Action::CallModel { step, .. } => {
+            let response = LlmResponse {
+                result: answer.clone(),
+                usage: Usage { input_tokens: 1, ..Usage::default() },
+                model: None,
+                raw_stop_reason: None,
+            };
+            hand.put(Event::ModelReplied(ModelReply::from_response(step, response, 0))).unwrap();
+        }
+        Action::StartTools(tasks) => {
+            hand.start_tools(tasks);
+        }
+        Action::RunTools(tasks) => {
+            let task = &tasks[usize::from(bits) % tasks.len()];
+            hand.put(Event::ToolFinished(result(&task.call, bits, task.attempt, false))).unwrap();
+        }
+        Action::RunFinishTool(task) => {
+            hand.put(Event::ToolFinished(result(&task.call, bits, task.attempt, true))).unwrap();
+        }
+        // Not all decisions at once: something may come in between.
+        Action::Answer(results) => {
+            let first = results.into_iter().next().unwrap();
+            hand.put(Event::ToolFinished(first)).unwrap();
+        }
+        Action::Correct(message) => hand.put(Event::CorrectionSent { step, message }).unwrap(),
+        Action::CloseStep(step) => hand.put(Event::StepClosed { step }).unwrap(),
+        Action::End(outcome) => {
+            let interrupted = matches!(outcome, RunOutcome::Interrupted { .. });
+            assert_eq!(interrupted && hand.session().interrupt_request().is_none(), false);
+            hand.put(Event::RunEnded { outcome }).unwrap();
+        }
+        Action::Heal(_) => panic!("our own logs need no healing"),
+    }
+}
+
+fn begin(hand: &mut Hand, bits: u8) {
+    if bits % 2 == 0 && hand.start(Trigger::Resume).is_ok() {
+        return;
+    }
+    hand.start(Trigger::Continue).unwrap();
+    hand.say("and then?");
+}
+
+fn late(hand: &mut Hand, current: &RunId, bits: u8) {
+    let open: Vec<CallId> = hand.session().open_step().map_or_else(Vec::new, |step| {
+        let open = step.pairs().filter(|(_, state)| state.finish.is_none());
+        open.map(|(call, _)| call.id.clone()).collect()
+    });
+    let older: Vec<RunId> =
+        hand.session().runs().map(|run| run.id.clone()).filter(|run| run != current).collect();
+    if let (Some(call), Some(run)) = (open.first(), older.last()) {
+        let event = Event::ToolFinished(result(call, bits, 1, false));
+        hand.put_as(Some(run), event).unwrap();
+    }
+}
+
+fn result(call: &CallId, bits: u8, attempts: u32, finish: bool) -> ToolFinish {
+    let failed = ErrorRecord::new(ErrorCode::ToolFailed, "no");
+    let outcome = match bits % 3 {
+        0 => ToolOutcome::Error(failed.clone()),
+        _ => ToolOutcome::Success(json!(bits).into()),
+    };
+    let output = match bits % 5 {
+        0 => FinishOutput::Invalid(failed),
+        _ => FinishOutput::Output(json!(bits).into()),
+    };
+    let before: Value = json!({"notes": []});
+    ToolFinish {
+        finish: (finish && bits % 3 != 0).then_some(output),
+        state_patch: Patch::between(&before, &json!({"notes": [bits], "last": bits})),
+        attempts,
+        ..ToolFinish::without_run(call.clone(), outcome)
+    }
+}

@@ -1,0 +1,80 @@
+//! A worker: one process that runs or resumes one scenario on one SQLite file, and that a test
+//! may have killed at any fault point.
+//!
+//! `helix-e2e-worker (run|resume) SCENARIO MODE DB TRACE` prints one JSON object: the status and
+//! output of the run, or the code of the error that it met.
+#![expect(clippy::print_stdout, reason = "the answer to the test that started it")]
+
+mod scenarios;
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use helix_agents::error::Error;
+use helix_agents::executor::{AgentExecutor, AgentResult, ExecuteOptions, ResumeOptions};
+use helix_agents::id::SessionId;
+use helix_agents::runtime_local::LocalRuntime;
+use helix_agents::session::Durability;
+use helix_agents::store_sqlite::SqliteStore;
+
+/// The session of every scenario.
+const SESSION: &str = "story";
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    helix_agents_testkit::kill::install_from_env();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [verb, scenario, mode, db, trace] = arguments.as_slice() else {
+        bail!("usage: helix-e2e-worker (run|resume) SCENARIO (per_effect|per_step) DB TRACE");
+    };
+    let durability = match mode.as_str() {
+        "per_effect" => Durability::PerEffect,
+        "per_step" => Durability::PerStep,
+        other => bail!("unknown mode `{other}`"),
+    };
+    let answer = match carry_out(verb, scenario, durability, db.as_ref(), trace.as_ref()).await? {
+        Ok(result) => serde_json::json!({
+            "status": result.status.as_str(),
+            "output": result.output,
+            "error": result.error,
+        }),
+        Err(error) => serde_json::json!({ "code": error.code().as_str() }),
+    };
+    println!("{answer}");
+    Ok(())
+}
+
+async fn carry_out(
+    verb: &str,
+    scenario: &str,
+    durability: Durability,
+    db: &Path,
+    trace: &Path,
+) -> Result<Result<AgentResult, Error>> {
+    let scenario = scenarios::named(scenario, trace)
+        .with_context(|| format!("unknown scenario `{scenario}`"))?;
+    let runtime = LocalRuntime::builder()
+        .store(SqliteStore::open(db).await?)
+        .llm(scenario.llm)
+        .durability(durability)
+        .lease(Duration::from_millis(300))
+        .build()?;
+    let session = SessionId::from(SESSION);
+    let agent = scenario.agent;
+    let handle = match verb {
+        "run" => {
+            let options = ExecuteOptions::default().session(session);
+            runtime.execute(agent, "go".into(), options).await
+        }
+        "resume" => {
+            let options = ResumeOptions::default().wait(Duration::from_secs(60));
+            runtime.resume(agent, &session, options).await
+        }
+        other => bail!("unknown verb `{other}`"),
+    };
+    Ok(match handle {
+        Ok(handle) => handle.result().await,
+        Err(error) => Err(error),
+    })
+}

@@ -1,0 +1,62 @@
+//! Many processes resume one session at once: one runs, the others are told.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::support::{Story, answer};
+
+#[tokio::test]
+async fn of_eight_processes_one_runs_and_seven_are_told() {
+    let story = Story::new("parallel", "per_effect");
+    let whole = Story::new("parallel", "per_effect").run(None);
+    let point = whole.points.iter().position(|name| name == "journal.after_append").unwrap();
+    assert!(story.run(Some(point + 1)).was_killed());
+    let spawn = |_| {
+        let mut command = story.command("resume");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let resumers: Vec<_> = (0..8).map(spawn).collect();
+    let mut told = Vec::new();
+    let mut ran = 0;
+    for resumer in resumers {
+        let output = resumer.wait_with_output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let answer: Value = serde_json::from_str(&text).unwrap();
+        match answer.get("code").and_then(Value::as_str) {
+            Some(code) => told.push(code.to_owned()),
+            None => {
+                assert_eq!(answer.get("status").unwrap(), "completed");
+                ran += 1;
+            }
+        }
+    }
+    assert_eq!((ran, told.len()), (1, 7), "{told:?}");
+    let known = ["already_resumed", "already_running", "nothing_to_resume"];
+    assert!(told.iter().all(|code| known.contains(&code.as_str())), "{told:?}");
+    for (call, keys) in story.trace() {
+        assert!(keys.len() == 1, "call {call} ran {} times", keys.len());
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_is_killed_again_and_again_gets_to_its_end() {
+    let story = Story::new("plain", "per_effect");
+    assert!(story.run(Some(8)).was_killed());
+    let mut resumed = 0;
+    let end = loop {
+        resumed += 1;
+        // A little further each time.
+        let end = story.resume(Some(9));
+        if !end.was_killed() {
+            break end;
+        }
+        assert!(resumed < 30, "it gets nowhere");
+    };
+    let code = answer(&end);
+    let complete = code.get("status").and_then(Value::as_str) == Some("completed");
+    let was_complete = code.get("code").and_then(Value::as_str) == Some("nothing_to_resume");
+    assert!(complete || was_complete, "{code}");
+    assert!(resumed > 2, "it was to be killed several times");
+}
