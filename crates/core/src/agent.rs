@@ -62,3 +62,6 @@ impl<S, O> fmt::Debug for Agent<S, O> {
         self.definition.fmt(f)
     }
 }
+
+#[cfg(test)]
+mod tests;

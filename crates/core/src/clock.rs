@@ -88,3 +88,6 @@ impl dyn IdSource {
         RequestId::from(format!("req_{:032x}", self.next()))
     }
 }
+
+#[cfg(test)]
+mod tests;

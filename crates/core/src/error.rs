@@ -385,3 +385,6 @@ impl fmt::Display for ErrorRecord {
         write!(f, "{}: {}", self.code, self.message)
     }
 }
+
+#[cfg(test)]
+mod tests;

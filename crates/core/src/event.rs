@@ -488,3 +488,6 @@ impl ModelReply {
         reply
     }
 }
+
+#[cfg(test)]
+mod tests;

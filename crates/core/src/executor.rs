@@ -479,3 +479,6 @@ pub trait AgentExecutorExt: AgentExecutor {
 }
 
 impl<T: AgentExecutor + ?Sized> AgentExecutorExt for T {}
+
+#[cfg(test)]
+mod tests;

@@ -243,3 +243,6 @@ pub fn refused(reason: &str) -> Error {
         format!("a hook refused the model call: {reason}"),
     )
 }
+
+#[cfg(test)]
+mod tests;

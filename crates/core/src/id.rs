@@ -146,3 +146,6 @@ fn check(what: &'static str, text: &str) -> Result<()> {
     };
     Err(Error::new(ErrorCode::IdInvalid, format!("the {what} id {problem}")))
 }
+
+#[cfg(test)]
+mod tests;

@@ -78,3 +78,6 @@ impl fmt::Debug for Json {
         f.write_str(self.text())
     }
 }
+
+#[cfg(test)]
+mod tests;

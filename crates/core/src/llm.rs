@@ -227,3 +227,6 @@ impl RetryPolicy {
         Some(full.saturating_sub(Duration::from_millis(jitter % half.saturating_add(1))))
     }
 }
+
+#[cfg(test)]
+mod tests;

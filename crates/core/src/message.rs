@@ -205,3 +205,6 @@ impl fmt::Debug for SharedMessage {
         self.0.message.fmt(f)
     }
 }
+
+#[cfg(test)]
+mod tests;

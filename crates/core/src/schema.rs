@@ -84,3 +84,6 @@ impl fmt::Debug for Schema {
         write!(f, "Schema({})", self.0.text.text())
     }
 }
+
+#[cfg(test)]
+mod tests;

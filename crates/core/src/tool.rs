@@ -13,3 +13,6 @@ pub use error::ToolError;
 pub use function::{NoInput, ToolFunction, ToolReturn};
 pub use outcome::{finish_output, judge};
 pub use set::{FINISH_TOOL, SUB_AGENT_PREFIX, ToolSet, ToolSpec, is_reserved};
+
+#[cfg(test)]
+mod tests;

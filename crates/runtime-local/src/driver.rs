@@ -63,6 +63,9 @@ impl Driver {
             if self.drain.is_cancelled() && !ending {
                 return Err(Stop::ShuttingDown.into_error(&self.live.session, &self.live.run));
             }
+            if lease.is_lost() && !ending {
+                return Err(Stop::LeaseLost.into_error(&self.live.session, &self.live.run));
+            }
             match action {
                 Action::Idle => return Ok(()),
                 Action::CallModel { step, force_completion } => {
@@ -135,10 +138,10 @@ impl Driver {
         }
         let sent = lease.now();
         let committed = self.journal.commit().await?;
-        lease.extended(sent);
         if committed.events.is_empty() {
             return Ok(());
         }
+        lease.extended(sent);
         let session = self.journal.session();
         let step = step.max(session.last_step());
         let boundaries = boundaries(session, &committed.events, committed.version)

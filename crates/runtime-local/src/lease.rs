@@ -44,6 +44,11 @@ impl LeaseKeeper {
         self.renewed = self.renewed.max(sent);
     }
 
+    /// Whether the lease was not extended for so long that no effect may be started any more.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.now().saturating_sub(self.renewed) >= self.ttl * 2 / 3
+    }
+
     pub(crate) fn now(&self) -> Duration {
         self.clock.monotonic()
     }
@@ -58,10 +63,10 @@ impl LeaseKeeper {
             // A third for the next renewal, two thirds to notice that none went through.
             let due = self.ttl / 3;
             let lost = self.ttl * 2 / 3;
-            let elapsed = self.now().saturating_sub(self.renewed);
-            if elapsed >= lost {
+            if self.is_lost() {
                 return Stop::LeaseLost;
             }
+            let elapsed = self.now().saturating_sub(self.renewed);
             let wait = if elapsed < due { due - elapsed } else { (lost - elapsed).min(due) / 4 };
             let wait = wait.max(Duration::from_millis(5));
             tokio::select! {

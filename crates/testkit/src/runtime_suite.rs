@@ -168,6 +168,8 @@ macro_rules! runtime_suite {
             interleavings: a_request_between_fold_and_append_changes_the_decision;
             interleavings: a_resumer_after_another_ran_and_ended_is_told;
             interleavings: an_owner_that_is_slow_and_not_dead_is_superseded;
+            interleavings: an_owner_with_a_long_effect_keeps_its_lease;
+            interleavings: an_owner_that_cannot_renew_stops;
             interleavings: a_result_of_an_older_run_is_taken_as_the_truth;
         }
     };

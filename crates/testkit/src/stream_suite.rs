@@ -73,7 +73,7 @@ macro_rules! stream_suite {
             chunks_of_a_settled_attempt_are_refused,
             chunks_of_an_attempt_that_a_mark_discarded_are_refused,
             what_was_settled_is_never_discarded,
-            a_repeated_mark_announces_nothing_twice,
+            a_repeated_mark_says_nothing_twice,
             marks_never_go_back,
             info_tells_how_the_stream_stands,
             // Trim and reset

@@ -1,4 +1,5 @@
 //! The local runtime against the executor contract, on every store it is used with.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod lifecycle;
 mod parity;

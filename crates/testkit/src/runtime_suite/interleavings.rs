@@ -218,6 +218,54 @@ pub async fn an_owner_that_is_slow_and_not_dead_is_superseded(harness: &impl Run
     .await;
 }
 
+/// A tool that stands at the gate.
+fn held(gate: &Gate) -> Tool {
+    let gate = gate.clone();
+    Tool::function("held", "Stands still.", move |_: Word, _: ToolContext| {
+        let gate = gate.clone();
+        async move {
+            gate.pass().await;
+            Ok("done")
+        }
+    })
+}
+
+fn held_script() -> ScriptedLlm {
+    ScriptedLlm::new([Reply::tool_call("held", json!({"word": "a"})), Reply::text("done")])
+}
+
+/// Who waits for the lease of a living owner is told as soon as it is renewed.
+pub async fn an_owner_with_a_long_effect_keeps_its_lease(harness: &impl RuntimeHarness) {
+    let gate = Gate::new();
+    let agent = teller().tool(held(&gate)).build().unwrap();
+    let executor = harness.boot(World::new(held_script()).short_lease().per_step()).await;
+    let handle = begin(&*executor, &agent, "go").await;
+    gate.reached().await;
+    let elsewhere = harness.boot(World::new(held_script())).await;
+    for _ in 0..3 {
+        let refused = within(resume(&*elsewhere, &agent)).await.unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::AlreadyRunning);
+    }
+    gate.open();
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+}
+
+/// Its effects are cancelled before another process may begin them.
+pub async fn an_owner_that_cannot_renew_stops(harness: &impl RuntimeHarness) {
+    let (gate, renewals) = (Gate::new(), Gate::new());
+    let agent = teller().tool(held(&gate)).build().unwrap();
+    let store = FaultStore::new(harness.store()).hold_renewals(&renewals);
+    let executor = harness.boot(World::new(held_script()).on(store).short_lease()).await;
+    let handle = begin(&*executor, &agent, "go").await;
+    gate.reached().await;
+    let error = within(handle.result()).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::StoreUnavailable);
+    gate.open();
+    let elsewhere = harness.boot(World::new(held_script())).await;
+    let second = resume(&*elsewhere, &agent).await.unwrap();
+    assert_eq!(within(second.result()).await.unwrap().status, RunStatus::Completed);
+}
+
 /// A result for a call that is still open is the truth about an effect in doubt.
 pub async fn a_result_of_an_older_run_is_taken_as_the_truth(harness: &impl RuntimeHarness) {
     let gate = Gate::new();

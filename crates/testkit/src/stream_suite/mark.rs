@@ -99,13 +99,18 @@ pub async fn what_was_settled_is_never_discarded(harness: &impl StreamHarness) {
 }
 
 /// A new owner brings the stream into line without knowing what the old one still did.
-pub async fn a_repeated_mark_announces_nothing_twice(harness: &impl StreamHarness) {
+pub async fn a_repeated_mark_says_nothing_twice(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
     let one = begin(&streams, &session, &model(1)).await;
     let two = begin(&streams, &session, &tool("1.0")).await;
     write(&streams, &session, Some(one), &["a"]).await;
-    let done = Mark { settled: vec![one], discarded: vec![two], ..mark(&session, 3) };
+    let done = Mark {
+        settled: vec![one],
+        discarded: vec![two],
+        boundaries: vec![chunk(&session, ChunkKind::Checkpoint { version: 3 })],
+        ..mark(&session, 3)
+    };
     streams.mark(&session, done.clone()).await.unwrap();
     streams.mark(&session, done).await.unwrap();
     write(&streams, &session, None, &["end"]).await;
@@ -115,12 +120,13 @@ pub async fn a_repeated_mark_announces_nothing_twice(harness: &impl StreamHarnes
             1 1 text a
             2 - committed 1 at 3
             3 - discarded 2
-            4 - text end
+            4 - checkpoint 3
+            5 - text end
         "#]],
     );
 }
 
-/// A late mark still says what became of its attempts, and what happened.
+/// A late mark still says what became of its attempts; its boundaries came with a later one.
 pub async fn marks_never_go_back(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
@@ -140,11 +146,15 @@ pub async fn marks_never_go_back(harness: &impl StreamHarness) {
         expect![[r#"
             1 1 text a
             2 - committed 1 at 5
-            3 - checkpoint 5
         "#]],
     );
-    streams.mark(&session, mark(&session, 10)).await.unwrap();
-    assert_eq!(streams.info(&session).await.unwrap().marked, 10);
+    let next = Mark {
+        boundaries: vec![chunk(&session, ChunkKind::Checkpoint { version: 10 })],
+        ..mark(&session, 10)
+    };
+    streams.mark(&session, next).await.unwrap();
+    let info = streams.info(&session).await.unwrap();
+    assert_eq!((info.marked, info.last_seq), (10, 3));
 }
 
 /// To every handle.

@@ -1,0 +1,70 @@
+//! Messages: arguments, wire ids, and what is encoded at most once.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{Arguments, AssistantMessage, Message, SharedMessage, ToolCall, UserMessage};
+
+#[test]
+fn arguments_are_json_or_the_text_that_should_have_been() {
+    assert_eq!(Arguments::parse(r#"{"a": 1}"#), json!({"a": 1}).into());
+    assert_eq!(Arguments::parse("7"), json!(7).into(), "judged by the schema, not here");
+    for nothing in ["", "  ", "\n"] {
+        assert_eq!(Arguments::parse(nothing), json!({}).into(), "no arguments at all");
+    }
+    let cut = r#"{"a": "b"#;
+    assert_eq!(Arguments::parse(cut), Arguments::Malformed(cut.to_owned()));
+    assert_eq!(Arguments::parse(cut).as_json(), None);
+}
+
+#[test]
+fn arguments_keep_the_models_own_text() {
+    let arguments = Arguments::parse(r#"{"z":1.0,"a":[ ]}"#);
+    assert_eq!(arguments.as_json().unwrap().text(), r#"{"z":1.0,"a":[ ]}"#);
+}
+
+#[test]
+fn the_wire_id_is_the_providers_if_it_gave_one() {
+    let mut call = ToolCall {
+        id: "1.0".into(),
+        provider_id: None,
+        name: "t".to_owned(),
+        arguments: json!({}).into(),
+    };
+    assert_eq!(call.wire_id(), "1.0");
+    call.provider_id = Some("call_1".into());
+    assert_eq!(call.wire_id(), "call_1");
+}
+
+#[test]
+fn empty_parts_of_a_message_are_left_out() {
+    let assistant = Message::Assistant(Arc::new(AssistantMessage::default()));
+    assert_eq!(serde_json::to_value(assistant).unwrap(), json!({"role": "assistant"}));
+    let user = Message::User(UserMessage::new("hi"));
+    assert_eq!(serde_json::to_value(user).unwrap(), json!({"role": "user", "content": "hi"}));
+    let hidden = UserMessage { content: "psst".to_owned(), hidden: true };
+    let text = serde_json::to_string(&hidden).unwrap();
+    assert_eq!(serde_json::from_str::<UserMessage>(&text).unwrap(), hidden);
+    assert!(!serde_json::from_str::<UserMessage>(r#"{"content":"x"}"#).unwrap().hidden);
+}
+
+#[test]
+fn a_message_is_encoded_once_per_encoding_and_shared_by_clones() {
+    let encoded = Cell::new(0);
+    let message = SharedMessage::new(Message::User(UserMessage::new("hi")));
+    let bytes = |message: &SharedMessage, encoding| {
+        let encode = |message: &Message, out: &mut Vec<u8>| {
+            encoded.set(encoded.get() + 1);
+            serde_json::to_writer(out, message).unwrap();
+        };
+        message.encoded(encoding, encode).into_owned()
+    };
+    let first = bytes(&message, "a");
+    assert_eq!(bytes(&message.clone(), "a"), first);
+    assert_eq!(encoded.get(), 1);
+    assert_eq!(bytes(&message, "b"), first, "another provider gets bytes of its own");
+    assert_eq!(bytes(&message, "a"), first);
+    assert_eq!(encoded.get(), 2, "and the first keeps its own");
+}
