@@ -1,0 +1,179 @@
+//! One request and the reading of its answer, under time limits and a cancellation token.
+//!
+//! Everything runs on the caller's task. Dropping an exchange closes its connection.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use helix_agents_core::error::ErrorCode;
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::{RequestBuilder, Response, StatusCode};
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
+
+use crate::failure::{Failure, Subject};
+use crate::http::Timeouts;
+use crate::retry::cancelled;
+
+/// What of an error body is read.
+const MOST_ERROR_BYTES: usize = 64 * 1024;
+
+/// How long the end of a reply may lag behind its last event before the connection is given up
+/// instead of kept for the next call.
+const DRAIN: Duration = Duration::from_millis(100);
+
+/// The answer to a request, as it comes in.
+pub(crate) struct Exchange<'a> {
+    subject: Subject<'a>,
+    response: Response,
+    cancelled: Pin<Box<WaitForCancellationFuture<'a>>>,
+    /// Fires at or before the deadline; it is set anew only when it fires, not for every read.
+    alarm: Pin<Box<Sleep>>,
+    deadline: Instant,
+    limits: Timeouts,
+    limit: Duration,
+    most_bytes: usize,
+    left: usize,
+}
+
+/// What kind of body an answer has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BodyKind {
+    Events,
+    Json,
+    /// A web page, which no provider sends.
+    Page,
+}
+
+impl<'a> Exchange<'a> {
+    /// Sends a request and waits for the head of its answer.
+    pub(crate) async fn begin(
+        request: RequestBuilder,
+        subject: Subject<'a>,
+        limits: Timeouts,
+        most_bytes: usize,
+        cancel: &'a CancellationToken,
+    ) -> Result<Self, Failure> {
+        let mut cancelled_by_caller = Box::pin(cancel.cancelled());
+        let deadline = Instant::now() + limits.first_byte;
+        let mut alarm = Box::pin(sleep_until(deadline));
+        let response = tokio::select! {
+            biased;
+            () = &mut cancelled_by_caller => return Err(cancelled().into()),
+            response = request.send() => response.map_err(|error| subject.transport(error))?,
+            () = &mut alarm => return Err(subject.timeout("nothing", limits.first_byte)),
+        };
+        Ok(Self {
+            subject,
+            response,
+            cancelled: cancelled_by_caller,
+            alarm,
+            deadline,
+            limits,
+            limit: limits.first_byte,
+            most_bytes,
+            left: most_bytes,
+        })
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        self.response.status()
+    }
+
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        self.response.headers()
+    }
+
+    /// What the answer says it is. Without a word on it, it is taken for what was asked for.
+    pub(crate) fn kind(&self, asked: BodyKind) -> BodyKind {
+        let header = self.headers().get(CONTENT_TYPE);
+        let text = header.and_then(|it| it.to_str().ok()).unwrap_or_default();
+        let essence = text.split(';').next().unwrap_or_default().trim();
+        match essence.to_ascii_lowercase().as_str() {
+            "text/event-stream" => BodyKind::Events,
+            "application/json" => BodyKind::Json,
+            "text/html" => BodyKind::Page,
+            _ => asked,
+        }
+    }
+
+    /// The next piece of the body, or `None` at its end.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut self.cancelled => return Err(cancelled().into()),
+                piece = self.response.chunk() => {
+                    let piece = piece.map_err(|error| self.subject.cut(Some(error)))?;
+                    return self.received(piece);
+                }
+                () = &mut self.alarm => {
+                    if Instant::now() >= self.deadline {
+                        return Err(self.subject.timeout("nothing more", self.limit));
+                    }
+                    self.alarm.as_mut().reset(self.deadline);
+                }
+            }
+        }
+    }
+
+    fn received(&mut self, piece: Option<Bytes>) -> Result<Option<Bytes>, Failure> {
+        let Some(piece) = piece else {
+            return Ok(None);
+        };
+        self.left = self
+            .left
+            .checked_sub(piece.len())
+            .ok_or_else(|| self.subject.too_large(self.most_bytes))?;
+        self.limit = self.limits.read;
+        self.deadline = Instant::now() + self.limit;
+        if self.alarm.deadline() > self.deadline {
+            self.alarm.as_mut().reset(self.deadline);
+        }
+        Ok(Some(piece))
+    }
+
+    /// Shortens the wait for what may still come but is not needed.
+    pub(crate) fn hurry(&mut self, limit: Duration) {
+        self.limits.read = limit.min(self.limits.read);
+        self.limit = self.limits.read;
+        self.deadline = Instant::now() + self.limit;
+        self.alarm.as_mut().reset(self.deadline);
+    }
+
+    /// The whole body.
+    pub(crate) async fn body(&mut self) -> Result<Vec<u8>, Failure> {
+        let mut body = Vec::new();
+        while let Some(piece) = self.next().await? {
+            body.extend_from_slice(&piece);
+        }
+        Ok(body)
+    }
+
+    /// What can be had of an error's body. Only a cancelled call is a failure.
+    pub(crate) async fn error_body(&mut self) -> Result<Vec<u8>, Failure> {
+        let mut body = Vec::new();
+        self.hurry(Duration::from_secs(5));
+        while body.len() < MOST_ERROR_BYTES {
+            match self.next().await {
+                Ok(Some(piece)) => body.extend_from_slice(&piece),
+                Ok(None) => break,
+                Err(failure) if failure.error.code() == ErrorCode::Cancelled => {
+                    return Err(failure);
+                }
+                Err(_) => break,
+            }
+        }
+        body.truncate(MOST_ERROR_BYTES);
+        Ok(body)
+    }
+
+    /// Reads to the end of a body of which nothing more is wanted, so that the connection can
+    /// serve the next call.
+    pub(crate) async fn drain(mut self) {
+        let rest = async { while let Ok(Some(_)) = self.response.chunk().await {} };
+        // A server that keeps talking loses its connection, no more.
+        let _in_time = timeout(DRAIN, rest).await.is_ok();
+    }
+}

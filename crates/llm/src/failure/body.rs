@@ -1,0 +1,83 @@
+//! The error bodies of providers: `{"error": {…}}` in its many variations.
+
+use serde_json::Value;
+
+/// What an error body says.
+#[derive(Debug, Default)]
+pub(crate) struct ProviderError {
+    pub(crate) message: Option<String>,
+    /// A stable word such as `model_not_found`, or the type if there is none.
+    pub(crate) code: Option<String>,
+    /// The status that an error in the middle of a stream stands for.
+    pub(crate) status: Option<u16>,
+}
+
+impl ProviderError {
+    /// Reads a body. One that cannot be read says nothing; an HTML page is no message.
+    pub(crate) fn parse(body: &[u8]) -> Self {
+        let Ok(value) = serde_json::from_slice::<Value>(body) else {
+            return Self::default();
+        };
+        // Some gateways wrap the object into a list of one.
+        let value = match &value {
+            Value::Array(items) => items.first().unwrap_or(&Value::Null),
+            other => other,
+        };
+        let error = value.get("error").unwrap_or(value);
+        if let Value::String(message) = error {
+            return Self { message: Some(message.clone()), ..Self::default() };
+        }
+        let text = |name| error.get(name).and_then(Value::as_str).map(str::to_owned);
+        let number = |name| {
+            let number = error.get(name).and_then(Value::as_u64)?;
+            u16::try_from(number).ok().filter(|it| (400..600).contains(it))
+        };
+        Self {
+            message: text("message").or_else(|| detail(error.get("detail")?)),
+            code: text("code").or_else(|| text("type")).or_else(|| text("status")),
+            status: number("code").or_else(|| number("status")),
+        }
+    }
+
+    /// The HTTP status that a provider would have sent for this error, had the reply not begun.
+    pub(crate) fn likely_status(&self) -> u16 {
+        let code = self.code.as_deref().unwrap_or_default();
+        let has = |word: &str| code.contains(word);
+        if has("rate_limit") || has("quota") {
+            429
+        } else if has("auth") || has("api_key") || has("permission") {
+            401
+        } else if has("invalid") || has("context_length") || has("not_found") {
+            400
+        } else {
+            500
+        }
+    }
+
+    /// Whether waiting is of no use because the account is used up.
+    pub(crate) fn is_out_of_quota(&self) -> bool {
+        matches!(self.code.as_deref(), Some("insufficient_quota" | "billing_hard_limit_reached"))
+    }
+
+    /// Whether the provider has no such model.
+    pub(crate) fn is_about_the_model(&self, status: u16) -> bool {
+        let named = |it: &str| it.to_ascii_lowercase().contains("model");
+        match self.code.as_deref() {
+            Some("model_not_found") => true,
+            _ => status == 404 && self.message.as_deref().is_some_and(named),
+        }
+    }
+}
+
+/// FastAPI's form: a text, or a list of what is wrong. Its `input` members, which quote the
+/// request, are left out.
+fn detail(detail: &Value) -> Option<String> {
+    match detail {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(items) => {
+            let texts = items.iter().filter_map(|it| it.get("msg")?.as_str());
+            Some(texts.collect::<Vec<_>>().join("; "))
+        }
+        _ => None,
+    }
+}

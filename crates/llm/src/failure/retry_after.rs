@@ -1,0 +1,75 @@
+//! How long a provider asks to wait.
+
+use std::time::Duration;
+
+use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+
+#[cfg(test)]
+mod tests;
+
+/// What the headers ask for: `retry-after-ms`, or `retry-after` in seconds or as a date.
+pub(super) fn of_headers(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    if let Some(milliseconds) = text("retry-after-ms").and_then(|it| it.parse::<f64>().ok()) {
+        return seconds(milliseconds / 1000.0);
+    }
+    let asked = text(RETRY_AFTER.as_str())?;
+    if let Ok(number) = asked.parse::<f64>() {
+        return seconds(number);
+    }
+    // Both dates are of the provider's clock, so ours need not agree with it.
+    between(text(DATE.as_str())?, asked)
+}
+
+/// What the text of an error asks for: `try again in 1m3.5s`, or `"retryDelay": "34.4s"`.
+pub(super) fn of_body(body: &[u8]) -> Option<Duration> {
+    let text = std::str::from_utf8(body).ok()?;
+    let after = |words: &str| text.split_once(words).map(|(_, rest)| rest);
+    let rest = after("try again in ")
+        .or_else(|| after("Try again in "))
+        .or_else(|| after("retry after "))
+        .or_else(|| Some(after("\"retryDelay\"")?.trim_start_matches([':', ' ', '"'])))?;
+    spelled(rest)
+}
+
+fn between(now: &str, then: &str) -> Option<Duration> {
+    let instant = |text| {
+        let parser = jiff::fmt::rfc2822::DateTimeParser::new();
+        parser.parse_timestamp(text).ok()
+    };
+    let wait = instant(then)?.duration_since(instant(now)?);
+    Some(Duration::try_from(wait).unwrap_or(Duration::ZERO))
+}
+
+/// Reads `1m3.5s`, `20ms`, `2 seconds` at the begin of a text.
+fn spelled(text: &str) -> Option<Duration> {
+    let mut rest = text;
+    let mut total = None;
+    while let Some((number, after)) = leading_number(rest) {
+        let after = after.trim_start_matches(' ');
+        let letters = after.find(|it: char| !it.is_ascii_alphabetic());
+        let (unit, after) = after.split_at(letters.unwrap_or(after.len()));
+        let factor = match unit {
+            "ms" | "milliseconds" => 0.001,
+            "s" | "sec" | "second" | "seconds" => 1.0,
+            "m" | "min" | "minute" | "minutes" => 60.0,
+            "h" | "hour" | "hours" => 3600.0,
+            _ => break,
+        };
+        total = Some(total.unwrap_or(0.0) + number * factor);
+        rest = after;
+    }
+    seconds(total?)
+}
+
+fn leading_number(text: &str) -> Option<(f64, &str)> {
+    let end = text.find(|it: char| !it.is_ascii_digit() && it != '.');
+    let (number, rest) = text.split_at(end.unwrap_or(text.len()));
+    // The full stop of a sentence is no part of its last number.
+    Some((number.trim_end_matches('.').parse().ok()?, rest))
+}
+
+/// Negative, infinite and absurd waits are no answer.
+fn seconds(number: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(number).ok()
+}

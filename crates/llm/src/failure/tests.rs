@@ -1,0 +1,121 @@
+//! The table of statuses and error bodies.
+
+use helix_agents_core::error::ErrorCode;
+use reqwest::StatusCode;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+use super::{Failure, Redactor, Subject};
+
+const SUBJECT: Subject<'static> = Subject { provider: "local", model: "m1" };
+
+const NOTHING: Redactor<'static> = Redactor { key: None, conversation: b"" };
+
+fn status(status: u16, headers: &[(&'static str, &'static str)], body: &str) -> Failure {
+    let pairs = headers
+        .iter()
+        .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+    let status = StatusCode::from_u16(status).unwrap();
+    SUBJECT.status(status, &pairs.collect::<HeaderMap>(), body.as_bytes(), &NOTHING)
+}
+
+fn tries_again(failure: &Failure) -> bool {
+    failure.again && failure.error.is_retryable()
+}
+
+#[test]
+fn every_status_has_its_code() {
+    let table = [
+        (401, ErrorCode::ProviderUnauthorized, false),
+        (403, ErrorCode::ProviderUnauthorized, false),
+        (429, ErrorCode::ProviderRateLimited, true),
+        (408, ErrorCode::ProviderUnavailable, true),
+        (409, ErrorCode::ProviderUnavailable, true),
+        (500, ErrorCode::ProviderUnavailable, true),
+        (502, ErrorCode::ProviderUnavailable, true),
+        (503, ErrorCode::ProviderUnavailable, true),
+        (529, ErrorCode::ProviderUnavailable, true),
+        (400, ErrorCode::ProviderRejected, false),
+        (404, ErrorCode::ProviderRejected, false),
+        (413, ErrorCode::ProviderRejected, false),
+        (422, ErrorCode::ProviderRejected, false),
+        (302, ErrorCode::ProviderRejected, false),
+    ];
+    for (number, code, again) in table {
+        let failure = status(number, &[], "");
+        assert_eq!(failure.error.code(), code, "{number}");
+        assert_eq!(tries_again(&failure), again, "{number}");
+        assert!(failure.error.message().contains(&number.to_string()));
+    }
+}
+
+#[test]
+fn the_providers_word_on_retrying_wins() {
+    let never = status(503, &[("x-should-retry", "false")], "");
+    assert!(!tries_again(&never));
+    let again = status(400, &[("x-should-retry", "true"), ("retry-after", "1")], "");
+    assert!(tries_again(&again));
+    assert_eq!(again.error.retry_after().unwrap().as_secs(), 1);
+}
+
+#[test]
+fn an_empty_account_is_not_asked_again() {
+    let body = r#"{"error":{"message":"You exceeded your quota","type":"insufficient_quota","code":"insufficient_quota"}}"#;
+    let failure = status(429, &[], body);
+    assert_eq!(failure.error.code(), ErrorCode::ProviderRateLimited);
+    assert!(!tries_again(&failure));
+}
+
+#[test]
+fn a_missing_model_is_named() {
+    let body = r#"{"error":{"message":"The model does not exist","code":"model_not_found"}}"#;
+    for number in [404, 400] {
+        let failure = status(number, &[], body);
+        let message = failure.error.message();
+        assert!(message.contains("does not serve the model `m1`"), "{message}");
+    }
+    let page = status(404, &[], "<html>Not Found</html>");
+    assert!(page.error.message().contains("refused the request (404)"));
+}
+
+#[test]
+fn bodies_are_read_in_every_form() {
+    let bodies = [
+        r#"{"error":{"message":"too long","type":"invalid_request_error"}}"#,
+        r#"{"error":{"message":"too long","code":400}}"#,
+        r#"{"error":"too long"}"#,
+        r#"{"object":"error","message":"too long","code":400}"#,
+        r#"{"detail":"too long"}"#,
+        r#"{"detail":[{"loc":["body"],"msg":"too long","input":"SECRET"}]}"#,
+        r#"[{"error":{"code":400,"message":"too long","status":"INVALID_ARGUMENT"}}]"#,
+    ];
+    for body in bodies {
+        let failure = status(400, &[], body);
+        let message = failure.error.message();
+        assert_eq!(message, "the provider `local` refused the request (400): too long", "{body}");
+    }
+}
+
+#[test]
+fn what_is_said_of_a_refused_key_is_not_repeated() {
+    let body = r#"{"error":{"message":"Incorrect API key provided: sk-ab***yz","code":"invalid_api_key"}}"#;
+    let failure = status(401, &[], body);
+    let text = format!("{:?} {}", failure.error, failure.error);
+    assert!(!text.contains("sk-"), "{text}");
+    assert!(text.contains("provider_code=invalid_api_key"), "{text}");
+}
+
+#[test]
+fn errors_in_the_middle_of_a_stream_are_told_apart_by_number_or_word() {
+    let table = [
+        (r#"{"message":"x","code":429}"#, ErrorCode::ProviderRateLimited),
+        (r#"{"message":"x","type":"rate_limit_exceeded"}"#, ErrorCode::ProviderRateLimited),
+        (r#"{"message":"x","type":"invalid_request_error"}"#, ErrorCode::ProviderRejected),
+        (r#"{"message":"x","code":"invalid_api_key"}"#, ErrorCode::ProviderUnauthorized),
+        (r#"{"message":"x","type":"overloaded_error"}"#, ErrorCode::ProviderUnavailable),
+        (r#""just a text""#, ErrorCode::ProviderUnavailable),
+    ];
+    for (error, code) in table {
+        let failure = SUBJECT.reported(error, &NOTHING);
+        assert_eq!(failure.error.code(), code, "{error}");
+    }
+}

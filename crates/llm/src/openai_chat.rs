@@ -1,0 +1,219 @@
+//! Chat Completions: the protocol of OpenAI that most other servers speak as well.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::llm::{
+    LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink, RetryPolicy,
+};
+use helix_agents_core::step::{StepResult, StopReason};
+use helix_agents_core::usage::Usage;
+use reqwest::Url;
+use reqwest::header::{AUTHORIZATION, HeaderValue};
+
+use crate::failure::{Failure, Subject};
+use crate::http::{Route, parse_base_url};
+use crate::retry::{Retries, cancelled, pause};
+use crate::secret::ApiKey;
+
+mod attempt;
+mod calls;
+mod format;
+mod message;
+mod options;
+mod outcome;
+mod profile;
+mod reply;
+mod request;
+mod settings;
+mod tools;
+mod wire;
+
+pub use options::OpenAiChatOptions;
+pub use profile::{MaxTokensField, OutputFormat, ServerProfile};
+
+use format::FormatCache;
+use request::RequestBody;
+
+/// The adapter for one Chat Completions server. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct OpenAiChat(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    options: OpenAiChatOptions,
+    endpoint: Url,
+    route: Route,
+    authorization: Option<HeaderValue>,
+    formats: FormatCache,
+}
+
+impl OpenAiChat {
+    /// The adapter for a server. No connection is made yet.
+    ///
+    /// # Errors
+    /// [`ErrorCode::ConfigInvalid`] for an address or key that cannot be used, and for a key that
+    /// would go over plain HTTP to another machine.
+    pub fn new(options: OpenAiChatOptions) -> Result<Self> {
+        let invalid = |problem: String| Err(Error::new(ErrorCode::ConfigInvalid, problem));
+        let name = &options.name;
+        if name.is_empty() || name.contains(|it: char| it == ':' || it.is_whitespace()) {
+            return invalid(format!("the provider name `{name}` must be one word without a colon"));
+        }
+        let (mut endpoint, route) = parse_base_url(&options.base_url, name)?;
+        if let Ok(mut path) = endpoint.path_segments_mut() {
+            path.pop_if_empty().extend(["chat", "completions"]);
+        }
+        let key = options.api_key.as_ref().filter(|it| !it.expose().is_empty());
+        if key.is_some() && route == Route::Plain && !options.allow_http {
+            return invalid(format!(
+                "the key of the provider `{name}` would go over plain HTTP to another machine; \
+                 use https, or allow it with `allow_http`"
+            ));
+        }
+        let authorization = match key {
+            None => None,
+            Some(key) => match HeaderValue::from_str(&format!("Bearer {}", key.expose())) {
+                Ok(mut value) => {
+                    value.set_sensitive(true);
+                    Some(value)
+                }
+                Err(_) => {
+                    return invalid(format!(
+                        "the key of the provider `{name}` holds characters that no key has"
+                    ));
+                }
+            },
+        };
+        Ok(Self(Arc::new(Inner {
+            options,
+            endpoint,
+            route,
+            authorization,
+            formats: FormatCache::default(),
+        })))
+    }
+
+    /// What comes before the colon in `provider:model`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.options.name
+    }
+
+    /// The model of calls that name none.
+    #[must_use]
+    pub fn default_model(&self) -> Option<&str> {
+        self.0.options.default_model.as_deref()
+    }
+
+    /// The model's name as the server knows it.
+    fn model<'a>(&'a self, config: &'a LlmConfig) -> Result<&'a str> {
+        let named = config.model.strip_prefix(self.name());
+        let named = named.and_then(|it| it.strip_prefix(':'));
+        let model = named.unwrap_or(&config.model);
+        if !model.is_empty() {
+            return Ok(model);
+        }
+        self.default_model().ok_or_else(|| {
+            Error::new(
+                ErrorCode::ModelUnknown,
+                format!(
+                    "no model is named, and the provider `{}` has no default model",
+                    self.name()
+                ),
+            )
+        })
+    }
+}
+
+#[async_trait]
+impl LlmAdapter for OpenAiChat {
+    async fn generate_step(
+        &self,
+        request: LlmRequest<'_>,
+        sink: &dyn LlmSink,
+    ) -> Result<LlmResponse> {
+        self.check(request.config)?;
+        let model = self.model(request.config)?;
+        let headers = settings::headers(request.config, self.0.authorization.as_ref())?;
+        let client = self.0.options.http.on_this_runtime(self.0.route)?;
+        let body = RequestBody::assemble(&self.0, model, &request);
+        let subject = Subject { provider: self.name(), model };
+        let mut retries =
+            Retries::new(RetryPolicy { max_retries: request.max_retries, ..self.0.options.retry });
+        loop {
+            if request.cancel.is_cancelled() {
+                return Err(cancelled());
+            }
+            let http = client
+                .post(self.0.endpoint.clone())
+                .headers(headers.clone())
+                .body(body.bytes.clone());
+            let attempt = attempt::Attempt::new(&self.0, subject, &request, &body);
+            let failed = match attempt.run(http, sink).await {
+                Ok(response) => return Ok(response),
+                Err(failed) => failed,
+            };
+            let Failure { error, .. } = &failed.failure;
+            if error.code() == ErrorCode::Cancelled {
+                return Err(failed.failure.error);
+            }
+            if failed.delivered {
+                sink.error(error);
+                return Ok(failure_response(error, false));
+            }
+            let Some(wait) = retries.next(&failed.failure) else {
+                return Ok(failure_response(error, true));
+            };
+            tracing::warn!(
+                provider = subject.provider,
+                model,
+                code = error.code().as_str(),
+                retry = retries.used(),
+                wait_ms = wait.as_millis(),
+                "model call failed; trying again"
+            );
+            pause(wait, request.cancel).await?;
+        }
+    }
+
+    fn check(&self, config: &LlmConfig) -> Result<()> {
+        self.model(config)?;
+        settings::check(config, &self.0)
+    }
+}
+
+fn failure_response(error: &Error, should_stop: bool) -> LlmResponse {
+    LlmResponse {
+        result: StepResult::Error {
+            error: error.record(),
+            should_stop,
+            stop_reason: Some(StopReason::Error),
+        },
+        usage: Usage::default(),
+        model: None,
+        raw_stop_reason: None,
+    }
+}
+
+impl Inner {
+    /// Whether the caller's own header would leak like a key.
+    fn is_exposed(&self) -> bool {
+        self.route == Route::Plain && !self.options.allow_http
+    }
+
+    /// What stands for the key when messages are redacted.
+    fn key(&self) -> Option<&ApiKey> {
+        self.options.api_key.as_ref()
+    }
+
+    fn profile(&self) -> &ServerProfile {
+        &self.options.profile
+    }
+}
+
+/// The names of headers that hold keys.
+fn is_secret_header(name: &str) -> bool {
+    name == AUTHORIZATION || ["api-key", "x-api-key", "cookie"].contains(&name)
+}

@@ -1,0 +1,203 @@
+//! The calls of a reply, put together from pieces that servers label in several ways.
+
+use helix_agents_core::llm::LlmSink;
+use helix_agents_core::message::Arguments;
+use helix_agents_core::step::ParsedToolCall;
+use serde::de::IgnoredAny;
+
+use super::wire::{CallDelta, FunctionDelta};
+
+/// More calls than any reply has.
+const MOST_CALLS: usize = 1024;
+
+/// The calls so far, in the order in which they began.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    list: Vec<Call>,
+    /// Whether they came by `tool_calls`; then a `function_call` repeats one of them.
+    labelled: bool,
+}
+
+#[derive(Debug, Default)]
+struct Call {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+/// A reply has more calls than can be.
+#[derive(Debug)]
+pub(super) struct TooManyCalls;
+
+/// What stands at the end of a reply.
+#[derive(Debug)]
+pub(super) struct Ended {
+    /// The calls, complete.
+    pub(super) calls: Vec<ParsedToolCall>,
+    /// Whether one of them had no name, and is left out.
+    pub(super) nameless: bool,
+}
+
+impl Calls {
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Takes a piece of a streamed call.
+    pub(super) fn piece(
+        &mut self,
+        delta: &CallDelta<'_>,
+        sink: &dyn LlmSink,
+    ) -> Result<(), TooManyCalls> {
+        self.labelled = true;
+        let empty = FunctionDelta::default();
+        let function = delta.function.as_ref().unwrap_or(&empty);
+        let id = delta.id.as_ref().map_or("", |it| &it.0);
+        let place = self.place(delta.index, id, function.name());
+        self.extend(place, delta.index, id, function, sink)
+    }
+
+    /// Takes a call that came in one piece.
+    pub(super) fn whole(
+        &mut self,
+        delta: &CallDelta<'_>,
+        sink: &dyn LlmSink,
+    ) -> Result<(), TooManyCalls> {
+        self.labelled = true;
+        let empty = FunctionDelta::default();
+        let function = delta.function.as_ref().unwrap_or(&empty);
+        let id = delta.id.as_ref().map_or("", |it| &it.0);
+        self.extend(self.list.len(), None, id, function, sink)
+    }
+
+    /// Takes a piece of the one call that servers of the first generation make. Those that send it
+    /// beside `tool_calls` mean the same call.
+    pub(super) fn function_call(
+        &mut self,
+        function: &FunctionDelta<'_>,
+        sink: &dyn LlmSink,
+    ) -> Result<(), TooManyCalls> {
+        if self.labelled {
+            return Ok(());
+        }
+        self.extend(0, None, "", function, sink)
+    }
+
+    /// Which call a piece belongs to; the length of the list for a new one.
+    fn place(&self, index: Option<u64>, id: &str, name: &str) -> usize {
+        let new = self.list.len();
+        let find = |wanted: &dyn Fn(&Call) -> bool| self.list.iter().rposition(wanted);
+        let Some(index) = index else {
+            if !id.is_empty() {
+                return find(&|it| it.id == id).unwrap_or(new);
+            }
+            // Without any label a name begins a new call, unless it is repeated in every piece.
+            return match self.list.last() {
+                Some(last) if name.is_empty() || (last.name == name && !last.is_complete()) => {
+                    new - 1
+                }
+                _ => new,
+            };
+        };
+        let Some(place) = find(&|it| it.index == Some(index)) else {
+            return new;
+        };
+        // Some servers give every call the same index.
+        let is_other = self.list.get(place).is_some_and(|it| {
+            !id.is_empty()
+                && !it.id.is_empty()
+                && it.id != id
+                && !name.is_empty()
+                && it.is_complete()
+        });
+        if is_other { new } else { place }
+    }
+
+    fn extend(
+        &mut self,
+        place: usize,
+        index: Option<u64>,
+        id: &str,
+        function: &FunctionDelta<'_>,
+        sink: &dyn LlmSink,
+    ) -> Result<(), TooManyCalls> {
+        if place >= self.list.len() {
+            if self.list.len() >= MOST_CALLS {
+                return Err(TooManyCalls);
+            }
+            self.list.push(Call { index, ..Call::default() });
+        }
+        let number = u32::try_from(place).unwrap_or(u32::MAX);
+        let Some(call) = self.list.get_mut(place) else {
+            return Ok(());
+        };
+        // Ids and names that are repeated or change in later pieces add nothing.
+        if call.id.is_empty() {
+            id.clone_into(&mut call.id);
+        }
+        let was_named = !call.name.is_empty();
+        if !was_named {
+            function.name().clone_into(&mut call.name);
+        }
+        let piece = function.arguments.as_ref().map_or("", |it| &it.0);
+        call.arguments.push_str(piece);
+        if call.name.is_empty() {
+            return Ok(());
+        }
+        if !was_named {
+            sink.tool_call_start(number, &call.name);
+        }
+        // Pieces that came before the name were held back.
+        let news = if was_named { piece } else { &call.arguments };
+        if !news.is_empty() {
+            sink.tool_call_delta(number, news);
+        }
+        Ok(())
+    }
+
+    /// Completes the calls. `truncated` says that the reply was cut at its length, `messages` how
+    /// many stand before it, which makes invented ids unique in the conversation.
+    pub(super) fn end(self, truncated: bool, messages: usize) -> Ended {
+        let mut calls: Vec<ParsedToolCall> = Vec::with_capacity(self.list.len());
+        let mut nameless = false;
+        let last = self.list.len().saturating_sub(1);
+        for (index, call) in self.list.into_iter().enumerate() {
+            if call.name.is_empty() {
+                nameless = true;
+                continue;
+            }
+            // Two results under one id could not be told apart.
+            let is_taken = calls.iter().any(|it| it.id.as_str() == call.id);
+            let id = if call.id.is_empty() || is_taken {
+                format!("call_{messages}_{index}")
+            } else {
+                call.id
+            };
+            let arguments = if truncated && index == last && !is_object(&call.arguments) {
+                Arguments::Malformed(call.arguments)
+            } else {
+                Arguments::parse(&call.arguments)
+            };
+            calls.push(ParsedToolCall::new(id, call.name, arguments));
+        }
+        Ended { calls, nameless }
+    }
+}
+
+impl Call {
+    fn is_complete(&self) -> bool {
+        serde_json::from_str::<IgnoredAny>(&self.arguments).is_ok()
+    }
+}
+
+impl FunctionDelta<'_> {
+    fn name(&self) -> &str {
+        self.name.as_ref().map_or("", |it| &it.0)
+    }
+}
+
+/// Whether the text is a whole JSON object, which no truncated one is.
+fn is_object(text: &str) -> bool {
+    text.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok()
+}

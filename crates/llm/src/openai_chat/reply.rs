@@ -1,0 +1,210 @@
+//! A reply, put together from chunks.
+
+use std::sync::Arc;
+
+use helix_agents_core::llm::{LlmResponse, LlmSink};
+use helix_agents_core::message::Thinking;
+use helix_agents_core::usage::Usage;
+
+use super::calls::{Calls, TooManyCalls};
+use super::outcome::{calls_result, stop_reason, text_result};
+use super::wire::{Choice, Chunk, Delta, Text};
+use crate::failure::{Failure, Redactor, Subject};
+
+/// What came so far.
+#[derive(Debug, Default)]
+pub(super) struct Reply {
+    text: String,
+    thinking: String,
+    refused: bool,
+    calls: Calls,
+    finish: Option<String>,
+    usage: Usage,
+    model: Option<Arc<str>>,
+    /// Whether the sink got any of it.
+    pub(super) delivered: bool,
+    /// Whether the end of the stream was announced.
+    pub(super) done: bool,
+}
+
+/// How a reply is to be read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reading<'a> {
+    pub(super) subject: Subject<'a>,
+    pub(super) redactor: Redactor<'a>,
+    /// Whether a structured output was asked for.
+    pub(super) structured: bool,
+    /// How many messages stand before the reply.
+    pub(super) messages: usize,
+}
+
+impl Reply {
+    /// Whether the model said why it stopped: all that matters has come.
+    pub(super) fn is_finished(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    /// Takes the data of one event.
+    pub(super) fn event(
+        &mut self,
+        data: &[u8],
+        reading: &Reading<'_>,
+        sink: &dyn LlmSink,
+    ) -> Result<(), Failure> {
+        let data = data.trim_ascii();
+        if data == b"[DONE]" {
+            self.done = true;
+        }
+        // What follows the announced end, or says nothing, is of no interest.
+        if self.done || data.is_empty() {
+            return Ok(());
+        }
+        self.chunk(data, false, reading, sink)
+    }
+
+    /// Takes a reply that comes as one JSON document.
+    pub(super) fn document(
+        &mut self,
+        body: &[u8],
+        reading: &Reading<'_>,
+        sink: &dyn LlmSink,
+    ) -> Result<(), Failure> {
+        self.chunk(body.trim_ascii(), true, reading, sink)?;
+        if self.finish.is_none() && self.is_empty() {
+            return Err(reading.subject.protocol("sent a document without a reply in it"));
+        }
+        self.done = true;
+        Ok(())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.thinking.is_empty() && self.calls.is_empty()
+    }
+
+    fn chunk(
+        &mut self,
+        json: &[u8],
+        whole: bool,
+        reading: &Reading<'_>,
+        sink: &dyn LlmSink,
+    ) -> Result<(), Failure> {
+        let garbage = || reading.subject.protocol("sent something that is no chunk of a reply");
+        if !json.starts_with(b"{") {
+            return Err(garbage());
+        }
+        let chunk: Chunk<'_> = serde_json::from_slice(json).map_err(|_| garbage())?;
+        if let Some(error) = chunk.error {
+            return Err(reading.subject.reported(error.get(), &reading.redactor));
+        }
+        if text(chunk.object.as_ref()) == "error" {
+            let text = String::from_utf8_lossy(json);
+            return Err(reading.subject.reported(&text, &reading.redactor));
+        }
+        // Counts in several chunks are running totals.
+        if let Some(usage) = chunk.usage {
+            self.usage = usage.into();
+        }
+        if self.model.is_none() {
+            let model = text(chunk.model.as_ref());
+            self.model = Some(model).filter(|it| !it.is_empty()).map(Arc::from);
+        }
+        // Further choices are alternatives to the first.
+        let choices = chunk.choices.into_iter().flatten();
+        for choice in choices.filter(|it| it.index.unwrap_or(0) == 0) {
+            self.choice(&choice, whole, sink)
+                .map_err(|_| reading.subject.protocol("sent more calls than a reply can have"))?;
+        }
+        Ok(())
+    }
+
+    fn choice(
+        &mut self,
+        choice: &Choice<'_>,
+        whole: bool,
+        sink: &dyn LlmSink,
+    ) -> Result<(), TooManyCalls> {
+        if let Some(delta) = &choice.delta {
+            self.delta(delta, whole, sink)?;
+        }
+        let finish = text(choice.finish_reason.as_ref());
+        if !finish.is_empty() {
+            self.finish = Some(finish.to_owned());
+        }
+        Ok(())
+    }
+
+    fn delta(
+        &mut self,
+        delta: &Delta<'_>,
+        whole: bool,
+        sink: &dyn LlmSink,
+    ) -> Result<(), TooManyCalls> {
+        // Servers that send both names of it send the same text twice.
+        let mut thinking = text(delta.reasoning_content.as_ref());
+        if thinking.is_empty() {
+            thinking = text(delta.reasoning.as_ref());
+        }
+        if !thinking.is_empty() {
+            self.delivered = true;
+            self.thinking.push_str(thinking);
+            sink.thinking(thinking, whole);
+        }
+        let refusal = text(delta.refusal.as_ref());
+        self.refused |= !refusal.is_empty();
+        for piece in [text(delta.content.as_ref()), refusal] {
+            if !piece.is_empty() {
+                self.delivered = true;
+                self.text.push_str(piece);
+                sink.text_delta(piece);
+            }
+        }
+        for call in delta.tool_calls.iter().flatten() {
+            self.delivered = true;
+            if whole {
+                self.calls.whole(call, sink)?;
+            } else {
+                self.calls.piece(call, sink)?;
+            }
+        }
+        if let Some(function) = &delta.function_call {
+            self.delivered = true;
+            self.calls.function_call(function, sink)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a result of a complete reply.
+    pub(super) fn end(
+        self,
+        reading: &Reading<'_>,
+        sink: &dyn LlmSink,
+    ) -> Result<LlmResponse, Failure> {
+        let truncated = self.finish.as_deref() == Some("length");
+        let has_calls = !self.calls.is_empty();
+        let stop_reason = stop_reason(self.finish.as_deref(), has_calls, self.refused);
+        let ended = self.calls.end(truncated, reading.messages);
+        if ended.nameless && !truncated {
+            return Err(reading.subject.protocol("sent a call without a name"));
+        }
+        for call in &ended.calls {
+            sink.tool_call(call);
+        }
+        let thinking = Some(self.thinking).filter(|it| !it.is_empty());
+        let thinking = thinking.map(|content| Thinking { content, signature: None });
+        let result = if ended.calls.is_empty() {
+            text_result(self.text, thinking, stop_reason, reading.structured)
+        } else {
+            calls_result(self.text, ended.calls, thinking, stop_reason)
+        };
+        Ok(LlmResponse {
+            result,
+            usage: self.usage,
+            model: self.model,
+            raw_stop_reason: self.finish,
+        })
+    }
+}
+
+fn text<'a>(text: Option<&'a Text<'_>>) -> &'a str {
+    text.map_or("", |it| &it.0)
+}

@@ -1,0 +1,178 @@
+//! The request's body, put together from bytes: a prefix of settings, the messages as they were
+//! encoded when they came into being, and an end.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use bytes::Bytes;
+use helix_agents_core::llm::{LlmConfig, LlmRequest, ToolChoice};
+use helix_agents_core::message::Message;
+use serde::Serialize;
+
+use super::profile::MaxTokensField;
+use super::{Inner, message, settings, tools};
+
+/// A body, shared by all attempts of one call.
+#[derive(Debug)]
+pub(super) struct RequestBody {
+    pub(super) bytes: Bytes,
+    conversation: Range<usize>,
+}
+
+impl RequestBody {
+    /// Writes the body of one call.
+    pub(super) fn assemble(server: &Inner, model: &str, request: &LlmRequest<'_>) -> Self {
+        let profile = server.profile();
+        let encode = |message: &Message, out: &mut Vec<u8>| {
+            message::encode(message, profile.empty_content, out);
+        };
+        let messages: Vec<Cow<'_, [u8]>> = std::iter::once(request.prompt)
+            .chain(request.messages)
+            .map(|it| it.encoded(profile.message_encoding(), encode))
+            .collect();
+        let tools = request.tools.encoded(profile.tool_encoding(), |specs, out| {
+            tools::encode(specs, profile.strict_tools, out);
+        });
+        let size: usize = messages.iter().map(|it| it.len() + 1).sum();
+
+        let mut out = Vec::with_capacity(size + tools.len() + 1024);
+        let mut object = Object::begin(&mut out);
+        object.member("model", model);
+        prefix(server, request, &mut object);
+        if !request.tools.is_empty() {
+            object.raw("tools", &tools);
+        }
+        let out_messages = object.value("messages");
+        let start = out_messages.len();
+        out_messages.push(b'[');
+        for (index, message) in messages.iter().enumerate() {
+            if index > 0 {
+                out_messages.push(b',');
+            }
+            out_messages.extend_from_slice(message);
+        }
+        out_messages.push(b']');
+        let end = out_messages.len();
+        object.end();
+        Self { bytes: out.into(), conversation: start..end }
+    }
+
+    /// The part that holds the conversation, for hiding it where it must not show.
+    pub(super) fn conversation(&self) -> &[u8] {
+        self.bytes.get(self.conversation.clone()).unwrap_or_default()
+    }
+}
+
+fn prefix(server: &Inner, request: &LlmRequest<'_>, object: &mut Object<'_>) {
+    let (config, profile) = (request.config, server.profile());
+    let provider = &server.options.name;
+    let replaced = |key: &str| settings::options(config, provider).any(|(it, _)| it == key);
+
+    object.member("stream", &profile.stream);
+    if profile.stream && profile.stream_usage && !replaced("stream_options") {
+        object.raw("stream_options", b"{\"include_usage\":true}");
+    }
+    sampling(config, profile.max_tokens_field, &replaced, object);
+    if let Some(schema) = request.output_schema
+        && !replaced("response_format")
+    {
+        let format = server.formats.bytes(schema, profile.output_format);
+        object.raw("response_format", &format);
+    }
+    if let ToolChoice::Tool(name) = request.tool_choice
+        && !request.tools.is_empty()
+        && !replaced("tool_choice")
+    {
+        let out = object.value("tool_choice");
+        out.extend_from_slice(b"{\"type\":\"function\",\"function\":{\"name\":");
+        write_json(out, name);
+        out.extend_from_slice(b"}}");
+    }
+    for (key, value) in settings::options(config, provider) {
+        object.member(key, value);
+    }
+}
+
+/// The numbers of the configuration, but for those that provider options replace.
+fn sampling(
+    config: &LlmConfig,
+    max_tokens: MaxTokensField,
+    replaced: &dyn Fn(&str) -> bool,
+    object: &mut Object<'_>,
+) {
+    let max_tokens = match max_tokens {
+        MaxTokensField::MaxTokens => "max_tokens",
+        MaxTokensField::MaxCompletionTokens => "max_completion_tokens",
+    };
+    let mut optional = Optional { object, replaced };
+    optional.member(max_tokens, config.max_output_tokens);
+    optional.member("temperature", config.temperature);
+    optional.member("top_p", config.top_p);
+    optional.member("top_k", config.top_k);
+    optional.member("presence_penalty", config.presence_penalty);
+    optional.member("frequency_penalty", config.frequency_penalty);
+    optional.member("seed", config.seed);
+    let stop = Some(&config.stop_sequences).filter(|it| !it.is_empty());
+    optional.member("stop", stop);
+}
+
+struct Optional<'a, 'b> {
+    object: &'a mut Object<'b>,
+    replaced: &'a dyn Fn(&str) -> bool,
+}
+
+impl Optional<'_, '_> {
+    fn member<T: Serialize>(&mut self, key: &str, value: Option<T>) {
+        if let Some(value) = value
+            && !(self.replaced)(key)
+        {
+            self.object.member(key, &value);
+        }
+    }
+}
+
+/// A JSON object being written.
+#[derive(Debug)]
+pub(super) struct Object<'a> {
+    out: &'a mut Vec<u8>,
+    empty: bool,
+}
+
+impl<'a> Object<'a> {
+    pub(super) fn begin(out: &'a mut Vec<u8>) -> Self {
+        out.push(b'{');
+        Self { out, empty: true }
+    }
+
+    /// Begins a member; its value is to be written into what is returned.
+    pub(super) fn value(&mut self, key: &str) -> &mut Vec<u8> {
+        if !std::mem::take(&mut self.empty) {
+            self.out.push(b',');
+        }
+        write_json(self.out, key);
+        self.out.push(b':');
+        self.out
+    }
+
+    pub(super) fn member<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) {
+        write_json(self.value(key), value);
+    }
+
+    /// A member whose value is JSON already.
+    pub(super) fn raw(&mut self, key: &str, json: &[u8]) {
+        self.value(key).extend_from_slice(json);
+    }
+
+    pub(super) fn end(self) {
+        self.out.push(b'}');
+    }
+}
+
+/// Writes a value. Strings, numbers and trees, which is all there is here, always can be.
+pub(super) fn write_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    let start = out.len();
+    if serde_json::to_writer(&mut *out, value).is_err() {
+        out.truncate(start);
+        out.extend_from_slice(b"null");
+    }
+}

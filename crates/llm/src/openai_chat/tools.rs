@@ -1,0 +1,36 @@
+//! Tools as bytes, written once per agent.
+
+use helix_agents_core::tool::ToolSpec;
+
+use super::request::{Object, write_json};
+use crate::strict::strict;
+
+/// Writes the list of tools. With `strict_tools`, tools that ask for it and whose schema can be
+/// said in the strict subset are marked so.
+pub(super) fn encode(specs: &[ToolSpec], strict_tools: bool, out: &mut Vec<u8>) {
+    out.push(b'[');
+    for (index, spec) in specs.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        encode_tool(spec, strict_tools, out);
+    }
+    out.push(b']');
+}
+
+fn encode_tool(spec: &ToolSpec, strict_tools: bool, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"type\":\"function\",\"function\":");
+    let mut function = Object::begin(out);
+    function.member("name", &*spec.name);
+    function.member("description", &*spec.description);
+    let narrowed = (strict_tools && spec.strict).then(|| strict(&spec.input_schema.to_value()));
+    match narrowed.flatten() {
+        Some(schema) => {
+            write_json(function.value("parameters"), &schema);
+            function.raw("strict", b"true");
+        }
+        None => function.raw("parameters", spec.input_schema.text().as_bytes()),
+    }
+    function.end();
+    out.push(b'}');
+}

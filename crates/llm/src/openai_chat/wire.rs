@@ -1,0 +1,171 @@
+//! What servers send: a streamed chunk, or a whole completion, which differs only in `message`
+//! standing for `delta`.
+//!
+//! Text is borrowed from the read buffer unless it holds escapes. Unknown members are skipped, and
+//! `null` is as good as absent everywhere, because servers differ in both.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use helix_agents_core::usage::Usage;
+use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Chunk<'a> {
+    #[serde(borrow, default)]
+    pub(super) model: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) choices: Option<Vec<Choice<'a>>>,
+    #[serde(default)]
+    pub(super) usage: Option<WireUsage>,
+    #[serde(borrow, default)]
+    pub(super) error: Option<&'a RawValue>,
+    /// `error` for errors that are not in an object of their own.
+    #[serde(borrow, default)]
+    pub(super) object: Option<Text<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Choice<'a> {
+    #[serde(default)]
+    pub(super) index: Option<u64>,
+    #[serde(borrow, default, alias = "message")]
+    pub(super) delta: Option<Delta<'a>>,
+    #[serde(borrow, default)]
+    pub(super) finish_reason: Option<Text<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Delta<'a> {
+    #[serde(borrow, default)]
+    pub(super) content: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) refusal: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) reasoning_content: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) reasoning: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) tool_calls: Option<Vec<CallDelta<'a>>>,
+    #[serde(borrow, default)]
+    pub(super) function_call: Option<FunctionDelta<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct CallDelta<'a> {
+    #[serde(default)]
+    pub(super) index: Option<u64>,
+    #[serde(borrow, default)]
+    pub(super) id: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) function: Option<FunctionDelta<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct FunctionDelta<'a> {
+    #[serde(borrow, default)]
+    pub(super) name: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) arguments: Option<ArgumentsText<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct WireUsage {
+    #[serde(default)]
+    prompt_tokens: Option<u64>,
+    #[serde(default)]
+    completion_tokens: Option<u64>,
+    #[serde(default)]
+    prompt_tokens_details: Option<PromptDetails>,
+    #[serde(default)]
+    completion_tokens_details: Option<CompletionDetails>,
+}
+
+#[derive(Debug, Deserialize)]
+struct PromptDetails {
+    #[serde(default)]
+    cached_tokens: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct CompletionDetails {
+    #[serde(default)]
+    reasoning_tokens: Option<u64>,
+}
+
+impl From<WireUsage> for Usage {
+    fn from(wire: WireUsage) -> Self {
+        let cached = wire.prompt_tokens_details.and_then(|it| it.cached_tokens);
+        let reasoning = wire.completion_tokens_details;
+        Self {
+            input_tokens: wire.prompt_tokens.unwrap_or_default(),
+            output_tokens: wire.completion_tokens.unwrap_or_default(),
+            cached_tokens: cached.unwrap_or_default(),
+            reasoning_tokens: reasoning.and_then(|it| it.reasoning_tokens).unwrap_or_default(),
+        }
+    }
+}
+
+/// A text, or a list of parts of which the texts count.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextVisitor).map(Self)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(text))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
+        #[derive(Deserialize)]
+        struct Part<'a> {
+            #[serde(borrow, default)]
+            text: Option<Text<'a>>,
+        }
+        let mut all = String::new();
+        while let Some(part) = parts.next_element::<Part<'de>>()? {
+            all.push_str(&part.text.unwrap_or_default().0);
+        }
+        Ok(Cow::Owned(all))
+    }
+
+    // Some servers describe reasoning by an object; there is no text in it to show.
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Cow::Borrowed(""))
+    }
+}
+
+/// A piece of the arguments' JSON text. Some servers send the JSON itself.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct ArgumentsText<'a>(pub(super) Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for ArgumentsText<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&'de RawValue>::deserialize(deserializer)?.get();
+        if !raw.starts_with('"') {
+            return Ok(Self(Cow::Borrowed(raw)));
+        }
+        let text: Text<'de> = serde_json::from_str(raw).map_err(de::Error::custom)?;
+        Ok(Self(text.0))
+    }
+}

@@ -1,0 +1,228 @@
+//! The providers that a program can use, and which of them serves a model.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
+
+use crate::env;
+use crate::http::HttpClient;
+use crate::openai_chat::{OpenAiChat, OpenAiChatOptions};
+
+mod config;
+mod detect;
+mod load;
+
+pub use detect::{LOCAL_PORTS, LocalServer};
+
+/// The file that [`ProviderRegistry::from_env`] reads.
+const CONFIG_FILE: &str = "helix.toml";
+
+/// Where OpenAI is.
+const OPENAI_URL: &str = "https://api.openai.com/v1";
+
+/// The providers of a program, by name. It is itself an [`LlmAdapter`]: each call goes to the
+/// provider that its model names. Cheap to clone.
+///
+/// A model is written `provider:model`. Without a provider it belongs to the only one there is, or
+/// to the default one; a model whose own name holds a colon needs the provider in front.
+#[derive(Clone, Default)]
+pub struct ProviderRegistry {
+    providers: BTreeMap<Arc<str>, Provider>,
+    default: Option<Arc<str>>,
+    http: HttpClient,
+}
+
+#[derive(Debug, Clone)]
+enum Provider {
+    Ready {
+        adapter: Arc<dyn LlmAdapter>,
+        default_model: Option<Arc<str>>,
+    },
+    /// Its key is missing. That matters only to those who use it.
+    WithoutKey {
+        variable: Arc<str>,
+    },
+}
+
+/// A model and its provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResolvedModel {
+    /// The provider's name.
+    pub provider: String,
+    /// The model as the provider knows it.
+    pub model: String,
+}
+
+impl fmt::Display for ResolvedModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.provider, self.model)
+    }
+}
+
+impl ProviderRegistry {
+    /// A registry without providers.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a Chat Completions server. It shares the registry's connections.
+    ///
+    /// # Errors
+    /// [`ErrorCode::ConfigInvalid`] as for [`OpenAiChat::new`].
+    pub fn with_provider(self, options: OpenAiChatOptions) -> Result<Self> {
+        let http = self.http.clone();
+        let adapter = OpenAiChat::new(options.with_http(&http))?;
+        let name = adapter.name().to_owned();
+        let default_model = adapter.default_model().map(Arc::from);
+        Ok(self.insert(&name, Arc::new(adapter), default_model))
+    }
+
+    /// Adds an adapter of any kind under a name. It gets models with that name in front.
+    #[must_use]
+    pub fn with_adapter(self, name: &str, adapter: Arc<dyn LlmAdapter>) -> Self {
+        self.insert(name, adapter, None)
+    }
+
+    fn insert(
+        mut self,
+        name: &str,
+        adapter: Arc<dyn LlmAdapter>,
+        default_model: Option<Arc<str>>,
+    ) -> Self {
+        let provider = Provider::Ready { adapter, default_model };
+        self.providers.insert(name.into(), provider);
+        self
+    }
+
+    /// Sends models without a provider to this one.
+    ///
+    /// # Errors
+    /// [`ErrorCode::ConfigInvalid`] if there is no such provider.
+    pub fn with_default(mut self, name: &str) -> Result<Self> {
+        if !self.providers.contains_key(name) {
+            return Err(Error::new(
+                ErrorCode::ConfigInvalid,
+                format!("the default provider `{name}` is not configured ({})", self.list()),
+            ));
+        }
+        self.default = Some(name.into());
+        Ok(self)
+    }
+
+    /// The names of the providers.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.providers.keys().map(AsRef::as_ref)
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.providers.is_empty()
+    }
+
+    /// Finds the provider of a model. An empty name stands for the default model of the default
+    /// provider, `provider:` for that of the provider.
+    ///
+    /// # Errors
+    /// [`ErrorCode::ModelUnknown`], with the providers that are configured.
+    pub fn model(&self, name: &str) -> Result<ResolvedModel> {
+        let (provider, model) = self.find(name)?;
+        let default = match self.providers.get(&*provider) {
+            Some(Provider::Ready { default_model, .. }) => default_model.as_deref(),
+            _ => None,
+        };
+        let model = Some(model).filter(|it| !it.is_empty()).or(default);
+        let model = model.ok_or_else(|| {
+            unknown(format!(
+                "no model is named, and the provider `{provider}` has no default model"
+            ))
+        })?;
+        Ok(ResolvedModel { model: model.to_owned(), provider: provider.to_string() })
+    }
+
+    fn find<'a>(&self, name: &'a str) -> Result<(Arc<str>, &'a str)> {
+        if let Some((prefix, model)) = name.split_once(':') {
+            let Some((provider, _)) = self.providers.get_key_value(prefix) else {
+                let hint = self.default_name().map_or_else(String::new, |default| {
+                    format!("; if the colon belongs to the model's name, write `{default}:{name}`")
+                });
+                return Err(unknown(format!(
+                    "no provider `{prefix}` is configured ({}){hint}",
+                    self.list()
+                )));
+            };
+            return Ok((Arc::clone(provider), model));
+        }
+        let provider = self.default_name().ok_or_else(|| {
+            unknown(format!(
+                "the model `{name}` names no provider, and there is no default one ({})",
+                self.list()
+            ))
+        })?;
+        Ok((provider, name))
+    }
+
+    fn default_name(&self) -> Option<Arc<str>> {
+        let only = match self.providers.len() {
+            1 => self.providers.keys().next(),
+            _ => None,
+        };
+        self.default.as_ref().or(only).map(Arc::clone)
+    }
+
+    fn list(&self) -> String {
+        if self.providers.is_empty() {
+            return format!(
+                "none is; set {} or describe one in {CONFIG_FILE}",
+                env::OPENAI_API_KEY.name
+            );
+        }
+        let names: Vec<&str> = self.names().collect();
+        format!("configured: {}", names.join(", "))
+    }
+
+    fn adapter(&self, config: &LlmConfig) -> Result<&Arc<dyn LlmAdapter>> {
+        let (name, _) = self.find(&config.model)?;
+        match self.providers.get(&*name) {
+            Some(Provider::Ready { adapter, .. }) => Ok(adapter),
+            Some(Provider::WithoutKey { variable }) => Err(Error::new(
+                ErrorCode::ConfigInvalid,
+                format!("the key of the provider `{name}` is missing: set {variable}"),
+            )),
+            None => Err(unknown(format!("no provider `{name}` is configured"))),
+        }
+    }
+}
+
+#[async_trait]
+impl LlmAdapter for ProviderRegistry {
+    async fn generate_step(
+        &self,
+        request: LlmRequest<'_>,
+        sink: &dyn LlmSink,
+    ) -> Result<LlmResponse> {
+        self.adapter(request.config)?.generate_step(request, sink).await
+    }
+
+    fn check(&self, config: &LlmConfig) -> Result<()> {
+        self.adapter(config)?.check(config)
+    }
+}
+
+impl fmt::Debug for ProviderRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderRegistry")
+            .field("providers", &self.names().collect::<Vec<_>>())
+            .field("default", &self.default)
+            .finish_non_exhaustive()
+    }
+}
+
+fn unknown(problem: String) -> Error {
+    Error::new(ErrorCode::ModelUnknown, problem)
+}

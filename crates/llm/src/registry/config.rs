@@ -1,0 +1,143 @@
+//! `helix.toml`: providers as a person describes them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use serde::Deserialize;
+
+use super::OPENAI_URL;
+use crate::env;
+use crate::http::Timeouts;
+use crate::openai_chat::{MaxTokensField, OpenAiChatOptions, OutputFormat, ServerProfile};
+
+/// The file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ConfigFile {
+    #[serde(default)]
+    pub(super) default_provider: Option<String>,
+    #[serde(default)]
+    pub(super) providers: BTreeMap<String, ProviderConfig>,
+}
+
+/// One provider. Keys are never written into the file, only the names of their variables.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ProviderConfig {
+    base_url: Option<String>,
+    api_key_env: Option<String>,
+    model: Option<String>,
+    allow_http: bool,
+    server: Option<ServerKind>,
+    stream: Option<bool>,
+    stream_usage: Option<bool>,
+    max_tokens_field: Option<MaxTokensField>,
+    empty_content: Option<bool>,
+    output_format: Option<OutputFormat>,
+    strict_tools: Option<bool>,
+    top_k: Option<bool>,
+    first_byte_timeout_ms: Option<u64>,
+    read_timeout_ms: Option<u64>,
+}
+
+/// Profiles by name; the flags beside it change single traits.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ServerKind {
+    Openai,
+    Compatible,
+    LlamaCppPython,
+}
+
+impl ConfigFile {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// [`ErrorCode::ConfigInvalid`], with the line but without its text.
+    pub(super) fn read(path: &Path) -> Result<Self> {
+        let file = path.display();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Error::new(ErrorCode::ConfigInvalid, format!("{file} cannot be read"))
+                .with_source(error)
+        })?;
+        toml::from_str(&text).map_err(|error| {
+            let before = error.span().and_then(|it| text.get(..it.start));
+            let line = before.map_or(1, |it| it.matches('\n').count() + 1);
+            Error::new(
+                ErrorCode::ConfigInvalid,
+                format!("{file}, line {line}: {}", error.message()),
+            )
+        })
+    }
+}
+
+impl ProviderConfig {
+    /// The options that this describes, or the variable that should hold the key and does not.
+    pub(super) fn options(
+        &self,
+        name: &str,
+        lookup: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Result<OpenAiChatOptions, String>> {
+        let is_openai = name == "openai";
+        let base_url = match &self.base_url {
+            Some(url) => url.clone(),
+            None if is_openai => {
+                lookup(env::OPENAI_BASE_URL.name).unwrap_or_else(|| OPENAI_URL.to_owned())
+            }
+            None => {
+                return Err(Error::new(
+                    ErrorCode::ConfigInvalid,
+                    format!("the provider `{name}` has no `base_url`"),
+                ));
+            }
+        };
+        let mut options = OpenAiChatOptions::new(name, &base_url);
+        let implied = is_openai.then_some(env::OPENAI_API_KEY.name);
+        if let Some(variable) = self.api_key_env.as_deref().or(implied) {
+            match lookup(variable) {
+                Some(key) => options.api_key = Some(key.as_str().into()),
+                None if self.api_key_env.is_some() => return Ok(Err(variable.to_owned())),
+                None => {}
+            }
+        }
+        options.default_model.clone_from(&self.model);
+        options.allow_http = self.allow_http;
+        options.profile = self.profile(options.profile);
+        options.timeouts = self.timeouts();
+        Ok(Ok(options))
+    }
+
+    fn profile(&self, of_address: ServerProfile) -> ServerProfile {
+        let base = match self.server {
+            None => of_address,
+            Some(ServerKind::Openai) => ServerProfile::openai(),
+            Some(ServerKind::Compatible) => ServerProfile::compatible(),
+            Some(ServerKind::LlamaCppPython) => ServerProfile::llama_cpp_python(),
+        };
+        let mut profile = base;
+        set(&mut profile.stream, self.stream);
+        set(&mut profile.stream_usage, self.stream_usage);
+        set(&mut profile.max_tokens_field, self.max_tokens_field);
+        set(&mut profile.empty_content, self.empty_content);
+        set(&mut profile.output_format, self.output_format);
+        set(&mut profile.strict_tools, self.strict_tools);
+        set(&mut profile.top_k, self.top_k);
+        profile
+    }
+
+    fn timeouts(&self) -> Timeouts {
+        let mut timeouts = Timeouts::default();
+        let first_byte = self.first_byte_timeout_ms.map(Duration::from_millis);
+        set(&mut timeouts.first_byte, first_byte);
+        set(&mut timeouts.read, self.read_timeout_ms.map(Duration::from_millis));
+        timeouts
+    }
+}
+
+fn set<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}

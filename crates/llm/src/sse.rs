@@ -1,0 +1,210 @@
+//! Server-sent events, decoded where they lie in the read buffer.
+//!
+//! An event whose bytes come in one read and whose data is one line is never copied. Reads may
+//! split a stream anywhere; the events are the same.
+
+use std::ops::Range;
+
+use helix_agents_core::error::{Error, ErrorCode, Result};
+
+#[cfg(test)]
+mod tests;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// One event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Event<'a> {
+    /// The lines of its data, joined by line feeds.
+    pub(crate) data: &'a [u8],
+}
+
+/// Who gets the events.
+pub(crate) type OnEvent<'a> = dyn FnMut(Event<'_>) -> Result<()> + 'a;
+
+/// Finds the events of one stream.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    most_bytes: usize,
+    /// The begin of an event whose end has not come yet.
+    carry: Vec<u8>,
+    open: Open,
+    joined: Vec<u8>,
+    first_line: bool,
+    /// The last byte was a carriage return; a line feed now belongs to it.
+    skip_line_feed: bool,
+}
+
+/// The event being read. Positions count from the begin of the bytes at hand.
+#[derive(Debug, Default)]
+struct Open {
+    start: usize,
+    line: usize,
+    searched: usize,
+    data: Option<Range<usize>>,
+    more_data: Vec<Range<usize>>,
+}
+
+impl Decoder {
+    /// A decoder that refuses events of more than `most_bytes`.
+    pub(crate) fn new(most_bytes: usize) -> Self {
+        Self {
+            most_bytes,
+            carry: Vec::new(),
+            open: Open::default(),
+            joined: Vec::new(),
+            first_line: true,
+            skip_line_feed: false,
+        }
+    }
+
+    /// Takes the next bytes and hands over every event that they complete.
+    ///
+    /// # Errors
+    /// [`ErrorCode::TooLarge`] for an event over the limit, and whatever `on_event` returns.
+    pub(crate) fn feed(&mut self, read: &[u8], on_event: &mut OnEvent<'_>) -> Result<()> {
+        if self.carry.is_empty() {
+            self.scan(read, on_event)?;
+            let rest = read.get(self.open.start..).unwrap_or_default();
+            self.carry.extend_from_slice(rest);
+        } else {
+            let mut bytes = std::mem::take(&mut self.carry);
+            bytes.extend_from_slice(read);
+            self.scan(&bytes, on_event)?;
+            bytes.drain(..self.open.start);
+            self.carry = bytes;
+        }
+        self.open.rebase();
+        if self.carry.len() > self.most_bytes {
+            return Err(too_large(self.most_bytes));
+        }
+        Ok(())
+    }
+
+    /// Hands over the event that the end of the stream cut off, if it holds data: some servers
+    /// leave out the last blank line.
+    ///
+    /// # Errors
+    /// As for [`feed`](Self::feed).
+    pub(crate) fn finish(&mut self, on_event: &mut OnEvent<'_>) -> Result<()> {
+        self.feed(b"\n\n", on_event)
+    }
+
+    fn scan(&mut self, bytes: &[u8], on_event: &mut OnEvent<'_>) -> Result<()> {
+        loop {
+            if self.skip_line_feed {
+                match bytes.get(self.open.line) {
+                    None => return Ok(()),
+                    Some(b'\n') => self.open.step_over_line_feed(),
+                    Some(_) => {}
+                }
+                self.skip_line_feed = false;
+            }
+            let unseen = bytes.get(self.open.searched..).unwrap_or_default();
+            let Some(distance) = memchr::memchr2(b'\n', b'\r', unseen) else {
+                self.open.searched = bytes.len();
+                return Ok(());
+            };
+            let end = self.open.searched + distance;
+            self.skip_line_feed = bytes.get(end) == Some(&b'\r');
+            self.line(bytes, end, on_event)?;
+        }
+    }
+
+    /// Takes the line that ends before `end`.
+    fn line(&mut self, bytes: &[u8], end: usize, on_event: &mut OnEvent<'_>) -> Result<()> {
+        let mut start = self.open.line;
+        let mut line = bytes.get(start..end).unwrap_or_default();
+        if std::mem::take(&mut self.first_line)
+            && let Some(rest) = line.strip_prefix(BYTE_ORDER_MARK)
+        {
+            start += BYTE_ORDER_MARK.len();
+            line = rest;
+        }
+        if line.is_empty() {
+            return self.dispatch(bytes, end, on_event);
+        }
+        if let Some(value) = line.strip_prefix(b"data")
+            && let Some(skip) = value_offset(value)
+        {
+            self.open.add_data(start + 4 + skip..end);
+        } else if self.open.data.is_none() {
+            // Comments and other fields need not be kept.
+            self.open.start = end + 1;
+        }
+        self.open.line = end + 1;
+        self.open.searched = end + 1;
+        Ok(())
+    }
+
+    fn dispatch(&mut self, bytes: &[u8], end: usize, on_event: &mut OnEvent<'_>) -> Result<()> {
+        let open = std::mem::take(&mut self.open);
+        self.open.start = end + 1;
+        self.open.line = end + 1;
+        self.open.searched = end + 1;
+        let Some(first) = open.data else {
+            return Ok(());
+        };
+        if end - open.start > self.most_bytes {
+            return Err(too_large(self.most_bytes));
+        }
+        let data = bytes.get(first).unwrap_or_default();
+        if open.more_data.is_empty() {
+            return on_event(Event { data });
+        }
+        self.joined.clear();
+        self.joined.extend_from_slice(data);
+        for range in open.more_data {
+            self.joined.push(b'\n');
+            self.joined.extend_from_slice(bytes.get(range).unwrap_or_default());
+        }
+        on_event(Event { data: &self.joined })
+    }
+}
+
+impl Open {
+    fn add_data(&mut self, range: Range<usize>) {
+        if self.data.is_none() {
+            self.data = Some(range);
+        } else {
+            self.more_data.push(range);
+        }
+    }
+
+    fn step_over_line_feed(&mut self) {
+        if self.start == self.line {
+            self.start += 1;
+        }
+        self.line += 1;
+        self.searched = self.searched.max(self.line);
+    }
+
+    /// Counts positions from the begin of this event: what lies before it is dropped.
+    fn rebase(&mut self) {
+        let by = std::mem::take(&mut self.start);
+        self.line -= by;
+        self.searched -= by;
+        for range in self.data.iter_mut().chain(&mut self.more_data) {
+            range.start -= by;
+            range.end -= by;
+        }
+    }
+}
+
+/// Where the value begins after a field's name: behind the colon and one space. A name that only
+/// begins like the field's is `None`.
+fn value_offset(after_name: &[u8]) -> Option<usize> {
+    match after_name {
+        [] => Some(0),
+        [b':', b' ', ..] => Some(2),
+        [b':', ..] => Some(1),
+        _ => None,
+    }
+}
+
+fn too_large(most_bytes: usize) -> Error {
+    Error::new(
+        ErrorCode::TooLarge,
+        format!("the provider sent an event of more than {most_bytes} bytes"),
+    )
+}

@@ -1,0 +1,151 @@
+//! Which schemas can be said in the strict subset, and how.
+
+use serde_json::{Value, json};
+
+use super::strict;
+
+#[track_caller]
+fn check(schema: &Value, expected: &Value) {
+    assert_eq!(strict(schema).as_ref(), Some(expected));
+    // What is strict stays as it is.
+    assert_eq!(strict(expected).as_ref(), Some(expected), "a second time");
+}
+
+#[track_caller]
+fn check_refused(property: &Value) {
+    let schema = json!({"type": "object", "properties": {"a": property}, "required": ["a"]});
+    assert_eq!(strict(&schema), None, "{property}");
+}
+
+#[test]
+fn objects_are_closed_and_nullable_properties_required() {
+    check(
+        &json!({
+            "type": "object",
+            "properties": {
+                "city": {"type": "string", "description": "Where"},
+                "unit": {"type": ["string", "null"], "default": null},
+            },
+            "required": ["city"],
+        }),
+        &json!({
+            "type": "object",
+            "properties": {
+                "city": {"type": "string", "description": "Where"},
+                "unit": {"type": ["string", "null"]},
+            },
+            "required": ["city", "unit"],
+            "additionalProperties": false,
+        }),
+    );
+}
+
+#[test]
+fn an_object_without_properties_is_closed_too() {
+    check(
+        &json!({"type": "object"}),
+        &json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false}),
+    );
+}
+
+#[test]
+fn a_property_that_may_be_left_out_but_not_be_null_cannot_be_said() {
+    let schema = json!({"type": "object", "properties": {"limit": {"type": "integer"}}});
+    assert_eq!(strict(&schema), None);
+}
+
+#[test]
+fn formats_and_lengths_that_are_not_known_are_left_out() {
+    check(
+        &json!({
+            "type": "object",
+            "properties": {
+                "n": {"type": "integer", "format": "uint32", "minimum": 0},
+                "t": {"type": "string", "format": "date-time", "maxLength": 40},
+            },
+            "required": ["n", "t"],
+        }),
+        &json!({
+            "type": "object",
+            "properties": {
+                "n": {"type": "integer", "minimum": 0},
+                "t": {"type": "string", "format": "date-time"},
+            },
+            "required": ["n", "t"],
+            "additionalProperties": false,
+        }),
+    );
+}
+
+#[test]
+fn nested_schemas_and_references_are_converted() {
+    check(
+        &json!({
+            "type": "object",
+            "properties": {
+                "list": {"type": "array", "items": {"$ref": "#/$defs/Item"}},
+                "maybe": {"anyOf": [{"$ref": "#/$defs/Item"}, {"type": "null"}]},
+                "kind": {"oneOf": [{"const": "a"}, {"const": "b"}]},
+            },
+            "required": ["list", "kind"],
+            "$defs": {
+                "Item": {
+                    "title": "Item",
+                    "type": "object",
+                    "properties": {"next": {"$ref": "#/$defs/Item", "description": "The rest"}},
+                    "required": ["next"],
+                },
+            },
+        }),
+        &json!({
+            "type": "object",
+            "properties": {
+                "list": {"type": "array", "items": {"$ref": "#/$defs/Item"}},
+                "maybe": {"anyOf": [{"$ref": "#/$defs/Item"}, {"type": "null"}]},
+                "kind": {"anyOf": [{"const": "a"}, {"const": "b"}]},
+            },
+            "$defs": {
+                "Item": {
+                    "type": "object",
+                    "properties": {"next": {"$ref": "#/$defs/Item"}},
+                    "required": ["next"],
+                    "additionalProperties": false,
+                },
+            },
+            "required": ["list", "maybe", "kind"],
+            "additionalProperties": false,
+        }),
+    );
+}
+
+#[test]
+fn what_has_no_strict_form_is_refused() {
+    check_refused(&json!(true));
+    check_refused(&json!({}));
+    check_refused(&json!({"description": "anything"}));
+    check_refused(&json!({"type": "object", "additionalProperties": {"type": "string"}}));
+    check_refused(&json!({"type": "object", "additionalProperties": true}));
+    check_refused(&json!({"type": "string", "not": {"const": "x"}}));
+    check_refused(&json!({"allOf": [{"type": "string"}]}));
+    check_refused(&json!({"type": "array"}));
+    check_refused(&json!({"type": "array", "prefixItems": [{"type": "string"}]}));
+    check_refused(&json!({"$ref": "#/$defs/Missing"}));
+    check_refused(&json!({"$ref": "https://example.com/schema"}));
+}
+
+#[test]
+fn the_root_must_be_one_object() {
+    assert_eq!(strict(&json!({"type": "string"})), None);
+    assert_eq!(strict(&json!({"type": "object", "anyOf": [{"type": "object"}]})), None);
+    assert_eq!(strict(&json!({"anyOf": [{"type": "object"}]})), None);
+}
+
+#[test]
+fn references_in_a_circle_do_not_hang() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/A"}},
+        "$defs": {"A": {"$ref": "#/$defs/A"}},
+    });
+    assert_eq!(strict(&schema), None);
+}

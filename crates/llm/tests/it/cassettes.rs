@@ -1,0 +1,237 @@
+//! Exchanges with real kinds of servers, written down after what those servers are known to send:
+//! the request has to be made as it stands there, and the reply to be read as it says.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use helix_agents_core::id::CallId;
+use helix_agents_core::json::Json;
+use helix_agents_core::llm::LlmConfig;
+use helix_agents_core::message::{
+    Arguments, AssistantMessage, Message, ToolCall, ToolResultMessage, UserMessage,
+};
+use helix_agents_core::step::StopReason;
+use helix_agents_core::tool::{ToolSet, ToolSpec};
+use helix_agents_llm::{OpenAiChat, ServerProfile};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::support::{Ask, Recorder, Reply, Server, options};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cassette {
+    about: String,
+    profile: String,
+    request: Value,
+    response: Response,
+    expect: Expect,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Response {
+    status: u16,
+    content_type: String,
+    /// The data of each event, or a comment.
+    #[serde(default)]
+    events: Vec<String>,
+    #[serde(default)]
+    body: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Expect {
+    sink: Vec<String>,
+    stop_reason: StopReason,
+    /// Input, output, cached and reasoning tokens.
+    usage: [u64; 4],
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cassettes")
+}
+
+async fn play(name: &str) {
+    let path = folder().join(format!("openai_chat/{name}.json"));
+    let cassette: Cassette = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    assert!(!cassette.about.is_empty());
+    let server = Server::start(vec![cassette.response.reply()]).await;
+    let profile = match cassette.profile.as_str() {
+        "openai" => ServerProfile::openai(),
+        "compatible" => ServerProfile::compatible(),
+        "llama_cpp_python" => ServerProfile::llama_cpp_python(),
+        other => panic!("no profile {other}"),
+    };
+    let adapter = OpenAiChat::new(options(&server).with_profile(profile)).unwrap();
+    let ask = ask(&cassette.request);
+    let response = ask.answer(&adapter).await;
+
+    assert_eq!(server.only_body(), cassette.request);
+    assert_eq!(ask.sink.lines(), cassette.expect.sink);
+    assert_eq!(response.result.stop_reason(), Some(cassette.expect.stop_reason));
+    let usage = response.usage;
+    let usage =
+        [usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens];
+    assert_eq!(usage, cassette.expect.usage);
+}
+
+impl Response {
+    fn reply(&self) -> Reply {
+        if self.status != 200 {
+            return Reply::status(self.status, "", &self.body);
+        }
+        let event = |it: &String| match it.strip_prefix(':') {
+            Some(_) => format!("{it}\n\n"),
+            None => format!("data: {it}\n\n"),
+        };
+        Reply::head(&self.content_type).pieces(self.events.iter().map(event)).end()
+    }
+}
+
+/// The call that makes such a request.
+fn ask(request: &Value) -> Ask {
+    let messages = request["messages"].as_array().unwrap();
+    let tools = request["tools"].as_array().into_iter().flatten().map(spec);
+    let choice = request["tool_choice"]["function"]["name"].as_str();
+    let max_tokens = request.get("max_tokens").or_else(|| request.get("max_completion_tokens"));
+    let mut config = LlmConfig {
+        model: request["model"].as_str().unwrap().to_owned(),
+        max_output_tokens: max_tokens.map(|it| it.as_u64().unwrap().try_into().unwrap()),
+        temperature: request["temperature"].as_f64(),
+        ..LlmConfig::default()
+    };
+    if let Some(effort) = request.get("reasoning_effort") {
+        let options = [("reasoning_effort".to_owned(), effort.clone())];
+        config.provider_options =
+            BTreeMap::from([("openai".to_owned(), options.into_iter().collect())]);
+    }
+    Ask {
+        prompt: message(&messages[0]).into(),
+        messages: messages[1..].iter().map(|it| message(it).into()).collect(),
+        tools: Arc::new(ToolSet::new(tools.collect())),
+        force: choice.map(|it| &*it.to_owned().leak()),
+        output_schema: request.pointer("/response_format/json_schema/schema").cloned(),
+        config,
+        sink: Recorder::default(),
+        ..Ask::default()
+    }
+}
+
+fn spec(tool: &Value) -> ToolSpec {
+    let function = &tool["function"];
+    ToolSpec {
+        name: function["name"].as_str().unwrap().into(),
+        description: function["description"].as_str().unwrap().into(),
+        input_schema: Json::from(function["parameters"].clone()),
+        strict: function["strict"] == true,
+    }
+}
+
+fn message(wire: &Value) -> Message {
+    let content = wire["content"].as_str().map(str::to_owned);
+    match wire["role"].as_str().unwrap() {
+        "system" => Message::System { content: content.unwrap() },
+        "user" => Message::User(UserMessage::new(content.unwrap())),
+        "tool" => Message::Tool(ToolResultMessage {
+            tool_call_id: CallId::new(1, 0),
+            provider_id: wire["tool_call_id"].as_str().map(Into::into),
+            tool_name: String::new(),
+            content: content.unwrap(),
+        }),
+        "assistant" => {
+            let calls = wire["tool_calls"].as_array().into_iter().flatten();
+            let calls = calls.map(|call| ToolCall {
+                id: CallId::new(1, 0),
+                provider_id: call["id"].as_str().map(Into::into),
+                name: call["function"]["name"].as_str().unwrap().to_owned(),
+                arguments: Arguments::parse(call["function"]["arguments"].as_str().unwrap()),
+            });
+            let message = AssistantMessage {
+                content: content.filter(|it| !it.is_empty()),
+                tool_calls: calls.collect(),
+                thinking: None,
+            };
+            Message::Assistant(message.into())
+        }
+        other => panic!("no role {other}"),
+    }
+}
+
+macro_rules! cassettes {
+    ($($name:ident),+ $(,)?) => {
+        const NAMES: &[&str] = &[$(stringify!($name)),+];
+        $(
+            #[tokio::test]
+            async fn $name() {
+                play(stringify!($name)).await;
+            }
+        )+
+    };
+}
+
+cassettes! {
+    answer_after_results,
+    context_too_long,
+    llama_cpp_python_call,
+    parallel_calls,
+    reasoning_content,
+    refusal,
+    structured_output,
+    truncated_call,
+}
+
+#[test]
+fn every_cassette_is_played() {
+    let files = std::fs::read_dir(folder().join("openai_chat")).unwrap();
+    let names =
+        files.map(|it| it.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    assert_eq!(names, NAMES);
+}
+
+/// What in a text looks like a secret.
+fn secrets(text: &str) -> Vec<String> {
+    let lower = text.to_lowercase();
+    let words = ["authorization", "bearer ", "api-key", "api_key", "cookie", "organization", "@"];
+    let mut found: Vec<String> =
+        words.iter().filter(|it| lower.contains(**it)).map(|it| (*it).to_owned()).collect();
+    let tokens = text.split(|it: char| !it.is_ascii_alphanumeric() && !"-_".contains(it));
+    for token in tokens {
+        let is_prefixed = ["sk-", "sk_", "org-", "req_", "gsk_", "xai-", "AIza", "hf_", "ghp_"]
+            .iter()
+            .any(|it| token.starts_with(it));
+        let digits = token.bytes().filter(u8::is_ascii_digit).count();
+        if is_prefixed || (token.len() >= 32 && digits >= 4) {
+            found.push(token.to_owned());
+        }
+    }
+    found
+}
+
+#[test]
+fn cassettes_hold_no_secrets() {
+    for entry in std::fs::read_dir(folder().join("openai_chat")).unwrap() {
+        let path = entry.unwrap().path();
+        let found = secrets(&std::fs::read_to_string(&path).unwrap());
+        assert_eq!(found, [""; 0], "{}", path.display());
+    }
+}
+
+#[test]
+fn the_search_for_secrets_finds_them() {
+    for planted in [
+        "\"Authorization\": \"x\"",
+        "key sk-abc123",
+        "org-4711",
+        "a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6",
+        "me@example.com",
+        "Set-Cookie: a=b",
+    ] {
+        assert!(!secrets(planted).is_empty(), "{planted}");
+    }
+    assert!(secrets("call_1 chatcmpl-1 fp_1").is_empty());
+}

@@ -1,0 +1,143 @@
+//! The environment and `helix.toml`.
+
+use std::io::Write as _;
+
+use helix_agents_core::error::{ErrorCode, Result};
+use helix_agents_core::llm::{LlmAdapter as _, LlmConfig};
+use helix_agents_llm::ProviderRegistry;
+use serde_json::json;
+
+use crate::support::{Ask, Reply, Server, finish, stream, text};
+
+fn load(vars: &[(&str, &str)], file: Option<&str>) -> Result<ProviderRegistry> {
+    let lookup = |name: &str| {
+        let found = vars.iter().find(|it| it.0 == name);
+        found.map(|it| it.1.to_owned())
+    };
+    let Some(text) = file else {
+        return ProviderRegistry::from_lookup(&lookup, None);
+    };
+    let mut on_disk = tempfile::NamedTempFile::new().unwrap();
+    on_disk.write_all(text.as_bytes()).unwrap();
+    ProviderRegistry::from_lookup(&lookup, Some(on_disk.path()))
+}
+
+fn check(registry: &ProviderRegistry, model: &str) -> Result<()> {
+    let config = LlmConfig { model: model.to_owned(), ..LlmConfig::default() };
+    registry.check(&config)
+}
+
+#[track_caller]
+fn check_refused(file: &str, words: &[&str]) {
+    let error = load(&[], Some(file)).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ConfigInvalid);
+    for word in words {
+        assert!(error.message().contains(word), "{word} in {error}");
+    }
+    assert!(!error.to_string().contains("hunter2"), "{error}");
+}
+
+#[test]
+fn nothing_configured_is_an_empty_registry() {
+    assert!(load(&[], None).unwrap().is_empty());
+    assert!(load(&[("OPENAI_API_KEY", " ")], None).unwrap().is_empty());
+}
+
+#[test]
+fn a_key_or_an_address_in_the_environment_makes_a_provider() {
+    let registry = load(&[("OPENAI_API_KEY", "k")], None).unwrap();
+    check(&registry, "openai:gpt").unwrap();
+    let registry = load(&[("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1")], None).unwrap();
+    check(&registry, "openai:gpt").unwrap();
+    let both = [("OPENAI_BASE_URL", "http://10.0.0.1/v1"), ("OPENAI_API_KEY", "k")];
+    assert_eq!(load(&both, None).unwrap_err().code(), ErrorCode::ConfigInvalid);
+}
+
+#[tokio::test]
+async fn a_provider_of_the_file_is_reached_as_described() {
+    let reply = Reply::events(stream([text("Hi."), finish("stop")]));
+    let server = Server::start(vec![reply]).await;
+    let file = format!(
+        r#"
+        default_provider = "box"
+        [providers.box]
+        base_url = "{}"
+        api_key_env = "BOX_KEY"
+        model = "small"
+        server = "llama_cpp_python"
+        max_tokens_field = "max_completion_tokens"
+        stream_usage = false
+        read_timeout_ms = 5000
+        [providers.openai]
+        "#,
+        server.url()
+    );
+    let registry = load(&[("BOX_KEY", "box-key-1")], Some(&file)).unwrap();
+    let mut ask = Ask::default();
+    ask.config.model = String::new();
+    ask.config.max_output_tokens = Some(9);
+    ask.output_schema = Some(json!({"type": "object"}));
+    ask.answer(&registry).await;
+    let request = &server.requests()[0];
+    assert_eq!(request.header("authorization").unwrap(), "Bearer box-key-1");
+    let body = request.json();
+    assert_eq!(body["model"], "small");
+    assert_eq!(body["max_completion_tokens"], 9);
+    assert_eq!(body["response_format"]["type"], "json_object");
+    assert_eq!(body.get("stream_options"), None);
+}
+
+#[test]
+fn a_missing_key_matters_only_to_those_who_need_it() {
+    let file = r#"
+        [providers.a]
+        base_url = "https://a.example/v1"
+        api_key_env = "A_KEY"
+        [providers.b]
+        base_url = "https://b.example/v1"
+    "#;
+    let registry = load(&[], Some(file)).unwrap();
+    check(&registry, "b:m").unwrap();
+    let error = check(&registry, "a:m").unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ConfigInvalid);
+    assert_eq!(error.message(), "the key of the provider `a` is missing: set A_KEY");
+}
+
+#[test]
+fn whatever_is_unknown_or_wrong_is_refused_by_line() {
+    check_refused("colour = 1", &["line 1", "colour"]);
+    check_refused("\n[providers.a]\nbase_ulr = \"x\"", &["line 3", "base_ulr"]);
+    check_refused(
+        "[providers.a]\nbase_url = \"https://x.example\"\napi_key = \"hunter2\"",
+        &["line 3", "api_key"],
+    );
+    check_refused("[providers.a]\nserver = \"hunter\"", &["line 2", "llama_cpp_python"]);
+    check_refused("[providers.a]\nmodel = \"m\"", &["`a`", "base_url"]);
+    check_refused("[providers.a]\nbase_url = 3", &["line 2"]);
+    check_refused("not toml at all = = hunter2", &["line 1"]);
+    check_refused("default_provider = \"x\"", &["`x`"]);
+    check_refused("[providers.\"a b\"]\nbase_url = \"https://x.example\"", &["a b"]);
+}
+
+#[test]
+fn plain_http_for_a_key_has_to_be_allowed() {
+    let file = |extra: &str| {
+        format!("[providers.a]\nbase_url = \"http://10.0.0.1/v1\"\napi_key_env = \"K\"\n{extra}")
+    };
+    let error = load(&[("K", "k")], Some(&file(""))).unwrap_err();
+    assert!(error.message().contains("allow_http"), "{error}");
+    load(&[("K", "k")], Some(&file("allow_http = true"))).unwrap();
+}
+
+#[test]
+fn the_file_must_be_readable_if_it_is_named() {
+    let missing = std::path::Path::new("no-such-folder/helix.toml");
+    let error = ProviderRegistry::from_lookup(&|_| None, Some(missing)).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ConfigInvalid);
+}
+
+#[test]
+fn every_variable_that_is_read_is_described() {
+    let names: Vec<&str> = helix_agents_llm::env::ALL.iter().map(|it| it.name).collect();
+    assert_eq!(names, ["OPENAI_API_KEY", "OPENAI_BASE_URL"]);
+}

@@ -1,0 +1,191 @@
+//! Against an independent imitation of OpenAI that injects faults and judges how a client copes,
+//! with the official SDK's types as the judge of request bodies.
+
+mod process;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helix_agents_core::id::CallId;
+use helix_agents_core::llm::{LlmConfig, RetryPolicy};
+use helix_agents_core::message::{
+    Arguments, AssistantMessage, Message, ToolCall, ToolResultMessage, UserMessage,
+};
+use helix_agents_core::step::{StepResult, StopReason};
+use helix_agents_core::tool::ToolSet;
+use helix_agents_llm::{OpenAiChat, OpenAiChatOptions, ServerProfile, Timeouts};
+use serde_json::{Value, json};
+
+use self::process::Llmock;
+use crate::support::{Ask, content, failure, tool};
+
+fn adapter(mock: &Llmock) -> OpenAiChat {
+    let policy = RetryPolicy {
+        // The judge takes waits under 50 ms for none, and the mock needs a moment to notice that a
+        // client has gone.
+        base: Duration::from_millis(400),
+        ..RetryPolicy::default()
+    };
+    let options = OpenAiChatOptions::new("local", &format!("{}/v1", mock.url))
+        .with_api_key("mock")
+        .with_profile(ServerProfile::openai())
+        .with_timeouts(Timeouts::default().with_read(Duration::from_secs(1)))
+        .with_retry(policy);
+    OpenAiChat::new(options).unwrap()
+}
+
+/// A question that no other one equals: the judge takes equal bodies for retries.
+fn question(words: &str) -> Ask {
+    Ask {
+        messages: vec![Message::User(UserMessage::new(words)).into()],
+        config: LlmConfig { model: "local:gpt-4o".to_owned(), ..LlmConfig::default() },
+        max_retries: 3,
+        ..Ask::default()
+    }
+}
+
+fn weather() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+        "required": ["city", "days"],
+    })
+}
+
+#[tokio::test]
+async fn injected_faults_are_survived_to_the_judges_satisfaction() {
+    let mock = Llmock::start().await;
+    let adapter = adapter(&mock);
+
+    // Before anything is delivered, the adapter itself tries again.
+    let faults = [
+        json!({"type": "fail", "status": 429, "retry_after": 0.4}),
+        json!({"type": "fail", "status": 500, "times": 2}),
+        json!({"type": "fail", "status": 503, "retry_after": 0.3}),
+        json!({"type": "fail", "status": 529}),
+        json!({"type": "stream_fault", "kind": "disconnect", "after_chunks": 1}),
+        json!({"type": "stream_fault", "kind": "truncate", "after_chunks": 1}),
+        json!({"type": "stream_fault", "kind": "malformed", "after_chunks": 1}),
+        json!({"type": "stream_fault", "kind": "stall", "after_chunks": 1, "stall_seconds": 6}),
+    ];
+    for fault in &faults {
+        mock.script(std::slice::from_ref(fault)).await;
+        let response = question(&format!("survive {fault}")).answer(&adapter).await;
+        assert_eq!(content(&response), "Mock response from gpt-4o.", "{fault}");
+    }
+
+    // Afterwards it is for the caller to ask again.
+    for kind in ["disconnect", "truncate", "malformed", "stall"] {
+        let fault =
+            json!({"type": "stream_fault", "kind": kind, "after_chunks": 3, "stall_seconds": 6});
+        mock.script(&[fault]).await;
+        let ask = question(&format!("deliver, then {kind}"));
+        let broken = ask.answer(&adapter).await;
+        assert!(!failure(&broken).1, "{kind}");
+        assert!(ask.sink.lines()[0].starts_with("text Mock"), "{kind}");
+        // The mock answers this once it has noticed that the client went away.
+        mock.bodies().await;
+        assert_eq!(content(&ask.answer(&adapter).await), "Mock response from gpt-4o.");
+    }
+
+    // What cannot get better is not asked again.
+    for status in [400, 401, 403, 404, 422] {
+        mock.script(&[json!({"type": "fail", "status": status})]).await;
+        let response = question(&format!("refuse with {status}")).answer(&adapter).await;
+        assert!(failure(&response).1, "{status}");
+    }
+
+    let verdict = mock.verdict().await;
+    assert_eq!(verdict["passed"], true, "{verdict:#}");
+    assert_eq!(verdict["findings"], json!([]), "{verdict:#}");
+    assert!(verdict["faults_injected"].as_u64().unwrap() >= 8, "{verdict:#}");
+}
+
+#[tokio::test]
+async fn a_conversation_with_tools_and_outputs_fits_the_official_types() {
+    let mock = Llmock::start().await;
+    let adapter = adapter(&mock);
+    let mut ask = question("How is the weather?");
+    ask.tools = Arc::new(ToolSet::new(vec![tool("get_weather", weather(), true)]));
+    ask.config.max_output_tokens = Some(100);
+    ask.config.temperature = Some(0.0);
+    ask.config.stop_sequences = vec!["END".to_owned()];
+
+    let response = ask.answer(&adapter).await;
+    let StepResult::ToolCalls { tool_calls, stop_reason, .. } = response.result else {
+        panic!("no calls: {response:?}");
+    };
+    assert_eq!(stop_reason, Some(StopReason::ToolUse));
+    assert_eq!(tool_calls[0].name, "get_weather");
+    let arguments = tool_calls[0].arguments.as_json().unwrap().to_value();
+    assert!(arguments["city"].is_string() && arguments["days"].is_i64(), "{arguments}");
+    assert!(response.usage.output_tokens > 0);
+
+    let wire_id: Arc<str> = tool_calls[0].id.as_str().into();
+    let call = ToolCall {
+        id: CallId::new(1, 0),
+        provider_id: Some(Arc::clone(&wire_id)),
+        name: "get_weather".to_owned(),
+        arguments: tool_calls[0].arguments.clone(),
+    };
+    let message = AssistantMessage { tool_calls: vec![call], ..AssistantMessage::default() };
+    ask.messages.push(Message::Assistant(message.into()).into());
+    let result = ToolResultMessage {
+        tool_call_id: CallId::new(1, 0),
+        provider_id: Some(wire_id),
+        tool_name: "get_weather".to_owned(),
+        content: "{\"sky\":\"blue\"}".to_owned(),
+    };
+    ask.messages.push(Message::Tool(result).into());
+    ask.force = Some("get_weather");
+    ask.answer(&adapter).await;
+
+    let mut ask = question("As JSON, please.");
+    ask.output_schema = Some(weather());
+    let response = ask.answer(&adapter).await;
+    assert!(matches!(response.result, StepResult::StructuredOutput { .. }), "{response:?}");
+
+    let bodies = mock.bodies().await;
+    assert_eq!(bodies.len(), 3);
+    assert_eq!(bodies[0]["tools"][0]["function"]["strict"], true);
+    mock.check_bodies(&bodies);
+}
+
+#[tokio::test]
+async fn broken_calls_are_handed_on_as_they_are() {
+    let mock = Llmock::start().await;
+    let adapter = adapter(&mock);
+    for fault in ["malformed_arguments", "unknown_tool"] {
+        mock.script(&[json!({"type": "tool_fault", "kind": fault})]).await;
+        let mut ask = question(fault);
+        ask.tools = Arc::new(ToolSet::new(vec![tool("get_weather", weather(), false)]));
+        let response = ask.answer(&adapter).await;
+        let StepResult::ToolCalls { tool_calls, .. } = &response.result else {
+            panic!("no calls: {response:?}");
+        };
+        let is_malformed = matches!(tool_calls[0].arguments, Arguments::Malformed(_));
+        let is_known = tool_calls[0].name == "get_weather";
+        assert_eq!(
+            (is_malformed, is_known),
+            (fault == "malformed_arguments", fault != "unknown_tool")
+        );
+    }
+}
+
+#[tokio::test]
+async fn replies_without_streaming_are_the_same() {
+    let mock = Llmock::start().await;
+    let mut profile = ServerProfile::openai();
+    profile.stream = false;
+    let options = OpenAiChatOptions::new("local", &format!("{}/v1", mock.url));
+    let plain = OpenAiChat::new(options.with_profile(profile)).unwrap();
+    let mut ask = question("The same?");
+    let streamed = ask.answer(&adapter(&mock)).await;
+    let whole = ask.answer(&plain).await;
+    assert_eq!(streamed.result, whole.result);
+
+    ask.tools = Arc::new(ToolSet::new(vec![tool("get_weather", weather(), false)]));
+    let streamed = ask.answer(&adapter(&mock)).await;
+    let whole = ask.answer(&plain).await;
+    assert_eq!(streamed.result.stop_reason(), whole.result.stop_reason());
+}

@@ -1,0 +1,23 @@
+//! The public API of `helix-agents-llm`, over HTTP against scripted and independent servers.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod cancel;
+mod cassettes;
+mod config;
+mod detect;
+mod document;
+mod errors;
+mod llmock;
+mod registry;
+mod request;
+mod retry;
+mod split;
+mod stream;
+mod stream_calls;
+mod support;
+mod timeouts;

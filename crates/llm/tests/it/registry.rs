@@ -1,0 +1,132 @@
+//! Which provider serves a model.
+
+use std::sync::Arc;
+
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::llm::{LlmAdapter as _, LlmConfig};
+use helix_agents_llm::{OpenAiChatOptions, ProviderRegistry};
+
+use crate::support::{Ask, Reply, Server, adapter, content, finish, options, stream, text};
+
+fn good() -> Reply {
+    Reply::events(stream([text("Hi."), finish("stop")]))
+}
+
+fn options_for(name: &str) -> OpenAiChatOptions {
+    OpenAiChatOptions::new(name, "http://127.0.0.1:9/v1")
+}
+
+#[track_caller]
+fn check_unknown(registry: &ProviderRegistry, model: &str, message: &str) {
+    let error = registry.model(model).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ModelUnknown);
+    assert_eq!(error.message(), message);
+    let config = LlmConfig { model: model.to_owned(), ..LlmConfig::default() };
+    assert_eq!(registry.check(&config).unwrap_err().code(), ErrorCode::ModelUnknown);
+}
+
+#[test]
+fn the_only_provider_serves_models_without_one() {
+    let registry = ProviderRegistry::new().with_provider(options_for("a")).unwrap();
+    assert_eq!(registry.model("m").unwrap().to_string(), "a:m");
+    assert_eq!(registry.model("a:m").unwrap().to_string(), "a:m");
+    assert_eq!(registry.model("a:llama3:8b").unwrap().model, "llama3:8b");
+    check_unknown(
+        &registry,
+        "llama3:8b",
+        "no provider `llama3` is configured (configured: a); if the colon belongs to the model's \
+         name, write `a:llama3:8b`",
+    );
+    check_unknown(&registry, "", "no model is named, and the provider `a` has no default model");
+}
+
+#[test]
+fn of_several_providers_one_may_be_the_default() {
+    let registry = ProviderRegistry::new()
+        .with_provider(options_for("a"))
+        .unwrap()
+        .with_provider(options_for("b").with_default_model("big"))
+        .unwrap();
+    check_unknown(
+        &registry,
+        "m",
+        "the model `m` names no provider, and there is no default one (configured: a, b)",
+    );
+    check_unknown(&registry, "c:m", "no provider `c` is configured (configured: a, b)");
+    let registry = registry.with_default("b").unwrap();
+    assert_eq!(registry.model("m").unwrap().to_string(), "b:m");
+    assert_eq!(registry.model("").unwrap().to_string(), "b:big");
+    assert_eq!(registry.model("b:").unwrap().to_string(), "b:big");
+    let error = registry.with_default("x").unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ConfigInvalid);
+}
+
+#[test]
+fn an_empty_registry_says_how_to_fill_it() {
+    check_unknown(
+        &ProviderRegistry::new(),
+        "openai:gpt-5",
+        "no provider `openai` is configured (none is; set OPENAI_API_KEY or describe one in \
+         helix.toml)",
+    );
+    assert!(ProviderRegistry::new().is_empty());
+}
+
+#[tokio::test]
+async fn calls_go_to_the_provider_that_the_model_names() {
+    let one = Server::start(vec![good()]).await;
+    let two = Server::start(vec![good(), good()]).await;
+    let mut second = options(&two);
+    second.name = "second".to_owned();
+    second.default_model = Some("big".to_owned());
+    let registry = ProviderRegistry::new()
+        .with_provider(options(&one))
+        .unwrap()
+        .with_provider(second)
+        .unwrap()
+        .with_default("second")
+        .unwrap();
+    for (model, server, sent) in
+        [("local:m1", &one, "m1"), ("org/m:8b", &two, ""), ("", &two, "big")]
+    {
+        let mut ask = Ask::default();
+        model.clone_into(&mut ask.config.model);
+        if sent.is_empty() {
+            assert!(ask.of(&registry).await.is_err(), "a colon needs a provider");
+            continue;
+        }
+        assert_eq!(content(&ask.answer(&registry).await), "Hi.");
+        assert_eq!(server.requests().last().unwrap().json()["model"], sent);
+    }
+    let mut ask = Ask::default();
+    ask.config.model = "org/m".to_owned();
+    ask.answer(&registry).await;
+    assert_eq!(two.requests().last().unwrap().json()["model"], "org/m");
+}
+
+#[tokio::test]
+async fn any_adapter_may_be_a_provider() {
+    let server = Server::start(vec![good()]).await;
+    let registry = ProviderRegistry::new().with_adapter("mine", Arc::new(adapter(&server)));
+    let mut ask = Ask::default();
+    ask.config.model = "mine:x".to_owned();
+    assert_eq!(content(&ask.answer(&registry).await), "Hi.");
+}
+
+#[test]
+fn debug_output_names_providers_and_hides_keys() {
+    let options = options_for("a").with_api_key("hunter2");
+    let registry = ProviderRegistry::new().with_provider(options).unwrap();
+    let text = format!("{registry:?}");
+    assert!(text.contains("\"a\""), "{text}");
+    assert!(!text.contains("hunter2"), "{text}");
+    assert_eq!(registry.names().collect::<Vec<_>>(), ["a"]);
+}
+
+#[test]
+fn settings_are_checked_by_the_provider() {
+    let options = OpenAiChatOptions::new("openai", "https://api.openai.com/v1");
+    let registry = ProviderRegistry::new().with_provider(options).unwrap();
+    let config = LlmConfig { model: "openai:m".to_owned(), top_k: Some(3), ..LlmConfig::default() };
+    assert_eq!(registry.check(&config).unwrap_err().code(), ErrorCode::ConfigInvalid);
+}

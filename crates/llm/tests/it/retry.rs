@@ -1,0 +1,120 @@
+//! When a call is tried again, and after how long.
+
+use std::time::{Duration, Instant};
+
+use helix_agents_core::llm::RetryPolicy;
+use helix_agents_llm::OpenAiChat;
+
+use crate::support::{
+    Ask, Reply, Server, adapter, content, failure, finish, options, stream, text,
+};
+
+fn good() -> Reply {
+    Reply::events(stream([text("Hi."), finish("stop")]))
+}
+
+fn retrying(max_retries: u32) -> Ask {
+    Ask { max_retries, ..Ask::default() }
+}
+
+#[tokio::test]
+async fn failures_of_the_moment_are_tried_again() {
+    let overloaded = r#"{"error":{"message":"overloaded","type":"overloaded_error"}}"#;
+    let server = Server::start(vec![
+        Reply::status(500, "", ""),
+        Reply::status(529, "", overloaded),
+        Reply::broken::<String>([]),
+        Reply::events([format!("data: {overloaded}\n\n")]),
+        Reply::events(["data: {garbage\n\n"]),
+        good(),
+    ])
+    .await;
+    let ask = retrying(5);
+    let response = ask.answer(&adapter(&server)).await;
+    assert_eq!(content(&response), "Hi.");
+    assert_eq!(ask.sink.lines(), ["text Hi."]);
+    let requests = server.requests();
+    assert_eq!(requests.len(), 6);
+    assert!(requests.iter().all(|it| it.body == requests[0].body));
+}
+
+#[tokio::test]
+async fn it_gives_up_after_the_retries_it_was_given() {
+    for retries in [0, 1, 3] {
+        let server = Server::start(vec![Reply::status(503, "", ""); 9]).await;
+        let response = retrying(retries).answer(&adapter(&server)).await;
+        let (error, should_stop) = failure(&response);
+        assert_eq!(error.code, "provider_unavailable");
+        assert!(should_stop);
+        assert_eq!(server.requests().len(), retries as usize + 1);
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_get_better_is_not_tried_again() {
+    let quota = r#"{"error":{"message":"no money","code":"insufficient_quota"}}"#;
+    for reply in [
+        Reply::status(400, "", ""),
+        Reply::status(401, "", ""),
+        Reply::status(403, "", ""),
+        Reply::status(404, "", ""),
+        Reply::status(422, "", ""),
+        Reply::status(429, "", quota),
+        Reply::status(503, "x-should-retry: false\r\n", ""),
+    ] {
+        let server = Server::start(vec![reply, good()]).await;
+        let response = retrying(3).answer(&adapter(&server)).await;
+        assert!(failure(&response).1);
+        assert_eq!(server.requests().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn after_delivery_there_is_no_second_attempt() {
+    let server =
+        Server::start(vec![Reply::broken([format!("data: {}\n\n", text("H"))]), good()]).await;
+    let ask = retrying(3);
+    let response = ask.answer(&adapter(&server)).await;
+    let (error, should_stop) = failure(&response);
+    assert_eq!((error.code.as_ref(), should_stop), ("provider_stream_cut", false));
+    assert_eq!(server.requests().len(), 1);
+    assert_eq!(ask.sink.lines(), ["text H", "error provider_stream_cut"]);
+}
+
+#[tokio::test]
+async fn it_waits_as_long_as_it_was_asked_to() {
+    let hint = r#"{"error":{"message":"Please try again in 60ms."}}"#;
+    for reply in [
+        Reply::status(429, "retry-after-ms: 60\r\nretry-after: 9\r\n", ""),
+        Reply::status(503, "retry-after: 0.06\r\n", ""),
+        Reply::status(429, "", hint),
+    ] {
+        let server = Server::start(vec![reply, good()]).await;
+        let begun = Instant::now();
+        let response = retrying(1).answer(&adapter(&server)).await;
+        assert_eq!(content(&response), "Hi.");
+        assert!(begun.elapsed() >= Duration::from_millis(60));
+    }
+}
+
+#[tokio::test]
+async fn a_wait_that_is_too_long_is_handed_to_the_caller() {
+    let server = Server::start(vec![Reply::status(429, "retry-after: 3600\r\n", ""), good()]).await;
+    let response = retrying(3).answer(&adapter(&server)).await;
+    assert_eq!(failure(&response).0.code, "provider_rate_limited");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn unasked_waits_are_at_least_half_of_what_the_policy_says() {
+    let mut firsts = Vec::new();
+    for _ in 0..3 {
+        let server = Server::start(vec![Reply::status(500, "", ""), good()]).await;
+        let policy = RetryPolicy { base: Duration::from_millis(40), ..RetryPolicy::default() };
+        let adapter = OpenAiChat::new(options(&server).with_retry(policy)).unwrap();
+        let begun = Instant::now();
+        retrying(1).answer(&adapter).await;
+        firsts.push(begun.elapsed());
+    }
+    assert!(firsts.iter().all(|it| *it >= Duration::from_millis(20)), "{firsts:?}");
+}

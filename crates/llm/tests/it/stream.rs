@@ -1,0 +1,180 @@
+//! How streams are read, in all the dialects that servers speak.
+
+use helix_agents_core::json::Json;
+use helix_agents_core::llm::LlmResponse;
+use helix_agents_core::message::Thinking;
+use helix_agents_core::step::{StepResult, StopReason};
+use helix_agents_core::usage::Usage;
+use serde_json::json;
+
+use crate::support::{
+    Ask, Reply, Server, adapter, content, delta, finish, piece, play, play_for, text,
+};
+
+#[tokio::test]
+async fn text_comes_in_deltas_with_usage_and_model() {
+    let usage =
+        r#"{"model":"m1-2026","choices":[],"usage":{"prompt_tokens":20,"completion_tokens":9,
+        "total_tokens":29,"prompt_tokens_details":{"cached_tokens":16},
+        "completion_tokens_details":{"reasoning_tokens":4}}}"#
+            .replace('\n', "");
+    let first =
+        r#"{"model":"m1-2026","choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}"#;
+    let (response, lines) =
+        play(&[first, &text("Hel"), &text("lo."), &finish("stop"), &usage]).await;
+    let expected = LlmResponse {
+        result: StepResult::Text {
+            content: "Hello.".to_owned(),
+            thinking: None,
+            should_stop: true,
+            stop_reason: Some(StopReason::EndTurn),
+        },
+        usage: Usage { input_tokens: 20, output_tokens: 9, cached_tokens: 16, reasoning_tokens: 4 },
+        model: Some("m1-2026".into()),
+        raw_stop_reason: Some("stop".to_owned()),
+    };
+    assert_eq!(response, expected);
+    assert_eq!(lines, ["text Hel", "text lo."]);
+}
+
+#[tokio::test]
+async fn missing_usage_counts_as_nothing_and_running_totals_are_not_added() {
+    let (response, _) = play(&[text("a"), finish("stop")]).await;
+    assert!(response.usage.is_zero());
+    let total = |n: u32| {
+        format!(
+            r#"{{"choices":[{{"delta":{{"content":"a"}}}}],"usage":{{"prompt_tokens":5,"completion_tokens":{n}}}}}"#
+        )
+    };
+    let (response, _) = play(&[total(1), total(2), finish("stop")]).await;
+    assert_eq!((response.usage.input_tokens, response.usage.output_tokens), (5, 2));
+}
+
+#[tokio::test]
+async fn reasoning_is_thinking_under_either_name() {
+    let parts = [
+        r#"{"reasoning_content":"So "}"#,
+        r#"{"reasoning":"be"}"#,
+        r#"{"reasoning_content":" it","reasoning":" it"}"#,
+        r#"{"reasoning":{"effort":"high"},"content":"42"}"#,
+    ];
+    let mut chunks = parts.map(delta).to_vec();
+    chunks.push(finish("stop"));
+    let (response, lines) = play(&chunks).await;
+    assert_eq!(lines, ["thinking So ", "thinking be", "thinking  it", "text 42"]);
+    let StepResult::Text { thinking, content, .. } = response.result else {
+        panic!("not a text");
+    };
+    assert_eq!(thinking, Some(Thinking { content: "So be it".to_owned(), signature: None }));
+    assert_eq!(content, "42");
+}
+
+#[tokio::test]
+async fn a_refusal_is_one() {
+    let (response, lines) = play(&[
+        delta(r#"{"content":null,"refusal":"I can't "}"#),
+        delta(r#"{"refusal":"do that."}"#),
+        finish("stop"),
+    ])
+    .await;
+    assert_eq!(content(&response), "I can't do that.");
+    assert_eq!(response.result.stop_reason(), Some(StopReason::Refusal));
+    assert_eq!(lines, ["text I can't ", "text do that."]);
+}
+
+#[tokio::test]
+async fn every_stop_reason_has_its_meaning() {
+    let table = [
+        ("stop", StopReason::EndTurn, true),
+        ("length", StopReason::MaxTokens, true),
+        ("content_filter", StopReason::ContentFilter, true),
+        ("tool_calls", StopReason::ToolUse, false),
+        ("function_call", StopReason::ToolUse, false),
+        ("solar_flare", StopReason::Unknown, true),
+    ];
+    for (raw, reason, stops) in table {
+        let (response, _) = play(&[text("a"), finish(raw)]).await;
+        assert_eq!(response.raw_stop_reason.as_deref(), Some(raw));
+        let StepResult::Text { should_stop, stop_reason, .. } = response.result else {
+            panic!("not a text");
+        };
+        assert_eq!((stop_reason, should_stop), (Some(reason), stops), "{raw}");
+    }
+    // Calls are calls whatever the server says of them.
+    let call = piece(r#"{"index":0,"id":"c","function":{"name":"add","arguments":"{}"}}"#);
+    let (response, _) = play(&[call, finish("stop")]).await;
+    assert_eq!(response.result.stop_reason(), Some(StopReason::ToolUse));
+}
+
+#[tokio::test]
+async fn a_server_that_gives_no_reason_is_taken_at_its_end_mark() {
+    let (response, _) = play(&[text("a")]).await;
+    assert_eq!(content(&response), "a");
+    assert_eq!(response.result.stop_reason(), None);
+    assert_eq!(response.raw_stop_reason, None);
+}
+
+#[tokio::test]
+async fn the_end_mark_may_be_missing_after_a_reason_and_lack_its_blank_line() {
+    let chunk = |json: String| format!("data: {json}\n\n");
+    let usage = r#"{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":1}}"#.to_owned();
+    let endings = [vec![], vec!["data: [DONE]".to_owned()], vec![format!("data: {usage}")]];
+    for ending in endings {
+        let counts = ending.iter().any(|it| it.contains("usage"));
+        let pieces = [chunk(text("a")), chunk(finish("stop"))].into_iter().chain(ending);
+        let server = Server::start(vec![Reply::events(pieces)]).await;
+        let response = Ask::default().answer(&adapter(&server)).await;
+        assert_eq!(content(&response), "a");
+        assert_eq!(response.usage.is_zero(), !counts);
+    }
+    // Even a connection that breaks then has lost nothing of the reply.
+    let server =
+        Server::start(vec![Reply::broken([chunk(text("a")), chunk(finish("stop"))])]).await;
+    let response = Ask::default().answer(&adapter(&server)).await;
+    assert_eq!(content(&response), "a");
+}
+
+#[tokio::test]
+async fn comments_pings_and_unknown_members_are_skipped() {
+    let pieces = [
+        ": OPENROUTER PROCESSING\n\n".to_owned(),
+        "event: ping\ndata: {\"type\":\"ping\"}\n\n".to_owned(),
+        "data:\n\n".to_owned(),
+        "data: {\"choices\":null,\"usage\":null,\"error\":null,\"prompt_filter_results\":[1]}\n\n".to_owned(),
+        "data: {\"choices\":[{\"index\":0,\"delta\":null}]}\n\n".to_owned(),
+        "data: {\"choices\":[{\"delta\":{\"content\":\"a\",\"tool_calls\":null,\"function_call\":null,\"x\":{\"y\":[]}},\"logprobs\":{}}]}\r\n\r\n".to_owned(),
+        "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"another choice\"}}]}\n\n".to_owned(),
+        format!("id: 3\ndata: {}\n\ndata: [DONE]\n\n", finish("stop")),
+    ];
+    let server = Server::start(vec![Reply::events(pieces)]).await;
+    let response = Ask::default().answer(&adapter(&server)).await;
+    assert_eq!(content(&response), "a");
+}
+
+#[tokio::test]
+async fn content_in_parts_is_joined() {
+    let (response, _) = play(&[
+        delta(r#"{"content":[{"type":"text","text":"a"},{"type":"thinking","thinking":[]},{"type":"text","text":"\u00e9"}]}"#),
+        finish("stop"),
+    ])
+    .await;
+    assert_eq!(content(&response), "aé");
+}
+
+#[tokio::test]
+async fn a_structured_output_is_json_or_stays_text() {
+    let ask = || Ask { output_schema: Some(json!({"type": "object"})), ..Ask::default() };
+    let (response, _) = play_for(&ask(), &[text("{\"n\":"), text(" 1}\n"), finish("stop")]).await;
+    let expected = StepResult::StructuredOutput {
+        output: Json::from(json!({"n": 1})),
+        thinking: None,
+        stop_reason: Some(StopReason::EndTurn),
+    };
+    assert_eq!(response.result, expected);
+    for (words, reason) in [("Sure! {}", "stop"), ("{\"n\": 1}", "length"), ("", "stop")] {
+        let (response, _) = play_for(&ask(), &[text(words), finish(reason)]).await;
+        assert_eq!(content(&response), words);
+    }
+    let (response, _) = play(&[text("{\"n\": 1}"), finish("stop")]).await;
+    assert_eq!(content(&response), "{\"n\": 1}", "nobody asked for it");
+}

@@ -1,0 +1,69 @@
+//! What the tests share: a scripted server, a request to make, and a sink that remembers.
+
+mod ask;
+mod server;
+mod sink;
+
+pub(crate) use ask::{Ask, adapter, options, tool};
+pub(crate) use server::{Act, Reply, Server};
+pub(crate) use sink::Recorder;
+
+use helix_agents_core::error::ErrorRecord;
+use helix_agents_core::llm::LlmResponse;
+use helix_agents_core::step::StepResult;
+
+/// A streamed chunk whose first choice has this delta.
+pub(crate) fn delta(delta: &str) -> String {
+    format!(r#"{{"choices":[{{"index":0,"delta":{delta},"finish_reason":null}}]}}"#)
+}
+
+/// A streamed chunk with a piece of text.
+pub(crate) fn text(text: &str) -> String {
+    delta(&serde_json::json!({ "content": text }).to_string())
+}
+
+/// The chunk that says why the model stopped.
+pub(crate) fn finish(reason: &str) -> String {
+    format!(r#"{{"choices":[{{"index":0,"delta":{{}},"finish_reason":"{reason}"}}]}}"#)
+}
+
+/// A complete stream of these chunks.
+pub(crate) fn stream<T: AsRef<str>>(chunks: impl IntoIterator<Item = T>) -> Vec<String> {
+    let chunks = chunks.into_iter().map(|it| format!("data: {}\n\n", it.as_ref()));
+    chunks.chain(["data: [DONE]\n\n".to_owned()]).collect()
+}
+
+/// The failure in a response, and whether asking again is of no use.
+#[track_caller]
+pub(crate) fn failure(response: &LlmResponse) -> (&ErrorRecord, bool) {
+    match &response.result {
+        StepResult::Error { error, should_stop, .. } => (error, *should_stop),
+        other => panic!("not a failure: {other:?}"),
+    }
+}
+
+/// The text of a response.
+#[track_caller]
+pub(crate) fn content(response: &LlmResponse) -> &str {
+    match &response.result {
+        StepResult::Text { content, .. } => content,
+        other => panic!("not a text: {other:?}"),
+    }
+}
+
+/// One delta of a call.
+pub(crate) fn piece(call: &str) -> String {
+    delta(&format!(r#"{{"tool_calls":[{call}]}}"#))
+}
+
+/// Plays these chunks; the response and what the sink got.
+pub(crate) async fn play<T: AsRef<str>>(chunks: &[T]) -> (LlmResponse, Vec<String>) {
+    play_for(&Ask::default(), chunks).await
+}
+
+/// The same for a call of its own.
+pub(crate) async fn play_for<T: AsRef<str>>(ask: &Ask, chunks: &[T]) -> (LlmResponse, Vec<String>) {
+    let server = Server::start(vec![Reply::events(stream(chunks))]).await;
+    let response = ask.answer(&adapter(&server)).await;
+    (response, ask.sink.lines())
+}

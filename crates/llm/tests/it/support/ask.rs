@@ -1,0 +1,96 @@
+//! A model call to make.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helix_agents_core::error::Result;
+use helix_agents_core::id::SessionId;
+use helix_agents_core::json::Json;
+use helix_agents_core::llm::{
+    LlmAdapter, LlmConfig, LlmRequest, LlmResponse, RetryPolicy, ToolChoice,
+};
+use helix_agents_core::message::{Message, SharedMessage, UserMessage};
+use helix_agents_core::tool::{ToolSet, ToolSpec};
+use helix_agents_llm::{OpenAiChat, OpenAiChatOptions};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::{Recorder, Server};
+
+/// One model call.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    pub(crate) prompt: SharedMessage,
+    pub(crate) messages: Vec<SharedMessage>,
+    pub(crate) tools: Arc<ToolSet>,
+    pub(crate) force: Option<&'static str>,
+    pub(crate) output_schema: Option<Value>,
+    pub(crate) config: LlmConfig,
+    pub(crate) max_retries: u32,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) sink: Recorder,
+}
+
+impl Default for Ask {
+    fn default() -> Self {
+        Self {
+            prompt: Message::System { content: "Be brief.".to_owned() }.into(),
+            messages: vec![Message::User(UserMessage::new("Hello?")).into()],
+            tools: Arc::default(),
+            force: None,
+            output_schema: None,
+            config: LlmConfig { model: "local:m1".to_owned(), ..LlmConfig::default() },
+            max_retries: 0,
+            cancel: CancellationToken::new(),
+            sink: Recorder::default(),
+        }
+    }
+}
+
+impl Ask {
+    /// Makes the call.
+    pub(crate) async fn of(&self, adapter: &dyn LlmAdapter) -> Result<LlmResponse> {
+        let session = SessionId::from("ses_1");
+        let request = LlmRequest {
+            prompt: &self.prompt,
+            messages: &self.messages,
+            tools: &self.tools,
+            tool_choice: self.force.map_or(ToolChoice::Auto, ToolChoice::Tool),
+            output_schema: self.output_schema.as_ref(),
+            config: &self.config,
+            max_retries: self.max_retries,
+            cancel: &self.cancel,
+            agent: "tester",
+            session: &session,
+        };
+        adapter.generate_step(request, &self.sink).await
+    }
+
+    /// Makes the call, which ends well or with a failure of the provider.
+    pub(crate) async fn answer(&self, adapter: &dyn LlmAdapter) -> LlmResponse {
+        self.of(adapter).await.unwrap()
+    }
+}
+
+/// A provider `local` at a scripted server, with waits that take no time.
+pub(crate) fn adapter(server: &Server) -> OpenAiChat {
+    OpenAiChat::new(options(server)).unwrap()
+}
+
+/// The options of [`adapter`].
+pub(crate) fn options(server: &Server) -> OpenAiChatOptions {
+    let policy = RetryPolicy { base: Duration::from_millis(1), ..RetryPolicy::default() };
+    OpenAiChatOptions::new("local", &server.url())
+        .with_api_key("key-of-the-tests")
+        .with_retry(policy)
+}
+
+/// A tool as a model sees it.
+pub(crate) fn tool(name: &str, schema: Value, strict: bool) -> ToolSpec {
+    ToolSpec {
+        name: name.into(),
+        description: format!("Runs {name}.").into(),
+        input_schema: Json::from(schema),
+        strict,
+    }
+}
