@@ -20,7 +20,7 @@ use crate::usage::Usage;
 /// Settings of the model calls of an agent.
 ///
 /// What a provider does not know is an error when it refuses the request, never dropped silently;
-/// hints (`strict_output`, `caching`) are the exception.
+/// `strict_output`, a hint, is the exception.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LlmConfig {

@@ -173,7 +173,7 @@ pub enum Guard {
     None,
     /// The store's clock has not passed this point.
     NotAfter(Timestamp),
-    /// Nobody holds a lease that is still good: what starting a run asks for.
+    /// Nobody holds a lease that ends later than now: what starting a run asks for.
     LeaseFree,
 }
 
@@ -291,7 +291,7 @@ pub struct SessionFilter {
     pub root: Option<SessionId>,
     /// Whose last run was of this runtime.
     pub runtime: Option<Arc<str>>,
-    /// With a current run whose lease has run out by the store's clock.
+    /// With a current run whose lease has run out by the store's clock, or was cleared.
     pub lease_expired: bool,
     /// With a wake-up time that has passed by the store's clock.
     pub wake_due: bool,
@@ -328,13 +328,15 @@ impl Default for Page {
 /// - An append repeated under its id and position is answered as the first time and written once,
 ///   however much was appended since. So a lost reply is resolved by asking again.
 /// - The expected version under another append id, or a version that the log does not reach, is
-///   [`AppendOutcome::HistoryLost`].
+///   [`AppendOutcome::HistoryLost`]. The guard is judged last: a repetition is answered, and a
+///   stale position is a conflict, whether it holds or not.
 /// - Summary, lease and events of one append become visible together.
 /// - `at` is the store's clock, never decreasing within a session. Leases are compared with it,
 ///   never with a process's clock.
 /// - Ids are any text without control characters; bodies are any bytes up to
 ///   [`MAX_APPEND_BYTES`], refused above that with
-///   [`TooLarge`](crate::error::ErrorCode::TooLarge).
+///   [`TooLarge`](crate::error::ErrorCode::TooLarge). An append of no events is refused with
+///   [`InputInvalid`](crate::error::ErrorCode::InputInvalid).
 ///
 /// # Durability
 ///
@@ -355,10 +357,12 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// Who can see what it keeps.
     fn reach(&self) -> Reach;
 
-    /// Creates a session with its first append, whose `expected` is [`Position::start`].
+    /// Creates a session with its first append, whose `expected` is [`Position::start`] and which
+    /// has a summary. Its guard is not looked at.
     ///
     /// # Errors
-    /// Those of the backend. An existing session is an outcome, not an error.
+    /// [`InputInvalid`](crate::error::ErrorCode::InputInvalid) for another first append, and those
+    /// of the backend. An existing session is an outcome, not an error.
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome>;
 
     /// Appends to a session.
@@ -383,7 +387,8 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// Heads, newest first: by creation time and then by id, both descending.
     ///
     /// # Errors
-    /// Those of the backend.
+    /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound) if the page is to go on after
+    /// a session that is gone, and those of the backend.
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>>;
 
     /// Extends the lease to `ttl` from now, if `run` is the session's current run.

@@ -254,7 +254,7 @@ pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
 ///   saw n never later finds something below n.
 /// - [`begin_attempt`](Self::begin_attempt) discards an earlier open attempt at the same effect,
 ///   announces that by a `step_discarded` chunk, and returns a higher number.
-/// - Chunks of an attempt that was settled or discarded are refused with
+/// - Chunks of an attempt that was settled, discarded or never begun are refused with
 ///   [`AttemptDiscarded`](crate::error::ErrorCode::AttemptDiscarded), so a replaced owner cannot
 ///   write into its successor's stream.
 /// - Chunks of a settled attempt are never discarded. Chunks without an attempt (boundaries)
@@ -263,7 +263,8 @@ pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
 ///   out chunks of attempts that are discarded by the time they are read; a reader that already
 ///   saw some of them gets the announcement.
 /// - A reader that asks for chunks which were trimmed gets one `stream_resync` chunk, whose `seq`
-///   is the last trimmed one, and then what is kept.
+///   is the last trimmed one, and then what is kept. So does one whose cursor lies beyond the next
+///   chunk: it is of another life of the stream, and the `seq` is that of the last chunk.
 /// - A stream that was never written to reads as empty and then follows.
 /// - A slow reader never slows a writer: a reader that falls behind catches up from what is kept.
 /// - Marks never go back: one whose version is not above the last is taken for its attempts only.

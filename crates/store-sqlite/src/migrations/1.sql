@@ -26,7 +26,7 @@ CREATE INDEX sessions_by_age ON sessions (created_at, session);
 CREATE INDEX sessions_by_agent ON sessions (agent, created_at, session);
 CREATE INDEX sessions_by_root ON sessions (root, created_at, session);
 CREATE INDEX sessions_by_parent ON sessions (parent) WHERE parent IS NOT NULL;
-CREATE INDEX sessions_by_lease ON sessions (lease_until) WHERE run IS NOT NULL;
+CREATE INDEX sessions_by_lease ON sessions (coalesce(lease_until, 0)) WHERE run IS NOT NULL;
 CREATE INDEX sessions_by_wake ON sessions (wake_at) WHERE wake_at IS NOT NULL;
 
 -- Rows are only added, so they lie in the order in which they were written.

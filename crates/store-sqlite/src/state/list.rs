@@ -41,7 +41,7 @@ impl Conditions {
             conditions.add("runtime = ?", [text(runtime)]);
         }
         if filter.lease_expired {
-            let expired = "run IS NOT NULL AND (lease_until IS NULL OR lease_until <= ?)";
+            let expired = "run IS NOT NULL AND coalesce(lease_until, 0) <= ?";
             conditions.add(expired, [now.0.into()]);
         }
         if filter.wake_due {

@@ -6,9 +6,10 @@ use futures_util::StreamExt as _;
 
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::store::StateStore as _;
+use helix_agents_store_sqlite::SqliteStore;
 use helix_agents_testkit::gate::within;
 
-use super::support::{Folder, append, create, id, streams};
+use super::support::{Folder, append, create, id, streams, text};
 
 #[tokio::test]
 async fn a_closed_store_says_so() {
@@ -47,9 +48,15 @@ async fn closing_leaves_one_file() {
 #[tokio::test]
 async fn dropping_all_handles_closes_the_file() {
     let folder = Folder::new();
-    let store = folder.open().await;
+    let never = Duration::from_secs(3600);
+    let store = SqliteStore::builder(folder.file()).poll_interval(never).open().await.unwrap();
     create(&store, &id("s")).await;
-    let reader = streams(&store).read(&id("s"), 1).await.unwrap();
+    let mut reader = streams(&store).read(&id("s"), 1).await.unwrap();
+    for _ in 0..200 {
+        // By then the poller stands still, for an hour if nobody tells it to end.
+        streams(&store).append(&id("s"), None, vec![text(&id("s"), "x")]).await.unwrap();
+        within(reader.next()).await.unwrap().unwrap();
+    }
     let other = store.clone();
     drop((store, reader, other));
     within(async {

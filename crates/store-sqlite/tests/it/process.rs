@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Child;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 
@@ -141,4 +142,25 @@ async fn a_reader_follows_what_another_process_writes() {
     }
     assert_eq!(seen, (1..=40).collect::<Vec<_>>());
     other.finish();
+}
+
+#[tokio::test]
+async fn a_reader_does_not_wait_for_the_poll_to_see_what_its_own_process_writes() {
+    let folder = Folder::new();
+    let never = Duration::from_secs(3600);
+    let store = SqliteStore::builder(folder.file()).poll_interval(never).open().await.unwrap();
+    let streams = streams(&store);
+    let mut reader = streams.read(&id("s"), 1).await.unwrap();
+    let reading = tokio::spawn(async move {
+        let mut seen = Vec::new();
+        while seen.len() < 50 {
+            seen.push(reader.next().await.unwrap().unwrap().seq);
+        }
+        seen
+    });
+    for _ in 0..50 {
+        streams.append(&id("s"), None, vec![text(&id("s"), "x")]).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(within(reading).await.unwrap(), (1..=50).collect::<Vec<_>>());
 }
