@@ -13,7 +13,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
-use crate::error::Result;
+use crate::error::{Error, ErrorCode, Result};
 use crate::id::{AppendId, RunId, SessionId};
 
 /// The most bytes that the events of one append may have together: 64 MiB.
@@ -200,6 +200,44 @@ pub struct Append {
     pub lease: LeaseChange,
     /// What must hold.
     pub guard: Guard,
+}
+
+impl Append {
+    /// Refuses what no store takes; for stores to call first.
+    ///
+    /// # Errors
+    /// [`ErrorCode::InputInvalid`] without an event, [`ErrorCode::TooLarge`] above
+    /// [`MAX_APPEND_BYTES`].
+    pub fn check(&self) -> Result<()> {
+        if self.count == 0 {
+            return Err(self.invalid("an append has at least one event"));
+        }
+        if self.body.len() > MAX_APPEND_BYTES {
+            let message = "the events of one append are larger than 64 MiB together";
+            return Err(Error::new(ErrorCode::TooLarge, message)
+                .with_context("session", &self.session)
+                .with_context("bytes", self.body.len()));
+        }
+        Ok(())
+    }
+
+    /// Refuses a first append that does not begin a log; returns its summary.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check), and [`ErrorCode::InputInvalid`] if it expects a log or has no
+    /// summary.
+    pub fn check_first(&self) -> Result<&Summary> {
+        self.check()?;
+        if self.expected != Position::start() {
+            return Err(self.invalid("a session begins at the start of its log"));
+        }
+        let summary = self.summary.as_ref();
+        summary.ok_or_else(|| self.invalid("a session's first append needs a summary"))
+    }
+
+    fn invalid(&self, message: &'static str) -> Error {
+        Error::new(ErrorCode::InputInvalid, message).with_context("session", &self.session)
+    }
 }
 
 /// One append as the store keeps it.

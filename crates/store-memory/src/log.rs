@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use helix_agents_core::clock::Timestamp;
-use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::id::RunId;
 use helix_agents_core::store::{
-    Append, AppendOutcome, Guard, Head, LeaseChange, MAX_APPEND_BYTES, NewSession, Position,
-    Renewal, StoredAppend, Summary,
+    Append, AppendOutcome, Guard, Head, LeaseChange, NewSession, Position, Renewal, StoredAppend,
+    Summary,
 };
 
 /// A session: its head, and its appends in order.
@@ -15,38 +14,6 @@ use helix_agents_core::store::{
 pub(crate) struct Log {
     head: Head,
     appends: Vec<StoredAppend>,
-}
-
-/// Refuses an append that no log could take.
-pub(crate) fn check(append: &Append) -> Result<()> {
-    if append.count == 0 {
-        return Err(invalid(append, "an append has at least one event"));
-    }
-    if append.body.len() > MAX_APPEND_BYTES {
-        return Err(Error::new(
-            ErrorCode::TooLarge,
-            "the events of one append are larger than 64 MiB together",
-        )
-        .with_context("session", &append.session)
-        .with_context("bytes", append.body.len()));
-    }
-    Ok(())
-}
-
-/// Refuses a first append that does not begin a log; returns its summary.
-pub(crate) fn check_first(append: &Append) -> Result<Summary> {
-    check(append)?;
-    if append.expected != Position::start() {
-        return Err(invalid(append, "a session begins at the start of its log"));
-    }
-    append
-        .summary
-        .clone()
-        .ok_or_else(|| invalid(append, "a session's first append needs a summary"))
-}
-
-fn invalid(append: &Append, message: &'static str) -> Error {
-    Error::new(ErrorCode::InputInvalid, message).with_context("session", &append.session)
 }
 
 impl Log {

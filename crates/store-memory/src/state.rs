@@ -14,7 +14,7 @@ use helix_agents_core::store::{
     SessionFilter, StateStore, StoredAppend,
 };
 
-use crate::log::{Log, check, check_first};
+use crate::log::Log;
 use crate::{MemoryStore, clock};
 
 /// Sessions by their id. A lock for the table, held only to look up, and one per session, so that
@@ -50,7 +50,7 @@ impl Sessions {
     }
 
     fn create(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
-        let summary = check_first(&first)?;
+        let summary = first.check_first()?.clone();
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = table.get(&first.session) {
             let log = session.lock();
@@ -151,7 +151,8 @@ impl StateStore for MemoryStore {
 
     async fn append(&self, append: Append) -> Result<AppendOutcome> {
         let session = append.session.clone();
-        check(&append)
+        append
+            .check()
             .and_then(|()| {
                 self.inner.sessions.with(&session, |log| log.append(append, clock::now()))
             })

@@ -5,11 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rusqlite::Connection;
 
-use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::error::Result;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, Head, MAX_APPEND_BYTES, NewSession, Page, Position,
-    Reach, Renewal, SessionFilter, StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, Head, NewSession, Page, Reach, Renewal, SessionFilter,
+    StateStore, StoredAppend,
 };
 
 use crate::SqliteStore;
@@ -20,36 +20,6 @@ mod head;
 mod list;
 mod log;
 mod write;
-
-/// Refuses an append that no log could take.
-fn check(append: &Append) -> Result<()> {
-    if append.count == 0 {
-        return Err(invalid(append, "an append has at least one event"));
-    }
-    if append.body.len() > MAX_APPEND_BYTES {
-        let message = "the events of one append are larger than 64 MiB together";
-        return Err(Error::new(ErrorCode::TooLarge, message)
-            .with_context("session", &append.session)
-            .with_context("bytes", append.body.len()));
-    }
-    Ok(())
-}
-
-/// Refuses a first append that does not begin a log.
-fn check_first(append: &Append) -> Result<()> {
-    check(append)?;
-    if append.expected != Position::start() {
-        return Err(invalid(append, "a session begins at the start of its log"));
-    }
-    if append.summary.is_none() {
-        return Err(invalid(append, "a session's first append needs a summary"));
-    }
-    Ok(())
-}
-
-fn invalid(append: &Append, message: &'static str) -> Error {
-    Error::new(ErrorCode::InputInvalid, message).with_context("session", &append.session)
-}
 
 impl SqliteStore {
     async fn write_state<T: Send + 'static>(
@@ -81,7 +51,7 @@ impl StateStore for SqliteStore {
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
         const OPERATION: &str = "store::create_session";
-        check_first(&first).map_err(|error| error.with_operation(OPERATION))?;
+        first.check_first().map_err(|error| error.with_operation(OPERATION))?;
         let of = first.session.clone();
         let create = move |connection: &mut Connection| write::create(connection, &new, &first);
         self.write_state(OPERATION, &of, create).await
@@ -89,7 +59,7 @@ impl StateStore for SqliteStore {
 
     async fn append(&self, append: Append) -> Result<AppendOutcome> {
         const OPERATION: &str = "store::append";
-        check(&append).map_err(|error| error.with_operation(OPERATION))?;
+        append.check().map_err(|error| error.with_operation(OPERATION))?;
         let of = append.session.clone();
         let append = move |connection: &mut Connection| write::append(connection, &append);
         self.write_state(OPERATION, &of, append).await

@@ -174,6 +174,9 @@ pub fn transcript(messages: &[SharedMessage]) -> String {
     out
 }
 
+/// What belongs together: the attempt, its place (step and call), its lines.
+type Group = (Option<Attempt>, (u32, u32), Vec<String>);
+
 /// A stream as text: what a person has seen of it in the end, effect by effect.
 #[must_use]
 pub fn stream(chunks: &[StoredChunk]) -> String {
@@ -185,7 +188,7 @@ pub fn stream(chunks: &[StoredChunk]) -> String {
     }
     // What belongs to an attempt is grouped where the attempt began; boundaries keep their places
     // among the groups of other steps.
-    let mut groups: Vec<(Option<Attempt>, (u32, u32), Vec<String>)> = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
     for stored in chunks {
         if stored.attempt.is_some_and(|attempt| discarded.contains(&attempt)) {
             continue;
@@ -209,8 +212,8 @@ pub fn stream(chunks: &[StoredChunk]) -> String {
 
 /// Tools of one step run side by side: their groups are put into call order where they stand next
 /// to each other.
-fn sort_neighbours(groups: &mut [(Option<Attempt>, (u32, u32), Vec<String>)]) {
-    let is_tool = |group: &(Option<Attempt>, (u32, u32), Vec<String>)| {
+fn sort_neighbours(groups: &mut [Group]) {
+    let is_tool = |group: &Group| {
         group.0.is_some() && group.2.first().is_some_and(|line| line.starts_with("tool_start"))
     };
     for run in groups.chunk_by_mut(|left, right| is_tool(left) && is_tool(right)) {

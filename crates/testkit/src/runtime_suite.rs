@@ -1,6 +1,6 @@
 //! The executor contract, executed: one body and one expectation for every runtime.
 //!
-//! A runtime's test binary implements [`RuntimeHarness`] and expands [`runtime_suite!`] in a
+//! A runtime's test binary implements [`RuntimeHarness`] and expands `runtime_suite!` in a
 //! module named `parity`.
 
 pub mod answers;

@@ -162,7 +162,7 @@ pub struct SeenRequest {
 /// and native outputs leave no answer behind; each of them is given once per instance.
 #[derive(Debug, Clone)]
 pub struct ScriptedLlm {
-    replies: Arc<Vec<Reply>>,
+    replies: Arc<[Reply]>,
     chunk_size: usize,
     pace: Duration,
     shared: Arc<Mutex<Shared>>,
@@ -178,7 +178,7 @@ impl ScriptedLlm {
     /// A model that gives these answers in order.
     pub fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
         Self {
-            replies: Arc::new(replies.into_iter().collect()),
+            replies: replies.into_iter().collect(),
             chunk_size: 8,
             pace: Duration::ZERO,
             shared: Arc::default(),
