@@ -46,7 +46,8 @@ impl Driver {
         begun: &[Event],
     ) -> Result<AgentResult> {
         let driven = Box::pin(self.steps(&mut lease, begun)).await;
-        if driven.as_ref().is_err_and(|error| error.code() == ErrorCode::Closed) {
+        // Nothing of this run is under way any more, so nobody has to wait for the lease.
+        if driven.as_ref().is_err_and(|error| error.code() != ErrorCode::Superseded) {
             lease.release().await;
         }
         driven?;

@@ -170,6 +170,8 @@ macro_rules! runtime_suite {
             interleavings: an_owner_that_is_slow_and_not_dead_is_superseded;
             interleavings: an_owner_with_a_long_effect_keeps_its_lease;
             interleavings: an_owner_that_cannot_renew_stops;
+            interleavings: a_full_store_stops_the_run_and_loses_nothing;
+            interleavings: a_log_of_an_unknown_schema_is_left_alone;
             interleavings: a_result_of_an_older_run_is_taken_as_the_truth;
         }
     };

@@ -14,7 +14,7 @@ use helix_agents_core::tool::{Tool, ToolContext};
 use serde_json::json;
 
 use super::support::{
-    S, Word, begin, check_log, check_transcript, fold, resume, run, shout, teller,
+    S, Word, begin, check_log, check_transcript, fold, options, resume, run, shout, teller,
 };
 use super::{RuntimeHarness, World};
 use crate::faults::{Fault, FaultStore};
@@ -264,6 +264,66 @@ pub async fn an_owner_that_cannot_renew_stops(harness: &impl RuntimeHarness) {
     let elsewhere = harness.boot(World::new(held_script())).await;
     let second = resume(&*elsewhere, &agent).await.unwrap();
     assert_eq!(within(second.result()).await.unwrap().status, RunStatus::Completed);
+}
+
+/// What was recorded stays, and with room again the session goes on.
+pub async fn a_full_store_stops_the_run_and_loses_nothing(harness: &impl RuntimeHarness) {
+    let agent = teller().tool(shout()).build().unwrap();
+    let full = Fault::Refuse(ErrorCode::StoreFull);
+    let store = FaultStore::new(harness.store()).on("tool_finished", full);
+    let executor = harness.boot(World::new(script()).on(store).short_lease()).await;
+    let handle = begin(&*executor, &agent, "go").await;
+    let error = within(handle.result()).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::StoreFull);
+    assert!(fold(harness).await.open_step().is_some(), "the reply is on record");
+    let executor = harness.boot(World::new(script())).await;
+    let handle = resume(&*executor, &agent).await.unwrap();
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    check_log(harness, &expect![[r#"
+        session teller state=null
+        run Execute
+        user "go"
+        step 1 reply ToolUse in=10 out=5
+          call 1.0 shout({"word":"a"})
+          result 1.0 "A"
+        step 1 closed
+        step 2 reply EndTurn in=10 out=5 "done"
+        step 2 closed
+        end completed "done"
+    "#]]).await;
+}
+
+/// An older program neither owns nor touches what a newer one wrote.
+pub async fn a_log_of_an_unknown_schema_is_left_alone(harness: &impl RuntimeHarness) {
+    let agent = teller().build().unwrap();
+    let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("done")]))).await;
+    let handle = begin(&*executor, &agent, "go").await;
+    within(handle.result()).await.unwrap();
+    let append = |id: &str, schema: u16, body: &'static str, expected: Position| Append {
+        session: SessionId::from(S),
+        expected,
+        id: AppendId::from(id),
+        run: None,
+        schema,
+        count: 1,
+        body: body.into(),
+        summary: None,
+        lease: LeaseChange::Keep,
+        guard: Guard::None,
+    };
+    let mut position = fold(harness).await.position().clone();
+    let strange = [(SCHEMA, r#"[{"heard_of_later":{}}]"#), (SCHEMA + 1, r#"[{"step_closed":7}]"#)];
+    for (number, (schema, body)) in strange.into_iter().enumerate() {
+        let id = format!("newer-{number}");
+        harness.store().append(append(&id, schema, body, position.clone())).await.unwrap();
+        position = Position { version: position.version + 1, append: AppendId::from(id) };
+        let refused = resume(&*executor, &agent).await.unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::SchemaUnknown);
+        let refused = executor.execute(agent.erased(), "again".into(), options()).await;
+        assert_eq!(refused.unwrap_err().code(), ErrorCode::SchemaUnknown);
+        let head = harness.store().head(&SessionId::from(S)).await.unwrap().unwrap();
+        assert_eq!(head.position, position);
+    }
 }
 
 /// A result for a call that is still open is the truth about an effect in doubt.
