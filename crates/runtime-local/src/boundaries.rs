@@ -10,7 +10,7 @@ use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::session::{Session, load, load_events};
 use helix_agents_core::stream::{Attempt, Chunk, ChunkKind, Mark};
 
-use crate::runtime::Parts;
+use crate::parts::Parts;
 use crate::tools::end_chunks;
 
 /// Events of the present run, given the version after the last of them, as people are shown them.

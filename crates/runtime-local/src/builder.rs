@@ -14,7 +14,8 @@ use helix_agents_core::stream::StreamManager;
 use tokio::runtime::Handle;
 
 use crate::clock::{SystemIds, TokioClock};
-use crate::runtime::{LocalRuntime, Parts};
+use crate::parts::Parts;
+use crate::runtime::LocalRuntime;
 
 /// The shortest lease: renewals and their jitter have to fit into it.
 const MIN_LEASE: Duration = Duration::from_millis(300);

@@ -19,7 +19,7 @@ use crate::feed::Feed;
 use crate::hooks::{Hooks, changed};
 use crate::lease::LeaseKeeper;
 use crate::live::LiveRun;
-use crate::runtime::Parts;
+use crate::parts::Parts;
 use crate::step_site;
 use crate::stop::Stop;
 use crate::tools::Settled;

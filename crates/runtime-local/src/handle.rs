@@ -13,7 +13,7 @@ use helix_agents_core::stream::{ChunkKind, ChunkStream};
 
 use crate::boundaries::align_ended;
 use crate::live::LiveRun;
-use crate::runtime::Parts;
+use crate::parts::Parts;
 
 /// How often a run of another process is looked at.
 const POLL: Duration = Duration::from_millis(200);

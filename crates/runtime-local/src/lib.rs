@@ -13,6 +13,7 @@ mod hooks;
 mod lease;
 mod live;
 mod model;
+mod parts;
 mod runtime;
 mod start;
 mod step_site;

@@ -1,46 +1,24 @@
 //! The runtime: an executor whose runs are tasks of this process.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
-use helix_agents_core::agent::{AgentRegistry, AnyAgent, FactoryContext};
-use helix_agents_core::clock::{Clock, IdSource};
+use helix_agents_core::agent::{AnyAgent, FactoryContext};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::executor::{
     AgentExecutor, AgentResult, ExecuteOptions, Input, Resumable, ResumeOptions, RunHandle,
 };
 use helix_agents_core::id::SessionId;
-use helix_agents_core::llm::LlmAdapter;
-use helix_agents_core::session::{Durability, RequestKind, load, request};
-use helix_agents_core::store::{Head, Page, SessionFilter, SessionStatus, StateStore};
-use helix_agents_core::stream::StreamManager;
-use tokio::runtime::Handle;
+use helix_agents_core::session::{RequestKind, load, request};
+use helix_agents_core::store::{Head, Page, SessionFilter, SessionStatus};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::builder::LocalRuntimeBuilder;
 use crate::handle::attach;
 use crate::live::{LiveRun, LiveRuns};
+use crate::parts::{Parts, RUNTIME};
 use crate::start;
-
-/// The kind of this runtime, as it stands in logs: it takes over only runs of its own kind.
-pub(crate) const RUNTIME: &str = "local";
-
-/// What every run of a runtime shares.
-#[derive(Debug)]
-pub(crate) struct Parts {
-    pub(crate) store: Arc<dyn StateStore>,
-    pub(crate) streams: Arc<dyn StreamManager>,
-    pub(crate) llm: Arc<dyn LlmAdapter>,
-    pub(crate) registry: AgentRegistry,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) ids: Arc<dyn IdSource>,
-    pub(crate) durability: Durability,
-    pub(crate) lease: Duration,
-    pub(crate) grace: Duration,
-    pub(crate) tasks: Option<Handle>,
-}
 
 /// Carries out runs as tasks of this process. Cheap to clone.
 ///

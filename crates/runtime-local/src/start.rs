@@ -22,7 +22,8 @@ use crate::handle::{attach, handle};
 use crate::hooks::Hooks;
 use crate::lease::LeaseKeeper;
 use crate::live::LiveRun;
-use crate::runtime::{LocalRuntime, Parts, RUNTIME};
+use crate::parts::{Parts, RUNTIME};
+use crate::runtime::LocalRuntime;
 
 /// How often a start is tried on a session that others change at the same time.
 const MAX_TRIES: u32 = 32;

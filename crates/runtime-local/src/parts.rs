@@ -1,0 +1,30 @@
+//! What every run of a runtime shares.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helix_agents_core::agent::AgentRegistry;
+use helix_agents_core::clock::{Clock, IdSource};
+use helix_agents_core::llm::LlmAdapter;
+use helix_agents_core::session::Durability;
+use helix_agents_core::store::StateStore;
+use helix_agents_core::stream::StreamManager;
+use tokio::runtime::Handle;
+
+/// The kind of this runtime, as it stands in logs: it takes over only runs of its own kind.
+pub(crate) const RUNTIME: &str = "local";
+
+/// What every run of a runtime shares.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) store: Arc<dyn StateStore>,
+    pub(crate) streams: Arc<dyn StreamManager>,
+    pub(crate) llm: Arc<dyn LlmAdapter>,
+    pub(crate) registry: AgentRegistry,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) durability: Durability,
+    pub(crate) lease: Duration,
+    pub(crate) grace: Duration,
+    pub(crate) tasks: Option<Handle>,
+}
