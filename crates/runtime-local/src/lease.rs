@@ -118,9 +118,13 @@ impl LeaseKeeper {
 
     /// Gives the lease up, so that another process may go on at once.
     pub(crate) async fn release(&self) {
-        let released = self.store.renew(&self.session, &self.run, Duration::ZERO).await;
-        if let Err(error) = released {
-            tracing::warn!(session = %self.session, %error, "the lease was not released");
+        let release = self.store.renew(&self.session, &self.run, Duration::ZERO);
+        match tokio::time::timeout(self.ttl / 3, release).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(session = %self.session, %error, "the lease was not released");
+            }
+            Err(_) => tracing::warn!(session = %self.session, "the lease was not released in time"),
         }
     }
 }
