@@ -14,7 +14,7 @@ use crate::id::{CallId, RunId, SessionId};
 use crate::json::Json;
 use crate::llm::{LlmConfig, LlmResponse};
 use crate::message::Message;
-use crate::state::Patch;
+use crate::state::{Patch, is_too_deep};
 use crate::tool::ToolError;
 
 /// What a hook returns.
@@ -184,7 +184,8 @@ impl HookContext {
     /// Changes the custom state; the change is recorded with what the hook belongs to.
     ///
     /// # Errors
-    /// If the state does not fit `S`, or the new one is not JSON; then nothing is changed.
+    /// If the state does not fit `S`, or the new one is not JSON or nested more deeply than
+    /// [`MAX_STATE_DEPTH`](crate::state::MAX_STATE_DEPTH); then nothing is changed.
     pub fn update_state<S>(&self, change: impl FnOnce(&mut S)) -> HookResult
     where
         S: DeserializeOwned + Serialize,
@@ -192,7 +193,11 @@ impl HookContext {
         let mut state = self.lock();
         let mut typed = S::deserialize(&**state)?;
         change(&mut typed);
-        *state = Arc::new(serde_json::to_value(&typed)?);
+        let changed = serde_json::to_value(&typed)?;
+        if is_too_deep(&changed) {
+            return Err(ToolError::new("the new state is nested too deeply"));
+        }
+        *state = Arc::new(changed);
         Ok(())
     }
 

@@ -53,6 +53,22 @@ impl Patch {
     }
 }
 
+/// The most arrays and objects inside of each other that a state may have. A log cannot be read
+/// back beyond 127, the envelope of an event included.
+pub const MAX_STATE_DEPTH: usize = 100;
+
+/// Whether a state is nested more deeply than a log can hold.
+pub(crate) fn is_too_deep(state: &Value) -> bool {
+    fn exceeds(value: &Value, left: usize) -> bool {
+        match value {
+            Value::Array(items) => left == 0 || items.iter().any(|it| exceeds(it, left - 1)),
+            Value::Object(members) => left == 0 || members.values().any(|it| exceeds(it, left - 1)),
+            _ => false,
+        }
+    }
+    exceeds(state, MAX_STATE_DEPTH)
+}
+
 fn compare(path: &mut PointerBuf, before: &Value, after: &Value, out: &mut Vec<PatchOperation>) {
     match (before, after) {
         _ if before == after => {}

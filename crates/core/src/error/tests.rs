@@ -31,8 +31,11 @@ fn a_codes_name_is_its_variants() {
 
 #[test]
 fn only_what_passes_by_itself_is_retryable() {
-    let retryable: BTreeSet<_> =
-        ErrorCode::ALL.iter().filter(|code| code.kind().is_retryable()).map(|c| c.as_str()).collect();
+    let retryable: BTreeSet<_> = ErrorCode::ALL
+        .iter()
+        .filter(|code| code.kind().is_retryable())
+        .map(|c| c.as_str())
+        .collect();
     let expected = [
         "provider_protocol",
         "provider_rate_limited",

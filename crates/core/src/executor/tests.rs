@@ -12,7 +12,8 @@ fn result(status: RunStatus) -> AgentResult {
 
 #[test]
 fn the_output_comes_out_as_its_type() {
-    let completed = AgentResult { output: Some(json!([1, 2]).into()), ..result(RunStatus::Completed) };
+    let completed =
+        AgentResult { output: Some(json!([1, 2]).into()), ..result(RunStatus::Completed) };
     assert_eq!(completed.clone().typed::<Vec<u8>>().unwrap().into_output().unwrap(), [1, 2]);
     let error = completed.typed::<String>().unwrap_err();
     assert_eq!(error.code(), ErrorCode::OutputInvalid);

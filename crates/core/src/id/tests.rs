@@ -5,7 +5,8 @@ use crate::error::ErrorCode;
 
 #[test]
 fn an_id_of_ordinary_text_is_taken_as_it_is() {
-    for text in ["a", "user/42", "日本語", "with space", "subagent", "agent-1", "a-sub", "ses_0"] {
+    for text in ["a", "user/42", "日本語", "with space", "subagent", "agent-1", "a-sub", "ses_0"]
+    {
         assert_eq!(SessionId::chosen(text).unwrap().as_str(), text);
         assert_eq!(RunId::chosen(text).unwrap().as_str(), text);
     }

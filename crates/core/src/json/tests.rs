@@ -50,7 +50,7 @@ fn values_go_in_and_come_out() {
 fn inside_of_other_json_it_is_no_string() {
     let json = Json::from(json!({"a": 1}));
     assert_eq!(serde_json::to_string(&[&json]).unwrap(), r#"[{"a":1}]"#);
-    assert_eq!(serde_json::from_str::<Vec<Json>>(r#"[{"a":1}]"#).unwrap(), [json.clone()]);
+    assert_eq!(serde_json::from_str::<Vec<Json>>(r#"[{"a":1}]"#).unwrap(), vec![json.clone()]);
     assert_eq!(serde_json::from_value::<Json>(json!({"a": 1})).unwrap(), json);
     assert_eq!(format!("{json:?}"), r#"{"a":1}"#);
 }

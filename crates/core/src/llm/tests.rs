@@ -18,7 +18,9 @@ fn unavailable() -> Error {
 }
 
 fn waits(jitter: u64) -> Vec<Option<u128>> {
-    (0..5).map(|retry| POLICY.wait(retry, &unavailable(), jitter).map(|it| it.as_millis())).collect()
+    (0..5)
+        .map(|retry| POLICY.wait(retry, &unavailable(), jitter).map(|it| it.as_millis()))
+        .collect()
 }
 
 #[test]

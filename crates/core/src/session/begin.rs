@@ -12,7 +12,7 @@ use crate::event::{Event, Trigger};
 use crate::executor::Input;
 use crate::id::{RequestId, RunId};
 use crate::message::UserMessage;
-use crate::state::Patch;
+use crate::state::{Patch, is_too_deep};
 use crate::step::heal;
 use crate::store::SessionStatus;
 
@@ -189,6 +189,9 @@ fn state_change(
             members.extend(new.iter().map(|(name, value)| (name.clone(), value.clone())));
         }
         (whole, new) => *whole = new.clone(),
+    }
+    if is_too_deep(&after) {
+        return Err(Error::new(ErrorCode::InputInvalid, "the given state is nested too deeply"));
     }
     agent.check_state(&after).map_err(|error| {
         Error::new(ErrorCode::InputInvalid, "the given state does not fit the agent's state type")

@@ -1,15 +1,17 @@
 //! Writing a log: how a run records facts and decisions, whatever else is appended meanwhile.
 
+mod late;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Savepoint, Session};
+use super::{Savepoint, Session, StartedCall};
 use crate::agent::AnyAgent;
 use crate::clock::{Clock, IdSource, Timestamp};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Event, SCHEMA, encode};
 use crate::fault;
-use crate::id::{AppendId, RunId, SessionId};
+use crate::id::{AppendId, CallId, RunId, SessionId};
 use crate::llm::RetryPolicy;
 use crate::step::{Action, StepIterator};
 use crate::store::{
@@ -228,7 +230,7 @@ impl Journal {
                     let events = self.acknowledge(append_id, at);
                     return Ok(Committed { events, version: self.acknowledged() });
                 }
-                AppendOutcome::Conflict { missed } => self.rebase(&missed)?,
+                AppendOutcome::Conflict { missed } => self.take_in(&missed).await?,
                 AppendOutcome::HistoryLost | AppendOutcome::GuardFailed { .. } => {
                     return Err(self.history_lost());
                 }
@@ -261,7 +263,7 @@ impl Journal {
     pub async fn catch_up(&mut self) -> Result<()> {
         let after = self.acknowledged();
         let missed = self.parts.store.read(self.session().id(), after, MAX_CONFLICTS).await?;
-        if missed.is_empty() { Ok(()) } else { self.rebase(&missed) }
+        if missed.is_empty() { Ok(()) } else { self.take_in(&missed).await }
     }
 
     fn must_flush(&self) -> bool {
@@ -291,15 +293,25 @@ impl Journal {
 
     /// Whether the log holds this fact under its key.
     fn is_known(&self, event: &Event) -> bool {
-        let step = self.session().open_step();
+        let (step, last) = (self.session().open_step(), self.session().last_step());
+        let open = |call| step.and_then(|step| step.call(call));
+        // Every call of a closed step has its result.
+        let closed = |call: &CallId| {
+            let of = call.step();
+            of.is_some_and(|of| of <= last) && of != step.map(|step| step.reply.step)
+        };
         match event {
-            Event::ToolFinished(finish) => step
-                .and_then(|step| step.call(&finish.call))
-                .is_some_and(|call| call.finish.is_some()),
+            Event::ModelReplied(reply) => reply.step <= last,
+            Event::ToolFinished(finish) => {
+                closed(&finish.call) || open(&finish.call).is_some_and(|it| it.finish.is_some())
+            }
             Event::ToolStarted { call, .. } => {
-                step.and_then(|step| step.call(call)).is_some_and(|call| {
-                    call.started.as_ref().is_some_and(|started| started.run == self.run)
-                })
+                let here = |started: &StartedCall| started.run == self.run;
+                // A call that has its result meanwhile need not be started any more.
+                closed(call)
+                    || open(call).is_some_and(|it| {
+                        it.finish.is_some() || it.started.as_ref().is_some_and(here)
+                    })
             }
             _ => false,
         }

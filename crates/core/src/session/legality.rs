@@ -3,7 +3,7 @@
 
 use super::{RunStatus, Session};
 use crate::error::{Error, ErrorCode, Result};
-use crate::event::{Event, RunOutcome, Trigger};
+use crate::event::{Event, RunOutcome, ToolOutcome, Trigger};
 use crate::id::{CallId, RunId};
 use crate::store::SessionStatus;
 
@@ -38,9 +38,7 @@ impl Session {
                 run,
                 self.ledger.abort.as_ref().map(|r| &r.id) == Some(request),
             ),
-            Event::HistoryHealed { results } => {
-                self.check_heal(event, results.iter().map(|r| &r.0))
-            }
+            Event::HistoryHealed { results } => self.check_heal(event, results),
             Event::ToolFinished(finish) => self.check_finish(event, &finish.call, run),
             _ => {
                 self.check_owner(event, run)?;
@@ -154,14 +152,10 @@ impl Session {
         }
     }
 
-    fn check_heal<'a>(
-        &self,
-        event: &Event,
-        healed: impl ExactSizeIterator<Item = &'a CallId> + Clone,
-    ) -> Result<()> {
+    fn check_heal(&self, event: &Event, healed: &[(CallId, ToolOutcome)]) -> Result<()> {
         let unpaired = &self.ledger.unpaired;
         let same = healed.len() == unpaired.len()
-            && unpaired.iter().all(|open| healed.clone().any(|id| open.call.id == *id));
+            && unpaired.iter().all(|open| healed.iter().any(|(id, _)| open.call.id == *id));
         if unpaired.is_empty() || !same {
             return Err(self.illegal(event, "it must answer exactly the calls without a result"));
         }

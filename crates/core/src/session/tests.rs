@@ -2,6 +2,7 @@
 
 mod heal;
 mod legality;
+mod patches;
 mod runs;
 mod savepoint;
 mod state;

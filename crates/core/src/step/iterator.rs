@@ -22,7 +22,8 @@ pub enum Action {
     CallModel {
         /// The step.
         step: u32,
-        /// Whether the model has to call the completion tool, having been told to.
+        /// Whether the model has to call the completion tool: it was told to, or it is `__finish__`
+        /// and this is the last step that the turn may take.
         force_completion: bool,
     },
     /// Effect: record that these at-most-once calls are about to run.
@@ -147,7 +148,11 @@ fn next_step(session: &Session, agent: &AgentDefinition) -> Action {
         return Action::End(RunOutcome::Interrupted { reason: request.reason.clone() });
     }
     let corrected = session.closed_step().is_some_and(|step| step.correction.is_some());
-    Action::CallModel { step: session.last_step() + 1, force_completion: corrected }
+    // What tools return in the last step that the turn may take, nobody could use any more. A
+    // finish tool of the user's acts, so a limit is no reason to have it called.
+    let last = *agent.completion() == Completion::Finish
+        && session.turn_steps() + 1 >= agent.limits().max_steps;
+    Action::CallModel { step: session.last_step() + 1, force_completion: corrected || last }
 }
 
 fn next_in_step(session: &Session, agent: &AgentDefinition, step: &OpenStep) -> Action {

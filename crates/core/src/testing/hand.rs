@@ -14,6 +14,7 @@ use crate::json::Json;
 use crate::llm::LlmResponse;
 use crate::message::UserMessage;
 use crate::session::Session;
+use crate::state::Patch;
 use crate::step::{Action, CallTask, StepIterator, StepResult};
 use crate::stream::ChunkKind;
 use crate::tool::{ToolContext, ToolContextParts, ToolFeed, finish_output, judge};
@@ -217,12 +218,14 @@ pub(crate) fn run_tool(iterator: &StepIterator, task: &CallTask) -> ToolFinish {
     let returned: std::result::Result<Json, _> =
         tool.invoke(input.to_value(), cx.clone()).now_or_never().unwrap();
     let outcome = judge(agent, tool, returned);
+    // As the runtimes have it: what a failed tool did to the state is not kept.
+    let kept = matches!(outcome, ToolOutcome::Success(_));
     ToolFinish {
         call: call.id.clone(),
         finish: finish_output(agent, tool, &outcome),
         outcome,
         input: None,
-        state_patch: cx.effects().state_patch,
+        state_patch: if kept { cx.effects().state_patch } else { Patch::default() },
         took_ms: 0,
         attempts: task.attempt,
     }

@@ -24,6 +24,7 @@ const TAIL: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct Attempt<'a> {
     server: &'a Inner,
+    streams: bool,
     reading: Reading<'a>,
     cancel: &'a CancellationToken,
 }
@@ -49,7 +50,7 @@ impl<'a> Attempt<'a> {
             structured: request.output_schema.is_some(),
             messages: request.messages.len(),
         };
-        Self { server, reading, cancel: request.cancel }
+        Self { server, streams: body.streams, reading, cancel: request.cancel }
     }
 
     /// Makes the attempt.
@@ -86,7 +87,7 @@ impl<'a> Attempt<'a> {
             let (status, headers) = (exchange.status(), exchange.headers());
             return Err(subject.status(status, headers, &body, &self.reading.redactor));
         }
-        let asked = if options.profile.stream { BodyKind::Events } else { BodyKind::Json };
+        let asked = if self.streams { BodyKind::Events } else { BodyKind::Json };
         // Servers may answer in the other way; what they say of their body counts.
         match exchange.kind(asked) {
             BodyKind::Events => self.events(exchange, reply, sink).await,

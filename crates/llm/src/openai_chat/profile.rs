@@ -30,6 +30,8 @@ pub enum OutputFormat {
 pub struct ServerProfile {
     /// Whether replies are streamed.
     pub stream: bool,
+    /// Whether replies for which the model may choose tools are streamed as well.
+    pub stream_tool_choice: bool,
     /// Whether the request asks for token counts at the end of a stream.
     pub stream_usage: bool,
     /// The field that limits the length of a reply.
@@ -38,6 +40,9 @@ pub struct ServerProfile {
     pub empty_content: bool,
     /// How a JSON schema for the output is asked for.
     pub output_format: OutputFormat,
+    /// Whether the request says that the model may choose tools, because the server takes silence
+    /// for a no.
+    pub explicit_tool_choice: bool,
     /// Whether tools may carry `strict`.
     pub strict_tools: bool,
     /// Whether the server samples by `top_k`.
@@ -50,10 +55,12 @@ impl ServerProfile {
     pub fn openai() -> Self {
         Self {
             stream: true,
+            stream_tool_choice: true,
             stream_usage: true,
             max_tokens_field: MaxTokensField::MaxCompletionTokens,
             empty_content: false,
             output_format: OutputFormat::JsonSchema,
+            explicit_tool_choice: false,
             strict_tools: true,
             top_k: false,
         }
@@ -73,7 +80,13 @@ impl ServerProfile {
     /// The server of llama.cpp's Python bindings (`python -m llama_cpp.server`).
     #[must_use]
     pub fn llama_cpp_python() -> Self {
-        Self { empty_content: true, output_format: OutputFormat::JsonObject, ..Self::compatible() }
+        Self {
+            stream_tool_choice: false,
+            empty_content: true,
+            output_format: OutputFormat::JsonObject,
+            explicit_tool_choice: true,
+            ..Self::compatible()
+        }
     }
 
     /// OpenAI's profile for OpenAI's address, else that of a compatible server.

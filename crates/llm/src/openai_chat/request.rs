@@ -9,13 +9,15 @@ use helix_agents_core::llm::{LlmConfig, LlmRequest, ToolChoice};
 use helix_agents_core::message::Message;
 use serde::Serialize;
 
-use super::profile::MaxTokensField;
+use super::profile::{MaxTokensField, ServerProfile};
 use super::{Inner, message, settings, tools};
 
 /// A body, shared by all attempts of one call.
 #[derive(Debug)]
 pub(super) struct RequestBody {
     pub(super) bytes: Bytes,
+    /// Whether the reply is to be streamed.
+    pub(super) streams: bool,
     conversation: Range<usize>,
 }
 
@@ -38,7 +40,8 @@ impl RequestBody {
         let mut out = Vec::with_capacity(size + tools.len() + 1024);
         let mut object = Object::begin(&mut out);
         object.member("model", model);
-        prefix(server, request, &mut object);
+        let streams = streams(profile, request);
+        prefix(server, request, streams, &mut object);
         if !request.tools.is_empty() {
             object.raw("tools", &tools);
         }
@@ -54,7 +57,7 @@ impl RequestBody {
         out_messages.push(b']');
         let end = out_messages.len();
         object.end();
-        Self { bytes: out.into(), conversation: start..end }
+        Self { bytes: out.into(), streams, conversation: start..end }
     }
 
     /// The part that holds the conversation, for hiding it where it must not show.
@@ -63,13 +66,22 @@ impl RequestBody {
     }
 }
 
-fn prefix(server: &Inner, request: &LlmRequest<'_>, object: &mut Object<'_>) {
+/// Whether the model may choose among tools.
+fn may_choose(request: &LlmRequest<'_>) -> bool {
+    !request.tools.is_empty() && request.tool_choice == ToolChoice::Auto
+}
+
+fn streams(profile: &ServerProfile, request: &LlmRequest<'_>) -> bool {
+    profile.stream && (profile.stream_tool_choice || !may_choose(request))
+}
+
+fn prefix(server: &Inner, request: &LlmRequest<'_>, streams: bool, object: &mut Object<'_>) {
     let (config, profile) = (request.config, server.profile());
     let provider = &server.options.name;
     let replaced = |key: &str| settings::options(config, provider).any(|(it, _)| it == key);
 
-    object.member("stream", &profile.stream);
-    if profile.stream && profile.stream_usage && !replaced("stream_options") {
+    object.member("stream", &streams);
+    if streams && profile.stream_usage && !replaced("stream_options") {
         object.raw("stream_options", b"{\"include_usage\":true}");
     }
     sampling(config, profile.max_tokens_field, &replaced, object);
@@ -87,6 +99,9 @@ fn prefix(server: &Inner, request: &LlmRequest<'_>, object: &mut Object<'_>) {
         out.extend_from_slice(b"{\"type\":\"function\",\"function\":{\"name\":");
         write_json(out, name);
         out.extend_from_slice(b"}}");
+    }
+    if profile.explicit_tool_choice && may_choose(request) && !replaced("tool_choice") {
+        object.member("tool_choice", "auto");
     }
     for (key, value) in settings::options(config, provider) {
         object.member(key, value);

@@ -32,10 +32,12 @@ pub(super) struct ProviderConfig {
     allow_http: bool,
     server: Option<ServerKind>,
     stream: Option<bool>,
+    stream_tool_choice: Option<bool>,
     stream_usage: Option<bool>,
     max_tokens_field: Option<MaxTokensField>,
     empty_content: Option<bool>,
     output_format: Option<OutputFormat>,
+    explicit_tool_choice: Option<bool>,
     strict_tools: Option<bool>,
     top_k: Option<bool>,
     first_byte_timeout_ms: Option<u64>,
@@ -118,10 +120,12 @@ impl ProviderConfig {
         };
         let mut profile = base;
         set(&mut profile.stream, self.stream);
+        set(&mut profile.stream_tool_choice, self.stream_tool_choice);
         set(&mut profile.stream_usage, self.stream_usage);
         set(&mut profile.max_tokens_field, self.max_tokens_field);
         set(&mut profile.empty_content, self.empty_content);
         set(&mut profile.output_format, self.output_format);
+        set(&mut profile.explicit_tool_choice, self.explicit_tool_choice);
         set(&mut profile.strict_tools, self.strict_tools);
         set(&mut profile.top_k, self.top_k);
         profile

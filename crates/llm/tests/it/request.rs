@@ -189,6 +189,22 @@ async fn tools_are_sent_and_may_be_forced() {
 }
 
 #[tokio::test]
+async fn a_server_that_cannot_stream_a_choice_is_asked_for_it_by_name_and_as_a_whole() {
+    let tools = ToolSet::new(vec![tool("add", json!({"type": "object"}), false)]);
+    let free = Ask { tools: Arc::new(tools), ..Ask::default() };
+    let body = sent(&free, ServerProfile::llama_cpp_python()).await;
+    assert_eq!((&body["tool_choice"], &body["stream"]), (&json!("auto"), &json!(false)));
+    assert_eq!(body.get("stream_options"), None);
+
+    let forced = Ask { force: Some("add"), ..free };
+    let body = sent(&forced, ServerProfile::llama_cpp_python()).await;
+    assert_eq!((&body["tool_choice"]["type"], &body["stream"]), (&json!("function"), &json!(true)));
+
+    let plain = sent(&Ask::default(), ServerProfile::llama_cpp_python()).await;
+    assert_eq!((plain.get("tool_choice"), &plain["stream"]), (None, &json!(true)));
+}
+
+#[tokio::test]
 async fn an_output_schema_becomes_the_response_format_of_the_server() {
     let schema = json!({
         "type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"],

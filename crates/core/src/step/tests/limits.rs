@@ -42,6 +42,15 @@ fn an_answer_in_the_last_step_is_an_answer() {
 }
 
 #[test]
+fn the_last_step_is_kept_for_the_output() {
+    let mut hand = Hand::new(&built(looping(3).output_schema(result_schema())));
+    hand.drive([search()]);
+    assert_eq!(action_text(&hand.next()), "call model 2");
+    hand.drive([search()]);
+    assert_eq!(action_text(&hand.next()), "call model 3, forced");
+}
+
+#[test]
 fn fifty_steps_are_the_default() {
     let mut hand = Hand::new(&built(builder().tool(echo("search"))));
     hand.drive(std::iter::repeat_with(search).take(60));
@@ -178,4 +187,16 @@ fn a_failed_call_that_stops_fails_the_run_with_its_own_error() {
     hand.drive([error_step(ErrorCode::ProviderUnauthorized, true)]);
     assert_eq!(failure(&hand), "provider_unauthorized: as arranged");
     assert_eq!(hand.session().corrections(), 0);
+}
+
+#[test]
+fn the_last_step_that_a_turn_may_take_is_forced_to_complete() {
+    let mut hand = Hand::new(&built(looping(2).output_schema(result_schema())));
+    assert_eq!(action_text(&hand.next()), "call model 1");
+    hand.drive([search()]);
+    assert_eq!(action_text(&hand.next()), "call model 2, forced");
+
+    let mut hand = Hand::new(&built(looping(2)));
+    hand.drive([search()]);
+    assert_eq!(action_text(&hand.next()), "call model 2", "nothing to call");
 }

@@ -84,7 +84,7 @@ fn sub_agent_calls_are_pending_beside_tool_calls() {
         stop_reason: Some(StopReason::ToolUse),
     };
     let plan = plan(&step);
-    assert_eq!(plan.pending_sub_agent_calls, [child.clone()]);
+    assert_eq!(plan.pending_sub_agent_calls, vec![child.clone()]);
     let message = plan.assistant_message_plan.unwrap();
     assert_eq!(message.sub_agent_calls, [child]);
     assert_eq!(message.content.as_deref(), Some("Both."));

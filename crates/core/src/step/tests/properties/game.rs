@@ -12,7 +12,9 @@ use crate::llm::LlmResponse;
 use crate::message::Arguments;
 use crate::state::Patch;
 use crate::step::{Action, ParsedToolCall, StepResult, StopReason};
-use crate::testing::{Hand, builder, built, echo, error_step, output, result_schema, stopped, text};
+use crate::testing::{
+    Hand, builder, built, echo, error_step, output, result_schema, stopped, text,
+};
 use crate::tool::EffectClass;
 use crate::usage::Usage;
 
@@ -75,7 +77,8 @@ impl Move {
 }
 
 pub(super) fn moves() -> impl Strategy<Value = Vec<Move>> {
-    let next = (answer(), any::<u8>()).prop_map(|(answer, bits)| Move::Next(Box::new(answer), bits));
+    let next =
+        (answer(), any::<u8>()).prop_map(|(answer, bits)| Move::Next(Box::new(answer), bits));
     let one = prop_oneof![
         24 => next,
         2 => Just(Move::TakeOver),
@@ -195,7 +198,7 @@ fn next(hand: &mut Hand, answer: &StepResult, bits: u8) {
         Action::CloseStep(step) => hand.put(Event::StepClosed { step }).unwrap(),
         Action::End(outcome) => {
             let interrupted = matches!(outcome, RunOutcome::Interrupted { .. });
-            assert_eq!(interrupted && hand.session().interrupt_request().is_none(), false);
+            assert!(!interrupted || hand.session().interrupt_request().is_some());
             hand.put(Event::RunEnded { outcome }).unwrap();
         }
         Action::Heal(_) => panic!("our own logs need no healing"),
@@ -203,7 +206,7 @@ fn next(hand: &mut Hand, answer: &StepResult, bits: u8) {
 }
 
 fn begin(hand: &mut Hand, bits: u8) {
-    if bits % 2 == 0 && hand.start(Trigger::Resume).is_ok() {
+    if bits.is_multiple_of(2) && hand.start(Trigger::Resume).is_ok() {
         return;
     }
     hand.start(Trigger::Continue).unwrap();
@@ -235,7 +238,7 @@ fn result(call: &CallId, bits: u8, attempts: u32, finish: bool) -> ToolFinish {
     };
     let before: Value = json!({"notes": []});
     ToolFinish {
-        finish: (finish && bits % 3 != 0).then_some(output),
+        finish: (finish && !bits.is_multiple_of(3)).then_some(output),
         state_patch: Patch::between(&before, &json!({"notes": [bits], "last": bits})),
         attempts,
         ..ToolFinish::without_run(call.clone(), outcome)

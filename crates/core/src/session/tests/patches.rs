@@ -1,0 +1,80 @@
+//! State patches, whatever the states.
+
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::event::{Event, ToolFinish, ToolOutcome, encode};
+use crate::state::{MAX_STATE_DEPTH, Patch, is_too_deep};
+
+/// JSON with few keys, so that two values have much in common.
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (0..3_i64).prop_map(Value::from),
+        prop::sample::select(vec!["", "a", "-", "/~"]).prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        let key = prop::sample::select(vec!["a", "b", "0", "-", "a/b", "~1", ""]);
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(Value::from),
+            btree_map(key, inner, 0..4).prop_map(|members| json!(members)),
+        ]
+    })
+}
+
+fn applied(patch: &Patch, state: &Value) -> Value {
+    let mut state = state.clone();
+    patch.apply(&mut state);
+    state
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_patch_brings_about_what_it_was_made_of(before in value(), after in value()) {
+        let patch = Patch::between(&before, &after);
+        prop_assert_eq!(applied(&patch, &before), after.clone());
+        prop_assert_eq!(patch.is_empty(), before == after);
+    }
+
+    #[test]
+    fn a_patch_reads_back_from_the_log_as_it_was(before in value(), after in value()) {
+        let patch = Patch::between(&before, &after);
+        let events = [Event::StateChanged { patch, by: "h".to_owned() }];
+        let back: Vec<Event> = serde_json::from_slice(&encode(&events).unwrap()).unwrap();
+        prop_assert_eq!(back.as_slice(), events.as_slice());
+    }
+
+    #[test]
+    fn every_patch_applies_to_every_state(before in value(), after in value(), other in value()) {
+        let patch = Patch::between(&before, &after);
+        let once = applied(&patch, &other);
+        prop_assert_eq!(applied(&patch, &other), once, "with one result");
+    }
+
+    #[test]
+    fn two_patches_in_a_row_are_one(a in value(), b in value(), c in value()) {
+        let both = Patch::between(&a, &b).then(Patch::between(&b, &c));
+        prop_assert_eq!(applied(&both, &a), c);
+    }
+}
+
+fn nested(depth: usize) -> Value {
+    (0..depth).fold(json!(1), |inner, _| json!([inner]))
+}
+
+#[test]
+fn the_deepest_state_that_is_allowed_reads_back_from_the_log() {
+    let deepest = json!({"doc": nested(MAX_STATE_DEPTH - 1)});
+    assert!(!is_too_deep(&deepest));
+    let state_patch = Patch::between(&json!({}), &deepest);
+    let outcome = ToolOutcome::Acknowledged;
+    let finish = ToolFinish { state_patch, ..ToolFinish::without_run("1.0".into(), outcome) };
+    let events = [Event::ToolFinished(finish)];
+    let back: Vec<Event> = serde_json::from_slice(&encode(&events).unwrap()).unwrap();
+    assert_eq!(back, events);
+    assert!(is_too_deep(&json!({"doc": nested(MAX_STATE_DEPTH)})));
+}

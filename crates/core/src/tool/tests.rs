@@ -1,0 +1,4 @@
+//! What a tool is handed, and what its return means.
+
+mod context;
+mod returns;

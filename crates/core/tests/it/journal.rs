@@ -1,0 +1,6 @@
+//! Writing a log through a journal.
+
+mod conflict;
+mod durability;
+mod faults;
+mod start;

@@ -1,0 +1,200 @@
+//! Others append meanwhile: facts stay, decisions are asked for anew.
+
+use std::time::Duration;
+
+use helix_agents_core::error::Result;
+use helix_agents_core::session::{Journal, RequestKind, RunStatus, request};
+use helix_agents_core::step::Action;
+use helix_agents_core::store::StateStore;
+use serde_json::json;
+
+use crate::support::{World, calls, code, id, names, reply, result, started, text};
+
+async fn ask(world: &World, kind: RequestKind) -> Result<()> {
+    request(&world.faults, &*world.ids(), &id(), None, kind, Some("stop".to_owned())).await
+}
+
+#[tokio::test]
+async fn facts_are_written_after_a_request_that_came_in_between() {
+    let world = World::new();
+    let mut journal = world.begun().await;
+    journal.stage(&[reply(1, calls(&["search"]))]).unwrap();
+    ask(&world, RequestKind::Interrupt).await.unwrap();
+    let committed = journal.commit().await.unwrap();
+    assert_eq!(names(&committed.events), "model_replied");
+    assert_eq!(world.log().await[1..], ["interrupt_requested", "model_replied"]);
+    assert_eq!(journal.session().position(), world.session().await.position());
+}
+
+#[tokio::test]
+async fn an_interrupt_in_between_ends_the_run_at_the_boundary() {
+    let world = World::new();
+    let mut journal = world.answered(calls(&["search"])).await;
+    journal.stage(&[result("1.0", json!({}))]).unwrap();
+    ask(&world, RequestKind::Interrupt).await.unwrap();
+    let committed = journal.commit().await.unwrap();
+    assert_eq!(names(&committed.events), "tool_finished 1.0, step_closed");
+    journal.end_run().unwrap();
+    journal.commit().await.unwrap();
+    let run = world.session().await.last_run().unwrap().clone();
+    assert_eq!((run.status, run.reason.as_deref()), (RunStatus::Interrupted, Some("stop")));
+}
+
+#[tokio::test]
+async fn an_abort_in_between_answers_the_calls_that_are_open() {
+    let world = World::new();
+    let mut journal = world.answered(calls(&["search", "search"])).await;
+    journal.stage(&[result("1.1", json!({}))]).unwrap();
+    ask(&world, RequestKind::Abort).await.unwrap();
+    let committed = journal.commit().await.unwrap();
+    assert_eq!(names(&committed.events), "tool_finished 1.1, tool_finished 1.0, step_closed");
+    assert!(matches!(journal.next(), Action::End(_)));
+}
+
+#[tokio::test]
+async fn an_end_is_never_written_as_it_was_decided_before() {
+    let world = World::new();
+    let mut journal = world.begun().await;
+    journal.stage(&[reply(1, text("Done."))]).unwrap();
+    journal.end_run().unwrap();
+    assert_eq!(journal.session().last_run().unwrap().status, RunStatus::Completed, "so far");
+    ask(&world, RequestKind::Abort).await.unwrap();
+    let committed = journal.commit().await.unwrap();
+    assert_eq!(names(&committed.events), "model_replied, step_closed, run_ended");
+    let run = world.session().await.last_run().unwrap().clone();
+    assert_eq!(run.status, RunStatus::Aborted);
+    assert_eq!(format!("{:?}", journal.session().last_run().unwrap()), format!("{run:?}"));
+}
+
+#[tokio::test]
+async fn an_end_that_still_holds_is_written() {
+    let world = World::new();
+    let mut journal = world.begun().await;
+    journal.stage(&[reply(1, text("Done."))]).unwrap();
+    journal.end_run().unwrap();
+    ask(&world, RequestKind::Interrupt).await.unwrap();
+    journal.commit().await.unwrap();
+    let session = world.session().await;
+    assert_eq!(session.last_run().unwrap().status, RunStatus::Completed);
+    assert_eq!(session.turn_steps(), 1, "nothing was taken twice");
+}
+
+#[tokio::test]
+async fn catching_up_takes_in_requests_and_keeps_what_is_staged() {
+    let world = World::new();
+    let mut journal = world.answered(calls(&["search", "search"])).await;
+    journal.stage(&[result("1.1", json!({}))]).unwrap();
+    ask(&world, RequestKind::Abort).await.unwrap();
+    journal.catch_up().await.unwrap();
+    assert!(journal.session().abort_request().is_some());
+    let committed = journal.commit().await.unwrap();
+    assert_eq!(names(&committed.events), "tool_finished 1.1, tool_finished 1.0, step_closed");
+    journal.catch_up().await.unwrap();
+    assert_eq!(journal.session().position(), world.session().await.position());
+}
+
+#[tokio::test]
+async fn an_owner_can_ask_whether_its_run_is_to_be_aborted() {
+    let world = World::new();
+    let journal = world.begun().await;
+    let known = journal.acknowledged();
+    let asked = |run: &'static str| {
+        let world = world.clone();
+        async move { Journal::abort_requested(&world.faults, &id(), &run.into(), known).await.unwrap() }
+    };
+    ask(&world, RequestKind::Interrupt).await.unwrap();
+    assert!(!asked("r1").await, "an interrupt is no abort");
+    ask(&world, RequestKind::Abort).await.unwrap();
+    assert!(asked("r1").await);
+    assert!(!asked("r2").await, "another run's");
+}
+
+#[tokio::test]
+async fn a_fact_that_is_recorded_already_counts_as_recorded_now() {
+    let world = World::new();
+    let (mut one, mut two) = (world.begun().await, world.journal("r1").await);
+    one.stage(&[reply(1, calls(&["search"]))]).unwrap();
+    one.commit().await.unwrap();
+    two.stage(&[reply(1, text("Another answer."))]).unwrap();
+    let committed = two.commit().await.unwrap();
+    assert_eq!(committed.events, [], "the recorded reply is used");
+    assert!(matches!(two.next(), Action::RunTools(_)));
+
+    one.stage(&[result("1.0", json!("first"))]).unwrap();
+    one.commit().await.unwrap();
+    two.stage(&[result("1.0", json!("second"))]).unwrap();
+    assert_eq!(two.commit().await.unwrap().events, [], "the recorded result is used");
+    let log = world.log().await;
+    assert_eq!(log[1..], ["model_replied", "tool_finished 1.0, step_closed"]);
+    assert_eq!(format!("{:?}", one.session()), format!("{:?}", two.session()));
+}
+
+#[tokio::test]
+async fn a_fact_staged_twice_is_written_once() {
+    let world = World::new();
+    let mut journal = world.answered(calls(&["pay", "search"])).await;
+    journal.stage(&[started("1.0"), started("1.0")]).unwrap();
+    journal.stage(&[result("1.1", json!(1)), result("1.1", json!(2))]).unwrap();
+    let committed = journal.commit().await.unwrap();
+    assert_eq!(names(&committed.events), "tool_started 1.0, tool_finished 1.1");
+}
+
+#[tokio::test]
+async fn a_run_that_was_taken_over_is_told_and_decides_nothing() {
+    let world = World { lease: Duration::ZERO, ..World::new() };
+    let mut old = world.answered(calls(&["search"])).await;
+    let mut new = world.taken_over("r2").await;
+    new.stage(&[result("1.0", json!("new"))]).unwrap();
+    new.commit().await.unwrap();
+    old.stage(&[result("1.0", json!("old"))]).unwrap();
+    assert_eq!(code(old.commit().await), "superseded");
+    assert_eq!(world.log().await[2..], ["run_started", "tool_finished 1.0, step_closed"]);
+}
+
+#[tokio::test]
+async fn a_run_that_was_taken_over_still_hands_in_results_of_open_calls() {
+    let world = World { lease: Duration::ZERO, ..World::new() };
+    let mut old = world.answered(calls(&["pay", "search"])).await;
+    old.stage(&[started("1.0")]).unwrap();
+    old.commit().await.unwrap();
+    let mut new = world.taken_over("r2").await;
+    new.stage(&[result("1.1", json!("new"))]).unwrap();
+    new.commit().await.unwrap();
+    old.stage(&[result("1.0", json!("paid")), result("1.1", json!("old"))]).unwrap();
+    assert_eq!(code(old.commit().await), "superseded", "it stops all the same");
+    assert_eq!(world.log().await.last().unwrap(), "tool_finished 1.0");
+    assert_eq!(world.events().await.last().unwrap().run, Some("r1".into()));
+    let head = world.faults.head(&id()).await.unwrap().unwrap();
+    assert_eq!(head.summary.run, Some("r2".into()), "the head is the new owner's");
+
+    new.catch_up().await.unwrap();
+    new.stage(&[]).unwrap();
+    assert_eq!(names(&new.commit().await.unwrap().events), "step_closed");
+}
+
+#[tokio::test]
+async fn a_session_that_another_run_ended_is_lost_to_its_old_owner() {
+    let world = World { lease: Duration::ZERO, ..World::new() };
+    let mut old = world.begun().await;
+    let mut new = world.taken_over("r2").await;
+    new.stage(&[reply(1, text("Done."))]).unwrap();
+    new.end_run().unwrap();
+    new.commit().await.unwrap();
+    assert_eq!(code(old.catch_up().await), "superseded");
+    let outputs: Vec<_> =
+        world.session().await.runs().filter_map(|run| run.output.clone()).collect();
+    assert_eq!(outputs, [json!("Done.").into()]);
+}
+
+#[tokio::test]
+async fn a_start_is_no_longer_needed_once_the_call_has_its_result() {
+    let world = World { lease: Duration::ZERO, ..World::new() };
+    let mut old = world.answered(calls(&["pay", "pay"])).await;
+    let mut new = world.taken_over("r2").await;
+    new.stage(&[started("1.0"), started("1.1")]).unwrap();
+    old.stage(&[result("1.0", json!("paid"))]).unwrap();
+    assert_eq!(code(old.commit().await), "superseded");
+    assert_eq!(names(&new.commit().await.unwrap().events), "tool_started 1.1");
+    let Action::RunTools(tasks) = new.next() else { panic!("{:?}", new.next()) };
+    assert_eq!(tasks.len(), 1);
+}

@@ -1,0 +1,102 @@
+//! When facts are appended: as they happen, or step by step.
+
+use helix_agents_core::session::Durability;
+use serde_json::json;
+
+use crate::support::{World, calls, names, reply, result, started, text};
+
+fn per_step() -> World {
+    World { durability: Durability::PerStep, ..World::new() }
+}
+
+#[tokio::test]
+async fn per_effect_writes_each_fact_when_it_is_there() {
+    let world = World::new();
+    let mut journal = world.answered(calls(&["search", "search"])).await;
+    for call in ["1.1", "1.0"] {
+        journal.stage(&[result(call, json!({}))]).unwrap();
+        journal.commit().await.unwrap();
+    }
+    assert_eq!(
+        world.log().await[1..],
+        ["model_replied", "tool_finished 1.1", "tool_finished 1.0, step_closed"]
+    );
+}
+
+#[tokio::test]
+async fn per_step_holds_back_until_the_step_closes() {
+    let world = per_step();
+    let mut journal = world.begun().await;
+    journal.stage(&[reply(1, calls(&["search", "search"]))]).unwrap();
+    let held = journal.commit().await.unwrap();
+    assert_eq!((held.events.len(), held.version), (0, 3));
+    journal.stage(&[result("1.1", json!({}))]).unwrap();
+    journal.commit().await.unwrap();
+    assert_eq!(world.appends().await.len(), 1, "nothing yet");
+    assert_eq!(journal.acknowledged(), 3);
+    journal.stage(&[result("1.0", json!({}))]).unwrap();
+    let committed = journal.commit().await.unwrap();
+    let all = "model_replied, tool_finished 1.1, tool_finished 1.0, step_closed";
+    assert_eq!(names(&committed.events), all);
+    assert_eq!(world.log().await[1..], [all]);
+}
+
+#[tokio::test]
+async fn per_step_writes_a_start_before_the_call_runs() {
+    let world = per_step();
+    let mut journal = world.begun().await;
+    journal.stage(&[reply(1, calls(&["pay"]))]).unwrap();
+    journal.commit().await.unwrap();
+    journal.stage(&[started("1.0")]).unwrap();
+    journal.commit().await.unwrap();
+    assert_eq!(world.log().await[1..], ["model_replied, tool_started 1.0"]);
+}
+
+#[tokio::test]
+async fn per_step_writes_the_end() {
+    let world = per_step();
+    let mut journal = world.begun().await;
+    journal.stage(&[reply(1, text("Done."))]).unwrap();
+    journal.end_run().unwrap();
+    journal.commit().await.unwrap();
+    assert_eq!(world.log().await[1..], ["model_replied, step_closed, run_ended"]);
+}
+
+#[tokio::test]
+async fn what_is_held_back_can_be_flushed() {
+    let world = per_step();
+    let mut journal = world.begun().await;
+    journal.stage(&[reply(1, calls(&["search"]))]).unwrap();
+    journal.commit().await.unwrap();
+    assert_eq!(names(&journal.flush().await.unwrap().events), "model_replied");
+    assert_eq!(world.log().await[1..], ["model_replied"]);
+}
+
+#[tokio::test]
+async fn a_crash_loses_what_was_held_back_and_nothing_else() {
+    let world = per_step();
+    let mut journal = world.begun().await;
+    journal.stage(&[reply(1, calls(&["search"]))]).unwrap();
+    journal.commit().await.unwrap();
+    drop(journal);
+    assert_eq!(world.session().await.last_step(), 0, "the step is repeated");
+}
+
+#[tokio::test]
+async fn what_is_held_back_outlives_a_request_that_comes_in_between() {
+    let world = per_step();
+    let mut journal = world.begun().await;
+    journal.stage(&[reply(1, calls(&["search"]))]).unwrap();
+    journal.commit().await.unwrap();
+    let kind = helix_agents_core::session::RequestKind::Interrupt;
+    let (store, ids) = (&world.faults, world.ids());
+    let id = crate::support::id();
+    helix_agents_core::session::request(store, &*ids, &id, None, kind, None).await.unwrap();
+    journal.catch_up().await.unwrap();
+    journal.stage(&[result("1.0", json!({}))]).unwrap();
+    journal.commit().await.unwrap();
+    assert_eq!(
+        world.log().await[1..],
+        ["interrupt_requested", "model_replied, tool_finished 1.0, step_closed"]
+    );
+}

@@ -1,0 +1,182 @@
+//! Stores that fail, lose answers or lose history.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use helix_agents_core::error::{ErrorCode, Result};
+use helix_agents_core::event::{Event, SCHEMA, encode};
+use helix_agents_core::id::{AppendId, RunId, SessionId};
+use helix_agents_core::session::Journal;
+use helix_agents_core::store::{
+    Append, AppendOutcome, CreateOutcome, Guard, Head, LeaseChange, NewSession, Page, Reach,
+    Renewal, SessionFilter, StateStore, StoredAppend,
+};
+use helix_agents_testkit::faults::Fault;
+use serde_json::json;
+
+use crate::support::{World, agent, calls, code, id, names, reply, result, text};
+
+#[tokio::test]
+async fn an_append_whose_answer_is_lost_is_repeated_and_written_once() {
+    for fault in [Fault::LoseReply, Fault::FailBefore] {
+        let world = World::new();
+        let mut journal = world.begun().await;
+        world.faults.strike("model_replied", fault);
+        journal.stage(&[reply(1, calls(&["search"]))]).unwrap();
+        let committed = journal.commit().await.unwrap();
+        assert_eq!(names(&committed.events), "model_replied");
+        assert_eq!(world.log().await[1..], ["model_replied"]);
+        assert_eq!(world.clock.waits.load(Ordering::Relaxed), 1, "after a wait");
+        assert_eq!(journal.session().position(), world.session().await.position());
+    }
+}
+
+#[tokio::test]
+async fn an_answer_lost_twice_is_asked_for_twice() {
+    let world = World::new();
+    let mut journal = world.begun().await;
+    world.faults.strike("model_replied", Fault::LoseReply);
+    world.faults.strike("model_replied", Fault::LoseReply);
+    journal.stage(&[reply(1, text("Done."))]).unwrap();
+    journal.commit().await.unwrap();
+    assert_eq!(world.appends().await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_store_that_stays_away_is_given_up_after_a_bounded_number_of_tries() {
+    let world = World::new();
+    let mut journal = world.begun().await;
+    for _ in 0..100 {
+        world.faults.strike("model_replied", Fault::FailBefore);
+    }
+    journal.stage(&[reply(1, text("Done."))]).unwrap();
+    assert_eq!(code(journal.commit().await), "store_unavailable");
+    assert_eq!(world.clock.waits.load(Ordering::Relaxed), 5);
+    assert_eq!(world.appends().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_failure_that_does_not_pass_is_not_repeated() {
+    let world = World::new();
+    let mut journal = world.begun().await;
+    world.faults.strike("model_replied", Fault::Refuse(ErrorCode::StoreFull));
+    journal.stage(&[reply(1, text("Done."))]).unwrap();
+    assert_eq!(code(journal.commit().await), "store_full");
+    assert_eq!(world.clock.waits.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn a_log_that_went_on_differently_is_lost_history_and_stops_the_run() {
+    let world = World::new();
+    let mut journal = world.begun().await;
+    // The store was set back and written by somebody else: the same version, another append.
+    world.faults.delete(&id()).await.unwrap();
+    world.begun().await;
+    journal.stage(&[reply(1, text("Done."))]).unwrap();
+    assert_eq!(code(journal.commit().await), "history_lost");
+    assert_eq!(world.appends().await.len(), 1, "nothing was written");
+}
+
+#[tokio::test]
+async fn a_log_that_is_shorter_than_what_was_acknowledged_is_lost_history() {
+    let world = World::new();
+    let mut journal = world.answered(calls(&["search"])).await;
+    world.faults.delete(&id()).await.unwrap();
+    world.begun().await;
+    journal.stage(&[result("1.0", json!({}))]).unwrap();
+    assert_eq!(code(journal.commit().await), "history_lost");
+}
+
+#[tokio::test]
+async fn a_session_that_was_deleted_is_not_found() {
+    let world = World::new();
+    let mut journal = world.begun().await;
+    world.faults.delete(&id()).await.unwrap();
+    journal.stage(&[reply(1, text("Done."))]).unwrap();
+    assert_eq!(code(journal.commit().await), "session_not_found");
+}
+
+#[tokio::test]
+async fn others_that_append_without_pause_are_not_fought_forever() {
+    let world = World::new();
+    let journal = world.begun().await;
+    let crowded = Crowded(Arc::new(world.faults.clone()), world.ids());
+    let parts =
+        helix_agents_core::session::JournalParts { store: Arc::new(crowded), ..world.parts() };
+    let session = journal.session().clone();
+    let mut journal = Journal::new(parts, agent(), session, RunId::from("r1"));
+    journal.stage(&[reply(1, text("Done."))]).unwrap();
+    assert_eq!(code(journal.commit().await), "store_busy");
+    let log = world.log().await;
+    assert_eq!(log.len(), 65, "64 tries");
+    assert!(log[1..].iter().all(|line| line == "interrupt_requested"), "{log:?}");
+}
+
+/// A store in which somebody is always first.
+#[derive(Debug)]
+struct Crowded(Arc<dyn StateStore>, Arc<dyn helix_agents_core::clock::IdSource>);
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl StateStore for Crowded {
+    fn reach(&self) -> Reach {
+        self.0.reach()
+    }
+
+    async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
+        self.0.create_session(new, first).await
+    }
+
+    async fn append(&self, append: Append) -> Result<AppendOutcome> {
+        let head = self.0.head(&append.session).await?.unwrap();
+        let (request, run) = (self.1.request(), RunId::from("r1"));
+        let event = Event::InterruptRequested { request, run, reason: None };
+        let first = Append {
+            session: append.session.clone(),
+            expected: head.position,
+            id: AppendId::from(format!("crowd {}", self.1.next())),
+            run: None,
+            schema: SCHEMA,
+            count: 1,
+            body: encode(&[event])?,
+            summary: None,
+            lease: LeaseChange::Keep,
+            guard: Guard::None,
+        };
+        self.0.append(first).await?;
+        self.0.append(append).await
+    }
+
+    async fn read(&self, session: &SessionId, after: u64, limit: u32) -> Result<Vec<StoredAppend>> {
+        self.0.read(session, after, limit).await
+    }
+
+    async fn head(&self, session: &SessionId) -> Result<Option<Head>> {
+        self.0.head(session).await
+    }
+
+    async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
+        self.0.list(filter, page).await
+    }
+
+    async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
+        self.0.renew(session, run, ttl).await
+    }
+
+    async fn delete(&self, session: &SessionId) -> Result<bool> {
+        self.0.delete(session).await
+    }
+}
+
+#[test]
+fn a_runtime_may_move_what_a_journal_does_between_threads() {
+    fn can_move<T: Send>(_: &T) {}
+    let session = helix_agents_core::session::Session::new(id());
+    let mut journal = Journal::new(World::new().parts(), agent(), session, RunId::from("r1"));
+    can_move(&journal);
+    can_move(&journal.commit());
+    can_move(&journal.catch_up());
+    can_move(&journal.start(Vec::new()));
+}

@@ -1,0 +1,13 @@
+//! `helix-agents-core` from outside: sessions in a store, and recorded logs.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod begin;
+mod journal;
+mod recorded;
+mod request;
+mod support;

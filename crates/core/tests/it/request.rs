@@ -1,0 +1,99 @@
+//! Requests from outside, and reading a log back.
+
+use helix_agents_core::error::Result;
+use helix_agents_core::session::{RequestKind, load, load_events, request};
+use helix_agents_core::step::Action;
+use helix_agents_core::store::{SessionStatus, StateStore};
+use serde_json::json;
+
+use crate::support::{World, calls, code, id, reply, result, text};
+
+async fn ask(world: &World, run: Option<&str>, kind: RequestKind) -> Result<()> {
+    let run = run.map(Into::into);
+    request(&world.faults, &*world.ids(), &id(), run.as_ref(), kind, None).await
+}
+
+#[tokio::test]
+async fn a_request_stands_in_the_log_and_leaves_the_head_to_the_owner() {
+    let world = World::new();
+    world.begun().await;
+    let before = world.faults.head(&id()).await.unwrap().unwrap();
+    ask(&world, None, RequestKind::Interrupt).await.unwrap();
+    ask(&world, Some("r1"), RequestKind::Abort).await.unwrap();
+    assert_eq!(world.log().await[1..], ["interrupt_requested", "abort_requested"]);
+    assert_eq!(world.events().await[3].run, None, "nobody's run wrote it");
+    let after = world.faults.head(&id()).await.unwrap().unwrap();
+    assert_eq!(after.summary, before.summary);
+    assert_eq!(after.lease_until, before.lease_until);
+}
+
+#[tokio::test]
+async fn the_owner_meets_it_with_its_next_append() {
+    let world = World::new();
+    let mut journal = world.answered(calls(&["search"])).await;
+    ask(&world, None, RequestKind::Interrupt).await.unwrap();
+    journal.stage(&[result("1.0", json!({}))]).unwrap();
+    journal.commit().await.unwrap();
+    assert!(matches!(journal.next(), Action::End(_)));
+}
+
+#[tokio::test]
+async fn a_request_to_a_run_that_is_not_there_is_refused() {
+    let world = World::new();
+    assert_eq!(code(ask(&world, None, RequestKind::Abort).await), "session_not_found");
+    let mut journal = world.begun().await;
+    let other = ask(&world, Some("r9"), RequestKind::Interrupt).await;
+    assert_eq!(code(other), "nothing_to_resume");
+    journal.stage(&[reply(1, text("Done."))]).unwrap();
+    journal.end_run().unwrap();
+    journal.commit().await.unwrap();
+    for kind in [RequestKind::Interrupt, RequestKind::Abort] {
+        assert_eq!(code(ask(&world, None, kind).await), "nothing_to_resume");
+        assert_eq!(code(ask(&world, Some("r1"), kind).await), "nothing_to_resume");
+    }
+    assert_eq!(world.session().await.status(), SessionStatus::Completed);
+}
+
+#[tokio::test]
+async fn a_log_is_read_back_page_by_page() {
+    let world = World::new();
+    let mut journal = world.begun().await;
+    for step in 1..=300 {
+        journal.stage(&[reply(step, more_text())]).unwrap();
+        journal.commit().await.unwrap();
+        if step % 40 == 0 {
+            // The limit of steps is the turn's.
+            journal.stage(&[next_message()]).unwrap();
+            journal.commit().await.unwrap();
+        }
+    }
+    let session = load(&world.faults, &id()).await.unwrap();
+    assert_eq!(session.last_step(), 300);
+    assert_eq!(format!("{session:?}"), format!("{:?}", journal.session()));
+    let events = load_events(&world.faults, &id(), 0).await.unwrap();
+    assert_eq!(events.len() as u64, session.position().version);
+    assert!(events.iter().zip(1..).all(|(event, seq)| event.seq == seq));
+    let tail = load_events(&world.faults, &id(), events.len() as u64 - 2).await.unwrap();
+    assert_eq!(tail, events[events.len() - 2..]);
+}
+
+fn more_text() -> helix_agents_core::step::StepResult {
+    helix_agents_core::step::StepResult::Text {
+        content: "on".to_owned(),
+        thinking: None,
+        should_stop: false,
+        stop_reason: None,
+    }
+}
+
+fn next_message() -> helix_agents_core::event::Event {
+    let messages = vec![helix_agents_core::message::UserMessage::new("on")];
+    helix_agents_core::event::Event::UserMessages { messages }
+}
+
+#[tokio::test]
+async fn a_session_that_is_not_there_cannot_be_read() {
+    let world = World::new();
+    assert_eq!(code(load(&world.faults, &id()).await), "session_not_found");
+    assert_eq!(code(load_events(&world.faults, &id(), 0).await), "session_not_found");
+}
