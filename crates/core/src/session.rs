@@ -6,6 +6,7 @@ mod journal;
 mod ledger;
 mod legality;
 mod load;
+mod repeat;
 mod request;
 
 use std::collections::BTreeMap;

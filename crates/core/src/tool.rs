@@ -11,7 +11,7 @@ pub use context::{ToolContext, ToolContextParts, ToolEffects, ToolFeed};
 pub use definition::{EffectClass, FinishTransform, Reconcile, Reconciled, Tool};
 pub use error::ToolError;
 pub use function::{NoInput, ToolFunction, ToolReturn};
-pub use outcome::{finish_output, judge};
+pub use outcome::{finish_output, judge, settle};
 pub use set::{FINISH_TOOL, SUB_AGENT_PREFIX, ToolSet, ToolSpec, is_reserved};
 
 #[cfg(test)]

@@ -172,7 +172,7 @@ impl LocalRuntime {
         reason: Option<String>,
     ) -> Result<()> {
         let parts = &self.parts;
-        request(&*parts.store, &*parts.ids, session, None, kind, reason).await?;
+        request(&*parts.store, &*parts.ids, &*parts.clock, session, None, kind, reason).await?;
         if let Some(live) = self.live(session) {
             live.nudge.notify_one();
         }

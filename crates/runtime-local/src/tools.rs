@@ -18,9 +18,7 @@ use helix_agents_core::message::ToolCall;
 use helix_agents_core::state::Patch;
 use helix_agents_core::step::CallTask;
 use helix_agents_core::stream::{Attempt, ChunkKind, Effect};
-use helix_agents_core::tool::{
-    Reconciled, Tool, ToolContext, ToolContextParts, finish_output, judge,
-};
+use helix_agents_core::tool::{Reconciled, Tool, ToolContext, ToolContextParts, judge, settle};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -104,17 +102,17 @@ impl CallRun {
             self.clock.sleep(wait).await;
         };
         self.show_end(attempt, &done.outcome);
-        let succeeded = matches!(done.outcome, ToolOutcome::Success(_));
+        let took = self.clock.monotonic().saturating_sub(begun);
         let finish = ToolFinish {
             call: self.call.id.clone(),
-            finish: finish_output(&self.agent, &self.tool, &done.outcome),
             outcome: done.outcome,
+            finish: None,
             input: done.input,
-            // What a tool that failed did to the state is not kept.
-            state_patch: if succeeded { done.patch } else { Patch::default() },
-            took_ms: millis(self.clock.monotonic().saturating_sub(begun)),
+            state_patch: done.patch,
+            took_ms: millis(took),
             attempts: attempt_number,
         };
+        let finish = settle(&self.agent, &self.tool, finish);
         let input = finish.input.clone().unwrap_or(self.input);
         Settled { call: self.call, input, finish, usage: done.usage, attempt }
     }

@@ -5,6 +5,7 @@ mod late;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::repeat::repeated;
 use super::{Savepoint, Session, StartedCall};
 use crate::agent::AnyAgent;
 use crate::clock::{Clock, IdSource, Timestamp};
@@ -12,7 +13,6 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Event, SCHEMA, encode};
 use crate::fault;
 use crate::id::{AppendId, CallId, RunId, SessionId};
-use crate::llm::RetryPolicy;
 use crate::step::{Action, StepIterator};
 use crate::store::{
     Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, StateStore, StoredAppend,
@@ -126,7 +126,9 @@ impl Journal {
         fault::point("journal.before_create");
         let sent = append.id.clone();
         let parts = &self.parts;
-        let outcome = retried(parts, || parts.store.create_session(new.clone(), append.clone()));
+        let outcome = repeated(&*parts.ids, &*parts.clock, || {
+            parts.store.create_session(new.clone(), append.clone())
+        });
         match outcome.await? {
             CreateOutcome::Created { at } => {
                 fault::point("journal.after_create");
@@ -370,7 +372,8 @@ impl Journal {
     }
 
     async fn send(&self, append: Append) -> Result<AppendOutcome> {
-        retried(&self.parts, || self.parts.store.append(append.clone())).await
+        repeated(&*self.parts.ids, &*self.parts.clock, || self.parts.store.append(append.clone()))
+            .await
     }
 
     fn superseded(&self) -> Error {
@@ -385,27 +388,5 @@ impl Journal {
         Error::new(code, message)
             .with_context("session", self.session().id())
             .with_context("run", &self.run)
-    }
-}
-
-/// Repeats an operation whose outcome is unknown, under the same id, a bounded number of times.
-async fn retried<T, F>(parts: &JournalParts, mut operation: impl FnMut() -> F) -> Result<T>
-where
-    F: Future<Output = Result<T>>,
-{
-    let policy = RetryPolicy { max_retries: 5, base: Duration::from_millis(20), max: parts.lease };
-    let mut retry = 0;
-    loop {
-        let error = match operation().await {
-            Ok(done) => return Ok(done),
-            Err(error) => error,
-        };
-        let jitter = u64::try_from(parts.ids.next() & u128::from(u32::MAX)).unwrap_or(0);
-        let Some(wait) = policy.wait(retry, &error, jitter) else {
-            return Err(error);
-        };
-        tracing::debug!(%error, retry, "repeating an append whose outcome is unknown");
-        parts.clock.sleep(wait).await;
-        retry += 1;
     }
 }

@@ -1,7 +1,8 @@
 //! Requests from outside: appended by any process to the log of a run that another one owns.
 
 use super::Session;
-use crate::clock::IdSource;
+use super::repeat::repeated;
+use crate::clock::{Clock, IdSource};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Event, SCHEMA, encode};
 use crate::fault;
@@ -29,6 +30,7 @@ pub enum RequestKind {
 pub async fn request(
     store: &dyn StateStore,
     ids: &dyn IdSource,
+    clock: &dyn Clock,
     session: &SessionId,
     run: Option<&RunId>,
     kind: RequestKind,
@@ -69,10 +71,15 @@ pub async fn request(
             guard: Guard::None,
         };
         fault::point("request.before_append");
-        match store.append(append).await? {
+        match repeated(ids, clock, || store.append(append.clone())).await? {
             AppendOutcome::Appended { .. } => return Ok(()),
             AppendOutcome::Conflict { .. } => {}
-            AppendOutcome::GuardFailed { .. } | AppendOutcome::HistoryLost => break,
+            AppendOutcome::GuardFailed { .. } | AppendOutcome::HistoryLost => {
+                let message = "the store lost what it had acknowledged";
+                return Err(
+                    Error::new(ErrorCode::HistoryLost, message).with_context("session", session)
+                );
+            }
         }
     }
     Err(Error::new(ErrorCode::StoreBusy, "others append to the session without pause")

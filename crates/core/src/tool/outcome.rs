@@ -4,8 +4,9 @@ use super::definition::Tool;
 use super::error::ToolError;
 use crate::agent::AgentDefinition;
 use crate::error::{ErrorCode, ErrorRecord};
-use crate::event::{FinishOutput, ToolOutcome};
+use crate::event::{FinishOutput, ToolFinish, ToolOutcome};
 use crate::json::Json;
+use crate::state::Patch;
 use crate::step::repair_output;
 
 /// The outcome of a tool that returned.
@@ -35,6 +36,17 @@ pub fn judge(
         return ToolOutcome::Error(ErrorRecord::new(ErrorCode::ToolFailed, message));
     }
     ToolOutcome::Success(result)
+}
+
+/// The fact of a call that was carried out: completes a finish with what the outcome means. What a
+/// tool that failed did to the state is not kept.
+#[must_use]
+pub fn settle(agent: &AgentDefinition, tool: &Tool, mut finish: ToolFinish) -> ToolFinish {
+    finish.finish = finish_output(agent, tool, &finish.outcome);
+    if !matches!(finish.outcome, ToolOutcome::Success(_)) {
+        finish.state_patch = Patch::default();
+    }
+    finish
 }
 
 /// What a finish tool's outcome makes of the turn. A failed tool does not complete it: the model

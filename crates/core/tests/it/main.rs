@@ -7,6 +7,7 @@
 )]
 
 mod begin;
+mod documentation;
 mod journal;
 mod recorded;
 mod request;

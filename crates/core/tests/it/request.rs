@@ -10,7 +10,7 @@ use crate::support::{World, calls, code, id, reply, result, text};
 
 async fn ask(world: &World, run: Option<&str>, kind: RequestKind) -> Result<()> {
     let run = run.map(Into::into);
-    request(&world.faults, &*world.ids(), &id(), run.as_ref(), kind, None).await
+    request(&world.faults, &*world.ids(), &*world.clock, &id(), run.as_ref(), kind, None).await
 }
 
 #[tokio::test]
@@ -96,4 +96,18 @@ async fn a_session_that_is_not_there_cannot_be_read() {
     let world = World::new();
     assert_eq!(code(load(&world.faults, &id()).await), "session_not_found");
     assert_eq!(code(load_events(&world.faults, &id(), 0).await), "session_not_found");
+}
+
+#[tokio::test]
+async fn a_request_whose_reply_is_lost_is_in_the_log_once() {
+    let world = World::new();
+    let _journal = world.begun().await;
+    world.faults.strike("interrupt_requested", helix_agents_testkit::faults::Fault::LoseReply);
+    let before = load(&world.faults, &id()).await.unwrap().position().version;
+    let ids = world.ids();
+    let kind = RequestKind::Interrupt;
+    request(&world.faults, &*ids, &*world.clock, &id(), None, kind, None).await.unwrap();
+    let after = load(&world.faults, &id()).await.unwrap();
+    assert_eq!(after.position().version, before + 1);
+    assert!(after.interrupt_request().is_some());
 }

@@ -91,7 +91,8 @@ async fn what_is_held_back_outlives_a_request_that_comes_in_between() {
     let kind = helix_agents_core::session::RequestKind::Interrupt;
     let (store, ids) = (&world.faults, world.ids());
     let id = crate::support::id();
-    helix_agents_core::session::request(store, &*ids, &id, None, kind, None).await.unwrap();
+    let clock = &*world.clock;
+    helix_agents_core::session::request(store, &*ids, clock, &id, None, kind, None).await.unwrap();
     journal.catch_up().await.unwrap();
     journal.stage(&[result("1.0", json!({}))]).unwrap();
     journal.commit().await.unwrap();
