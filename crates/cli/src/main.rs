@@ -1,0 +1,59 @@
+//! `helix`: runs the demo agent, resumes sessions, and shows what they recorded.
+//!
+//! Exit codes: 0 completed, 1 failed, 2 usage, 3 suspended, 4 interrupted or aborted.
+
+mod args;
+mod demo;
+mod drive;
+mod env;
+mod exit;
+mod failure;
+mod live;
+mod logging;
+mod model;
+mod research;
+mod resume;
+mod screen;
+mod sessions;
+mod signals;
+mod storage;
+mod summary;
+mod tail;
+mod text;
+
+use std::process::ExitCode;
+
+use crate::args::{Args, Command};
+use crate::exit::Exit;
+use crate::screen::Screen;
+
+fn main() -> ExitCode {
+    let args = match Args::read() {
+        Ok(args) => args,
+        Err(exit) => return exit.into(),
+    };
+    logging::start(args.json);
+    let screen = Screen::new(args.json);
+    let exit = match run(args, &screen) {
+        Ok(exit) => exit,
+        Err(error) => failure::report(&error, screen.is_json()),
+    };
+    exit.into()
+}
+
+/// One agent runs here at a time, so one thread is enough, and the fastest.
+fn run(args: Args, screen: &Screen) -> anyhow::Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let db = storage::path(args.db);
+    let exit = runtime.block_on(async {
+        match args.command {
+            Command::Demo(args) => demo::run(args, &db, screen).await,
+            Command::Resume(args) => resume::run(args, &db, screen).await,
+            Command::Sessions { command } => sessions::run(command, &db, screen).await,
+            Command::Tail(args) => tail::run(args, &db, screen).await,
+        }
+    });
+    // Whatever still runs on other threads has nothing left to say.
+    runtime.shutdown_background();
+    exit
+}

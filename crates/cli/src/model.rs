@@ -1,0 +1,153 @@
+//! Which model answers: the one that was named, else the first that is configured, else a server
+//! on this machine, else the built-in script.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use helix_agents::error::{Error, ErrorCode};
+use helix_agents::llm::LlmAdapter;
+use helix_agents::providers::{LocalServer, ProviderRegistry};
+
+use crate::env;
+use crate::research::script;
+
+/// The name of the built-in script where models are named.
+const SCRIPT: &str = "script";
+
+/// Before the model of a server that was found on this machine.
+const LOCAL: &str = "local:";
+
+/// The model of the provider `openai` where none is named.
+const OPENAI_DEFAULT: &str = "openai:gpt-4.1-mini";
+
+/// How long a server of this machine may be busy before it counts as gone.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long to wait between looks for it.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// A model, and what answers for it.
+#[derive(Debug)]
+pub(crate) struct Model {
+    name: String,
+    adapter: Arc<dyn LlmAdapter>,
+}
+
+impl Model {
+    /// The built-in script.
+    pub(crate) fn script(pace: Duration) -> Self {
+        Self { name: SCRIPT.to_owned(), adapter: Arc::new(script::model(pace)) }
+    }
+
+    /// The model that a person wants.
+    ///
+    /// # Errors
+    /// If nothing serves it.
+    pub(crate) async fn named(name: &str, pace: Duration) -> Result<Self> {
+        Self::find(name, pace, Duration::ZERO).await
+    }
+
+    /// The model that a session was begun with. A server of this machine may be busy with what the
+    /// session's process asked before it was killed.
+    ///
+    /// # Errors
+    /// If nothing serves it.
+    pub(crate) async fn again(name: &str, pace: Duration) -> Result<Self> {
+        Self::find(name, pace, PATIENCE).await
+    }
+
+    async fn find(name: &str, pace: Duration, patience: Duration) -> Result<Self> {
+        if name == SCRIPT {
+            return Ok(Self::script(pace));
+        }
+        let registry = ProviderRegistry::from_env()?;
+        let is_configured = registry.names().any(|provider| format!("{provider}:") == LOCAL);
+        if !name.starts_with(LOCAL) || is_configured {
+            return Self::of(registry, name);
+        }
+        match server(patience).await {
+            Some(server) => Self::of(registry.with_local(&server)?, name),
+            None => {
+                let message = "no model server answers on the usual ports of this machine";
+                let error = Error::new(ErrorCode::ProviderUnavailable, message);
+                Err(error.with_context("model", name).into())
+            }
+        }
+    }
+
+    /// The first model that there is.
+    ///
+    /// # Errors
+    /// If the configuration cannot be used; that it is empty is no error.
+    pub(crate) async fn first(pace: Duration) -> Result<Self> {
+        if let Some(name) = env::HELIX_MODEL.text() {
+            return Self::named(&name, pace).await;
+        }
+        let registry = ProviderRegistry::from_env()?;
+        if !registry.is_empty() {
+            let default = registry.model("");
+            let default = default.or_else(|error| registry.model(OPENAI_DEFAULT).or(Err(error)))?;
+            return Self::of(registry, &default.to_string());
+        }
+        match ProviderRegistry::detect_local().await {
+            Some(server) => {
+                Self::of(registry.with_local(&server)?, &format!("{LOCAL}{}", server.model))
+            }
+            None => Ok(Self::script(pace)),
+        }
+    }
+
+    fn of(registry: ProviderRegistry, name: &str) -> Result<Self> {
+        let name = registry.model(name)?.to_string();
+        Ok(Self { name, adapter: Arc::new(registry) })
+    }
+
+    /// `provider:model`, or `script`.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What answers.
+    pub(crate) fn adapter(&self) -> Arc<dyn LlmAdapter> {
+        Arc::clone(&self.adapter)
+    }
+
+    /// Whether it is the built-in script.
+    pub(crate) fn is_script(&self) -> bool {
+        is_script(&self.name)
+    }
+}
+
+/// The server of this machine.
+async fn server(patience: Duration) -> Option<LocalServer> {
+    let began = Instant::now();
+    let mut server = ProviderRegistry::detect_local().await;
+    if server.is_none() && !patience.is_zero() {
+        tracing::warn!(
+            "no model server answers on this machine; it may be busy, so waiting for up to {} s",
+            patience.as_secs()
+        );
+    }
+    while server.is_none() && began.elapsed() < patience {
+        tokio::time::sleep(PAUSE).await;
+        server = ProviderRegistry::detect_local().await;
+    }
+    server
+}
+
+/// Whether a model's name is that of the built-in script.
+pub(crate) fn is_script(name: &str) -> bool {
+    name == SCRIPT
+}
+
+impl fmt::Display for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        if self.is_script() {
+            f.write_str(" (built in; no model is asked)")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,68 @@
+//! The definition of the agent.
+
+use helix_agents::agent::Agent;
+use helix_agents::error::Result;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::setting::Setting;
+use super::tools::{list_bodies, look_up, rank};
+
+/// The agent's name.
+pub(crate) const NAME: &str = "researcher";
+
+/// What the demo asks.
+pub(crate) const QUESTION: &str = "Which moons of the Solar System are larger than the planet Mercury, and is any of them heavier?";
+
+const PROMPT: &str = "\
+You answer questions about the Solar System. You know nothing by heart: gather every fact with the \
+tools first, several at once where you can. When the facts are together, hand in the report: the \
+question, the answer in one or two sentences, and the facts it rests on, each with the body it is \
+about.";
+
+/// Small models may call tools for ever; the last of these steps is kept for the report.
+const MAX_STEPS: u32 = 10;
+
+/// What the agent hands in.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Report {
+    /// The question that was asked.
+    #[schemars(length(min = 3, max = 300))]
+    pub(crate) question: String,
+    /// The answer, in one or two sentences.
+    #[schemars(length(min = 3, max = 1000))]
+    pub(crate) answer: String,
+    /// The facts that the answer rests on.
+    #[schemars(length(min = 1, max = 8))]
+    pub(crate) facts: Vec<Fact>,
+}
+
+/// One fact of a report.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct Fact {
+    /// The body that it is about.
+    #[schemars(length(min = 2, max = 40))]
+    pub(crate) body: String,
+    /// The fact, in one sentence.
+    #[schemars(length(min = 3, max = 300))]
+    pub(crate) statement: String,
+}
+
+/// The agent.
+///
+/// # Errors
+/// If the definition contradicts itself, which is a bug.
+pub(crate) fn researcher(setting: &Setting) -> Result<Agent<(), Report>> {
+    let desk = setting.desk();
+    Agent::builder(NAME)
+        .description("Answers questions about the Solar System from a table of its bodies.")
+        .system_prompt(PROMPT)
+        .tool(desk.tool(look_up))
+        .tool(desk.tool(rank))
+        .tool(desk.tool(list_bodies))
+        .output::<Report>()
+        .model(setting.model().name())
+        .max_steps(MAX_STEPS)
+        .build()
+}

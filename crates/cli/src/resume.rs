@@ -1,0 +1,89 @@
+//! `helix resume`: goes on with a session that was interrupted, failed, or whose process died.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use clap::Args;
+use helix_agents::error::{Error, ErrorCode};
+use helix_agents::executor::{AgentExecutor as _, AgentExecutorExt as _, Resumable, ResumeOptions};
+use helix_agents::prelude::SqliteStore;
+use helix_agents::store::Head;
+
+use crate::drive::{self, Around};
+use crate::exit::Exit;
+use crate::model::is_script;
+use crate::research::{LEASE, NAME, Setting, researcher};
+use crate::screen::{Screen, notice};
+use crate::storage::{self, Which};
+use crate::summary::{self, Circumstances};
+
+/// How much longer than a lease to wait for one.
+const MARGIN: Duration = Duration::from_secs(2);
+
+/// The options of `helix resume`.
+#[derive(Debug, Args)]
+pub(crate) struct ResumeArgs {
+    #[command(flatten)]
+    which: Which,
+    /// Add one line of JSON to this file at each start of a tool. Default: the session's own.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub(crate) async fn run(args: ResumeArgs, db: &Path, screen: &Screen) -> Result<Exit> {
+    let store = storage::open(db).await?;
+    let exit = go_on(&args, &store, db, screen).await;
+    storage::close(&store).await;
+    exit
+}
+
+async fn go_on(args: &ResumeArgs, store: &SqliteStore, db: &Path, screen: &Screen) -> Result<Exit> {
+    let began = Instant::now();
+    let head = args.which.head(store).await?;
+    check_agent(&head)?;
+    let setting = Setting::of_tags(&head.created.tags, args.trace.as_deref()).await?;
+    let agent = researcher(&setting)?;
+    let runtime = setting.runtime(store.clone())?;
+    let model = setting.model().name();
+
+    if runtime.can_resume(&head.session).await? == Resumable::Ended {
+        let handle = runtime.handle(&head.session).await?;
+        if !screen.is_json() {
+            let status = head.summary.status;
+            notice(&format!("session {} is {status}: there is nothing to resume", head.session));
+        }
+        let result = handle.result().await?;
+        let around = Circumstances { db, model, took: None };
+        return summary::show(screen, &handle, &result, around).await;
+    }
+    if !screen.is_json() {
+        if is_script(model) {
+            notice(
+                "The session was begun with the built-in script, which goes on to play the model.",
+            );
+        }
+        if head.is_leased() {
+            notice(&format!(
+                "The process of the last run may still live: waiting for up to {} s until it counts \
+                 as dead.",
+                LEASE.as_secs()
+            ));
+        }
+    }
+    let options = ResumeOptions::default().wait(LEASE + MARGIN);
+    let handle = runtime.resume_agent(&agent, &head.session, options).await?;
+    drive::to_the_end(&runtime, &handle, screen, Around { db, model, began }).await
+}
+
+/// This binary knows one agent.
+fn check_agent(head: &Head) -> Result<()> {
+    if &*head.created.agent == NAME {
+        return Ok(());
+    }
+    let message = "the session belongs to an agent that this binary does not have; resume it with \
+                   the program that began it";
+    let error = Error::new(ErrorCode::AgentNotFound, message);
+    Err(error.with_context("agent", &head.created.agent).into())
+}

@@ -1,0 +1,59 @@
+//! `helix sessions`: looks at what was recorded.
+
+mod checkpoints;
+mod delete;
+mod export;
+mod list;
+mod log;
+mod show;
+
+use std::path::Path;
+
+use anyhow::Result;
+use clap::Subcommand;
+use helix_agents::store::Head;
+
+use crate::exit::Exit;
+use crate::screen::Screen;
+use crate::storage::{self, Which};
+
+/// What to do with sessions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// List sessions, the newest first.
+    List(list::ListArgs),
+    /// Show how a session stands: its runs, tokens and output.
+    Show(Which),
+    /// Print the log, one event per line.
+    Log(log::LogArgs),
+    /// List the versions at which a step was closed.
+    Checkpoints(Which),
+    /// Print the whole session as one JSON document.
+    Export(Which),
+    /// Delete a session.
+    Delete(delete::DeleteArgs),
+}
+
+/// Runs one of the commands. None of them makes a database.
+pub(crate) async fn run(command: SessionsCommand, db: &Path, screen: &Screen) -> Result<Exit> {
+    let store = storage::open(db).await?;
+    let done = match command {
+        SessionsCommand::List(args) => list::run(&args, &store, screen).await,
+        SessionsCommand::Show(which) => show::run(&which, &store, screen).await,
+        SessionsCommand::Log(args) => log::run(&args, &store, screen).await,
+        SessionsCommand::Checkpoints(which) => checkpoints::run(&which, &store, screen).await,
+        SessionsCommand::Export(which) => export::run(&which, &store, screen).await,
+        SessionsCommand::Delete(args) => delete::run(&args, &store, screen).await,
+    };
+    storage::close(&store).await;
+    done.map(|()| Exit::Completed)
+}
+
+/// How a session stands, in one word.
+fn standing(head: &Head) -> &'static str {
+    match &head.summary.run {
+        Some(_) if head.is_leased() => "running",
+        Some(_) => "stopped",
+        None => head.summary.status.as_str(),
+    }
+}

@@ -1,0 +1,40 @@
+//! `helix sessions delete`.
+
+use anyhow::Result;
+use clap::Args;
+use helix_agents::error::{Error, ErrorCode};
+use helix_agents::prelude::SqliteStore;
+use helix_agents::store::StateStore as _;
+use helix_agents::stream::StreamManager as _;
+use serde_json::json;
+
+use crate::screen::Screen;
+use crate::storage;
+
+/// The options of the command.
+#[derive(Debug, Args)]
+pub(crate) struct DeleteArgs {
+    /// The session, as `helix sessions list` shows it.
+    session: String,
+    /// Even if a run of it is alive; that run then fails.
+    #[arg(long)]
+    force: bool,
+}
+
+/// Runs the command.
+pub(crate) async fn run(args: &DeleteArgs, store: &SqliteStore, screen: &Screen) -> Result<()> {
+    let head = storage::head(store, &args.session).await?;
+    if head.is_leased() && !args.force {
+        let message = "a run of the session is alive; interrupt it first, or use --force";
+        let error = Error::new(ErrorCode::AlreadyRunning, message);
+        return Err(error.with_context("session", &head.session).into());
+    }
+    store.delete(&head.session).await?;
+    store.reset(&head.session).await?;
+    if screen.is_json() {
+        screen.json(&json!({ "deleted": head.session }))?;
+    } else {
+        screen.line(format!("deleted {}", head.session))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! `helix sessions log`.
+
+use anyhow::Result;
+use clap::Args;
+use helix_agents::event::{Event, ModelReply, RecordedEvent, RunOutcome, ToolFinish, ToolOutcome};
+use helix_agents::prelude::SqliteStore;
+use helix_agents::session::load_events;
+use serde::Serialize;
+
+use crate::screen::{Screen, Style};
+use crate::storage::Which;
+use crate::text::{duration, shortened};
+
+/// How much of a text is shown to people; `--json` has all of it.
+const MOST: usize = 120;
+
+/// The options of the command.
+#[derive(Debug, Args)]
+pub(crate) struct LogArgs {
+    #[command(flatten)]
+    which: Which,
+    /// Only events after this one.
+    #[arg(long, value_name = "SEQ", default_value_t = 0)]
+    after: u64,
+}
+
+/// Runs the command.
+pub(crate) async fn run(args: &LogArgs, store: &SqliteStore, screen: &Screen) -> Result<()> {
+    let head = args.which.head(store).await?;
+    // Reads begin where an append does, so the cut is made here.
+    let events = load_events(store, &head.session, 0).await?;
+    for event in events.iter().filter(|event| event.seq > args.after) {
+        if screen.is_json() {
+            screen.json(event)?;
+        } else {
+            screen.line(describe(event, screen))?;
+        }
+        if screen.is_closed() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn describe(event: &RecordedEvent, screen: &Screen) -> String {
+    let at = screen.styled(Style::Dim, event.at);
+    let name = screen.styled(Style::Bold, event.event.name());
+    let told = shortened(&tell(&event.event), MOST);
+    format!("{:>4}  {at}  {name} {told}", event.seq).trim_end().to_owned()
+}
+
+/// What people want to know of an event beside its name.
+fn tell(event: &Event) -> String {
+    match event {
+        Event::SessionCreated { agent, .. } => agent.to_string(),
+        Event::RunStarted { run, trigger, runtime, .. } => {
+            format!("{run} {} on {runtime}", word(trigger))
+        }
+        Event::RunEnded { outcome } => match outcome {
+            RunOutcome::Completed { output } => {
+                let output = output.as_ref().map_or("", |output| output.text());
+                format!("completed {output}")
+            }
+            RunOutcome::Failed { error } => format!("failed {error}"),
+            RunOutcome::Interrupted { reason } => format!("interrupted {}", given(reason.as_ref())),
+            RunOutcome::Aborted { reason } => format!("aborted {}", given(reason.as_ref())),
+            _ => String::new(),
+        },
+        Event::UserMessages { messages } => {
+            let texts: Vec<_> = messages.iter().map(|message| message.content.as_str()).collect();
+            texts.join(" / ")
+        }
+        Event::ModelReplied(reply) => tell_reply(reply),
+        Event::CorrectionSent { message, .. } => message.content.clone(),
+        Event::HistoryHealed { results } => format!("{} calls", results.len()),
+        Event::ToolStarted { call, attempt, .. } => format!("{call} attempt {attempt}"),
+        Event::ToolFinished(finish) => tell_finish(finish),
+        Event::InterruptRequested { reason, .. } | Event::AbortRequested { reason, .. } => {
+            given(reason.as_ref())
+        }
+        Event::StateChanged { by, .. } => format!("by {by}"),
+        Event::UsageRecorded { source_type, source_name, amount } => {
+            format!("{source_type} {source_name} {amount}")
+        }
+        Event::StepClosed { step } => step.to_string(),
+        _ => String::new(),
+    }
+}
+
+fn tell_reply(reply: &ModelReply) -> String {
+    let took = duration(std::time::Duration::from_millis(reply.took_ms));
+    let mut told = format!("step {} ({took})", reply.step);
+    if let Some(error) = &reply.error {
+        told.push_str(&format!(" {error}"));
+    }
+    let Some(message) = &reply.message else { return told };
+    for call in &message.tool_calls {
+        let arguments = call.arguments.as_json().map_or("…", |arguments| arguments.text());
+        told.push_str(&format!(" {}={}{arguments}", call.id, call.name));
+    }
+    if let Some(content) = &message.content {
+        told.push_str(&format!(" {content}"));
+    }
+    told
+}
+
+fn tell_finish(finish: &ToolFinish) -> String {
+    let took = duration(std::time::Duration::from_millis(finish.took_ms));
+    let outcome = match &finish.outcome {
+        ToolOutcome::Success(result) => result.text().to_owned(),
+        ToolOutcome::Error(error) => error.to_string(),
+        ToolOutcome::Acknowledged => return format!("{} acknowledged", finish.call),
+    };
+    format!("{} attempt {} ({took}) {outcome}", finish.call, finish.attempts)
+}
+
+fn given(reason: Option<&String>) -> String {
+    reason.cloned().unwrap_or_default()
+}
+
+/// The word for a plain enum value on the wire.
+fn word<T: Serialize>(value: &T) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    value.as_str().unwrap_or_default().to_owned()
+}

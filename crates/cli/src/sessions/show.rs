@@ -1,0 +1,73 @@
+//! `helix sessions show`.
+
+use anyhow::Result;
+use helix_agents::prelude::SqliteStore;
+use helix_agents::session::{Session, load};
+use serde_json::json;
+
+use super::standing;
+use crate::screen::Screen;
+use crate::storage::Which;
+use crate::text::{duration, shortened, table};
+
+/// Runs the command.
+pub(crate) async fn run(which: &Which, store: &SqliteStore, screen: &Screen) -> Result<()> {
+    let head = which.head(store).await?;
+    let session = load(store, &head.session).await?;
+    let output = session.last_run().and_then(|run| run.output.as_ref());
+    if screen.is_json() {
+        let runs: Vec<_> = session.runs().collect();
+        screen.json(&json!({
+            "session": head.session,
+            "standing": standing(&head),
+            "head": head,
+            "runs": runs,
+            "turns": session.turn(),
+            "steps": session.checkpoints().len(),
+            "tool_calls": session.tool_calls(),
+            "usage": session.usage(),
+            "state": **session.state(),
+            "output": output,
+        }))?;
+        return Ok(());
+    }
+    let usage = session.usage();
+    screen.line(format!("session  {}", head.session))?;
+    screen.line(format!("agent    {}", head.created.agent))?;
+    screen.line(format!("status   {}", standing(&head)))?;
+    screen.line(format!("created  {}", head.created_at))?;
+    screen.line(format!("updated  {}", head.updated_at))?;
+    screen.line(format!("events   {}", head.position.version))?;
+    screen.line(format!("steps    {}", session.checkpoints().len()))?;
+    screen.line(format!("calls    {}", session.tool_calls()))?;
+    screen.line(format!("tokens   {} in, {} out", usage.input_tokens, usage.output_tokens))?;
+    for (tag, value) in &head.created.tags {
+        screen.line(format!("tag      {tag} = {}", shortened(value, 200)))?;
+    }
+    screen.line("")?;
+    for line in table(["RUN", "TRIGGER", "STATUS", "STEPS", "TOOK"], &runs(&session)) {
+        screen.line(line)?;
+    }
+    if let Some(error) = session.last_run().and_then(|run| run.error.as_ref()) {
+        screen.line(format!("\nerror    {error}"))?;
+    }
+    if let Some(output) = output {
+        screen.line(format!("\noutput   {}", output.text()))?;
+    }
+    Ok(())
+}
+
+fn runs(session: &Session) -> Vec<[String; 5]> {
+    let rows = session.runs().map(|run| {
+        let took = run.started.zip(run.ended).map(|(from, to)| duration(to.since(from)));
+        let trigger = serde_json::to_value(run.trigger).unwrap_or_default();
+        [
+            run.id.to_string(),
+            trigger.as_str().unwrap_or_default().to_owned(),
+            run.status.as_str().to_owned(),
+            run.steps.to_string(),
+            took.unwrap_or_default(),
+        ]
+    });
+    rows.collect()
+}

@@ -1,0 +1,137 @@
+//! What a person, or a program, is told when a run has ended.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use helix_agents::executor::{AgentResult, RunHandle};
+use helix_agents::json::Json;
+use helix_agents::session::{RunStatus, Session};
+use serde_json::json;
+
+use crate::exit::Exit;
+use crate::research::Report;
+use crate::screen::{Screen, Style};
+use crate::text::{count, duration};
+use crate::{env, model, storage};
+
+/// What is told beside the result.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Circumstances<'a> {
+    /// The database file.
+    pub(crate) db: &'a Path,
+    /// The model's name.
+    pub(crate) model: &'a str,
+    /// How long it took, if it ran here.
+    pub(crate) took: Option<Duration>,
+}
+
+/// Tells how a run ended, and turns that into an exit code.
+pub(crate) async fn show(
+    screen: &Screen,
+    handle: &RunHandle,
+    result: &AgentResult,
+    around: Circumstances<'_>,
+) -> Result<Exit> {
+    let session = handle.fold().await?;
+    if screen.is_json() {
+        show_json(screen, handle, result, &session, around)?;
+    } else {
+        show_text(screen, result, &session, around)?;
+    }
+    Ok(Exit::of(result.status))
+}
+
+fn show_json(
+    screen: &Screen,
+    handle: &RunHandle,
+    result: &AgentResult,
+    session: &Session,
+    around: Circumstances<'_>,
+) -> io::Result<()> {
+    screen.json(&json!({
+        "session": handle.session(),
+        "run": handle.run(),
+        "status": result.status,
+        "output": result.output,
+        "error": result.error,
+        "reason": result.reason,
+        "model": around.model,
+        "scripted": model::is_script(around.model),
+        "runs": session.runs().count(),
+        "steps": session.checkpoints().len(),
+        "tool_calls": session.tool_calls(),
+        "usage": session.usage(),
+        "took_ms": around.took.map(|took| took.as_millis()),
+        "db": around.db,
+        "log_command": command("sessions log", session, around.db),
+    }))
+}
+
+fn show_text(
+    screen: &Screen,
+    result: &AgentResult,
+    session: &Session,
+    around: Circumstances<'_>,
+) -> io::Result<()> {
+    screen.line("")?;
+    if let Some(output) = &result.output {
+        show_output(screen, output)?;
+    }
+    if let Some(error) = &result.error {
+        screen.line(screen.styled(Style::Bad, error))?;
+        screen.line("")?;
+    }
+    let status = match result.status {
+        RunStatus::Completed => screen.styled(Style::Good, "completed"),
+        status => screen.styled(Style::Bad, status.as_str()),
+    };
+    let (usage, runs) = (session.usage(), session.runs().count() as u64);
+    let took = around.took.map_or_else(String::new, |took| format!(" in {}", duration(took)));
+    let steps = count(session.checkpoints().len() as u64, "step");
+    let calls = count(session.tool_calls(), "tool call");
+    screen.line(format!("{status}{took}: {steps}, {calls}, {}", count(runs, "run")))?;
+    if model::is_script(around.model) {
+        screen.line("tokens   none: no model was asked")?;
+    } else {
+        screen.line(format!(
+            "tokens   {} in ({} cached), {} out",
+            usage.input_tokens, usage.cached_tokens, usage.output_tokens
+        ))?;
+    }
+    screen.line(format!("model    {}", around.model))?;
+    screen.line(format!("session  {} in {}", session.id(), around.db.display()))?;
+    screen.line(format!("log      {}", command("sessions log", session, around.db)))?;
+    if matches!(result.status, RunStatus::Interrupted | RunStatus::Failed) {
+        screen.line(format!("go on    {}", command("resume", session, around.db)))?;
+    }
+    Ok(())
+}
+
+/// The report, or whatever else it is.
+fn show_output(screen: &Screen, output: &Json) -> io::Result<()> {
+    let Ok(report) = output.to_typed::<Report>() else {
+        return screen.line(output.text());
+    };
+    screen.line(screen.styled(Style::Bold, "Report"))?;
+    screen.line(format!("  Question: {}", report.question))?;
+    screen.line(format!("  Answer:   {}", report.answer))?;
+    for fact in &report.facts {
+        screen.line(format!("  - {}: {}", fact.body, fact.statement))?;
+    }
+    screen.line("")
+}
+
+/// A command on a session, ready to be typed.
+pub(crate) fn command(words: &str, session: &Session, db: &Path) -> String {
+    let helix = if env::CARGO.get().is_some() { "cargo helix" } else { "helix" };
+    let db = match db.to_string_lossy() {
+        _ if storage::is_implied(db) => String::new(),
+        path if path.contains([' ', '\'', '"', '$', '&', ';', '(', ')', '*']) => {
+            format!(" --db '{}'", path.replace('\'', r"'\''"))
+        }
+        path => format!(" --db {path}"),
+    };
+    format!("{helix} {words} {}{db}", session.id())
+}

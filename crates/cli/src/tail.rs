@@ -1,0 +1,92 @@
+//! `helix tail`: follows a session live, from whichever process.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use futures_util::StreamExt as _;
+use helix_agents::id::SessionId;
+use helix_agents::prelude::SqliteStore;
+use helix_agents::store::StateStore as _;
+use helix_agents::stream::StreamManager;
+use tokio::time::timeout;
+
+use crate::exit::Exit;
+use crate::live::LiveView;
+use crate::screen::{Screen, notice};
+use crate::storage::{self, Which};
+
+/// How long the stream may be silent before the session itself is looked at.
+const SILENCE: Duration = Duration::from_millis(500);
+
+/// The options of `helix tail`.
+#[derive(Debug, Args)]
+pub(crate) struct TailArgs {
+    #[command(flatten)]
+    which: Which,
+    /// Begin with the chunk of this number. Default: the first that is kept.
+    #[arg(long, value_name = "SEQ", default_value_t = 1)]
+    from: u64,
+}
+
+/// Runs the command.
+pub(crate) async fn run(args: TailArgs, db: &Path, screen: &Screen) -> Result<Exit> {
+    let store = storage::open(db).await?;
+    let done = follow(&args, &store, screen).await;
+    storage::close(&store).await;
+    done.map(|()| Exit::Completed)
+}
+
+async fn follow(args: &TailArgs, store: &SqliteStore, screen: &Screen) -> Result<()> {
+    let session = args.which.head(store).await?.session;
+    let mut chunks = StreamManager::read(store, &session, args.from).await?;
+    let seen = args.from.saturating_sub(1);
+    let mut watch = Watch { store, session: &session, seen, warned: screen.is_json() };
+    let mut view = LiveView::new(screen).with_outcomes();
+    while !screen.is_closed() {
+        match timeout(SILENCE, chunks.next()).await {
+            Ok(Some(chunk)) => {
+                let chunk = chunk?;
+                if screen.is_json() {
+                    screen.json(&chunk)?;
+                } else {
+                    view.show(&chunk)?;
+                }
+                watch.seen = chunk.seq;
+                if chunk.chunk.kind.ends_run() && watch.is_over().await? {
+                    break;
+                }
+            }
+            Ok(None) => break,
+            Err(_) if watch.is_over().await? => break,
+            Err(_) => {}
+        }
+    }
+    view.finish()?;
+    Ok(())
+}
+
+/// Looks at the session beside its stream: a process that dies at the very end of a run leaves a
+/// stream without an end.
+struct Watch<'a> {
+    store: &'a SqliteStore,
+    session: &'a SessionId,
+    seen: u64,
+    warned: bool,
+}
+
+impl Watch<'_> {
+    /// Whether no run is under way and everything was shown.
+    async fn is_over(&mut self) -> Result<bool> {
+        let Some(head) = self.store.head(self.session).await? else { return Ok(true) };
+        if head.summary.run.is_some() {
+            if !head.is_leased() && !self.warned {
+                notice("The process of the run is gone; following on until somebody resumes it.");
+                self.warned = true;
+            }
+            return Ok(false);
+        }
+        Ok(self.store.info(self.session).await?.last_seq <= self.seen)
+    }
+}

@@ -1,0 +1,48 @@
+//! Small things about text for people.
+
+use std::time::Duration;
+
+/// One line of at most `most` characters.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if line.chars().count() <= most {
+        return line;
+    }
+    let kept: String = line.chars().take(most.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}
+
+/// `340 ms`, `4.2 s`, `2 min 05 s`.
+pub(crate) fn duration(duration: Duration) -> String {
+    let (seconds, millis) = (duration.as_secs(), duration.as_millis());
+    match seconds {
+        0 => format!("{millis} ms"),
+        1..60 => format!("{}.{} s", seconds, duration.subsec_millis() / 100),
+        _ => format!("{} min {:02} s", seconds / 60, seconds % 60),
+    }
+}
+
+/// `1 step`, `2 steps`.
+pub(crate) fn count(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// A table whose columns are as wide as they have to be. The last one is as it is.
+pub(crate) fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> Vec<String> {
+    let head = head.map(str::to_owned);
+    let all = || std::iter::once(&head).chain(rows);
+    let widths: Vec<usize> = (0..N)
+        .map(|column| {
+            all().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
+        })
+        .map(Option::unwrap_or_default)
+        .collect();
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    all().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests;

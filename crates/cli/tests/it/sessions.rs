@@ -1,0 +1,125 @@
+//! `helix sessions`.
+
+use helix_agents::event::Event;
+use helix_agents::id::RunId;
+use helix_agents::session::Session;
+use helix_agents::store::SessionStatus;
+
+use crate::support::Place;
+
+#[tokio::test]
+async fn sessions_are_listed_newest_first() {
+    let (place, first) = Place::after_demo().await;
+    let second = place.helix(&["demo", "--scripted", "--pace", "0", "--json"]).await.json();
+    let list = place.helix(&["sessions", "list", "--json"]).await.json();
+    let listed: Vec<_> = list.as_array().unwrap().iter().map(|row| &row["session"]).collect();
+    assert_eq!(listed, [&second["session"], &first.as_str().into()]);
+    assert_eq!(list[0]["standing"], "completed");
+    assert_eq!(list[0]["head"]["created"]["tags"]["model"], "script");
+
+    let page = ["sessions", "list", "--limit", "1", "--json"];
+    let page = place.helix(&page).await.json();
+    assert_eq!(page.as_array().unwrap().len(), 1);
+    let after = ["sessions", "list", "--after", second["session"].as_str().unwrap(), "--json"];
+    assert_eq!(place.helix(&after).await.json()[0]["session"], first.as_str());
+
+    let text = place.helix(&["sessions", "list"]).await.stdout;
+    assert!(text.starts_with("SESSION") && text.lines().count() == 3, "{text}");
+}
+
+#[tokio::test]
+async fn show_tells_how_a_session_stands() {
+    let (place, session) = Place::after_demo().await;
+    let shown = place.helix(&["sessions", "show", "--last", "--json"]).await.json();
+    assert_eq!((&shown["session"], &shown["steps"]), (&session.as_str().into(), &5.into()));
+    assert_eq!(shown["runs"][0]["status"], "completed");
+    assert!(shown["output"]["answer"].is_string(), "{shown}");
+
+    let text = place.helix(&["sessions", "show", &session]).await.stdout;
+    for told in [&*session, "researcher", "completed", "execute", "tag      model = script"] {
+        assert!(text.contains(told), "{told} is not in {text}");
+    }
+}
+
+#[tokio::test]
+async fn the_log_has_one_event_per_line_in_order() {
+    let (place, session) = Place::after_demo().await;
+    let events = place.log(&session).await;
+    let seqs: Vec<_> = events.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
+    assert_eq!(seqs, (1..=events.len() as u64).collect::<Vec<_>>());
+    assert!(events[0]["event"]["session_created"].is_object(), "{}", events[0]);
+    let last = events.last().unwrap();
+    assert!(last["event"]["run_ended"]["outcome"]["completed"].is_object(), "{last}");
+
+    let rest = ["sessions", "log", &session, "--after", "20", "--json"];
+    assert_eq!(place.helix(&rest).await.json_lines(), events[20..]);
+
+    let text = place.helix(&["sessions", "log", "--last"]).await.stdout;
+    assert_eq!(text.lines().count(), events.len());
+    for name in ["session_created", "model_replied", "tool_finished", "step_closed", "run_ended"] {
+        assert!(text.contains(name), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn there_is_a_checkpoint_for_every_step() {
+    let (place, session) = Place::after_demo().await;
+    let checkpoints = place.helix(&["sessions", "checkpoints", &session, "--json"]).await.json();
+    let steps: Vec<_> = checkpoints.as_array().unwrap().iter().map(|it| &it["step"]).collect();
+    assert_eq!(steps, [1, 2, 3, 4, 5]);
+    let text = place.helix(&["sessions", "checkpoints", "--last"]).await.stdout;
+    assert_eq!(text.lines().count(), 6);
+}
+
+#[tokio::test]
+async fn an_export_holds_all_that_was_recorded() {
+    let (place, session) = Place::after_demo().await;
+    let export = place.helix(&["sessions", "export", &session]).await.json();
+    assert_eq!(
+        (&export["format"], &export["format_version"]),
+        (&"helix-agents.session".into(), &1.into())
+    );
+    let events = export["events"].as_array().unwrap();
+    // With the times, for they are in the log's lines as well.
+    assert_eq!(*events, place.log(&session).await);
+
+    let mut fold = Session::new(session.as_str().into());
+    for event in events {
+        let run = event["run"].as_str().map(RunId::from);
+        let event: Event = serde_json::from_value(event["event"].clone()).unwrap();
+        fold.apply(&event, run.as_ref()).unwrap();
+    }
+    assert_eq!((fold.status(), fold.tool_calls()), (SessionStatus::Completed, 7));
+    assert_eq!(fold.transcript().len(), 14);
+}
+
+#[tokio::test]
+async fn a_deleted_session_is_gone() {
+    let (place, session) = Place::after_demo().await;
+    let deleted = place.helix(&["sessions", "delete", &session, "--json"]).await;
+    assert_eq!(deleted.json()["deleted"], session.as_str());
+    for args in [&["sessions", "show"][..], &["sessions", "delete"], &["resume"], &["tail"]] {
+        let done = place.helix(&[args, &[&session, "--json"]].concat()).await;
+        assert_eq!((done.code, &done.json_error()["code"]), (1, &"session_not_found".into()));
+    }
+    assert_eq!(place.helix(&["sessions", "list", "--json"]).await.stdout, "[]\n");
+    let last = place.helix(&["resume", "--last", "--json"]).await;
+    assert_eq!(last.json_error()["code"], "session_not_found");
+}
+
+#[tokio::test]
+async fn a_session_whose_run_is_alive_is_deleted_only_by_force() {
+    let place = Place::new();
+    let demo = place.start_demo("50", &[]).await;
+    let list = place.helix(&["sessions", "list", "--json"]).await.json();
+    assert_eq!(list[0]["standing"], "running");
+
+    let delete = ["sessions", "delete", &demo.session, "--json"];
+    let refused = place.helix(&delete).await;
+    assert_eq!((refused.code, &refused.json_error()["code"]), (1, &"already_running".into()));
+
+    let forced = place.helix(&[&delete[..], &["--force"]].concat()).await;
+    assert_eq!(forced.code, 0, "{forced:?}");
+    let ended = demo.end().await;
+    assert_eq!(ended.code, 1, "{ended:?}");
+}

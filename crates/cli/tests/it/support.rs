@@ -1,0 +1,169 @@
+//! A folder of its own for each test, and the binary in it.
+
+use std::path::PathBuf;
+use std::process::{Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+
+/// What would change how the binary behaves.
+const AMBIENT: [&str; 8] = [
+    "CARGO",
+    "HELIX_DB",
+    "HELIX_LOG",
+    "HELIX_MODEL",
+    "NO_COLOR",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "TERM",
+];
+
+/// A folder with a database in it, once something has made one.
+#[derive(Debug)]
+pub(crate) struct Place {
+    folder: TempDir,
+}
+
+/// What a command left behind.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// A place where a scripted demo has run, and its session.
+    pub(crate) async fn after_demo() -> (Self, String) {
+        let place = Self::new();
+        let done = place.helix(&["demo", "--scripted", "--pace", "0", "--json"]).await;
+        let session = done.json()["session"].as_str().unwrap().to_owned();
+        (place, session)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The binary, about to run here.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_helix"));
+        for name in AMBIENT {
+            command.env_remove(name);
+        }
+        command.current_dir(self.folder.path()).args(args).kill_on_drop(true).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command to its end.
+    #[track_caller]
+    pub(crate) fn helix(&self, args: &[&str]) -> impl Future<Output = Done> + use<> {
+        let output = self.command(args).output();
+        async move { Done::of(output.await.unwrap()) }
+    }
+
+    /// Starts a demo that takes a while, and waits until its session is there.
+    pub(crate) async fn start_demo(&self, pace: &str, more: &[&str]) -> Running {
+        let mut running = self.start(&[&["demo", "--scripted", "--pace", pace], more].concat());
+        let line = running.shows("session  ").await;
+        running.session = line.split_whitespace().nth(1).unwrap().to_owned();
+        running
+    }
+
+    /// Starts a command.
+    pub(crate) fn start(&self, args: &[&str]) -> Running {
+        let mut command = self.command(args);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Running { child, lines, session: String::new() }
+    }
+
+    /// The events of a session's log.
+    pub(crate) async fn log(&self, session: &str) -> Vec<Value> {
+        self.helix(&["sessions", "log", session, "--json"]).await.json_lines()
+    }
+}
+
+/// A command under way.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    pub(crate) lines: Lines<BufReader<ChildStdout>>,
+    pub(crate) session: String,
+}
+
+impl Running {
+    /// Reads what it shows until a line holds this text.
+    pub(crate) async fn shows(&mut self, text: &str) -> String {
+        loop {
+            let line = self.lines.next_line().await.unwrap();
+            let line = line.unwrap_or_else(|| panic!("it never showed `{text}`"));
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    /// Asks it to stop.
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let id = i32::try_from(self.child.id().unwrap()).unwrap();
+        let id = rustix::process::Pid::from_raw(id).unwrap();
+        rustix::process::kill_process(id, signal).unwrap();
+    }
+
+    /// Waits for its end, and for the rest of what it shows.
+    pub(crate) async fn end(mut self) -> Done {
+        let mut stdout = String::new();
+        while let Some(line) = self.lines.next_line().await.unwrap() {
+            stdout.push_str(&line);
+            stdout.push('\n');
+        }
+        let mut done = Done::of(self.child.wait_with_output().await.unwrap());
+        done.stdout = stdout;
+        done
+    }
+}
+
+impl Done {
+    fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// The one JSON value that is all it printed.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        assert_eq!(self.stderr, "", "{self:?}");
+        serde_json::from_str(&self.stdout).unwrap_or_else(|_| panic!("not one value: {self:?}"))
+    }
+
+    /// The JSON values that are all it printed, one per line.
+    #[track_caller]
+    pub(crate) fn json_lines(&self) -> Vec<Value> {
+        assert_eq!(self.stderr, "", "{self:?}");
+        let parse = |line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+        self.stdout.lines().map(parse).collect()
+    }
+
+    /// The error that is all it printed.
+    #[track_caller]
+    pub(crate) fn json_error(&self) -> Value {
+        assert_eq!(self.stdout, "", "{self:?}");
+        let value: Value = serde_json::from_str(&self.stderr)
+            .unwrap_or_else(|_| panic!("not one value: {self:?}"));
+        let error = &value["error"];
+        for member in ["code", "kind", "message", "context"] {
+            assert!(error.get(member).is_some(), "no {member} in {error}");
+        }
+        error.clone()
+    }
+}

@@ -1,0 +1,29 @@
+#![doc = include_str!("../README.md")]
+
+pub use helix_agents_core::{
+    agent, clock, error, event, executor, fault, hooks, id, json, llm, message, schema, session,
+    state, step, store, stream, tool, usage,
+};
+
+/// Model providers, and the registry that finds them.
+#[cfg(feature = "llm")]
+pub use helix_agents_llm as providers;
+
+/// Runs in this process.
+#[cfg(feature = "runtime-local")]
+pub use helix_agents_runtime_local as runtime_local;
+
+/// Sessions and streams in memory.
+#[cfg(feature = "store-memory")]
+pub use helix_agents_store_memory as store_memory;
+
+/// Sessions and streams in one SQLite file.
+#[cfg(feature = "store-sqlite")]
+pub use helix_agents_store_sqlite as store_sqlite;
+
+#[cfg(feature = "macros")]
+pub use helix_agents_macros::tool;
+
+pub use error::{Error, Result};
+
+pub mod prelude;

@@ -1,0 +1,29 @@
+//! What most programs name: `use helix_agents::prelude::*;`.
+
+pub use crate::agent::{Agent, AgentRegistry, AnyAgent};
+pub use crate::error::{Error, ErrorCode, ErrorKind};
+pub use crate::executor::{
+    AgentExecutor, AgentExecutorExt, AgentHandle, AgentResult, ExecuteOptions, Input,
+    ResumeOptions, RunHandle,
+};
+pub use crate::hooks::{AgentHooks, Before, HookContext, HookResult};
+pub use crate::id::{RunId, SessionId};
+pub use crate::session::{RunStatus, Session};
+pub use crate::store::StateStore;
+pub use crate::stream::{ChunkKind, StreamManager};
+pub use crate::tool::{EffectClass, Tool, ToolContext, ToolError, ToolFunction};
+
+#[cfg(feature = "llm")]
+pub use helix_agents_llm::ProviderRegistry;
+
+#[cfg(feature = "macros")]
+pub use helix_agents_macros::tool;
+
+#[cfg(feature = "runtime-local")]
+pub use helix_agents_runtime_local::LocalRuntime;
+
+#[cfg(feature = "store-memory")]
+pub use helix_agents_store_memory::MemoryStore;
+
+#[cfg(feature = "store-sqlite")]
+pub use helix_agents_store_sqlite::SqliteStore;

@@ -1,0 +1,32 @@
+//! What programs find where.
+
+use helix_agents::prelude::*;
+use helix_agents::tool;
+use helix_agents::tool::NoInput;
+
+/// `tool` is a module and an attribute at once.
+#[tool]
+/// Say hello.
+async fn hello(_nothing: NoInput) -> Result<&'static str, ToolError> {
+    Ok("hello")
+}
+
+/// A runtime of the features that are on by default, but for a real model.
+fn runtime(store: MemoryStore) -> helix_agents::Result<LocalRuntime> {
+    LocalRuntime::builder().store(store).llm(ProviderRegistry::new()).build()
+}
+
+#[tokio::test]
+async fn an_agent_is_made_of_what_the_prelude_names() {
+    let agent = Agent::builder("greeter").system_prompt("Greet.").tool(hello).build().unwrap();
+    let runtime = runtime(MemoryStore::new()).unwrap();
+    let error = runtime.run(&agent, "hi").await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ModelUnknown);
+}
+
+#[test]
+fn crates_behind_features_have_a_place_of_their_own() {
+    fn same<T>(_: fn() -> T, _: fn() -> T) {}
+    same(helix_agents::store_memory::MemoryStore::new, helix_agents::prelude::MemoryStore::new);
+    same(helix_agents::providers::ProviderRegistry::new, ProviderRegistry::new);
+}
