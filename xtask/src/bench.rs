@@ -11,7 +11,5 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     if !workspace::has(PACKAGE)? {
         bail!("there are no benchmarks yet; they come with the package {PACKAGE} in benches/");
     }
-    process::run(&mut process::cargo(
-        ["bench", "--package", PACKAGE].iter().chain(args),
-    ))
+    process::run(&mut process::cargo(["bench", "--package", PACKAGE].iter().chain(args)))
 }

@@ -53,34 +53,19 @@ fn pass(gate: &Gate) -> Outcome {
     let took = start.elapsed();
     match &result {
         Ok(()) => println!("{}: ok in {:.1} s", gate.name, took.as_secs_f64()),
-        Err(error) => println!(
-            "{}: FAILED in {:.1} s: {error:#}",
-            gate.name,
-            took.as_secs_f64()
-        ),
+        Err(error) => println!("{}: FAILED in {:.1} s: {error:#}", gate.name, took.as_secs_f64()),
     }
-    Outcome {
-        name: gate.name,
-        took,
-        result,
-    }
+    Outcome { name: gate.name, took, result }
 }
 
 fn conclude(outcomes: &[Outcome]) -> Result<()> {
-    let failed: Vec<&str> = outcomes
-        .iter()
-        .filter(|it| it.result.is_err())
-        .map(|it| it.name)
-        .collect();
+    let failed: Vec<&str> =
+        outcomes.iter().filter(|it| it.result.is_err()).map(|it| it.name).collect();
     let seconds: f64 = outcomes.iter().map(|it| it.took.as_secs_f64()).sum();
     let all = outcomes.len();
     if failed.is_empty() {
         println!("ci: all {all} gates passed in {seconds:.0} s");
         return Ok(());
     }
-    bail!(
-        "ci: {} of {all} gates failed in {seconds:.0} s: {}",
-        failed.len(),
-        failed.join(", ")
-    );
+    bail!("ci: {} of {all} gates failed in {seconds:.0} s: {}", failed.len(), failed.join(", "));
 }

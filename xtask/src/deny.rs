@@ -18,11 +18,8 @@ mod spdx;
 mod tests;
 
 /// The registry that cargo uses when a manifest names none.
-const DEFAULT_REGISTRY: &str = concat!(
-    "registry+https://github.com/rust-lang/",
-    "crates",
-    ".io-index"
-);
+const DEFAULT_REGISTRY: &str =
+    concat!("registry+https://github.com/rust-lang/", "crates", ".io-index");
 
 #[derive(Deserialize)]
 struct Lock {
@@ -54,38 +51,22 @@ pub(crate) fn complaints() -> Result<Vec<String>> {
         Level::Warn if repeated.is_empty() => {}
         Level::Warn => println!("in several versions: {}", repeated.join(", ")),
         Level::Deny => {
-            complaints.extend(
-                repeated
-                    .iter()
-                    .map(|it| format!("{it}: in several versions")),
-            );
+            complaints.extend(repeated.iter().map(|it| format!("{it}: in several versions")));
         }
     }
     Ok(complaints)
 }
 
 fn check_licenses(config: &Config, packages: &[Package]) -> Vec<String> {
-    packages
-        .iter()
-        .filter_map(|package| check_license(config, package))
-        .collect()
+    packages.iter().filter_map(|package| check_license(config, package)).collect()
 }
 
 fn check_license(config: &Config, package: &Package) -> Option<String> {
-    let Package {
-        name,
-        version,
-        license,
-        ..
-    } = package;
+    let Package { name, version, license, .. } = package;
     let Some(license) = license else {
         return Some(format!("{name} {version}: states no licence"));
     };
-    let exceptions = config
-        .licenses
-        .exceptions
-        .iter()
-        .filter(|it| it.package == *name);
+    let exceptions = config.licenses.exceptions.iter().filter(|it| it.package == *name);
     let allowed: BTreeSet<&str> = config
         .licenses
         .allow
@@ -95,12 +76,10 @@ fn check_license(config: &Config, package: &Package) -> Option<String> {
         .collect();
     match spdx::is_satisfied(license, &allowed) {
         Ok(true) => None,
-        Ok(false) => Some(format!(
-            "{name} {version}: its licence is not allowed: {license}"
-        )),
-        Err(error) => Some(format!(
-            "{name} {version}: cannot read its licence `{license}`: {error}"
-        )),
+        Ok(false) => Some(format!("{name} {version}: its licence is not allowed: {license}")),
+        Err(error) => {
+            Some(format!("{name} {version}: cannot read its licence `{license}`: {error}"))
+        }
     }
 }
 
@@ -124,47 +103,29 @@ fn check_wildcards(config: &Config, packages: &[Package]) -> Vec<String> {
     }
     let ours = packages.iter().filter(|it| it.source.is_none());
     ours.flat_map(|package| {
-        let wild = package
-            .dependencies
-            .iter()
-            .filter(|it| it.path.is_none() && it.req == "*");
-        wild.map(|it| {
-            format!(
-                "{}: takes any version of {}; state one",
-                package.name, it.name
-            )
-        })
+        let wild = package.dependencies.iter().filter(|it| it.path.is_none() && it.req == "*");
+        wild.map(|it| format!("{}: takes any version of {}; state one", package.name, it.name))
     })
     .collect()
 }
 
 fn check_sources(config: &Config, packages: &[Locked]) -> Vec<String> {
-    let refused = packages
-        .iter()
-        .filter_map(|it| Some((it, it.source.as_deref()?)))
-        .filter(|(_, source)| {
+    let refused =
+        packages.iter().filter_map(|it| Some((it, it.source.as_deref()?))).filter(|(_, source)| {
             if source.starts_with("git+") {
                 config.sources.unknown_git == Level::Deny
             } else {
                 *source != DEFAULT_REGISTRY && config.sources.unknown_registry == Level::Deny
             }
         });
-    refused
-        .map(|(it, source)| format!("{} {}: comes from {source}", it.name, it.version))
-        .collect()
+    refused.map(|(it, source)| format!("{} {}: comes from {source}", it.name, it.version)).collect()
 }
 
 fn repeated(packages: &[Locked]) -> Vec<String> {
     let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for package in packages {
-        versions
-            .entry(&package.name)
-            .or_default()
-            .push(&package.version);
+        versions.entry(&package.name).or_default().push(&package.version);
     }
     versions.retain(|_, it| it.len() > 1);
-    versions
-        .iter()
-        .map(|(name, versions)| format!("{name} {}", versions.join(" ")))
-        .collect()
+    versions.iter().map(|(name, versions)| format!("{name} {}", versions.join(" "))).collect()
 }

@@ -38,10 +38,7 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     let seed = match args {
         [] => None,
         ["--seed", seed] => Some(seed.parse::<u64>().context("--seed takes a number")?),
-        _ => bail!(
-            "cannot read `{}`; usage: cargo xtask e2e [--seed N]",
-            args.join(" ")
-        ),
+        _ => bail!("cannot read `{}`; usage: cargo xtask e2e [--seed N]", args.join(" ")),
     };
     if !workspace::has(PACKAGE)? {
         bail!(
@@ -73,12 +70,7 @@ fn show() -> Result<()> {
         bail!("the tests left no report in {REPORTS}/*.json, so there is no matrix to show");
     }
     println!("\n{}", matrix::render(&reports));
-    match reports
-        .iter()
-        .flat_map(|it| &it.fault_points)
-        .filter(|it| !it.ok)
-        .count()
-    {
+    match reports.iter().flat_map(|it| &it.fault_points).filter(|it| !it.ok).count() {
         0 => Ok(()),
         failed => bail!("not survived: {failed}"),
     }

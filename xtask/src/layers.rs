@@ -24,12 +24,7 @@ struct Layer {
 }
 
 impl Layer {
-    const EMPTY: Self = Self {
-        name: "",
-        may_use: &[],
-        never: &[],
-        never_features: &[],
-    };
+    const EMPTY: Self = Self { name: "", may_use: &[], never: &[], never_features: &[] };
 }
 
 /// The more special name comes first.
@@ -110,34 +105,20 @@ pub(crate) fn complaints() -> Result<Vec<String>> {
 }
 
 fn layer_of(package: &str) -> Option<&'static Layer> {
-    LAYERS
-        .iter()
-        .find(|layer| name_matches(layer.name, package))
+    LAYERS.iter().find(|layer| name_matches(layer.name, package))
 }
 
 fn check_direct(layer: &Layer, package: &Package) -> Vec<String> {
-    let ours = package
-        .dependencies
-        .iter()
-        .filter(|it| it.kind.is_none() && it.path.is_some());
-    ours.filter(|it| {
-        !layer
-            .may_use
-            .iter()
-            .any(|pattern| name_matches(pattern, &it.name))
-    })
-    .map(|it| format!("{}: may not depend on {}", package.name, it.name))
-    .collect()
+    let ours = package.dependencies.iter().filter(|it| it.kind.is_none() && it.path.is_some());
+    ours.filter(|it| !layer.may_use.iter().any(|pattern| name_matches(pattern, &it.name)))
+        .map(|it| format!("{}: may not depend on {}", package.name, it.name))
+        .collect()
 }
 
 fn check_below(layer: &Layer, package: &str, below: &[Below]) -> Vec<String> {
     let mut complaints = Vec::new();
     for other in below.iter().filter(|it| it.name != package) {
-        if layer
-            .never
-            .iter()
-            .any(|pattern| name_matches(pattern, &other.name))
-        {
+        if layer.never.iter().any(|pattern| name_matches(pattern, &other.name)) {
             complaints.push(format!(
                 "{package}: must not have {0} below it; see `cargo tree -p {package} -e normal -i {0}`",
                 other.name

@@ -7,10 +7,7 @@ use anyhow::{Context as _, Result, bail};
 
 /// The cargo that runs this command.
 pub(crate) fn cargo<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
-    program(
-        std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()),
-        args,
-    )
+    program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), args)
 }
 
 /// A program with arguments, cut off from standard input.
@@ -27,9 +24,7 @@ pub(crate) fn program<S: AsRef<OsStr>>(
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = line(command);
     println!("$ {line}");
-    let status = command
-        .status()
-        .with_context(|| format!("could not start `{line}`"))?;
+    let status = command.status().with_context(|| format!("could not start `{line}`"))?;
     if !status.success() {
         bail!("`{line}` failed ({status})");
     }

@@ -39,10 +39,7 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
             let kind = KINDS.iter().find(|it| it.name == *name);
             let kind = kind.with_context(|| {
                 let names: Vec<&str> = KINDS.iter().map(|it| it.name).collect();
-                format!(
-                    "no server is called {name}; there are: {}",
-                    names.join(", ")
-                )
+                format!("no server is called {name}; there are: {}", names.join(", "))
             })?;
             (kind.start)(port(kind, options)?)
         }

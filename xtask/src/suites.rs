@@ -79,12 +79,7 @@ fn scenarios<'a>(suite: &Suite, packages: &[&'a str], listing: &'a Listing) -> S
     let mut scenarios: Scenarios<'_> = of_kind.map(|it| (*it, BTreeSet::new())).collect();
     for binary in listing.rust_suites.values().filter(|it| it.kind == "test") {
         if let Some(names) = scenarios.get_mut(binary.package_name.as_str()) {
-            names.extend(
-                binary
-                    .testcases
-                    .keys()
-                    .filter_map(|it| it.strip_prefix(suite.module)),
-            );
+            names.extend(binary.testcases.keys().filter_map(|it| it.strip_prefix(suite.module)));
         }
     }
     scenarios

@@ -9,12 +9,8 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     tools::NEXTEST.ensure()?;
     let nextest = ["nextest", "run", "--workspace", "--all-features"];
     let tests = process::run(&mut process::cargo(nextest.iter().chain(args)));
-    let doctests = process::run(&mut process::cargo([
-        "test",
-        "--doc",
-        "--workspace",
-        "--all-features",
-    ]));
+    let doctests =
+        process::run(&mut process::cargo(["test", "--doc", "--workspace", "--all-features"]));
     match (tests, doctests) {
         (Ok(()), Ok(())) => Ok(()),
         (Err(error), Ok(())) | (Ok(()), Err(error)) => Err(error),

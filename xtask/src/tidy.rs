@@ -47,24 +47,14 @@ pub(crate) fn complaints() -> Result<Vec<String>> {
 
 /// All text files that git knows or would add, without recordings.
 fn files() -> Result<Vec<File>> {
-    let paths = if Path::new(".git").exists() {
-        tracked()?
-    } else {
-        walk(Path::new("."))?
-    };
+    let paths = if Path::new(".git").exists() { tracked()? } else { walk(Path::new("."))? };
     let mut files = Vec::new();
-    for path in paths
-        .iter()
-        .filter(|it| !RECORDED.iter().any(|folder| it.contains(folder)))
-    {
+    for path in paths.iter().filter(|it| !RECORDED.iter().any(|folder| it.contains(folder))) {
         let Ok(bytes) = std::fs::read(path) else {
             continue;
         }; // deleted, but not yet in git
         if let Ok(text) = String::from_utf8(bytes) {
-            files.push(File {
-                path: path.clone(),
-                text,
-            });
+            files.push(File { path: path.clone(), text });
         }
     }
     Ok(files)
@@ -74,21 +64,9 @@ fn tracked() -> Result<Vec<String>> {
     // A checkout that a container mounts belongs to someone else; reading its file names is harmless.
     let list = process::capture(&mut process::program(
         "git",
-        [
-            "-c",
-            "safe.directory=*",
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-        ],
+        ["-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
     ))?;
-    Ok(list
-        .split('\0')
-        .filter(|it| !it.is_empty())
-        .map(str::to_owned)
-        .collect())
+    Ok(list.split('\0').filter(|it| !it.is_empty()).map(str::to_owned).collect())
 }
 
 /// The files of an unpacked archive, which has no git.
@@ -101,12 +79,7 @@ fn walk(folder: &Path) -> Result<Vec<String>> {
         } else if path.is_dir() {
             found.extend(walk(&path)?);
         } else {
-            found.push(
-                path.strip_prefix(".")
-                    .unwrap_or(&path)
-                    .to_string_lossy()
-                    .into_owned(),
-            );
+            found.push(path.strip_prefix(".").unwrap_or(&path).to_string_lossy().into_owned());
         }
     }
     Ok(found)

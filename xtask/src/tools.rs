@@ -10,15 +10,11 @@ pub(crate) struct Tool {
     pub install: &'static [&'static str],
 }
 
-pub(crate) const NEXTEST: Tool = Tool {
-    binary: "cargo-nextest",
-    install: &["cargo-nextest", "--locked"],
-};
+pub(crate) const NEXTEST: Tool =
+    Tool { binary: "cargo-nextest", install: &["cargo-nextest", "--locked"] };
 
-pub(crate) const MDBOOK: Tool = Tool {
-    binary: "mdbook",
-    install: &["mdbook", "--locked", "--no-default-features"],
-};
+pub(crate) const MDBOOK: Tool =
+    Tool { binary: "mdbook", install: &["mdbook", "--locked", "--no-default-features"] };
 
 impl Tool {
     /// Installs the program if it is missing, and says so.
@@ -26,10 +22,7 @@ impl Tool {
         if process::succeeds(&mut process::program(self.binary, ["--version"])) {
             return Ok(());
         }
-        println!(
-            "{} is missing; installing it, which takes some minutes",
-            self.binary
-        );
+        println!("{} is missing; installing it, which takes some minutes", self.binary);
         process::run(&mut process::cargo(["install"].iter().chain(self.install)))
     }
 }

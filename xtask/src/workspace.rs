@@ -61,9 +61,7 @@ pub(crate) fn has(name: &str) -> Result<bool> {
 
 /// Whether a name is the one wanted; a trailing `*` in the wanted one stands for any rest.
 pub(crate) fn name_matches(wanted: &str, name: &str) -> bool {
-    wanted
-        .strip_suffix('*')
-        .map_or(wanted == name, |start| name.starts_with(start))
+    wanted.strip_suffix('*').map_or(wanted == name, |start| name.starts_with(start))
 }
 
 fn metadata(args: &[&str]) -> Result<Vec<Package>> {

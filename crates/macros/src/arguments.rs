@@ -24,9 +24,8 @@ impl Parse for Arguments {
         let mut description = None;
         let mut krate = None;
         while !input.is_empty() {
-            let key = input
-                .call(Ident::parse_any)
-                .map_err(|error| Error::new(error.span(), EXPECTED))?;
+            let key =
+                input.call(Ident::parse_any).map_err(|error| Error::new(error.span(), EXPECTED))?;
             match key.to_string().as_str() {
                 "name" => set(&mut name, &key, input, |value| value.parse())?,
                 "description" => set(&mut description, &key, input, |value| value.parse())?,
@@ -40,11 +39,7 @@ impl Parse for Arguments {
                 input.parse::<Token![,]>()?;
             }
         }
-        Ok(Self {
-            name,
-            description,
-            krate: krate.unwrap_or_else(|| parse_quote!(::helix_agents)),
-        })
+        Ok(Self { name, description, krate: krate.unwrap_or_else(|| parse_quote!(::helix_agents)) })
     }
 }
 

@@ -38,11 +38,7 @@ fn lines_of(attribute: &Attribute) -> Result<Vec<String>> {
     let Meta::NameValue(doc) = &attribute.meta else {
         return Ok(Vec::new());
     };
-    let Expr::Lit(ExprLit {
-        lit: Lit::Str(text),
-        ..
-    }) = &doc.value
-    else {
+    let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = &doc.value else {
         return Err(Error::new_spanned(
             &doc.value,
             "only text in place can be read here: write it out, or give `#[tool(description = \"…\")]`",
@@ -98,8 +94,5 @@ fn paragraphs(lines: &[String]) -> String {
 fn starts_a_block(line: &str) -> bool {
     let after_number = line.trim_start_matches(|c: char| c.is_ascii_digit());
     let numbered = after_number.len() < line.len() && after_number.starts_with(". ");
-    numbered
-        || ["- ", "* ", "+ ", "#", ">", "|"]
-            .into_iter()
-            .any(|mark| line.starts_with(mark))
+    numbered || ["- ", "* ", "+ ", "#", ">", "|"].into_iter().any(|mark| line.starts_with(mark))
 }

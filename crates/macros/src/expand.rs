@@ -38,17 +38,11 @@ impl Tool {
         let arguments = problems.take(syn::parse2::<Arguments>(arguments));
         let shape = function::shape(&function, &mut problems);
         let ident = &function.sig.ident;
-        let named = arguments.and_then(
-            |Arguments {
-                 name,
-                 description,
-                 krate,
-             }| {
-                let name = problems.take(name::of(ident, name.as_ref()));
-                let text = description::of(ident, &function.attrs, description.as_ref());
-                Some((krate, name?, problems.take(text)?))
-            },
-        );
+        let named = arguments.and_then(|Arguments { name, description, krate }| {
+            let name = problems.take(name::of(ident, name.as_ref()));
+            let text = description::of(ident, &function.attrs, description.as_ref());
+            Some((krate, name?, problems.take(text)?))
+        });
         let tool = named.zip(shape);
         let tool = tool.map(|((krate, name, description), shape)| Self {
             krate,
@@ -66,9 +60,7 @@ impl Tool {
         let documented = of_type.iter().any(|attribute| is(attribute, &["doc"]));
         let description = &self.description;
         let doc = (!documented).then(|| quote!(#[doc = #description]));
-        let deprecated = of_type
-            .iter()
-            .any(|attribute| is(attribute, &["deprecated"]));
+        let deprecated = of_type.iter().any(|attribute| is(attribute, &["deprecated"]));
         let still_a_tool = deprecated
             .then(|| quote!(#[allow(deprecated, reason = "a deprecated tool is still a tool")]));
         let conditions = of_type.iter().filter(|attribute| is(attribute, &["cfg"]));
@@ -90,13 +82,7 @@ impl Tool {
     }
 
     fn write_implementation(&self) -> TokenStream {
-        let Self {
-            krate,
-            name,
-            description,
-            shape,
-            function,
-        } = self;
+        let Self { krate, name, description, shape, function } = self;
         let ident = &function.sig.ident;
         let input = shape
             .parameters

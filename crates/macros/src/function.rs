@@ -38,10 +38,7 @@ pub(crate) fn shape(function: &ItemFn, problems: &mut Problems) -> Option<Shape>
         return None;
     };
     check_owned(returns, "output", problems);
-    Some(Shape {
-        parameters,
-        returns: (**returns).clone(),
-    })
+    Some(Shape { parameters, returns: (**returns).clone() })
 }
 
 fn check_keywords(function: &ItemFn, problems: &mut Problems) {
@@ -122,10 +119,7 @@ fn read_parameters(function: &ItemFn, problems: &mut Problems) -> Parameters {
 fn check_attributes(parameter: &PatType, problems: &mut Problems) {
     let doc = parameter.attrs.iter().find(|a| a.path().is_ident("doc"));
     if let Some(doc) = doc {
-        problems.at(
-            doc,
-            "models do not see this: document the fields of the input type",
-        );
+        problems.at(doc, "models do not see this: document the fields of the input type");
     }
 }
 

@@ -18,11 +18,8 @@ pub(crate) fn of(function: &Ident, given: Option<&LitStr>) -> Result<String> {
         Some(given) => (given.value(), given.span()),
         None => (function.unraw().to_string(), function.span()),
     };
-    let hint = if given.is_none() {
-        "; give it another with `#[tool(name = \"…\")]`"
-    } else {
-        ""
-    };
+    let hint =
+        if given.is_none() { "; give it another with `#[tool(name = \"…\")]`" } else { "" };
     match problem(&name) {
         Some(problem) => Err(Error::new(span, format!("{problem}{hint}"))),
         None => Ok(name),
@@ -34,13 +31,9 @@ fn problem(name: &str) -> Option<String> {
     if name == FINISH_TOOL {
         return Some(format!("the tool name `{name}` is reserved"));
     }
-    let prefix = RESERVED_PREFIXES
-        .into_iter()
-        .find(|prefix| name.starts_with(prefix));
+    let prefix = RESERVED_PREFIXES.into_iter().find(|prefix| name.starts_with(prefix));
     if let Some(prefix) = prefix {
-        return Some(format!(
-            "tool names that start with `{prefix}` are reserved"
-        ));
+        return Some(format!("tool names that start with `{prefix}` are reserved"));
     }
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.is_empty() || name.len() > MAX_LENGTH || !name.chars().all(fits) {

@@ -10,10 +10,7 @@ use anyhow::{Result, bail};
 ///
 /// `a WITH b` is a licence of its own: it is allowed if it is listed so.
 pub(super) fn is_satisfied(expression: &str, allowed: &BTreeSet<&str>) -> Result<bool> {
-    let mut parser = Parser {
-        tokens: tokens(expression).into_iter().peekable(),
-        allowed,
-    };
+    let mut parser = Parser { tokens: tokens(expression).into_iter().peekable(), allowed };
     let satisfied = parser.either()?;
     match parser.tokens.next() {
         None => Ok(satisfied),
@@ -22,10 +19,7 @@ pub(super) fn is_satisfied(expression: &str, allowed: &BTreeSet<&str>) -> Result
 }
 
 fn tokens(expression: &str) -> Vec<String> {
-    let spaced = expression
-        .replace('(', " ( ")
-        .replace(')', " ) ")
-        .replace('/', " OR ");
+    let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     spaced.split_whitespace().map(str::to_owned).collect()
 }
 
@@ -62,9 +56,7 @@ impl Parser<'_> {
         let license = self.identifier()?;
         if self.accept("WITH") {
             let exception = self.identifier()?;
-            return Ok(self
-                .allowed
-                .contains(format!("{license} WITH {exception}").as_str()));
+            return Ok(self.allowed.contains(format!("{license} WITH {exception}").as_str()));
         }
         Ok(self.allowed.contains(license.as_str()))
     }

@@ -44,11 +44,7 @@ fn package(name: &str, license: Option<&str>) -> Package {
 }
 
 fn locked(name: &str, version: &str, source: Option<&str>) -> Locked {
-    Locked {
-        name: name.to_owned(),
-        version: version.to_owned(),
-        source: source.map(str::to_owned),
-    }
+    Locked { name: name.to_owned(), version: version.to_owned(), source: source.map(str::to_owned) }
 }
 
 #[test]
@@ -70,13 +66,8 @@ fn an_expression_needs_one_side_of_or_and_both_of_and() {
 
 #[test]
 fn an_expression_that_makes_no_sense_is_an_error() {
-    for wrong in [
-        "", "MIT OR", "(MIT", "MIT)", "AND MIT", "MIT ISC", "MIT WITH",
-    ] {
-        assert!(
-            spdx::is_satisfied(wrong, &BTreeSet::from(["MIT"])).is_err(),
-            "{wrong}"
-        );
+    for wrong in ["", "MIT OR", "(MIT", "MIT)", "AND MIT", "MIT ISC", "MIT WITH"] {
+        assert!(spdx::is_satisfied(wrong, &BTreeSet::from(["MIT"])).is_err(), "{wrong}");
     }
 }
 
@@ -101,10 +92,7 @@ fn a_licence_is_allowed_for_all_or_for_one() {
 
 #[test]
 fn a_banned_package_is_named_with_the_reason() {
-    let packages = [
-        locked("openssl-sys", "0.9.1", None),
-        locked("openssl-probe", "0.2.0", None),
-    ];
+    let packages = [locked("openssl-sys", "0.9.1", None), locked("openssl-probe", "0.2.0", None)];
     assert_eq!(
         check_bans(&config(), &packages),
         ["openssl-sys 0.9.1: banned: rustls only; see `cargo tree --target all -i openssl-sys`"]
@@ -125,18 +113,12 @@ fn a_dependency_states_a_version_unless_it_is_a_path() {
         dependency("good", "^1.0", None),
         dependency("near", "*", Some(PathBuf::new())),
     ];
-    assert_eq!(
-        check_wildcards(&config(), &[ours]),
-        ["ours: takes any version of wild; state one"]
-    );
+    assert_eq!(check_wildcards(&config(), &[ours]), ["ours: takes any version of wild; state one"]);
 }
 
 #[test]
 fn packages_come_from_here_or_from_the_default_registry() {
-    let good = [
-        locked("ours", "0.1.0", None),
-        locked("serde", "1.0.0", Some(DEFAULT_REGISTRY)),
-    ];
+    let good = [locked("ours", "0.1.0", None), locked("serde", "1.0.0", Some(DEFAULT_REGISTRY))];
     assert_eq!(check_sources(&config(), &good), NONE);
     let bad = [
         locked("fork", "1.0.0", Some("git+https://example.org/fork#1")),
@@ -153,11 +135,8 @@ fn packages_come_from_here_or_from_the_default_registry() {
 
 #[test]
 fn a_package_in_two_versions_is_found() {
-    let packages = [
-        locked("a", "1.0.0", None),
-        locked("b", "1.0.0", None),
-        locked("a", "2.0.0", None),
-    ];
+    let packages =
+        [locked("a", "1.0.0", None), locked("b", "1.0.0", None), locked("a", "2.0.0", None)];
     assert_eq!(repeated(&packages), ["a 1.0.0 2.0.0"]);
 }
 
@@ -166,8 +145,5 @@ fn a_setting_that_is_not_understood_is_an_error() {
     let config = "[licenses]\nallow = []\nconfidence-threshold = 0.8\n[bans]\nmultiple-versions = \"warn\"\n\
                   wildcards = \"deny\"\ndeny = []\n[sources]\nunknown-registry = \"deny\"\nunknown-git = \"deny\"\n";
     let error = toml::from_str::<Config>(config).err().unwrap();
-    assert!(
-        error.to_string().contains("confidence-threshold"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("confidence-threshold"), "{error}");
 }

@@ -24,16 +24,10 @@ pub(super) fn render(reports: &[Report]) -> String {
 fn table(reports: &[&Report]) -> String {
     let mut columns: BTreeMap<String, Vec<&FaultPoint>> = BTreeMap::new();
     for report in reports {
-        let column = columns
-            .entry(format!("{}/{}", report.runtime, report.store))
-            .or_default();
+        let column = columns.entry(format!("{}/{}", report.runtime, report.store)).or_default();
         column.extend(&report.fault_points);
     }
-    let points: BTreeSet<&str> = columns
-        .values()
-        .flatten()
-        .map(|it| it.name.as_str())
-        .collect();
+    let points: BTreeSet<&str> = columns.values().flatten().map(|it| it.name.as_str()).collect();
     let first = points.iter().map(|it| it.len()).max().unwrap_or_default();
 
     let mut text = format!("  {:first$}", "");

@@ -43,10 +43,7 @@ fn a_crate_without_a_row_is_unknown() {
 #[test]
 fn a_store_may_use_core_and_no_other_store() {
     let name = "helix-agents-store-sqlite";
-    assert_eq!(
-        direct(name, vec![uses("helix-agents-core", None)]),
-        [] as [&str; 0]
-    );
+    assert_eq!(direct(name, vec![uses("helix-agents-core", None)]), [] as [&str; 0]);
     assert_eq!(
         direct(name, vec![uses("helix-agents-store-memory", None)]),
         ["helix-agents-store-sqlite: may not depend on helix-agents-store-memory"]
@@ -62,10 +59,7 @@ fn dev_dependencies_do_not_count() {
 #[test]
 fn the_facade_is_no_prefix_of_everything() {
     let wrong = direct("helix-agents-cli", vec![uses("helix-agents-core", None)]);
-    assert_eq!(
-        wrong,
-        ["helix-agents-cli: may not depend on helix-agents-core"]
-    );
+    assert_eq!(wrong, ["helix-agents-cli: may not depend on helix-agents-core"]);
 }
 
 #[test]
@@ -75,24 +69,14 @@ fn a_banned_package_further_below_is_found_once() {
         "helix-agents-testkit v0.1.0 (x)|\naxum-core v0.5.0|\naxum-core v0.5.0| (*)",
     );
     assert_eq!(wrong.len(), 1, "{wrong:?}");
-    assert!(
-        wrong
-            .iter()
-            .all(|it| it.contains("must not have axum-core below it"))
-    );
+    assert!(wrong.iter().all(|it| it.contains("must not have axum-core below it")));
 }
 
 #[test]
 fn a_store_is_not_below_itself() {
     let name = "helix-agents-store-memory";
-    assert_eq!(
-        further(name, "helix-agents-store-memory v0.1.0 (x)|"),
-        [] as [&str; 0]
-    );
-    assert_eq!(
-        further(name, "helix-agents-store-sqlite v0.1.0 (x)|").len(),
-        1
-    );
+    assert_eq!(further(name, "helix-agents-store-memory v0.1.0 (x)|"), [] as [&str; 0]);
+    assert_eq!(further(name, "helix-agents-store-sqlite v0.1.0 (x)|").len(), 1);
 }
 
 #[test]
@@ -101,30 +85,17 @@ fn core_may_have_channels_but_no_executor() {
     assert_eq!(further(name, "tokio v1.54.0|default,sync"), [] as [&str; 0]);
     let wrong = further(name, "tokio v1.54.0|default,rt,sync (*)");
     assert_eq!(wrong.len(), 1, "{wrong:?}");
-    assert!(
-        wrong
-            .iter()
-            .all(|it| it.contains("must not turn on the feature `rt` of tokio"))
-    );
+    assert!(wrong.iter().all(|it| it.contains("must not turn on the feature `rt` of tokio")));
 }
 
 #[test]
 fn a_line_of_cargo_tree_is_read_with_and_without_marks() {
     let expected = |features: &[&str]| {
         let features = features.iter().map(|&it| it.to_owned()).collect();
-        Some(Below {
-            name: "serde".to_owned(),
-            features,
-        })
+        Some(Below { name: "serde".to_owned(), features })
     };
-    assert_eq!(
-        parse("serde v1.0.0|default,std"),
-        expected(&["default", "std"])
-    );
-    assert_eq!(
-        parse("serde v1.0.0 (proc-macro)|default (*)"),
-        expected(&["default"])
-    );
+    assert_eq!(parse("serde v1.0.0|default,std"), expected(&["default", "std"]));
+    assert_eq!(parse("serde v1.0.0 (proc-macro)|default (*)"), expected(&["default"]));
     assert_eq!(parse("serde v1.0.0| (*)"), expected(&[]));
     assert_eq!(parse(""), None);
 }

@@ -69,11 +69,7 @@ pub(super) fn start(
 ) -> Result<Record> {
     std::fs::create_dir_all(FOLDER).with_context(|| format!("could not create {FOLDER}"))?;
     let mut child = spawn(name, command)?;
-    let record = Record {
-        pid: child.id(),
-        port,
-        command: command.to_vec(),
-    };
+    let record = Record { pid: child.id(), port, command: command.to_vec() };
     let json = serde_json::to_string_pretty(&record).context("could not encode the record")?;
     std::fs::write(record_path(name), json + "\n").context("could not write the record")?;
 
@@ -91,11 +87,7 @@ pub(super) fn start(
         pause();
     };
     stop(name)?;
-    bail!(
-        "could not start {name}: {failure}; the end of {}:\n{}",
-        log(name).display(),
-        tail(name)
-    );
+    bail!("could not start {name}: {failure}; the end of {}:\n{}", log(name).display(), tail(name));
 }
 
 /// Stops the server of this name, if it runs, and forgets it.
@@ -130,11 +122,10 @@ fn record_path(name: &str) -> PathBuf {
 fn recorded(name: &str) -> Result<Option<Record>> {
     let path = record_path(name);
     match std::fs::read(&path) {
-        Ok(json) => {
-            Ok(Some(serde_json::from_slice(&json).with_context(|| {
-                format!("could not read {}", path.display())
-            })?))
-        }
+        Ok(json) => Ok(Some(
+            serde_json::from_slice(&json)
+                .with_context(|| format!("could not read {}", path.display()))?,
+        )),
         Err(_) => Ok(None),
     }
 }
@@ -143,9 +134,7 @@ fn spawn(name: &str, command: &[String]) -> Result<Child> {
     let (program, args) = command.split_first().context("an empty command")?;
     let log = File::create(log(name)).context("could not create the log")?;
     process::program(program, args)
-        .stdout(Stdio::from(
-            log.try_clone().context("could not share the log")?,
-        ))
+        .stdout(Stdio::from(log.try_clone().context("could not share the log")?))
         .stderr(Stdio::from(log))
         // So that the interrupt that ends a terminal's foreground command leaves it alone.
         .process_group(0)
@@ -188,10 +177,7 @@ fn connect(port: u16) -> Option<TcpStream> {
 fn tail(name: &str) -> String {
     let text = std::fs::read_to_string(log(name)).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
-    lines
-        .get(lines.len().saturating_sub(20)..)
-        .unwrap_or_default()
-        .join("\n")
+    lines.get(lines.len().saturating_sub(20)..).unwrap_or_default().join("\n")
 }
 
 #[expect(clippy::disallowed_methods, reason = "there is no executor to block")]

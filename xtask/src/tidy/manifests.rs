@@ -4,31 +4,23 @@ use anyhow::{Context as _, Result};
 
 /// Every dependency of the root manifest that comes from elsewhere and does not say why it is here.
 pub(super) fn check_workspace(manifest: &str) -> Vec<String> {
-    let section = manifest
-        .lines()
-        .enumerate()
-        .skip_while(|(_, it)| it.trim() != "[workspace.dependencies]");
+    let section =
+        manifest.lines().enumerate().skip_while(|(_, it)| it.trim() != "[workspace.dependencies]");
     let entries = section.skip(1).take_while(|(_, it)| !it.starts_with('['));
     entries
         .filter(|(_, line)| is_foreign_dependency(line) && reason(line).is_none_or(str::is_empty))
         .map(|(index, line)| {
             let name = line.split(['=', '.']).next().unwrap_or_default().trim();
-            format!(
-                "Cargo.toml:{}: {name} has no `# reason` at the end of its line",
-                index + 1
-            )
+            format!("Cargo.toml:{}: {name} has no `# reason` at the end of its line", index + 1)
         })
         .collect()
 }
 
 /// Whether the crate takes its lints from the workspace.
 pub(super) fn check_member(name: &str, manifest: &str) -> Result<Option<String>> {
-    let manifest: toml::Table = manifest
-        .parse()
-        .with_context(|| format!("could not read the manifest of {name}"))?;
-    let inherits = manifest
-        .get("lints")
-        .and_then(|it| it.get("workspace")?.as_bool());
+    let manifest: toml::Table =
+        manifest.parse().with_context(|| format!("could not read the manifest of {name}"))?;
+    let inherits = manifest.get("lints").and_then(|it| it.get("workspace")?.as_bool());
     Ok((inherits != Some(true))
         .then(|| format!("{name}: its manifest lacks `[lints] workspace = true`")))
 }

@@ -6,45 +6,26 @@ use super::{File, architecture, manifests, text};
 const NONE: [&str; 0] = [];
 
 fn check(path: &str, text: &str) -> Vec<String> {
-    text::check(&File {
-        path: path.to_owned(),
-        text: text.to_owned(),
-    })
+    text::check(&File { path: path.to_owned(), text: text.to_owned() })
 }
 
 #[track_caller]
 fn assert_complains(path: &str, text: &str, expected: &str) {
     let complaints = check(path, text);
     assert_eq!(complaints.len(), 1, "{complaints:?}");
-    assert!(
-        complaints.iter().all(|it| it.contains(expected)),
-        "{complaints:?}"
-    );
+    assert!(complaints.iter().all(|it| it.contains(expected)), "{complaints:?}");
 }
 
 #[test]
 fn a_good_file_has_no_complaints() {
-    assert_eq!(
-        check("src/lib.rs", "//! A file.\n\n#[cfg(test)]\nmod tests;\n"),
-        NONE
-    );
-    assert_eq!(
-        check("src/lib.rs", "#![doc = include_str!(\"../README.md\")]\n"),
-        NONE
-    );
+    assert_eq!(check("src/lib.rs", "//! A file.\n\n#[cfg(test)]\nmod tests;\n"), NONE);
+    assert_eq!(check("src/lib.rs", "#![doc = include_str!(\"../README.md\")]\n"), NONE);
 }
 
 #[test]
 fn a_rust_file_opens_with_what_it_is_for() {
-    assert_complains(
-        "src/lib.rs",
-        "fn f() {}\n",
-        "src/lib.rs: does not open with `//!`",
-    );
-    assert_eq!(
-        check("crates/macros/tests/ui/wrong.rs", "fn f() {}\n"),
-        NONE
-    );
+    assert_complains("src/lib.rs", "fn f() {}\n", "src/lib.rs: does not open with `//!`");
+    assert_eq!(check("crates/macros/tests/ui/wrong.rs", "fn f() {}\n"), NONE);
     assert_eq!(check("crates/macros/build.rs", "fn main() {}\n"), NONE);
 }
 
@@ -57,11 +38,7 @@ fn a_long_file_is_named_with_its_length() {
 
 #[test]
 fn tests_have_a_file_of_their_own_and_run() {
-    assert_complains(
-        "src/lib.rs",
-        "//! A.\nmod tests {\n}\n",
-        "src/lib.rs:2: inline tests",
-    );
+    assert_complains("src/lib.rs", "//! A.\nmod tests {\n}\n", "src/lib.rs:2: inline tests");
     let ignored = concat!("//! A.\n    #[ig", "nore]\n");
     assert_complains("src/lib.rs", ignored, "src/lib.rs:2: an ignored test");
 }
@@ -85,13 +62,7 @@ fn paths_of_one_machine_are_found_at_their_start_only() {
     for path in MACHINE_PATHS {
         assert_complains("a.md", &format!("cd {path}/main\n"), "path of one machine");
         assert_complains("a.md", &format!("HOME={path}\n"), "path of one machine");
-        assert_eq!(
-            check(
-                "a.md",
-                &format!("see https://host{path}/x and {path}flow\n")
-            ),
-            NONE
-        );
+        assert_eq!(check("a.md", &format!("see https://host{path}/x and {path}flow\n")), NONE);
     }
 }
 
@@ -136,18 +107,10 @@ fn a_crate_takes_its_lints_from_the_workspace() {
 
 #[test]
 fn architecture_names_all_crates_and_no_others() {
-    let crates = [
-        "helix-agents-core",
-        "helix-agents-store-memory",
-        "helix-agents",
-        "xtask",
-    ];
+    let crates = ["helix-agents-core", "helix-agents-store-memory", "helix-agents", "xtask"];
     let good = "`helix-agents` ties; **helix-agents-core** decides; *helix-agents-store-\\**: bytes; `xtask`.";
     assert_eq!(architecture::check(good, &crates), NONE);
-    assert_eq!(
-        architecture::check("**helix-agents-*** `xtask`, helix-agents", &crates),
-        NONE
-    );
+    assert_eq!(architecture::check("**helix-agents-*** `xtask`, helix-agents", &crates), NONE);
     assert_eq!(
         architecture::check("helix-agents-core, helix-agents-gone.", &crates),
         [

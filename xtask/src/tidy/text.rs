@@ -12,16 +12,10 @@ const LONG_FILES: &[(&str, &str)] = &[];
 const UNDOCUMENTED: &[&str] = &["build.rs", "/tests/ui/"];
 
 // The words are put together here, so that this file does not break its own rules.
-pub(super) const MARKERS: &[&str] = &[
-    concat!("FIX", "ME"),
-    concat!("XX", "X"),
-    concat!("TO", "DO"),
-];
-pub(super) const MACHINE_PATHS: &[&str] = &[
-    concat!("/", "root"),
-    concat!("/", "work"),
-    concat!("/", "home"),
-];
+pub(super) const MARKERS: &[&str] =
+    &[concat!("FIX", "ME"), concat!("XX", "X"), concat!("TO", "DO")];
+pub(super) const MACHINE_PATHS: &[&str] =
+    &[concat!("/", "root"), concat!("/", "work"), concat!("/", "home")];
 pub(super) const REGISTRY_HOSTS: &[&str] = &[
     concat!("crates", ".io"),
     concat!("npmjs", ".org"),
@@ -54,11 +48,8 @@ pub(super) fn check(file: &File) -> Vec<String> {
 
 /// Entries of the exception list that no longer except anything.
 pub(super) fn check_stale_exceptions(files: &[File]) -> Vec<String> {
-    let is_long = |path: &str| {
-        files
-            .iter()
-            .any(|it| it.path == path && it.text.lines().count() > MOST_LINES)
-    };
+    let is_long =
+        |path: &str| files.iter().any(|it| it.path == path && it.text.lines().count() > MOST_LINES);
     LONG_FILES
         .iter()
         .filter(|(path, _)| !is_long(path))
@@ -74,20 +65,11 @@ fn is_rust(path: &str) -> bool {
 
 fn check_rust_file(path: &str, text: &str) -> Vec<String> {
     let mut complaints = Vec::new();
-    let first = text
-        .lines()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or_default();
+    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     // A crate's front page may be its README.
     let documented = first.starts_with("//!") || first.starts_with("#![doc = include_str!");
-    if !documented
-        && !UNDOCUMENTED
-            .iter()
-            .any(|exception| path.contains(exception))
-    {
-        complaints.push(format!(
-            "{path}: does not open with `//!`; say what the file is for"
-        ));
+    if !documented && !UNDOCUMENTED.iter().any(|exception| path.contains(exception)) {
+        complaints.push(format!("{path}: does not open with `//!`; say what the file is for"));
     }
     let lines = text.lines().count();
     if lines > MOST_LINES && !LONG_FILES.iter().any(|(long, _)| *long == path) {
@@ -104,17 +86,13 @@ fn check_line(line: &str) -> Vec<String> {
         complaints.push("trailing space".to_owned());
     }
     for marker in MARKERS.iter().filter(|it| has_word(line, it)) {
-        complaints.push(format!(
-            "`{marker}`; do it, or write down where the work is planned"
-        ));
+        complaints.push(format!("`{marker}`; do it, or write down where the work is planned"));
     }
     for path in MACHINE_PATHS.iter().filter(|it| has_path(line, it)) {
         complaints.push(format!("`{path}` is a path of one machine"));
     }
     for host in REGISTRY_HOSTS.iter().filter(|it| line.contains(**it)) {
-        complaints.push(format!(
-            "`{host}` names a package registry; tools know theirs"
-        ));
+        complaints.push(format!("`{host}` names a package registry; tools know theirs"));
     }
     complaints
 }

@@ -56,10 +56,7 @@ fn fenced_code_is_kept_as_it_is() {
         /// database.
         fn f() {}
     });
-    assert_eq!(
-        text,
-        "Runs a query such as\n```sql\nselect *\n\n  from t\n```\nin the database."
-    );
+    assert_eq!(text, "Runs a query such as\n```sql\nselect *\n\n  from t\n```\nin the database.");
 }
 
 #[test]

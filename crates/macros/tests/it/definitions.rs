@@ -54,19 +54,13 @@ fn described<T: ToolFunction>(_tool: T) -> (&'static str, &'static str) {
 fn name_and_description_are_those_of_the_function() {
     assert_eq!(
         described(search),
-        (
-            "search",
-            "Search the product catalogue by name.\n\nUse it before answering."
-        )
+        ("search", "Search the product catalogue by name.\n\nUse it before answering.")
     );
 }
 
 #[test]
 fn name_and_description_can_be_given() {
-    assert_eq!(
-        described(list_companions),
-        ("companion-list", "Lists what else could be bought.")
-    );
+    assert_eq!(described(list_companions), ("companion-list", "Lists what else could be bought."));
 }
 
 #[test]

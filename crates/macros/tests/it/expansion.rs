@@ -91,10 +91,7 @@ mod by_itself {
 async fn names_in_scope_do_not_matter() {
     let nothing = helix_agents_core::tool::NoInput {};
     assert_eq!(hostile::clock.call(nothing, &context()).await.unwrap(), 12);
-    let answer = by_itself::input
-        .call("same".to_owned(), &context())
-        .await
-        .unwrap();
+    let answer = by_itself::input.call("same".to_owned(), &context()).await.unwrap();
     assert_eq!(answer, "same");
 }
 

@@ -279,7 +279,9 @@ pub async fn a_full_store_stops_the_run_and_loses_nothing(harness: &impl Runtime
     let executor = harness.boot(World::new(script())).await;
     let handle = resume(&*executor, &agent).await.unwrap();
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
-    check_log(harness, &expect![[r#"
+    check_log(
+        harness,
+        &expect![[r#"
         session teller state=null
         run Execute
         user "go"
@@ -290,7 +292,9 @@ pub async fn a_full_store_stops_the_run_and_loses_nothing(harness: &impl Runtime
         step 2 reply EndTurn in=10 out=5 "done"
         step 2 closed
         end completed "done"
-    "#]]).await;
+    "#]],
+    )
+    .await;
 }
 
 /// An older program neither owns nor touches what a newer one wrote.
