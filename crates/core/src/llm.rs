@@ -21,7 +21,7 @@ use crate::usage::Usage;
 ///
 /// What a provider does not know is an error when it refuses the request, never dropped silently;
 /// `strict_output`, a hint, is the exception.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LlmConfig {
     /// `provider:model`, or a model of the only provider.
@@ -64,6 +64,22 @@ pub struct LlmConfig {
     /// Options by provider name, put into the request as they are.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub provider_options: BTreeMap<String, serde_json::Map<String, Value>>,
+}
+
+impl fmt::Debug for LlmConfig {
+    /// Without the values of headers and provider options: they may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LlmConfig")
+            .field("model", &self.model)
+            .field("max_output_tokens", &self.max_output_tokens)
+            .field("temperature", &self.temperature)
+            .field("max_retries", &self.max_retries)
+            .field("strict_output", &self.strict_output)
+            .field("native_output", &self.native_output)
+            .field("headers", &self.headers.keys())
+            .field("provider_options", &self.provider_options.keys())
+            .finish_non_exhaustive()
+    }
 }
 
 /// The default of [`LlmConfig::max_retries`].

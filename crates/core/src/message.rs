@@ -116,12 +116,18 @@ pub enum Arguments {
 
 impl Arguments {
     /// Parses what a provider sent. Nothing at all means no arguments, as several servers send it.
+    /// Control characters in strings, which JSON wants escaped and small models write as they are,
+    /// are taken for what they are.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         if text.trim().is_empty() {
             return Self::Json(Json::empty_object());
         }
-        Json::parse(text).map_or_else(|_| Self::Malformed(text.to_owned()), Self::Json)
+        let parsed = Json::parse(text).or_else(|error| match escaped_controls(text) {
+            Some(escaped) => Json::parse(&escaped),
+            None => Err(error),
+        });
+        parsed.map_or_else(|_| Self::Malformed(text.to_owned()), Self::Json)
     }
 
     /// The arguments, unless they did not parse.
@@ -138,6 +144,26 @@ impl From<Value> for Arguments {
     fn from(value: Value) -> Self {
         Self::Json(value.into())
     }
+}
+
+/// The text with the control characters inside of its strings escaped, if there are any.
+fn escaped_controls(text: &str) -> Option<String> {
+    let mut out = String::with_capacity(text.len() + 8);
+    let (mut in_string, mut after_backslash, mut found) = (false, false, false);
+    for character in text.chars() {
+        if in_string && character.is_ascii_control() {
+            out.push_str(&format!("\\u{:04x}", u32::from(character)));
+            found = true;
+        } else {
+            out.push(character);
+        }
+        match character {
+            '"' if !after_backslash => in_string = !in_string,
+            _ => {}
+        }
+        after_backslash = in_string && character == '\\' && !after_backslash;
+    }
+    found.then_some(out)
 }
 
 /// Reasoning that a model disclosed.

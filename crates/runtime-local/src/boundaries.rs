@@ -9,6 +9,7 @@ use helix_agents_core::event::{Event, RunOutcome, ToolFinish, Trigger};
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::session::{Session, load, load_events};
 use helix_agents_core::stream::{Attempt, Chunk, ChunkKind, Mark};
+use helix_agents_core::tool::FINISH_TOOL;
 
 use crate::parts::Parts;
 use crate::tools::end_chunks;
@@ -41,6 +42,7 @@ fn of_event<'a>(
         Event::ToolFinished(finish) => {
             if finish.attempts == 0
                 && let Some(call) = session.tool_call(&finish.call)
+                && call.name != FINISH_TOOL
             {
                 chunks.extend(end_chunks(call, &finish.outcome));
             }

@@ -84,11 +84,9 @@ impl Feed {
                 part
             }
         };
-        match (part.chunks.last_mut().map(|chunk| &mut chunk.kind), kind) {
-            (Some(ChunkKind::TextDelta { delta: before }), ChunkKind::TextDelta { delta }) => {
-                before.push_str(&delta);
-            }
-            (_, kind) => part.chunks.push(self.chunk(step, kind)),
+        let last = part.chunks.last_mut().map(|chunk| &mut chunk.kind);
+        if let Some(kind) = joined(last, kind) {
+            part.chunks.push(self.chunk(step, kind));
         }
         drop(batch);
         self.0.wake.notify_one();
@@ -198,6 +196,23 @@ impl Feed {
     fn waiting_bytes(&self) -> usize {
         self.0.batch.lock().unwrap_or_else(PoisonError::into_inner).bytes
     }
+}
+
+/// Puts a piece behind the one before it, if they are pieces of the same; else gives it back.
+fn joined(last: Option<&mut ChunkKind>, next: ChunkKind) -> Option<ChunkKind> {
+    match (last, next) {
+        (Some(ChunkKind::TextDelta { delta: before }), ChunkKind::TextDelta { delta })
+        | (
+            Some(ChunkKind::Thinking { content: before, complete: false }),
+            ChunkKind::Thinking { content: delta, complete: false },
+        ) => before.push_str(&delta),
+        (
+            Some(ChunkKind::ToolArgDelta { index: same, delta: before }),
+            ChunkKind::ToolArgDelta { index, delta },
+        ) if *same == index => before.push_str(&delta),
+        (_, next) => return Some(next),
+    }
+    None
 }
 
 fn weight(kind: &ChunkKind) -> usize {

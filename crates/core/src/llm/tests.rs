@@ -82,3 +82,11 @@ fn settings_leave_out_what_is_not_set_and_refuse_what_they_do_not_know() {
     let error = serde_json::from_value::<LlmConfig>(json!({"modle": "p:m"})).unwrap_err();
     assert!(error.to_string().contains("modle"), "{error}");
 }
+
+#[test]
+fn what_is_printed_of_settings_holds_no_secret() {
+    let mut config = super::LlmConfig::default();
+    config.headers.insert("x-key".to_owned(), "hush".to_owned());
+    let text = format!("{config:?}");
+    assert!(text.contains("x-key") && !text.contains("hush"), "{text}");
+}

@@ -68,3 +68,12 @@ fn a_message_is_encoded_once_per_encoding_and_shared_by_clones() {
     assert_eq!(bytes(&message, "a"), first);
     assert_eq!(encoded.get(), 2, "and the first keeps its own");
 }
+
+#[test]
+fn control_characters_in_strings_are_taken_for_what_they_are() {
+    let parsed = Arguments::parse("{ \"a\": \"one\ntwo\tthree\",\n \"b\": \"q\\\"\n\" }");
+    let wanted = serde_json::json!({"a": "one\ntwo\tthree", "b": "q\"\n"});
+    assert_eq!(parsed, Arguments::from(wanted));
+    let broken = "{ \"a\": \"one\ntwo";
+    assert_eq!(Arguments::parse(broken), Arguments::Malformed(broken.to_owned()));
+}

@@ -126,8 +126,23 @@ pub async fn an_output_that_does_not_fit_is_asked_for_again(harness: &impl Runti
         Reply::finish(right()),
     ]);
     let executor = harness.boot(World::new(llm.clone())).await;
-    let result = run(&*executor, &reporter(), "go").await;
-    assert_eq!(result.status, RunStatus::Completed);
+    let handle = begin(&*executor, &reporter(), "go").await;
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    check_stream(
+        &handle,
+        &expect![[r#"
+        run_started
+        tool_arg 1 shout
+        args {"word":"hi"}
+        tool_start 1.1 shout {"word":"hi"}
+        tool_end 1.1 success=true "HI"
+        checkpoint
+        checkpoint
+        output {"answer":"yes","score":7}
+        run_ended completed
+    "#]],
+    )
+    .await;
     check_log(harness, &expect![[r#"
         session teller state=null
         run Execute
