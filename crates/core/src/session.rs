@@ -1,5 +1,6 @@
 //! The session: the fold of its log.
 
+mod align;
 mod apply;
 mod begin;
 mod journal;
@@ -8,6 +9,7 @@ mod legality;
 mod load;
 mod repeat;
 mod request;
+mod shown;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,12 +17,14 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
+pub use align::{Alignment, align_ended, alignment};
 pub use apply::result_message;
 pub use begin::{BeginRun, abort_events, execute_events, resume_events};
 pub use journal::{Committed, Durability, Journal, JournalParts, StartOutcome};
 pub use ledger::{ClosedStep, OpenCall, OpenStep, Request, StartedCall};
 pub use load::{load, load_events};
 pub use request::{RequestKind, request};
+pub use shown::{boundaries, end_of_call};
 
 use crate::clock::Timestamp;
 use crate::error::ErrorRecord;

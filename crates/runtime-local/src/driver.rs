@@ -9,12 +9,11 @@ use helix_agents_core::executor::AgentResult;
 use helix_agents_core::fault;
 use helix_agents_core::hooks::{HookContext, HookPlace, ToolCallView};
 use helix_agents_core::message::Message;
-use helix_agents_core::session::{Journal, result_message};
+use helix_agents_core::session::{Alignment, Journal, alignment, boundaries, result_message};
 use helix_agents_core::step::Action;
 use helix_agents_core::stream::Attempt;
 use tokio_util::sync::CancellationToken;
 
-use crate::boundaries::{Alignment, alignment, boundaries};
 use crate::feed::Feed;
 use crate::hooks::{Hooks, changed};
 use crate::lease::LeaseKeeper;
@@ -95,7 +94,14 @@ impl Driver {
         let begins_turn = matches!(trigger, Some(Trigger::Execute | Trigger::Continue));
         let mut line = if session.runs().nth(1).is_some() {
             let before = self.journal.acknowledged() - begun.len() as u64;
-            alignment(&self.parts, session, before).await
+            let parts = &self.parts;
+            let found =
+                alignment(&*parts.store, &*parts.streams, &*parts.clock, session, before).await;
+            // A stream that cannot be read costs what people see, never the run.
+            found.unwrap_or_else(|error| {
+                tracing::warn!(session = %session.id(), %error, "the stream is out of line");
+                Alignment::default()
+            })
         } else {
             Alignment::default()
         };

@@ -11,7 +11,6 @@ use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::session::{RequestKind, RunRecord, RunStatus, Session, load, request};
 use helix_agents_core::stream::{ChunkKind, ChunkStream};
 
-use crate::boundaries::align_ended;
 use crate::live::LiveRun;
 use crate::parts::Parts;
 
@@ -114,7 +113,7 @@ impl RunControl for Control {
 
     async fn stream(&self) -> Result<ChunkStream> {
         if self.live.is_none() {
-            align_ended(&self.parts, &self.session).await?;
+            self.parts.align_ended(&self.session).await?;
         }
         let chunks = self.parts.streams.read(&self.session, self.stream_from + 1).await?;
         let (session, run) = (self.session.clone(), self.run.clone());

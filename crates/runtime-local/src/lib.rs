@@ -3,7 +3,6 @@
 //! One run is one task: its model call, its tools and its appends are polled together, and nothing
 //! hops between threads on the way. Many sessions spread over the runtime's threads.
 
-mod boundaries;
 mod builder;
 mod clock;
 mod driver;

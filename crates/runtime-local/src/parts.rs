@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use helix_agents_core::agent::AgentRegistry;
 use helix_agents_core::clock::{Clock, IdSource};
+use helix_agents_core::error::Result;
+use helix_agents_core::id::SessionId;
 use helix_agents_core::llm::LlmAdapter;
-use helix_agents_core::session::Durability;
+use helix_agents_core::session::{Durability, align_ended};
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
 use tokio::runtime::Handle;
@@ -27,4 +29,11 @@ pub(crate) struct Parts {
     pub(crate) lease: Duration,
     pub(crate) grace: Duration,
     pub(crate) tasks: Option<Handle>,
+}
+
+impl Parts {
+    /// Brings the stream of a session without a current run into line with its log.
+    pub(crate) async fn align_ended(&self, session: &SessionId) -> Result<()> {
+        align_ended(&*self.store, &*self.streams, &*self.clock, session).await
+    }
 }

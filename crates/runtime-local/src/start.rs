@@ -15,7 +15,6 @@ use helix_agents_core::session::{
 };
 use helix_agents_core::store::{Head, NewSession};
 
-use crate::boundaries::align_ended;
 use crate::driver::Driver;
 use crate::feed::Feed;
 use crate::handle::{attach, handle};
@@ -120,7 +119,7 @@ pub(crate) async fn resume(
         let events = match resume_events(&fold, &agent, &begin, after.as_ref(), message) {
             Ok(events) => events,
             Err(error) => {
-                align_ended(parts, session).await?;
+                parts.align_ended(session).await?;
                 return Err(error);
             }
         };

@@ -15,6 +15,7 @@ use helix_agents_core::fault;
 use helix_agents_core::hooks::{HookContext, HookPlace, ToolCallView};
 use helix_agents_core::json::Json;
 use helix_agents_core::message::ToolCall;
+use helix_agents_core::session::end_of_call;
 use helix_agents_core::state::Patch;
 use helix_agents_core::step::CallTask;
 use helix_agents_core::stream::{Attempt, ChunkKind, Effect};
@@ -244,7 +245,7 @@ impl CallRun {
     }
 
     fn show_end(&self, attempt: Option<Attempt>, outcome: &ToolOutcome) {
-        for kind in end_chunks(&self.call, outcome) {
+        for kind in end_of_call(&self.call, outcome) {
             self.show(attempt, kind);
         }
     }
@@ -260,27 +261,6 @@ impl Settled {
         });
         usage.chain(std::iter::once(Event::ToolFinished(self.finish.clone())))
     }
-}
-
-/// What people are shown of a call's end.
-pub(crate) fn end_chunks(call: &ToolCall, outcome: &ToolOutcome) -> Vec<ChunkKind> {
-    let (id, tool) = (&call.id, &call.name);
-    let mut chunks = Vec::with_capacity(2);
-    let result = match outcome {
-        ToolOutcome::Acknowledged => return chunks,
-        ToolOutcome::Success(result) => Some(result.text().to_owned()),
-        ToolOutcome::Error(error) => {
-            chunks.push(ChunkKind::ToolError {
-                call: id.clone(),
-                tool: tool.clone(),
-                error: error.clone(),
-            });
-            None
-        }
-    };
-    let success = result.is_some();
-    chunks.push(ChunkKind::ToolEnd { call: id.clone(), tool: tool.clone(), success, result });
-    chunks
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> &str {

@@ -128,6 +128,28 @@ pub async fn a_completed_session_continues_with_its_history(harness: &impl Runti
     assert!(!stray, "the second run's stream begins with the second run");
 }
 
+/// A stream is for watching: what it held before is for the log to tell.
+pub async fn a_session_whose_stream_was_lost_goes_on_with_a_new_one(harness: &impl RuntimeHarness) {
+    let agent = teller().build().unwrap();
+    let llm = ScriptedLlm::new([Reply::text("one"), Reply::text("two")]);
+    let executor = harness.boot(World::new(llm)).await;
+    run(&*executor, &agent, "first").await;
+    harness.streams().reset(&SessionId::from(S)).await.unwrap();
+    let second = begin(&*executor, &agent, "second").await;
+    within(second.result()).await.unwrap();
+    check_stream(
+        &second,
+        &expect![[r#"
+        run_started
+        text two
+        checkpoint
+        output "two"
+        run_ended completed
+    "#]],
+    )
+    .await;
+}
+
 /// The caller may name the run; a second start under that name is the same run.
 pub async fn a_second_execute_under_the_same_run_id_attaches(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();

@@ -103,17 +103,15 @@ pub async fn calls_beside_the_finish_are_answered_and_not_run(harness: &impl Run
     check_stream(
         &handle,
         &expect![[r#"
-        run_started
-        tool_arg 0 shout
-        args {"word":"hi"}
-        tool_error 1.0 tool_not_run: not run: the turn was finished in the same reply
-        tool_end 1.0 success=false
-        tool_error 1.2 tool_not_run: not run: the turn was finished in the same reply
-        tool_end 1.2 success=false
-        checkpoint
-        output {"answer":"yes","score":7}
-        run_ended completed
-    "#]],
+            run_started
+            tool_arg 0 shout
+            args {"word":"hi"}
+            tool_error 1.0 tool_not_run: not run: the turn was finished in the same reply
+            tool_end 1.0 success=false
+            checkpoint
+            output {"answer":"yes","score":7}
+            run_ended completed
+        "#]],
     )
     .await;
 }

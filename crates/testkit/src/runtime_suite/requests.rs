@@ -210,18 +210,16 @@ pub async fn a_dead_session_can_be_aborted(harness: &impl RuntimeHarness) {
     });
     let agent = teller().tool(hold).build().unwrap();
     let llm = ScriptedLlm::new([Reply::tool_call("hold", json!({"word": "x"}))]);
-    let executor = harness.boot(World::new(llm.clone()).short_lease()).await;
-    begin(&*executor, &agent, "go").await;
+    let executor = harness.boot(World::new(llm.clone())).await;
+    let handle = begin(&*executor, &agent, "go").await;
     gate.reached().await;
     harness.kill().await;
     let executor = harness.boot(World::new(llm).registered(&agent)).await;
     let session = SessionId::from(S);
-    within(async {
-        while executor.can_resume(&session).await.unwrap() != Resumable::Yes {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await;
+    // The dead owner's lease runs out.
+    let renewal = harness.store().renew(&session, handle.run(), Duration::ZERO).await.unwrap();
+    assert!(renewal.renewed);
+    assert_eq!(executor.can_resume(&session).await.unwrap(), Resumable::Yes);
     executor.abort(&session, Some("gone".to_owned())).await.unwrap();
     check_log(harness, &expect![[r#"
         session teller state=null

@@ -1,0 +1,102 @@
+//! What people are shown of the log itself: the chunks that no attempt has shown. Decided here, so
+//! that every runtime shows alike.
+
+use super::Session;
+use crate::event::{Event, RunOutcome, ToolFinish, ToolOutcome, Trigger};
+use crate::message::ToolCall;
+use crate::stream::ChunkKind;
+use crate::tool::FINISH_TOOL;
+
+/// Events of the present run, given the version after the last of them, as people are shown them.
+#[must_use]
+pub fn boundaries(session: &Session, events: &[Event], version: u64) -> Vec<ChunkKind> {
+    let first = version.saturating_sub(events.len() as u64) + 1;
+    let finishes = |step: u32| -> Vec<&ToolFinish> {
+        let closed = session.closed_step().filter(|closed| closed.reply.step == step);
+        let calls = closed.map_or(&[][..], |closed| &closed.calls);
+        calls.iter().filter_map(|call| call.finish.as_deref()).collect()
+    };
+    let events = (first..).zip(events);
+    events.flat_map(|(seq, event)| of_event(session, seq, event, &finishes)).collect()
+}
+
+/// `finishes` gives the results of a step, in any order.
+pub(super) fn of_event<'a>(
+    session: &Session,
+    seq: u64,
+    event: &Event,
+    finishes: &impl Fn(u32) -> Vec<&'a ToolFinish>,
+) -> Vec<ChunkKind> {
+    let mut chunks = Vec::new();
+    match event {
+        Event::RunStarted { trigger: Trigger::Execute | Trigger::Continue, .. } => {
+            chunks.push(ChunkKind::RunStarted);
+        }
+        Event::RunStarted { .. } => chunks.push(ChunkKind::RunResumed),
+        Event::ToolFinished(finish) => {
+            if finish.attempts == 0
+                && let Some(call) = session.tool_call(&finish.call)
+                && call.name != FINISH_TOOL
+            {
+                chunks.extend(end_of_call(call, &finish.outcome));
+            }
+        }
+        Event::StateChanged { patch, .. } => {
+            chunks.push(ChunkKind::StatePatch { patch: patch.clone() });
+        }
+        Event::StepClosed { step } => {
+            chunks.extend(state_patches(finishes(*step)));
+            chunks.push(ChunkKind::Checkpoint { version: seq });
+        }
+        Event::RunEnded { outcome } => chunks.extend(end_of_run(outcome)),
+        _ => {}
+    }
+    chunks
+}
+
+/// What the calls of a step changed of the state, in the order in which the fold takes it in.
+fn state_patches(mut finishes: Vec<&ToolFinish>) -> impl Iterator<Item = ChunkKind> {
+    finishes.sort_by_key(|finish| (finish.finish.is_some(), finish.call.index()));
+    let patches = finishes.into_iter().map(|finish| finish.state_patch.clone());
+    patches.filter(|patch| !patch.is_empty()).map(|patch| ChunkKind::StatePatch { patch })
+}
+
+fn end_of_run(outcome: &RunOutcome) -> Vec<ChunkKind> {
+    let ended = |status: &str| ChunkKind::RunEnded { status: status.to_owned() };
+    match outcome {
+        RunOutcome::Completed { output } => {
+            let output = output.as_ref().map(|output| output.text().to_owned());
+            let output = output.map(|output| ChunkKind::Output { output });
+            output.into_iter().chain([ended("completed")]).collect()
+        }
+        RunOutcome::Failed { error } => {
+            vec![ChunkKind::Error { error: error.clone() }, ended("failed")]
+        }
+        RunOutcome::Interrupted { reason } => {
+            vec![ChunkKind::RunInterrupted { reason: reason.clone() }]
+        }
+        _ => vec![ended("aborted")],
+    }
+}
+
+/// What people are shown of a call's end.
+#[must_use]
+pub fn end_of_call(call: &ToolCall, outcome: &ToolOutcome) -> Vec<ChunkKind> {
+    let (id, tool) = (&call.id, &call.name);
+    let mut chunks = Vec::with_capacity(2);
+    let result = match outcome {
+        ToolOutcome::Acknowledged => return chunks,
+        ToolOutcome::Success(result) => Some(result.text().to_owned()),
+        ToolOutcome::Error(error) => {
+            chunks.push(ChunkKind::ToolError {
+                call: id.clone(),
+                tool: tool.clone(),
+                error: error.clone(),
+            });
+            None
+        }
+    };
+    let success = result.is_some();
+    chunks.push(ChunkKind::ToolEnd { call: id.clone(), tool: tool.clone(), success, result });
+    chunks
+}
