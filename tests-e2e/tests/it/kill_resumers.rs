@@ -2,6 +2,7 @@
 
 use std::process::Stdio;
 
+use helix_agents_testkit::normalise;
 use serde_json::Value;
 
 use crate::support::{Story, answer};
@@ -37,6 +38,27 @@ async fn of_eight_processes_one_runs_and_seven_are_told() {
     assert!(told.iter().all(|code| known.contains(&code.as_str())), "{told:?}");
     for (call, keys) in story.trace() {
         assert!(keys.len() == 1, "call {call} ran {} times", keys.len());
+    }
+}
+
+#[tokio::test]
+async fn a_resumer_that_is_killed_in_its_start_leaves_the_session_to_the_next() {
+    let whole = Story::new("plain", "per_effect");
+    let points = whole.run(None).points;
+    let expected = normalise::log(&whole.log().await.unwrap());
+    let point = points.iter().position(|name| name == "tool.before").unwrap();
+    // The first start meets the dead owner's lease and the second takes over; then the first effect.
+    let starts = ["journal.before_start", "journal.before_start", "journal.after_start"];
+    for kill_at in 1..=5 {
+        let story = Story::new("plain", "per_effect");
+        assert!(story.run(Some(point + 1)).was_killed());
+        let killed = story.resume(Some(kill_at));
+        assert!(killed.was_killed(), "{}", killed.stderr);
+        let passed = killed.points.iter().map(String::as_str).take(starts.len());
+        assert!(passed.eq(starts.into_iter().take(kill_at)), "{:?}", killed.points);
+        let end = story.resume(None);
+        assert_eq!(answer(&end).get("status").unwrap(), "completed", "{}", end.stderr);
+        assert_eq!(normalise::log(&story.log().await.unwrap()), expected);
     }
 }
 
