@@ -108,8 +108,6 @@ codes! {
     RunUnfinished = "run_unfinished", Conflict;
     /// The session belongs to another agent.
     AgentMismatch = "agent_mismatch", Conflict;
-    /// The guard of an append no longer held by the store's clock.
-    TooLate = "too_late", Conflict;
     /// Another run owns the session now.
     Superseded = "superseded", Superseded;
     /// Chunks of a stream attempt that was discarded.

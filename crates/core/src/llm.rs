@@ -238,6 +238,16 @@ impl RetryPolicy {
         if let Some(asked) = error.retry_after() {
             return (asked <= self.max).then_some(asked);
         }
+        self.backoff(retry, jitter)
+    }
+
+    /// How long to wait before retry number `retry` (from 0) of something that is known to be
+    /// passing, or `None` to give up.
+    #[must_use]
+    pub fn backoff(&self, retry: u32, jitter: u64) -> Option<Duration> {
+        if retry >= self.max_retries {
+            return None;
+        }
         let full = self.base.saturating_mul(1 << retry.min(16)).min(self.max);
         let half = u64::try_from(full.as_millis() / 2).unwrap_or(u64::MAX);
         Some(full.saturating_sub(Duration::from_millis(jitter % half.saturating_add(1))))

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use helix_agents_core::agent::Completion;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::fault;
 use helix_agents_core::hooks::{HookContext, LlmChange};
@@ -39,26 +38,17 @@ pub(crate) async fn call(
         Some(content) => SharedMessage::new(Message::System { content }),
         None => agent.system_message(session.state())?,
     };
-    let completion_tool = match agent.completion() {
-        Completion::Finish => Some(FINISH_TOOL),
-        Completion::FinishTools(names) => match names.as_slice() {
-            [only] => Some(&**only),
-            _ => None,
-        },
-        Completion::Text | Completion::Native => None,
-    };
-    let tool_choice = match completion_tool {
+    let tool_choice = match agent.completion_tool() {
         Some(name) if force_completion => ToolChoice::Tool(name),
         _ => ToolChoice::Auto,
     };
-    let native = matches!(agent.completion(), Completion::Native);
     let cancel = CancellationToken::new();
     let request = LlmRequest {
         prompt: &prompt,
         messages: session.transcript(),
         tools: agent.effective_tools(),
         tool_choice,
-        output_schema: agent.output_schema().filter(|_| native).map(|schema| schema.value()),
+        output_schema: agent.native_output_schema(),
         config,
         max_retries: config.max_retries.unwrap_or(DEFAULT_MAX_RETRIES),
         cancel: &cancel,

@@ -1,7 +1,6 @@
 //! Where the actions of a step are carried out, and their outcomes recorded.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::{FutureExt, Stream, StreamExt, stream};
@@ -81,7 +80,6 @@ pub(crate) async fn run_calls(
 ) -> Result<()> {
     let cancel = CancellationToken::new();
     let runs = prepare(driver, &tasks, &cancel);
-    let begun: Vec<_> = runs.iter().map(|run| Arc::clone(&run.begun)).collect();
     let total = runs.len();
     let limit = driver.agent.limits().tool_concurrency;
     let mut running =
@@ -117,7 +115,6 @@ pub(crate) async fn run_calls(
             }
         }
     }
-    debug_assert!(begun.iter().all(|begun| begun.load(Ordering::Relaxed)), "a call never began");
     let news = settled.get(recorded..).unwrap_or_default();
     let facts: Vec<_> = news.iter().flat_map(Settled::facts).collect();
     driver.unsettled.extend(news.iter().filter_map(|settled| settled.attempt));
@@ -210,7 +207,6 @@ fn prepare(driver: &Driver, tasks: &[CallTask], cancel: &CancellationToken) -> V
                 cancel: cancel.clone(),
                 timeout: timeout(driver, step, task),
                 doubt: doubt(driver, step, task),
-                begun: Arc::new(AtomicBool::new(false)),
             })
         })
         .collect()

@@ -3,13 +3,12 @@
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::clock::{Clock, IdSource};
-use helix_agents_core::error::{Error, ErrorCode, ErrorRecord};
+use helix_agents_core::error::{ErrorCode, ErrorRecord};
 use helix_agents_core::event::{Event, ToolFinish, ToolOutcome};
 use helix_agents_core::fault;
 use helix_agents_core::hooks::{HookContext, HookPlace, ToolCallView};
@@ -43,7 +42,6 @@ pub(crate) struct CallRun {
     pub(crate) timeout: Duration,
     /// How long an earlier owner, slow and not dead, may still be at it.
     pub(crate) doubt: Duration,
-    pub(crate) begun: Arc<AtomicBool>,
 }
 
 /// A call that has its result.
@@ -59,7 +57,8 @@ pub(crate) struct Settled {
 /// What came of one try.
 struct Try {
     outcome: ToolOutcome,
-    retryable: Option<ErrorCode>,
+    /// Whether trying again may help.
+    passing: bool,
     patch: Patch,
     input: Option<Json>,
     usage: Vec<(String, f64)>,
@@ -69,7 +68,7 @@ impl Try {
     fn failed(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             outcome: ToolOutcome::Error(ErrorRecord::new(code, message)),
-            retryable: None,
+            passing: false,
             patch: Patch::default(),
             input: None,
             usage: Vec::new(),
@@ -80,7 +79,6 @@ impl Try {
 impl CallRun {
     /// Carries the call out until it has its one result.
     pub(crate) async fn carry_out(self) -> Settled {
-        self.begun.store(true, Ordering::Relaxed);
         let begun = self.clock.monotonic();
         let mut attempt_number = self.task.attempt;
         let mut retry = 0;
@@ -96,7 +94,7 @@ impl CallRun {
                 },
             );
             let done = self.one_try(attempt_number, attempt).await;
-            let again = done.retryable.and_then(|code| self.wait_before_retry(code, retry));
+            let again = if done.passing { self.wait_before_retry(retry) } else { None };
             let Some(wait) = again else { break (attempt, done) };
             retry += 1;
             attempt_number += 1;
@@ -134,7 +132,7 @@ impl CallRun {
                 cancel.cancel();
                 let message = format!("the tool did not finish within {:?}", self.timeout);
                 let mut done = Try::failed(ErrorCode::ToolTimeout, message);
-                done.retryable = Some(ErrorCode::ProviderTimeout);
+                done.passing = true;
                 done
             }
         }
@@ -184,7 +182,7 @@ impl CallRun {
         let passing = returned.as_ref().is_err_and(|error| error.is_retryable());
         Try {
             outcome: judge(&self.agent, &self.tool, returned),
-            retryable: passing.then_some(ErrorCode::ProviderUnavailable),
+            passing,
             patch: before.then(effects.state_patch),
             input: changed,
             usage: effects.usage,
@@ -234,10 +232,9 @@ impl CallRun {
         })
     }
 
-    fn wait_before_retry(&self, code: ErrorCode, retry: u32) -> Option<Duration> {
-        let policy = self.tool.retry_policy()?;
+    fn wait_before_retry(&self, retry: u32) -> Option<Duration> {
         let jitter = u64::try_from(self.ids.next() & u128::from(u32::MAX)).unwrap_or(0);
-        policy.wait(retry, &Error::new(code, "the tool's failure is passing"), jitter)
+        self.tool.retry_policy()?.backoff(retry, jitter)
     }
 
     fn show(&self, attempt: Option<Attempt>, kind: ChunkKind) {

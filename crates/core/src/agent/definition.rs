@@ -14,7 +14,7 @@ use crate::llm::LlmConfig;
 use crate::message::{Message, SharedMessage};
 use crate::schema::Schema;
 use crate::step::StepResult;
-use crate::tool::{Tool, ToolSet};
+use crate::tool::{FINISH_TOOL, Tool, ToolSet};
 
 /// An agent without its types: what executors and registries hold.
 pub type AnyAgent = Arc<AgentDefinition>;
@@ -134,6 +134,27 @@ impl AgentDefinition {
     #[must_use]
     pub fn completion(&self) -> &Completion {
         &self.completion
+    }
+
+    /// The one tool that completes a turn, if there is exactly one: what a model that has to hand in
+    /// its output is made to call.
+    #[must_use]
+    pub fn completion_tool(&self) -> Option<&str> {
+        match &self.completion {
+            Completion::Finish => Some(FINISH_TOOL),
+            Completion::FinishTools(names) => match names.as_slice() {
+                [only] => Some(only),
+                _ => None,
+            },
+            Completion::Text | Completion::Native => None,
+        }
+    }
+
+    /// The schema of a native structured output, if the output is asked for that way.
+    #[must_use]
+    pub fn native_output_schema(&self) -> Option<&Value> {
+        let native = self.completion == Completion::Native;
+        self.output.as_ref().filter(|_| native).map(Schema::value)
     }
 
     /// The schema of the output, if the agent has an output type.
