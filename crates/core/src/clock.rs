@@ -63,29 +63,42 @@ pub trait IdSource: fmt::Debug + Send + Sync + 'static {
     fn next(&self) -> u128;
 }
 
+/// A name in front of 32 hexadecimal digits. Ids are made in every step, and the formatter costs
+/// more than the number.
+fn hexadecimal(name: &str, number: u128) -> String {
+    const DIGITS: [u8; 16] = *b"0123456789abcdef";
+    let bytes = number.to_be_bytes();
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    let digits = digits.map(|digit| DIGITS.get(usize::from(digit)).copied().unwrap_or_default());
+    let mut text = String::with_capacity(name.len() + 32);
+    text.push_str(name);
+    text.extend(digits.map(char::from));
+    text
+}
+
 impl dyn IdSource {
     /// A fresh session id.
     #[must_use]
     pub fn session(&self) -> SessionId {
-        SessionId::from(format!("ses_{:032x}", self.next()))
+        SessionId::from(hexadecimal("ses_", self.next()))
     }
 
     /// A fresh run id.
     #[must_use]
     pub fn run(&self) -> RunId {
-        RunId::from(format!("run_{:032x}", self.next()))
+        RunId::from(hexadecimal("run_", self.next()))
     }
 
     /// A fresh append id.
     #[must_use]
     pub fn append(&self) -> AppendId {
-        AppendId::from(format!("{:032x}", self.next()))
+        AppendId::from(hexadecimal("", self.next()))
     }
 
     /// A fresh request id.
     #[must_use]
     pub fn request(&self) -> RequestId {
-        RequestId::from(format!("req_{:032x}", self.next()))
+        RequestId::from(hexadecimal("req_", self.next()))
     }
 }
 

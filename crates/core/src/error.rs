@@ -53,7 +53,7 @@ impl ErrorKind {
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $text:literal, $kind:ident;)+) => {
-        /// The stable name of one way to fail. Each has a section in the guide's page on errors.
+        /// The stable name of one way to fail. Each has a page in the guide.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum ErrorCode { $($(#[$doc])* $variant,)+ }

@@ -1,7 +1,7 @@
 //! Hooks: code of the user's at fixed points of a run.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 use serde::Serialize;
@@ -145,22 +145,24 @@ pub struct HookContext {
     pub turn: u32,
     /// The step; 0 outside of steps.
     pub step: u32,
-    key: String,
+    point: HookPoint,
+    key: OnceLock<String>,
     before: Arc<Value>,
     state: Mutex<Arc<Value>>,
 }
 
 impl HookContext {
-    /// A context for the hooks of one point. `point` tells the points of a session apart.
+    /// A context for the hooks of one point.
     #[must_use]
-    pub fn new(place: &HookPlace, point: &str, state: Arc<Value>) -> Self {
+    pub fn new(place: &HookPlace, point: impl Into<HookPoint>, state: Arc<Value>) -> Self {
         Self {
             agent: Arc::clone(&place.agent),
             session: place.session.clone(),
             run: place.run.clone(),
             turn: place.turn,
             step: place.step,
-            key: format!("{}/{}.{}/{point}", place.session, place.turn, place.step),
+            point: point.into(),
+            key: OnceLock::new(),
             before: Arc::clone(&state),
             state: Mutex::new(state),
         }
@@ -169,7 +171,8 @@ impl HookContext {
     /// The same whenever the hook runs again for the same thing after a crash.
     #[must_use]
     pub fn key(&self) -> &str {
-        &self.key
+        self.key
+            .get_or_init(|| format!("{}/{}.{}/{}", self.session, self.turn, self.step, self.point))
     }
 
     /// The custom state.
@@ -204,7 +207,11 @@ impl HookContext {
     /// What the hooks changed; for runtimes.
     #[must_use]
     pub fn changes(&self) -> Patch {
-        Patch::between(&self.before, &self.lock())
+        let state = self.lock();
+        if Arc::ptr_eq(&self.before, &state) {
+            return Patch::default();
+        }
+        Patch::between(&self.before, &state)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Arc<Value>> {
@@ -214,7 +221,34 @@ impl HookContext {
 
 impl fmt::Debug for HookContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HookContext").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("HookContext").field("key", &self.key()).finish_non_exhaustive()
+    }
+}
+
+/// At which point of a step hooks run. With the place it tells the points of a session apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HookPoint {
+    /// One that a step has once.
+    Once(&'static str),
+    /// One of several of a kind, counted from 0.
+    Nth(&'static str, usize),
+    /// One that each call has.
+    Of(&'static str, CallId),
+}
+
+impl From<&'static str> for HookPoint {
+    fn from(name: &'static str) -> Self {
+        Self::Once(name)
+    }
+}
+
+impl fmt::Display for HookPoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Once(name) => f.write_str(name),
+            Self::Nth(name, index) => write!(f, "{name}.{index}"),
+            Self::Of(name, call) => write!(f, "{name}.{call}"),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::event::{Event, RunOutcome, Trigger};
 use helix_agents_core::executor::AgentResult;
 use helix_agents_core::fault;
-use helix_agents_core::hooks::{HookContext, HookPlace, ToolCallView};
+use helix_agents_core::hooks::{HookContext, HookPlace, HookPoint, ToolCallView};
 use helix_agents_core::message::Message;
 use helix_agents_core::session::{Alignment, Journal, alignment, boundaries, result_message};
 use helix_agents_core::step::Action;
@@ -40,11 +40,11 @@ pub(crate) struct Driver {
 impl Driver {
     /// Carries the run out.
     pub(crate) async fn drive(
-        mut self,
+        mut self: Box<Self>,
         mut lease: LeaseKeeper,
         begun: &[Event],
     ) -> Result<AgentResult> {
-        let driven = Box::pin(self.steps(&mut lease, begun)).await;
+        let driven = self.steps(&mut lease, begun).await;
         // Nothing of this run is under way any more, so nobody has to wait for the lease.
         if driven.as_ref().is_err_and(|error| error.code() != ErrorCode::Superseded) {
             lease.release().await;
@@ -69,14 +69,12 @@ impl Driver {
             match action {
                 Action::Idle => return Ok(()),
                 Action::CallModel { step, force_completion } => {
-                    Box::pin(step_site::call_model(self, lease, step, force_completion)).await?;
+                    step_site::call_model(self, lease, step, force_completion).await?;
                 }
                 Action::StartTools(tasks) => step_site::start_tools(self, lease, &tasks).await?,
-                Action::RunTools(tasks) => {
-                    Box::pin(step_site::run_calls(self, lease, tasks)).await?;
-                }
+                Action::RunTools(tasks) => step_site::run_calls(self, lease, tasks).await?,
                 Action::RunFinishTool(task) => {
-                    Box::pin(step_site::run_calls(self, lease, vec![task])).await?;
+                    step_site::run_calls(self, lease, vec![task]).await?;
                 }
                 Action::Answer(_)
                 | Action::Correct(_)
@@ -169,7 +167,11 @@ impl Driver {
         let mut events = Vec::new();
         for settled in results {
             let state = session.step_state();
-            let cx = HookContext::new(&place, &format!("after_tool.{}", settled.call.id), state);
+            let cx = HookContext::new(
+                &place,
+                HookPoint::Of("after_tool", settled.call.id.clone()),
+                state,
+            );
             let finish = &settled.finish;
             if !finish.state_patch.is_empty() {
                 self.hooks.state_change(&cx, &finish.state_patch).await;
@@ -186,16 +188,16 @@ impl Driver {
                 Event::ToolFinished(finish) => match session.tool_call(&finish.call) {
                     Some(call) => {
                         let message = result_message(call, &finish.outcome);
-                        (Message::Tool(message), finish.call.to_string())
+                        (Message::Tool(message), HookPoint::Of("on_message", finish.call.clone()))
                     }
                     None => continue,
                 },
                 Event::CorrectionSent { message, .. } => {
-                    (Message::User(message.clone()), "correction".to_owned())
+                    (Message::User(message.clone()), "on_message.correction".into())
                 }
                 _ => continue,
             };
-            let cx = HookContext::new(&place, &format!("on_message.{point}"), session.step_state());
+            let cx = HookContext::new(&place, point, session.step_state());
             self.hooks.message(&cx, &message).await;
             events.extend(changed(&cx, "on_message"));
         }

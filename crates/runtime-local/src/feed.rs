@@ -1,5 +1,6 @@
 //! What a run shows: chunks on their way to the stream, in batches.
 
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -111,7 +112,10 @@ impl Feed {
 
     /// Waits for an effect and writes batches as they fill meanwhile; the last one is written when
     /// it returns.
-    pub(crate) async fn while_pumping<T>(&self, effect: impl Future<Output = T>) -> T {
+    pub(crate) async fn while_pumping<T>(
+        &self,
+        effect: Pin<&mut (impl Future<Output = T> + Send)>,
+    ) -> T {
         let done = AtomicBool::new(false);
         let effect = async {
             let out = effect.await;

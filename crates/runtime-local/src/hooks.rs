@@ -6,7 +6,7 @@ use helix_agents_core::agent::AgentDefinition;
 use helix_agents_core::error::ErrorRecord;
 use helix_agents_core::event::{Event, ToolOutcome};
 use helix_agents_core::hooks::{
-    AgentHooks, Before, HookContext, HookPlace, LlmChange, ToolCallView, log_failure,
+    AgentHooks, Before, HookContext, HookPlace, HookPoint, LlmChange, ToolCallView, log_failure,
 };
 use helix_agents_core::json::Json;
 use helix_agents_core::llm::{LlmConfig, LlmResponse};
@@ -121,7 +121,8 @@ impl Hooks {
             return events;
         }
         for (index, message) in messages.iter().enumerate() {
-            let cx = HookContext::new(place, &format!("on_message.{index}"), Arc::clone(state));
+            let cx =
+                HookContext::new(place, HookPoint::Nth("on_message", index), Arc::clone(state));
             self.message(&cx, &Message::User(message.clone())).await;
             events.extend(changed(&cx, "on_message"));
         }

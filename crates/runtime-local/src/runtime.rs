@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use helix_agents_core::agent::{AnyAgent, FactoryContext};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::executor::{
@@ -71,7 +72,7 @@ impl LocalRuntime {
     pub(crate) fn spawn(
         &self,
         live: Arc<LiveRun>,
-        driven: impl Future<Output = Result<AgentResult>> + Send + 'static,
+        driven: BoxFuture<'static, Result<AgentResult>>,
     ) {
         self.runs.insert(&live);
         let runs = Arc::clone(&self.runs);

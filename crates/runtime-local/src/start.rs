@@ -200,7 +200,7 @@ fn driver(
     agent: AnyAgent,
     journal: Journal,
     execution: &[Arc<dyn AgentHooks>],
-) -> Driver {
+) -> Box<Driver> {
     let parts = runtime.parts();
     let session = journal.session().id().clone();
     let run = journal.session().last_run().map(|run| run.id.clone());
@@ -212,7 +212,7 @@ fn driver(
         session.clone(),
         run.clone(),
     );
-    Driver {
+    Box::new(Driver {
         parts: Arc::clone(parts),
         hooks: Hooks::new(&agent, execution),
         agent,
@@ -221,7 +221,7 @@ fn driver(
         live: LiveRun::new(session, run),
         unsettled: Vec::new(),
         drain: runtime.drain().clone(),
-    }
+    })
 }
 
 fn lease(runtime: &LocalRuntime, driver: &Driver) -> LeaseKeeper {
@@ -247,7 +247,7 @@ fn spawn(
     let lease = lease(runtime, &driver);
     let live = Arc::clone(&driver.live);
     let handle = handle(runtime.parts(), &live, driver.stream_from());
-    runtime.spawn(live, async move { driver.drive(lease, &events).await });
+    runtime.spawn(live, Box::pin(async move { driver.drive(lease, &events).await }));
     handle
 }
 

@@ -1,5 +1,6 @@
 //! Where the actions of a step are carried out, and their outcomes recorded.
 
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,8 +34,11 @@ pub(crate) async fn call_model(
     let cx = HookContext::new(&driver.place(step), "llm_call", state);
     let begun = lease.now();
     let known = driver.journal.acknowledged();
-    let effect = model::call(driver, step, force_completion, attempt, &cx);
-    let response = match guarded(driver, lease, known, effect).await {
+    let ended = {
+        let call = pin!(model::call(driver, step, force_completion, attempt, &cx));
+        guarded(driver, lease, known, call).await
+    };
+    let response = match ended {
         Ok(response) => response?,
         Err(Stop::Aborted) => return driver.journal.catch_up().await,
         Err(stop) => return Err(stop.into_error(&driver.live.session, &driver.live.run)),
@@ -88,7 +92,7 @@ pub(crate) async fn run_calls(
     let mut recorded = 0;
     while settled.len() < total {
         let known = driver.journal.acknowledged();
-        let ready = guarded(driver, lease, known, ready(&mut running)).await;
+        let ready = guarded(driver, lease, known, pin!(ready(&mut running))).await;
         match ready {
             Ok(ready) => settled.extend(ready),
             Err(Stop::Aborted) => {
@@ -234,19 +238,21 @@ fn doubt(driver: &Driver, step: &OpenStep, task: &CallTask) -> Duration {
     }
 }
 
-/// Waits for an effect, shows what it shows, and breaks it off if there is reason to.
+/// Waits for an effect, shows what it shows, and breaks it off if there is reason to. The effect
+/// comes pinned: a future that is handed on by value is laid out once more in every future that
+/// takes it, and each waiting run pays for that.
 async fn guarded<T>(
     driver: &Driver,
     lease: &mut LeaseKeeper,
     known: u64,
-    effect: impl Future<Output = T>,
+    effect: Pin<&mut (impl Future<Output = T> + Send)>,
 ) -> Result<T, Stop> {
-    let watched = async {
+    let watched = pin!(async {
         tokio::select! {
             biased;
             done = effect => Ok(done),
             stop = lease.watch(known) => Err(stop),
         }
-    };
+    });
     driver.feed.while_pumping(watched).await
 }

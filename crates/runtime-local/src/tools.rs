@@ -11,7 +11,7 @@ use helix_agents_core::clock::{Clock, IdSource};
 use helix_agents_core::error::{ErrorCode, ErrorRecord};
 use helix_agents_core::event::{Event, ToolFinish, ToolOutcome};
 use helix_agents_core::fault;
-use helix_agents_core::hooks::{HookContext, HookPlace, ToolCallView};
+use helix_agents_core::hooks::{HookContext, HookPlace, HookPoint, ToolCallView};
 use helix_agents_core::json::Json;
 use helix_agents_core::message::ToolCall;
 use helix_agents_core::session::end_of_call;
@@ -139,8 +139,8 @@ impl CallRun {
     }
 
     async fn run(&self, number: u32, attempt: Option<Attempt>, cancel: CancellationToken) -> Try {
-        let point = format!("before_tool.{}", self.call.id);
-        let cx = HookContext::new(&self.place, &point, Arc::clone(&self.state));
+        let point = HookPoint::Of("before_tool", self.call.id.clone());
+        let cx = HookContext::new(&self.place, point, Arc::clone(&self.state));
         let view = ToolCallView { call: &self.call.id, tool: &self.call.name, input: &self.input };
         let changed = match self.hooks.before_tool(&cx, view).await {
             Ok(changed) => changed,

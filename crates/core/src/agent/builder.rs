@@ -304,7 +304,7 @@ impl Parts {
             description: self.description.into(),
             prompt,
             requirement,
-            tools: self.tools.into_iter().map(|tool| (Arc::clone(&tool.name), tool)).collect(),
+            tools: self.tools,
             effective_tools: Arc::new(effective_tools),
             completion,
             output,

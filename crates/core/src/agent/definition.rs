@@ -1,6 +1,5 @@
 //! The erased form of an agent.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,7 +92,7 @@ pub struct AgentDefinition {
     pub(crate) description: Arc<str>,
     pub(crate) prompt: Prompt,
     pub(crate) requirement: Option<String>,
-    pub(crate) tools: HashMap<Arc<str>, Tool>,
+    pub(crate) tools: Vec<Tool>,
     pub(crate) effective_tools: Arc<ToolSet>,
     pub(crate) completion: Completion,
     pub(crate) output: Option<Schema>,
@@ -127,7 +126,8 @@ impl AgentDefinition {
     /// One of the user's tools.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&Tool> {
-        self.tools.get(name)
+        // There are few, and this is asked often: comparing beats hashing.
+        self.tools.iter().find(|tool| *tool.name == *name)
     }
 
     /// How a turn is completed.
@@ -230,7 +230,7 @@ impl fmt::Debug for AgentDefinition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentDefinition")
             .field("name", &self.name)
-            .field("tools", &self.tools.keys())
+            .field("tools", &self.tools)
             .field("completion", &self.completion)
             .field("model", &self.llm.model)
             .field("limits", &self.limits)

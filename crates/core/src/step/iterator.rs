@@ -1,5 +1,7 @@
 //! The sans-I/O machine that drivers turn: what to do next, as a function of the events.
 
+use std::sync::Arc;
+
 use super::finish::{synthesize_finish_tool_result, tool_names};
 use super::plan::{PlanOptions, plan_step_processing};
 use super::result::StopReason;
@@ -9,7 +11,7 @@ use crate::agent::{AgentDefinition, AnyAgent, Completion};
 use crate::error::{ErrorCode, ErrorRecord, Result};
 use crate::event::{Event, FinishOutput, RunOutcome, ToolFinish, ToolOutcome};
 use crate::id::CallId;
-use crate::message::{ToolCall, UserMessage};
+use crate::message::{AssistantMessage, ToolCall, UserMessage};
 use crate::session::{OpenStep, Session};
 use crate::tool::{EffectClass, FINISH_TOOL};
 
@@ -61,13 +63,16 @@ pub struct CallTask {
 pub struct StepIterator {
     agent: AnyAgent,
     session: Session,
+    /// The reply whose open calls were all found fit to run. What is asked many times in a step is
+    /// checked against the schemas once.
+    fit: Option<Arc<AssistantMessage>>,
 }
 
 impl StepIterator {
     /// The machine at the end of a session's log.
     #[must_use]
     pub fn new(agent: AnyAgent, session: Session) -> Self {
-        Self { agent, session }
+        Self { agent, session, fit: None }
     }
 
     /// The session so far.
@@ -97,7 +102,7 @@ impl StepIterator {
             return Action::Heal(heal(session));
         }
         match session.open_step() {
-            Some(step) => next_in_step(session, agent, step),
+            Some(step) => next_in_step(session, agent, step, self.is_fit(step)),
             None => next_step(session, agent),
         }
     }
@@ -128,11 +133,21 @@ impl StepIterator {
                 Action::Correct(message) => vec![Event::CorrectionSent { step, message }],
                 Action::CloseStep(step) => vec![Event::StepClosed { step }],
                 Action::Heal(results) => vec![Event::HistoryHealed { results }],
-                _ => return Ok(decided),
+                _ => {
+                    // An action other than an answer: no call was refused.
+                    let step = self.session.open_step();
+                    self.fit = step.and_then(|step| step.reply.message.clone());
+                    return Ok(decided);
+                }
             };
             self.supply(&events)?;
             decided.extend(events);
         }
+    }
+
+    fn is_fit(&self, step: &OpenStep) -> bool {
+        let reply = step.reply.message.as_ref();
+        self.fit.as_ref().zip(reply).is_some_and(|(fit, reply)| Arc::ptr_eq(fit, reply))
     }
 }
 
@@ -155,8 +170,13 @@ fn next_step(session: &Session, agent: &AgentDefinition) -> Action {
     Action::CallModel { step: session.last_step() + 1, force_completion: corrected || last }
 }
 
-fn next_in_step(session: &Session, agent: &AgentDefinition, step: &OpenStep) -> Action {
-    let answers: Vec<_> = answers(session, agent, step);
+fn next_in_step(
+    session: &Session,
+    agent: &AgentDefinition,
+    step: &OpenStep,
+    is_fit: bool,
+) -> Action {
+    let answers = answers(session, agent, step, is_fit);
     if !answers.is_empty() {
         return Action::Answer(answers);
     }
@@ -207,8 +227,14 @@ fn task(session: &Session, agent: &AgentDefinition, step: &OpenStep, call: &Tool
     }
 }
 
-/// The open calls that are answered without running anything.
-fn answers(session: &Session, agent: &AgentDefinition, step: &OpenStep) -> Vec<ToolFinish> {
+/// The open calls that are answered without running anything. Of a reply that `is_fit` none is
+/// refused.
+fn answers(
+    session: &Session,
+    agent: &AgentDefinition,
+    step: &OpenStep,
+    is_fit: bool,
+) -> Vec<ToolFinish> {
     let open = || step.pairs().filter(|(_, state)| state.finish.is_none()).map(|(call, _)| call);
     if open().next().is_none() {
         return Vec::new();
@@ -223,6 +249,9 @@ fn answers(session: &Session, agent: &AgentDefinition, step: &OpenStep) -> Vec<T
     }
     if session.abort_request().is_some() {
         return open().map(aborted).collect();
+    }
+    if is_fit {
+        return Vec::new();
     }
     open().filter_map(|call| refusal(agent, step, call)).collect()
 }

@@ -202,10 +202,13 @@ impl ToolContext {
     #[must_use]
     pub fn effects(&self) -> ToolEffects {
         let work = self.work();
-        ToolEffects {
-            state_patch: Patch::between(&self.0.parts.state, &work.state),
-            usage: work.usage.clone(),
-        }
+        let before = &self.0.parts.state;
+        let state_patch = if Arc::ptr_eq(before, &work.state) {
+            Patch::default()
+        } else {
+            Patch::between(before, &work.state)
+        };
+        ToolEffects { state_patch, usage: work.usage.clone() }
     }
 
     fn work(&self) -> std::sync::MutexGuard<'_, Work> {

@@ -7,7 +7,6 @@
 )]
 
 mod begin;
-mod documentation;
 mod journal;
 mod recorded;
 mod request;
