@@ -12,7 +12,7 @@ use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
-use crate::error::{ErrorRecord, Result};
+use crate::error::{Error, ErrorCode, ErrorRecord, Result};
 use crate::id::{CallId, RunId, SessionId};
 use crate::state::Patch;
 
@@ -169,7 +169,9 @@ impl ChunkKind {
 }
 
 /// The number of one try at one effect within a stream. Later tries have higher numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Attempt(pub u64);
 
@@ -244,6 +246,81 @@ pub struct Mark {
 /// Chunks as they come; ends only with an error or when it is dropped.
 pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
 
+/// One thing to write into a stream.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StreamOp {
+    /// Begins a try at an effect.
+    Begin {
+        /// What is tried.
+        effect: Effect,
+        /// The chunk that announces the discard of an earlier try, without its kind.
+        origin: Chunk,
+    },
+    /// Writes chunks, in order.
+    Chunks {
+        /// The attempt that they belong to; none for boundaries.
+        attempt: Option<AttemptRef>,
+        /// The chunks.
+        chunks: Vec<Chunk>,
+    },
+    /// Brings the stream into line with the log.
+    Mark(Mark),
+}
+
+/// An attempt, as a batch names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttemptRef {
+    /// By its number.
+    Known(Attempt),
+    /// The one begun by this [`Begin`](StreamOp::Begin) of the same batch, counted from 0.
+    Begun(usize),
+}
+
+/// What came of a batch.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Written {
+    /// The stream's last chunk; 0 if it has none.
+    pub last_seq: u64,
+    /// The attempts that the batch began, in order.
+    pub begun: Vec<Attempt>,
+    /// The attempts whose chunks were left out, because they were settled, discarded or never
+    /// begun.
+    pub refused: Vec<Attempt>,
+}
+
+/// Checks that a batch names no attempt before it begins it. For stores, before they write.
+///
+/// # Errors
+/// [`ErrorCode::InputInvalid`].
+pub fn check_batch(batch: &[StreamOp]) -> Result<()> {
+    let mut so_far = Written::default();
+    for op in batch {
+        match op {
+            StreamOp::Begin { .. } => so_far.begun.push(Attempt::default()),
+            StreamOp::Chunks { attempt: Some(named), .. } => so_far.attempt(*named).map(drop)?,
+            StreamOp::Chunks { .. } | StreamOp::Mark(_) => {}
+        }
+    }
+    Ok(())
+}
+
+impl Written {
+    /// The attempt that a batch means, of which so much was written already. For stores.
+    ///
+    /// # Errors
+    /// [`ErrorCode::InputInvalid`] if the batch has not begun it; see [`check_batch`].
+    pub fn attempt(&self, named: AttemptRef) -> Result<Attempt> {
+        let begun = match named {
+            AttemptRef::Known(attempt) => Some(attempt),
+            AttemptRef::Begun(index) => self.begun.get(index).copied(),
+        };
+        begun.ok_or_else(|| {
+            let message = "a batch names an attempt that it does not begin before";
+            Error::new(ErrorCode::InputInvalid, message)
+        })
+    }
+}
+
 /// What keeps streams.
 ///
 /// # Contract
@@ -252,11 +329,13 @@ pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
 ///
 /// - Sequence numbers start at 1 and have no gaps as written. They become visible in order: who
 ///   saw n never later finds something below n.
-/// - [`begin_attempt`](Self::begin_attempt) discards an earlier open attempt at the same effect,
-///   announces that by a `step_discarded` chunk, and returns a higher number.
-/// - Chunks of an attempt that was settled, discarded or never begun are refused with
-///   [`AttemptDiscarded`](crate::error::ErrorCode::AttemptDiscarded), so a replaced owner cannot
-///   write into its successor's stream.
+/// - What one [`write`](Self::write) is given is written in order and together: all of it, or, if
+///   it fails, nothing.
+/// - [`Begin`](StreamOp::Begin) discards an earlier open attempt at the same effect, announces
+///   that by a `step_discarded` chunk, and gets a higher number.
+/// - Chunks of an attempt that was settled, discarded or never begun are left out and the attempt
+///   is named as [refused](Written::refused), so a replaced owner cannot write into its
+///   successor's stream. The rest of the batch is written.
 /// - Chunks of a settled attempt are never discarded. Chunks without an attempt (boundaries)
 ///   survive every discard.
 /// - [`read`](Self::read) first catches up and then follows, without gap or duplicate. It leaves
@@ -275,45 +354,82 @@ pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
 /// None promised beyond the process. A store may keep streams as durably as it likes.
 #[async_trait]
 pub trait StreamManager: fmt::Debug + Send + Sync + 'static {
-    /// Begins a try at an effect.
+    /// Writes a batch. One round trip, whatever is in it.
     ///
     /// # Errors
-    /// Those of the backend.
-    async fn begin_attempt(&self, origin: &Chunk, effect: &Effect) -> Result<Attempt>;
-
-    /// Writes chunks, in order and together; answers the sequence number of the last one.
+    /// [`ErrorCode::InputInvalid`] if it names an attempt that it does not begin before, and those
+    /// of the backend.
     ///
-    /// # Errors
-    /// [`AttemptDiscarded`](crate::error::ErrorCode::AttemptDiscarded), and those of the backend.
-    async fn append(
-        &self,
-        session: &SessionId,
-        attempt: Option<Attempt>,
-        chunks: Vec<Chunk>,
-    ) -> Result<u64>;
-
-    /// Brings the stream into line with the log.
-    ///
-    /// # Errors
-    /// Those of the backend.
-    async fn mark(&self, session: &SessionId, mark: Mark) -> Result<()>;
+    /// # Cancel safety
+    /// Dropping the future leaves open whether the batch was written; never a part of it.
+    async fn write(&self, stream: &SessionId, batch: Vec<StreamOp>) -> Result<Written>;
 
     /// Chunks from `from` on (1 or 0: from the beginning), first those that are kept, then live.
     ///
     /// # Errors
     /// Those of the backend.
-    async fn read(&self, session: &SessionId, from: u64) -> Result<ChunkStream>;
+    async fn read(&self, stream: &SessionId, from: u64) -> Result<ChunkStream>;
 
     /// How the stream stands.
     ///
     /// # Errors
     /// Those of the backend.
-    async fn info(&self, session: &SessionId) -> Result<StreamInfo>;
+    async fn info(&self, stream: &SessionId) -> Result<StreamInfo>;
 
     /// Forgets the stream. Sequence numbers go on from where they were, so that an old cursor
     /// never points into new chunks; a reader with one gets `stream_resync`.
     ///
     /// # Errors
     /// Those of the backend.
-    async fn reset(&self, session: &SessionId) -> Result<()>;
+    async fn reset(&self, stream: &SessionId) -> Result<()>;
+}
+
+/// Batches of one operation, for those who do not write many.
+impl dyn StreamManager + '_ {
+    /// Begins a try at an effect.
+    ///
+    /// # Errors
+    /// As [`write`](StreamManager::write).
+    pub async fn begin(
+        &self,
+        stream: &SessionId,
+        effect: &Effect,
+        origin: Chunk,
+    ) -> Result<Attempt> {
+        let effect = effect.clone();
+        let written = self.write(stream, vec![StreamOp::Begin { effect, origin }]).await?;
+        written.attempt(AttemptRef::Begun(0))
+    }
+
+    /// Writes chunks; answers the sequence number of the last one.
+    ///
+    /// # Errors
+    /// [`ErrorCode::AttemptDiscarded`] if the attempt is not open, and as
+    /// [`write`](StreamManager::write).
+    pub async fn append(
+        &self,
+        stream: &SessionId,
+        attempt: Option<Attempt>,
+        chunks: Vec<Chunk>,
+    ) -> Result<u64> {
+        let op = StreamOp::Chunks { attempt: attempt.map(AttemptRef::Known), chunks };
+        let written = self.write(stream, vec![op]).await?;
+        match written.refused.first() {
+            None => Ok(written.last_seq),
+            Some(attempt) => {
+                let message = "the attempt was settled, discarded or never begun";
+                Err(Error::new(ErrorCode::AttemptDiscarded, message)
+                    .with_context("session", stream)
+                    .with_context("attempt", attempt.0))
+            }
+        }
+    }
+
+    /// Brings the stream into line with the log.
+    ///
+    /// # Errors
+    /// As [`write`](StreamManager::write).
+    pub async fn mark(&self, stream: &SessionId, mark: Mark) -> Result<()> {
+        self.write(stream, vec![StreamOp::Mark(mark)]).await.map(drop)
+    }
 }

@@ -6,15 +6,13 @@ use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::event::{Event, RunOutcome, Trigger};
 use helix_agents_core::executor::AgentResult;
-use helix_agents_core::fault;
 use helix_agents_core::hooks::{HookContext, HookPlace, HookPoint, ToolCallView};
 use helix_agents_core::message::Message;
 use helix_agents_core::session::{Alignment, Journal, alignment, boundaries, result_message};
 use helix_agents_core::step::Action;
-use helix_agents_core::stream::Attempt;
 use tokio_util::sync::CancellationToken;
 
-use crate::feed::Feed;
+use crate::feed::{Feed, FeedMark, Ticket};
 use crate::hooks::{Hooks, changed};
 use crate::lease::LeaseKeeper;
 use crate::live::LiveRun;
@@ -31,8 +29,8 @@ pub(crate) struct Driver {
     pub(crate) journal: Journal,
     pub(crate) feed: Feed,
     pub(crate) live: Arc<LiveRun>,
-    /// Attempts whose outcome is staged and not appended yet.
-    pub(crate) unsettled: Vec<Attempt>,
+    /// Tries whose outcome is staged and not appended yet.
+    pub(crate) unsettled: Vec<Ticket>,
     /// Cancelled when runs should stop where they stand.
     pub(crate) drain: CancellationToken,
 }
@@ -45,6 +43,7 @@ impl Driver {
         begun: &[Event],
     ) -> Result<AgentResult> {
         let driven = self.steps(&mut lease, begun).await;
+        self.feed.flush().await;
         // Nothing of this run is under way any more, so nobody has to wait for the lease.
         if driven.as_ref().is_err_and(|error| error.code() != ErrorCode::Superseded) {
             lease.release().await;
@@ -106,7 +105,11 @@ impl Driver {
         let version = self.journal.acknowledged();
         let shown = boundaries(session, begun, version);
         line.boundaries.extend(shown.into_iter().map(|kind| self.feed.chunk(0, kind)));
-        self.feed.mark(0, version, line.settled, line.discarded, line.boundaries).await;
+        let Alignment { settled, discarded, boundaries } = line;
+        let settled_before = settled;
+        let mark =
+            FeedMark { version, settled_before, discarded, boundaries, ..FeedMark::default() };
+        self.feed.mark(0, mark);
         if self.hooks.is_empty() || !begins_turn {
             return Ok(());
         }
@@ -141,6 +144,9 @@ impl Driver {
             self.journal.stage(change.as_slice())?;
             self.journal.end_run()?;
         }
+        if self.journal.is_due() {
+            self.feed.flush().await;
+        }
         let sent = lease.now();
         let committed = self.journal.commit().await?;
         if committed.events.is_empty() {
@@ -154,8 +160,8 @@ impl Driver {
             .map(|kind| self.feed.chunk(step, kind))
             .collect();
         let settled = std::mem::take(&mut self.unsettled);
-        self.feed.mark(step, committed.version, settled, Vec::new(), boundaries).await;
-        fault::point("feed.after_mark");
+        let version = committed.version;
+        self.feed.mark(step, FeedMark { version, settled, boundaries, ..FeedMark::default() });
         Ok(())
     }
 

@@ -9,13 +9,13 @@ use helix_agents_core::hooks::{HookContext, LlmChange};
 use helix_agents_core::llm::{DEFAULT_MAX_RETRIES, LlmRequest, LlmResponse, LlmSink, ToolChoice};
 use helix_agents_core::message::{Message, SharedMessage};
 use helix_agents_core::step::{ParsedToolCall, StepResult, StopReason};
-use helix_agents_core::stream::{Attempt, ChunkKind};
+use helix_agents_core::stream::ChunkKind;
 use helix_agents_core::tool::FINISH_TOOL;
 use helix_agents_core::usage::Usage;
 use tokio_util::sync::CancellationToken;
 
 use crate::driver::Driver;
-use crate::feed::Feed;
+use crate::feed::{Feed, Ticket};
 use crate::hooks::Hooks;
 
 /// Makes the model call. Failures of the provider, and refusals of hooks, are responses too.
@@ -23,7 +23,7 @@ pub(crate) async fn call(
     driver: &Driver,
     step: u32,
     force_completion: bool,
-    attempt: Option<Attempt>,
+    ticket: Ticket,
     cx: &HookContext,
 ) -> Result<LlmResponse> {
     let agent = &driver.agent;
@@ -59,7 +59,7 @@ pub(crate) async fn call(
         feed: &driver.feed,
         hooks: &driver.hooks,
         cx,
-        attempt,
+        ticket,
         step,
         hidden: Mutex::default(),
     };
@@ -89,7 +89,7 @@ struct ModelSink<'a> {
     feed: &'a Feed,
     hooks: &'a Hooks,
     cx: &'a HookContext,
-    attempt: Option<Attempt>,
+    ticket: Ticket,
     step: u32,
     /// Calls of `__finish__`, which nobody is shown.
     hidden: Mutex<BTreeSet<u32>>,
@@ -97,13 +97,13 @@ struct ModelSink<'a> {
 
 impl LlmSink for ModelSink<'_> {
     fn text_delta(&self, delta: &str) {
-        self.feed.show_text(self.attempt, self.step, delta);
+        self.feed.show_text(self.ticket, self.step, delta);
         self.hooks.text_delta(self.cx, delta);
     }
 
     fn thinking(&self, content: &str, complete: bool) {
         let kind = ChunkKind::Thinking { content: content.to_owned(), complete };
-        self.feed.show(self.attempt, self.step, kind);
+        self.feed.show(Some(self.ticket), self.step, kind);
         self.hooks.thinking(self.cx, content, complete);
     }
 
@@ -113,7 +113,7 @@ impl LlmSink for ModelSink<'_> {
             return;
         }
         let kind = ChunkKind::ToolArgStart { index, tool: name.to_owned() };
-        self.feed.show(self.attempt, self.step, kind);
+        self.feed.show(Some(self.ticket), self.step, kind);
     }
 
     fn tool_call_delta(&self, index: u32, delta: &str) {
@@ -121,7 +121,7 @@ impl LlmSink for ModelSink<'_> {
             return;
         }
         let kind = ChunkKind::ToolArgDelta { index, delta: delta.to_owned() };
-        self.feed.show(self.attempt, self.step, kind);
+        self.feed.show(Some(self.ticket), self.step, kind);
     }
 
     fn tool_call(&self, _call: &ParsedToolCall) {}

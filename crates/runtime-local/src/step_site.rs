@@ -29,13 +29,13 @@ pub(crate) async fn call_model(
     step: u32,
     force_completion: bool,
 ) -> Result<()> {
-    let attempt = driver.feed.begin(step, &Effect::Model { step }).await;
+    let ticket = driver.feed.begin(step, Effect::Model { step });
     let state = Arc::clone(driver.journal.session().state());
     let cx = HookContext::new(&driver.place(step), "llm_call", state);
     let begun = lease.now();
     let known = driver.journal.acknowledged();
     let ended = {
-        let call = pin!(model::call(driver, step, force_completion, attempt, &cx));
+        let call = pin!(model::call(driver, step, force_completion, ticket, &cx));
         guarded(driver, lease, known, call).await
     };
     let response = match ended {
@@ -53,7 +53,7 @@ pub(crate) async fn call_model(
     }
     let mut facts: Vec<_> = changed(&cx, "llm_call").into_iter().collect();
     facts.push(Event::ModelReplied(reply));
-    driver.unsettled.extend(attempt);
+    driver.unsettled.push(ticket);
     driver.record(lease, facts, &[]).await
 }
 
@@ -106,7 +106,7 @@ pub(crate) async fn run_calls(
             let open = total - settled.len();
             let news = settled.get(recorded..).unwrap_or_default();
             let facts: Vec<_> = news.iter().flat_map(Settled::facts).collect();
-            driver.unsettled.extend(news.iter().filter_map(|settled| settled.attempt));
+            driver.unsettled.extend(news.iter().map(|settled| settled.ticket));
             recorded = settled.len();
             let more = append_beside(driver, lease, facts, &mut running).await?;
             debug_assert!(more.len() <= open, "more results than calls");
@@ -121,7 +121,7 @@ pub(crate) async fn run_calls(
     }
     let news = settled.get(recorded..).unwrap_or_default();
     let facts: Vec<_> = news.iter().flat_map(Settled::facts).collect();
-    driver.unsettled.extend(news.iter().filter_map(|settled| settled.attempt));
+    driver.unsettled.extend(news.iter().map(|settled| settled.ticket));
     // Hooks see results in call order, whatever the order in which the calls ended.
     settled.sort_by_key(|settled| tasks.iter().position(|task| task.call == settled.call.id));
     driver.record(lease, facts, &settled).await
@@ -155,7 +155,7 @@ async fn abort_calls(
 ) -> Result<()> {
     let news = settled.get(recorded..).unwrap_or_default();
     let facts: Vec<_> = news.iter().flat_map(Settled::facts).collect();
-    driver.unsettled.extend(news.iter().filter_map(|settled| settled.attempt));
+    driver.unsettled.extend(news.iter().map(|settled| settled.ticket));
     // The results first: they are legal only while the calls are open.
     driver.journal.stage(&facts)?;
     driver.journal.catch_up().await?;

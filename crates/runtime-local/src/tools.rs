@@ -17,12 +17,12 @@ use helix_agents_core::message::ToolCall;
 use helix_agents_core::session::end_of_call;
 use helix_agents_core::state::Patch;
 use helix_agents_core::step::CallTask;
-use helix_agents_core::stream::{Attempt, ChunkKind, Effect};
+use helix_agents_core::stream::{ChunkKind, Effect};
 use helix_agents_core::tool::{Reconciled, Tool, ToolContext, ToolContextParts, judge, settle};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::feed::{CallFeed, Feed};
+use crate::feed::{CallFeed, Feed, Ticket};
 use crate::hooks::Hooks;
 
 /// Everything that one call needs; owned, so that calls run beside the journal.
@@ -51,7 +51,7 @@ pub(crate) struct Settled {
     pub(crate) input: Json,
     pub(crate) finish: ToolFinish,
     pub(crate) usage: Vec<(String, f64)>,
-    pub(crate) attempt: Option<Attempt>,
+    pub(crate) ticket: Ticket,
 }
 
 /// What came of one try.
@@ -82,25 +82,25 @@ impl CallRun {
         let begun = self.clock.monotonic();
         let mut attempt_number = self.task.attempt;
         let mut retry = 0;
-        let (attempt, done) = loop {
+        let (ticket, done) = loop {
             let effect = Effect::Tool { call: self.call.id.clone() };
-            let attempt = self.feed.begin(self.place.step, &effect).await;
+            let ticket = self.feed.begin(self.place.step, effect);
             self.show(
-                attempt,
+                ticket,
                 ChunkKind::ToolStart {
                     call: self.call.id.clone(),
                     tool: self.call.name.clone(),
                     arguments: self.input.text().to_owned(),
                 },
             );
-            let done = self.one_try(attempt_number, attempt).await;
+            let done = self.one_try(attempt_number, ticket).await;
             let again = if done.passing { self.wait_before_retry(retry) } else { None };
-            let Some(wait) = again else { break (attempt, done) };
+            let Some(wait) = again else { break (ticket, done) };
             retry += 1;
             attempt_number += 1;
             self.clock.sleep(wait).await;
         };
-        self.show_end(attempt, &done.outcome);
+        self.show_end(ticket, &done.outcome);
         let took = self.clock.monotonic().saturating_sub(begun);
         let finish = ToolFinish {
             call: self.call.id.clone(),
@@ -113,12 +113,12 @@ impl CallRun {
         };
         let finish = settle(&self.agent, &self.tool, finish);
         let input = finish.input.clone().unwrap_or(self.input);
-        Settled { call: self.call, input, finish, usage: done.usage, attempt }
+        Settled { call: self.call, input, finish, usage: done.usage, ticket }
     }
 
-    async fn one_try(&self, number: u32, attempt: Option<Attempt>) -> Try {
+    async fn one_try(&self, number: u32, ticket: Ticket) -> Try {
         let cancel = self.cancel.child_token();
-        let run = AssertUnwindSafe(self.run(number, attempt, cancel.clone())).catch_unwind();
+        let run = AssertUnwindSafe(self.run(number, ticket, cancel.clone())).catch_unwind();
         // A call in doubt first waits for the owner that may be slow, which is not its own time.
         let limit = self.timeout + self.doubt;
         match tokio::time::timeout(limit, run).await {
@@ -138,7 +138,7 @@ impl CallRun {
         }
     }
 
-    async fn run(&self, number: u32, attempt: Option<Attempt>, cancel: CancellationToken) -> Try {
+    async fn run(&self, number: u32, ticket: Ticket, cancel: CancellationToken) -> Try {
         let point = HookPoint::Of("before_tool", self.call.id.clone());
         let cx = HookContext::new(&self.place, point, Arc::clone(&self.state));
         let view = ToolCallView { call: &self.call.id, tool: &self.call.name, input: &self.input };
@@ -161,7 +161,7 @@ impl CallRun {
         if !before.is_empty() {
             before.apply(Arc::make_mut(&mut state));
         }
-        let context = self.context(number, attempt, cancel, input, state);
+        let context = self.context(number, ticket, cancel, input, state);
         let returned = if self.task.in_doubt {
             match self.reconcile(value.clone(), &context).await {
                 Ok(result) => Ok(Ok(result)),
@@ -210,12 +210,12 @@ impl CallRun {
     fn context(
         &self,
         number: u32,
-        attempt: Option<Attempt>,
+        ticket: Ticket,
         cancel: CancellationToken,
         input: &Json,
         state: Arc<Value>,
     ) -> ToolContext {
-        let feed = CallFeed { feed: self.feed.clone(), attempt, step: self.place.step };
+        let feed = CallFeed { feed: self.feed.clone(), ticket, step: self.place.step };
         ToolContext::new(ToolContextParts {
             agent: Arc::clone(&self.place.agent),
             session: self.place.session.clone(),
@@ -237,13 +237,13 @@ impl CallRun {
         self.tool.retry_policy()?.backoff(retry, jitter)
     }
 
-    fn show(&self, attempt: Option<Attempt>, kind: ChunkKind) {
-        self.feed.show(attempt, self.place.step, kind);
+    fn show(&self, ticket: Ticket, kind: ChunkKind) {
+        self.feed.show(Some(ticket), self.place.step, kind);
     }
 
-    fn show_end(&self, attempt: Option<Attempt>, outcome: &ToolOutcome) {
+    fn show_end(&self, ticket: Ticket, outcome: &ToolOutcome) {
         for kind in end_of_call(&self.call, outcome) {
-            self.show(attempt, kind);
+            self.show(ticket, kind);
         }
     }
 }

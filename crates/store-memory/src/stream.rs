@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use helix_agents_core::clock::Timestamp;
-use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::error::Result;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::stream::{
-    Attempt, Chunk, ChunkKind, Effect, Mark, OpenAttempt, StoredChunk, StreamInfo,
+    Attempt, Chunk, ChunkKind, Effect, Mark, OpenAttempt, StoredChunk, StreamInfo, StreamOp,
+    Written, check_batch,
 };
 
 /// The chunks that are kept, and what is known of attempts. Only open ones have to be known: a
@@ -32,40 +33,53 @@ struct Open {
 }
 
 impl Stream {
-    pub(crate) fn begin(&mut self, origin: &Chunk, effect: &Effect, retention: usize) -> Attempt {
-        let earlier = self.open.iter().find(|it| it.effect == *effect);
+    /// Writes a batch; nothing of one that names an attempt which it does not begin before.
+    pub(crate) fn write(&mut self, batch: Vec<StreamOp>, retention: usize) -> Result<Written> {
+        check_batch(&batch)?;
+        let mut written = Written::default();
+        for op in batch {
+            match op {
+                StreamOp::Begin { effect, origin } => {
+                    written.begun.push(self.begin(effect, &origin, retention));
+                }
+                StreamOp::Chunks { attempt, chunks } => {
+                    let attempt = attempt.map(|named| written.attempt(named)).transpose()?;
+                    if !self.append(attempt, chunks, retention) {
+                        written.refused.extend(attempt);
+                    }
+                }
+                StreamOp::Mark(mark) => self.mark(mark, retention),
+            }
+        }
+        written.last_seq = self.last_seq();
+        Ok(written)
+    }
+
+    fn begin(&mut self, effect: Effect, origin: &Chunk, retention: usize) -> Attempt {
+        let earlier = self.open.iter().find(|it| it.effect == effect);
         if let Some(attempt) = earlier.map(|it| it.attempt) {
             let discarded = self.discard(&[attempt]);
             self.announce(origin, discarded, retention);
         }
         self.last_attempt += 1;
         let attempt = Attempt(self.last_attempt);
-        self.open.push(Open { attempt, effect: effect.clone(), began: self.last_seq() });
+        self.open.push(Open { attempt, effect, began: self.last_seq() });
         attempt
     }
 
-    pub(crate) fn append(
-        &mut self,
-        attempt: Option<Attempt>,
-        chunks: Vec<Chunk>,
-        retention: usize,
-    ) -> Result<u64> {
-        if let Some(attempt) = attempt
-            && !self.open.iter().any(|it| it.attempt == attempt)
-        {
-            return Err(Error::new(
-                ErrorCode::AttemptDiscarded,
-                "the attempt was settled, discarded or never begun",
-            )
-            .with_context("attempt", attempt.0));
+    /// Whether the chunks were taken.
+    fn append(&mut self, attempt: Option<Attempt>, chunks: Vec<Chunk>, retention: usize) -> bool {
+        let is_open = |attempt| self.open.iter().any(|it| it.attempt == attempt);
+        if !attempt.is_none_or(is_open) {
+            return false;
         }
         for chunk in chunks {
             self.push(attempt, chunk, retention);
         }
-        Ok(self.last_seq())
+        true
     }
 
-    pub(crate) fn mark(&mut self, mark: Mark, retention: usize) {
+    fn mark(&mut self, mark: Mark, retention: usize) {
         let settled = self.close(&mark.settled);
         let settled: Vec<Attempt> = settled.iter().map(|it| it.attempt).collect();
         if !settled.is_empty() {

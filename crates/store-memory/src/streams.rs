@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{
-    Attempt, Chunk, ChunkStream, Effect, Mark, StoredChunk, StreamInfo, StreamManager,
+    ChunkStream, StoredChunk, StreamInfo, StreamManager, StreamOp, Written,
 };
 
 use crate::stream::Stream;
@@ -88,28 +88,11 @@ impl Reader {
 
 #[async_trait]
 impl StreamManager for MemoryStore {
-    async fn begin_attempt(&self, origin: &Chunk, effect: &Effect) -> Result<Attempt> {
-        let begin = |stream: &mut Stream, retention| stream.begin(origin, effect, retention);
-        Ok(self.inner.streams.write(&origin.session, begin))
-    }
-
-    async fn append(
-        &self,
-        session: &SessionId,
-        attempt: Option<Attempt>,
-        chunks: Vec<Chunk>,
-    ) -> Result<u64> {
+    async fn write(&self, stream: &SessionId, batch: Vec<StreamOp>) -> Result<Written> {
         self.inner
             .streams
-            .write(session, |stream, retention| stream.append(attempt, chunks, retention))
-            .map_err(|error| {
-                error.with_operation("stream::append").with_context("session", session)
-            })
-    }
-
-    async fn mark(&self, session: &SessionId, mark: Mark) -> Result<()> {
-        self.inner.streams.write(session, |stream, retention| stream.mark(mark, retention));
-        Ok(())
+            .write(stream, |stream, retention| stream.write(batch, retention))
+            .map_err(|error| error.with_operation("stream::write").with_context("session", stream))
     }
 
     async fn read(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {

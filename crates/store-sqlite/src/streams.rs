@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{
-    Attempt, Chunk, ChunkStream, Effect, Mark, StreamInfo, StreamManager,
+    ChunkStream, StreamInfo, StreamManager, StreamOp, Written, check_batch,
 };
 
 use crate::SqliteStore;
@@ -52,34 +52,11 @@ impl SqliteStore {
 
 #[async_trait]
 impl StreamManager for SqliteStore {
-    async fn begin_attempt(&self, origin: &Chunk, effect: &Effect) -> Result<Attempt> {
-        let effect = json(effect)?;
-        let origin = origin.clone();
-        let session = origin.session.clone();
-        self.write_stream("stream::begin_attempt", &session, move |connection| {
-            write::begin(connection, &origin, &effect)
-        })
-        .await
-    }
-
-    async fn append(
-        &self,
-        session: &SessionId,
-        attempt: Option<Attempt>,
-        chunks: Vec<Chunk>,
-    ) -> Result<u64> {
-        let batch = write::Batch::new(attempt, &chunks)?;
-        let (of, retention) = (session.clone(), self.inner.stream_retention);
-        self.write_stream("stream::append", session, move |connection| {
-            write::append(connection, &of, &batch, retention)
-        })
-        .await
-    }
-
-    async fn mark(&self, session: &SessionId, mark: Mark) -> Result<()> {
-        let of = session.clone();
-        self.write_stream("stream::mark", session, move |connection| {
-            write::mark(connection, &of, &mark)
+    async fn write(&self, stream: &SessionId, batch: Vec<StreamOp>) -> Result<Written> {
+        check_batch(&batch)?;
+        let (of, retention) = (stream.clone(), self.inner.stream_retention);
+        self.write_stream("stream::write", stream, move |connection| {
+            write::write(connection, &of, batch, retention)
         })
         .await
     }

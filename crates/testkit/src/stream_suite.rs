@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use helix_agents_core::stream::StreamManager;
 
 mod attempt;
+mod batch;
 mod follow;
 mod mark;
 mod support;
@@ -18,6 +19,7 @@ mod trim;
 mod write;
 
 pub use attempt::*;
+pub use batch::*;
 pub use follow::*;
 pub use mark::*;
 pub use trim::*;
@@ -50,6 +52,12 @@ macro_rules! stream_suite {
             writing_nothing_answers_the_last_number,
             batches_of_racing_writers_stay_together,
             streams_of_different_sessions_do_not_mix,
+            // Batches
+            a_batch_is_written_in_its_order,
+            refused_chunks_do_not_hold_up_the_rest_of_a_batch,
+            a_batch_may_discard_what_it_began,
+            a_batch_that_names_what_it_has_not_begun_writes_nothing,
+            an_empty_batch_writes_nothing,
             // Read and follow
             a_stream_that_was_never_written_to_is_empty_and_then_follows,
             reading_begins_where_it_is_told,

@@ -200,6 +200,13 @@ impl Journal {
         Ok(())
     }
 
+    /// Whether [`commit`](Self::commit) would append something now.
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        let at_once = self.parts.durability == Durability::PerEffect;
+        !self.held.is_empty() && (at_once || self.must_flush())
+    }
+
     /// Appends what was staged; with [`Durability::PerStep`] only if it closes a step, ends the
     /// run or has to be on record before something runs.
     ///
@@ -207,7 +214,7 @@ impl Journal {
     /// [`ErrorCode::Superseded`] if another run owns the session now,
     /// [`ErrorCode::HistoryLost`], or the store's. The run must stop then.
     pub async fn commit(&mut self) -> Result<Committed> {
-        if self.parts.durability == Durability::PerStep && !self.must_flush() {
+        if !self.is_due() && !self.held.is_empty() {
             return Ok(Committed { events: Vec::new(), version: self.acknowledged() });
         }
         self.flush().await

@@ -2,9 +2,9 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 
-use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::stream::{Attempt, Chunk, ChunkKind, Mark};
+use helix_agents_core::stream::{Attempt, Chunk, ChunkKind, Mark, StreamOp, Written};
 
 use super::json;
 use super::row::StreamRow;
@@ -23,13 +23,42 @@ impl Batch {
     }
 }
 
-pub(super) fn begin(
+pub(super) fn write(
     connection: &mut Connection,
+    session: &SessionId,
+    batch: Vec<StreamOp>,
+    retention: u64,
+) -> Result<Written, Failure> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut written = Written::default();
+    for op in batch {
+        match op {
+            StreamOp::Begin { effect, origin } => {
+                let effect = json(&effect)?;
+                written.begun.push(begin(&transaction, session, &origin, &effect)?);
+            }
+            StreamOp::Chunks { attempt, chunks } => {
+                let attempt = attempt.map(|named| written.attempt(named)).transpose()?;
+                let batch = Batch::new(attempt, &chunks)?;
+                if !append(&transaction, session, &batch, retention)? {
+                    written.refused.extend(attempt);
+                }
+            }
+            StreamOp::Mark(it) => mark(&transaction, session, &it)?,
+        }
+    }
+    written.last_seq = StreamRow::find(&transaction, session)?.map_or(0, |row| row.last_seq);
+    transaction.commit()?;
+    Ok(written)
+}
+
+fn begin(
+    transaction: &Transaction<'_>,
+    session: &SessionId,
     origin: &Chunk,
     effect: &str,
 ) -> Result<Attempt, Failure> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut row = StreamRow::find_or_begin(&transaction, &origin.session)?;
+    let mut row = StreamRow::find_or_begin(transaction, session)?;
     let earlier = transaction
         .prepare_cached(
             "SELECT attempt FROM attempts
@@ -38,55 +67,46 @@ pub(super) fn begin(
         .query_row(params![row.key, effect], |row| row.get(0).map(Attempt))
         .optional()?;
     if let Some(earlier) = earlier {
-        discard(&transaction, &mut row, &[earlier], origin)?;
+        discard(transaction, &mut row, &[earlier], origin)?;
     }
     row.last_attempt += 1;
     transaction
         .prepare_cached("INSERT INTO attempts (stream, attempt, effect) VALUES (?1, ?2, ?3)")?
         .execute(params![row.key, row.last_attempt, effect])?;
-    row.save(&transaction)?;
-    transaction.commit()?;
+    row.save(transaction)?;
     Ok(Attempt(row.last_attempt))
 }
 
-pub(super) fn append(
-    connection: &mut Connection,
+/// Whether the chunks were taken.
+fn append(
+    transaction: &Transaction<'_>,
     session: &SessionId,
     batch: &Batch,
     retention: u64,
-) -> Result<u64, Failure> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let found = StreamRow::find(&transaction, session)?;
+) -> Result<bool, Failure> {
+    let found = StreamRow::find(transaction, session)?;
     if let Some(attempt) = batch.attempt {
         let key = found.as_ref().map_or(0, |row| row.key);
-        if !is_open(&transaction, key, attempt)? {
-            let message = "the attempt was settled, discarded or never begun";
-            let error = Error::new(ErrorCode::AttemptDiscarded, message);
-            return Err(error.with_context("attempt", attempt.0).into());
+        if !is_open(transaction, key, attempt)? {
+            return Ok(false);
         }
     }
     if batch.count == 0 {
-        return Ok(found.map_or(0, |row| row.last_seq));
+        return Ok(true);
     }
     let mut row = match found {
         Some(row) => row,
-        None => StreamRow::find_or_begin(&transaction, session)?,
+        None => StreamRow::find_or_begin(transaction, session)?,
     };
-    write(&transaction, &mut row, batch)?;
-    trim(&transaction, &mut row, retention)?;
-    row.save(&transaction)?;
-    transaction.commit()?;
-    Ok(row.last_seq)
+    write_chunks(transaction, &mut row, batch)?;
+    trim(transaction, &mut row, retention)?;
+    row.save(transaction)?;
+    Ok(true)
 }
 
-pub(super) fn mark(
-    connection: &mut Connection,
-    session: &SessionId,
-    mark: &Mark,
-) -> Result<(), Failure> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut row = StreamRow::find_or_begin(&transaction, session)?;
-    let settled = only_open(&transaction, row.key, &mark.settled)?;
+fn mark(transaction: &Transaction<'_>, session: &SessionId, mark: &Mark) -> Result<(), Failure> {
+    let mut row = StreamRow::find_or_begin(transaction, session)?;
+    let settled = only_open(transaction, row.key, &mark.settled)?;
     if !settled.is_empty() {
         for attempt in &settled {
             // Nothing has to be known of it any more: its chunks stay, and no more are taken.
@@ -96,18 +116,16 @@ pub(super) fn mark(
         }
         let kind = ChunkKind::StepCommitted { attempts: settled, version: mark.version };
         let announcement = Chunk { kind, ..mark.origin.clone() };
-        write(&transaction, &mut row, &Batch::new(None, &[announcement])?)?;
+        write_chunks(transaction, &mut row, &Batch::new(None, &[announcement])?)?;
     }
-    discard(&transaction, &mut row, &mark.discarded, &mark.origin)?;
+    discard(transaction, &mut row, &mark.discarded, &mark.origin)?;
     if mark.version > row.marked {
         if !mark.boundaries.is_empty() {
-            write(&transaction, &mut row, &Batch::new(None, &mark.boundaries)?)?;
+            write_chunks(transaction, &mut row, &Batch::new(None, &mark.boundaries)?)?;
         }
         row.marked = mark.version;
     }
-    row.save(&transaction)?;
-    transaction.commit()?;
-    Ok(())
+    row.save(transaction)
 }
 
 pub(super) fn reset(connection: &mut Connection, session: &SessionId) -> Result<(), Failure> {
@@ -122,7 +140,11 @@ pub(super) fn reset(connection: &mut Connection, session: &SessionId) -> Result<
     Ok(())
 }
 
-fn write(transaction: &Transaction<'_>, row: &mut StreamRow, batch: &Batch) -> Result<(), Failure> {
+fn write_chunks(
+    transaction: &Transaction<'_>,
+    row: &mut StreamRow,
+    batch: &Batch,
+) -> Result<(), Failure> {
     row.last_seq += batch.count;
     transaction
         .prepare_cached(
@@ -158,7 +180,7 @@ fn discard(
             .execute(params![row.key, attempt.0, row.last_seq])?;
     }
     let announcement = Chunk { kind: ChunkKind::StepDiscarded { attempts }, ..origin.clone() };
-    write(transaction, row, &Batch::new(None, &[announcement])?)
+    write_chunks(transaction, row, &Batch::new(None, &[announcement])?)
 }
 
 /// The open ones among the attempts, in the order in which they began.

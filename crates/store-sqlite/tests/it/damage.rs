@@ -131,7 +131,7 @@ async fn a_damaged_page_is_corrupt() {
         add(&store, &session, &mut position, &format!("append number {number}")).await;
     }
     let attempt =
-        streams(&store).begin_attempt(&text(&session, ""), &Effect::Model { step: 1 }).await;
+        streams(&store).begin(&session, &Effect::Model { step: 1 }, text(&session, "")).await;
     assert_eq!(attempt.unwrap(), Attempt(1));
     store.close().await;
     let mut bytes = std::fs::read(folder.file()).unwrap();

@@ -8,11 +8,12 @@ use helix_agents_core::agent::Agent;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::AgentExecutor;
 use helix_agents_core::session::RunStatus;
+use helix_agents_core::stream::ChunkKind;
 use helix_agents_core::tool::{EffectClass, Reconciled, Tool, ToolContext};
 use serde_json::json;
 
 use super::support::{
-    Word, begin, check_log, check_stream, check_transcript, resume, shout, teller,
+    Word, begin, check_log, check_stream, check_transcript, resume, shout, teller, until_shown,
 };
 use super::{RuntimeHarness, World};
 use crate::gate::{Gate, within};
@@ -209,8 +210,9 @@ pub async fn a_restart_in_the_model_call_discards_its_text(harness: &impl Runtim
         Reply::text("Good morning.").at_gate(&gate),
     ]);
     let executor = harness.boot(World::new(held).short_lease()).await;
-    begin(&*executor, &agent, "go").await;
+    let killed = begin(&*executor, &agent, "go").await;
     gate.reached().await;
+    until_shown(&killed, |kind| matches!(kind, ChunkKind::Checkpoint { .. })).await;
     harness.kill().await;
     let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("Good evening.")]))).await;
     let handle = resume(&*executor, &agent).await.unwrap();

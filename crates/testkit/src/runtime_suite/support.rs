@@ -8,7 +8,7 @@ use helix_agents_core::executor::{
 };
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{Session, load, load_events};
-use helix_agents_core::stream::StoredChunk;
+use helix_agents_core::stream::{ChunkKind, StoredChunk};
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -117,6 +117,16 @@ pub(super) async fn check_transcript(harness: &impl RuntimeHarness, expected: &E
 /// Compares what a late reader of the run's stream gets.
 pub(super) async fn check_stream(handle: &RunHandle, expected: &Expect) {
     expected.assert_eq(&normalise::stream(&chunks(handle).await));
+}
+
+/// Waits until the stream of a run shows this.
+pub(super) async fn until_shown(handle: &RunHandle, shows: impl Fn(&ChunkKind) -> bool) {
+    let mut stream = handle.stream().await.unwrap();
+    while let Some(chunk) = within(stream.next()).await {
+        if shows(&chunk.unwrap().chunk.kind) {
+            return;
+        }
+    }
 }
 
 /// Every chunk of a run that has ended.

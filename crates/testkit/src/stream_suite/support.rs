@@ -63,7 +63,7 @@ pub(super) fn mark(session: &SessionId, version: u64) -> Mark {
 
 /// Begins a try at `effect`.
 pub(super) async fn begin(streams: &Streams, session: &SessionId, effect: &Effect) -> Attempt {
-    streams.begin_attempt(&origin(session), effect).await.unwrap()
+    streams.begin(session, effect, origin(session)).await.unwrap()
 }
 
 /// Writes each text as a chunk of its own, all in one batch.

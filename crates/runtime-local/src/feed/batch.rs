@@ -1,0 +1,181 @@
+//! What gathers between two writes of a stream.
+
+use helix_agents_core::stream::{Attempt, AttemptRef, Chunk, ChunkKind, Effect, Mark, StreamOp};
+
+use super::Ticket;
+
+/// From how many bytes on a batch does not wait.
+const BATCH_BYTES: usize = 4 * 1024;
+
+/// What is to be written next, and what is known of the tries that it belongs to.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pending: Vec<Pending>,
+    /// How much of it people wait for.
+    bytes: usize,
+    last_ticket: u32,
+    /// Tries that are neither settled nor begun anew.
+    open: Vec<Open>,
+}
+
+#[derive(Debug)]
+enum Pending {
+    Begin { ticket: Ticket, effect: Effect, origin: Chunk },
+    Chunks { ticket: Option<Ticket>, chunks: Vec<Chunk> },
+    Mark { mark: FeedMark, origin: Chunk },
+}
+
+#[derive(Debug)]
+struct Open {
+    ticket: Ticket,
+    effect: Effect,
+    /// Its number, once it was written.
+    attempt: Option<Attempt>,
+}
+
+/// What an append of the log means for the stream.
+#[derive(Debug, Default)]
+pub(crate) struct FeedMark {
+    /// The log's version.
+    pub(crate) version: u64,
+    /// Tries of this run whose outcome is in the log.
+    pub(crate) settled: Vec<Ticket>,
+    /// Attempts of earlier runs whose outcome is in the log.
+    pub(crate) settled_before: Vec<Attempt>,
+    /// Attempts of earlier runs whose outcome never will be.
+    pub(crate) discarded: Vec<Attempt>,
+    /// Boundary chunks of what was appended.
+    pub(crate) boundaries: Vec<Chunk>,
+}
+
+impl Batch {
+    pub(super) fn begin(&mut self, effect: Effect, origin: Chunk) -> Ticket {
+        self.last_ticket += 1;
+        let ticket = Ticket(self.last_ticket);
+        self.open.retain(|open| open.effect != effect);
+        self.open.push(Open { ticket, effect: effect.clone(), attempt: None });
+        self.pending.push(Pending::Begin { ticket, effect, origin });
+        ticket
+    }
+
+    /// Adds a chunk of this try, or a boundary: to the one before it, if both are pieces of one.
+    pub(super) fn push(
+        &mut self,
+        ticket: Option<Ticket>,
+        kind: ChunkKind,
+        chunk: impl FnOnce(ChunkKind) -> Chunk,
+    ) {
+        self.bytes += weight(&kind);
+        match self.pending.last_mut() {
+            Some(Pending::Chunks { ticket: of, chunks }) if *of == ticket => {
+                let last = chunks.last_mut().map(|chunk| &mut chunk.kind);
+                if let Some(kind) = joined(last, kind) {
+                    chunks.push(chunk(kind));
+                }
+            }
+            _ => self.pending.push(Pending::Chunks { ticket, chunks: vec![chunk(kind)] }),
+        }
+    }
+
+    /// Adds text to the last chunk, if that is text of the same try.
+    pub(super) fn extend_text(&mut self, ticket: Ticket, delta: &str) -> bool {
+        let Some(Pending::Chunks { ticket: of, chunks }) = self.pending.last_mut() else {
+            return false;
+        };
+        let last = chunks.last_mut().filter(|_| *of == Some(ticket));
+        let Some(ChunkKind::TextDelta { delta: before }) = last.map(|chunk| &mut chunk.kind) else {
+            return false;
+        };
+        before.push_str(delta);
+        self.bytes += delta.len();
+        true
+    }
+
+    /// Whether it should be written without waiting for more.
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes >= BATCH_BYTES
+    }
+
+    pub(super) fn mark(&mut self, mark: FeedMark, origin: Chunk) {
+        self.pending.push(Pending::Mark { mark, origin });
+    }
+
+    /// Everything that waits, as the stream takes it, and the tries that it begins. What belongs
+    /// to a try that could not be begun is left out.
+    pub(super) fn take(&mut self) -> (Vec<StreamOp>, Vec<Ticket>) {
+        self.bytes = 0;
+        let pending = std::mem::take(&mut self.pending);
+        let mut ops = Vec::with_capacity(pending.len());
+        let mut begun = Vec::new();
+        for pending in pending {
+            match pending {
+                Pending::Begin { ticket, effect, origin } => {
+                    begun.push(ticket);
+                    ops.push(StreamOp::Begin { effect, origin });
+                }
+                Pending::Chunks { ticket: None, chunks } => {
+                    ops.push(StreamOp::Chunks { attempt: None, chunks });
+                }
+                Pending::Chunks { ticket: Some(ticket), chunks } => {
+                    let here = begun.iter().position(|it| *it == ticket).map(AttemptRef::Begun);
+                    let attempt = here.or_else(|| self.attempt(ticket).map(AttemptRef::Known));
+                    if attempt.is_some() {
+                        ops.push(StreamOp::Chunks { attempt, chunks });
+                    }
+                }
+                Pending::Mark { mark, origin } => {
+                    ops.push(StreamOp::Mark(self.settle(mark, origin)))
+                }
+            }
+        }
+        (ops, begun)
+    }
+
+    /// Learns the numbers of tries that were written.
+    pub(super) fn learn(&mut self, begun: Vec<Ticket>, attempts: &[Attempt]) {
+        for (ticket, attempt) in begun.into_iter().zip(attempts) {
+            if let Some(open) = self.open.iter_mut().find(|open| open.ticket == ticket) {
+                open.attempt = Some(*attempt);
+            }
+        }
+    }
+
+    fn attempt(&self, ticket: Ticket) -> Option<Attempt> {
+        self.open.iter().find(|open| open.ticket == ticket)?.attempt
+    }
+
+    fn settle(&mut self, mark: FeedMark, origin: Chunk) -> Mark {
+        let mut settled = mark.settled_before;
+        // The tries of an append were written before it; one that is unknown was never begun.
+        settled.extend(mark.settled.iter().filter_map(|ticket| self.attempt(*ticket)));
+        self.open.retain(|open| !mark.settled.contains(&open.ticket));
+        let FeedMark { version, discarded, boundaries, .. } = mark;
+        Mark { version, settled, discarded, origin, boundaries }
+    }
+}
+
+/// Puts a piece behind the one before it, if they are pieces of the same; else gives it back.
+fn joined(last: Option<&mut ChunkKind>, next: ChunkKind) -> Option<ChunkKind> {
+    match (last, next) {
+        (Some(ChunkKind::TextDelta { delta: before }), ChunkKind::TextDelta { delta })
+        | (
+            Some(ChunkKind::Thinking { content: before, complete: false }),
+            ChunkKind::Thinking { content: delta, complete: false },
+        ) => before.push_str(&delta),
+        (
+            Some(ChunkKind::ToolArgDelta { index: same, delta: before }),
+            ChunkKind::ToolArgDelta { index, delta },
+        ) if *same == index => before.push_str(&delta),
+        (_, next) => return Some(next),
+    }
+    None
+}
+
+fn weight(kind: &ChunkKind) -> usize {
+    match kind {
+        ChunkKind::TextDelta { delta } | ChunkKind::ToolArgDelta { delta, .. } => delta.len(),
+        ChunkKind::Thinking { content, .. } => content.len(),
+        // What people wait for is not held back.
+        _ => BATCH_BYTES,
+    }
+}

@@ -1,0 +1,129 @@
+//! Batches: what one write is given is written in order and together.
+
+use expect_test::expect;
+
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::id::SessionId;
+use helix_agents_core::stream::{Attempt, AttemptRef, Effect, Mark, OpenAttempt, StreamOp};
+
+use super::StreamHarness;
+use super::support::{begin, check, id, mark, model, origin, replay, text, tool};
+
+fn beginning(session: &SessionId, effect: Effect) -> StreamOp {
+    StreamOp::Begin { effect, origin: origin(session) }
+}
+
+fn saying(session: &SessionId, attempt: Option<AttemptRef>, texts: &[&str]) -> StreamOp {
+    let chunks = texts.iter().map(|it| text(session, it)).collect();
+    StreamOp::Chunks { attempt, chunks }
+}
+
+const BEGUN: fn(usize) -> Option<AttemptRef> = |index| Some(AttemptRef::Begun(index));
+const KNOWN: fn(Attempt) -> Option<AttemptRef> = |attempt| Some(AttemptRef::Known(attempt));
+
+/// A step's worth in one write: the mark of what came before, new attempts and their chunks.
+pub async fn a_batch_is_written_in_its_order(harness: &impl StreamHarness) {
+    let streams = harness.open().await;
+    let session = id("s");
+    let one = begin(&streams, &session, &model(1)).await;
+    let settling = Mark { settled: vec![one], ..mark(&session, 3) };
+    let batch = vec![
+        saying(&session, KNOWN(one), &["a"]),
+        StreamOp::Mark(settling),
+        beginning(&session, tool("1.0")),
+        beginning(&session, tool("1.1")),
+        saying(&session, BEGUN(1), &["b"]),
+        saying(&session, None, &["c"]),
+        saying(&session, BEGUN(0), &["d", "e"]),
+        saying(&session, BEGUN(1), &["f"]),
+    ];
+    let written = streams.write(&session, batch).await.unwrap();
+    assert_eq!((written.last_seq, &*written.begun), (7, &[Attempt(2), Attempt(3)][..]));
+    assert_eq!(written.refused, []);
+    check(
+        &replay(&streams, &session, 1).await,
+        expect![[r#"
+            1 1 text a
+            2 - committed 1 at 3
+            3 3 text b
+            4 - text c
+            5 2 text d
+            6 2 text e
+            7 3 text f
+        "#]],
+    );
+    let info = streams.info(&session).await.unwrap();
+    let open = |attempt, call| OpenAttempt { attempt: Attempt(attempt), effect: tool(call) };
+    assert_eq!((info.marked, &*info.open), (3, &[open(2, "1.0"), open(3, "1.1")][..]));
+}
+
+/// What a replaced owner still has to say is left out; what concerns all is not.
+pub async fn refused_chunks_do_not_hold_up_the_rest_of_a_batch(harness: &impl StreamHarness) {
+    let streams = harness.open().await;
+    let session = id("s");
+    let old = begin(&streams, &session, &model(1)).await;
+    let new = begin(&streams, &session, &model(1)).await;
+    let batch = vec![
+        saying(&session, KNOWN(old), &["late"]),
+        saying(&session, KNOWN(new), &["in time"]),
+        saying(&session, KNOWN(Attempt(9)), &["never begun"]),
+        saying(&session, None, &["boundary"]),
+    ];
+    let written = streams.write(&session, batch).await.unwrap();
+    assert_eq!(written.refused, [old, Attempt(9)]);
+    check(
+        &replay(&streams, &session, 1).await,
+        expect![[r#"
+            1 - discarded 1
+            2 2 text in time
+            3 - text boundary
+        "#]],
+    );
+}
+
+/// Of two tries at one effect in one batch the first comes to nothing.
+pub async fn a_batch_may_discard_what_it_began(harness: &impl StreamHarness) {
+    let streams = harness.open().await;
+    let session = id("s");
+    let batch = vec![
+        beginning(&session, model(1)),
+        saying(&session, BEGUN(0), &["a"]),
+        beginning(&session, model(1)),
+        saying(&session, BEGUN(0), &["late"]),
+        saying(&session, BEGUN(1), &["b"]),
+    ];
+    let written = streams.write(&session, batch).await.unwrap();
+    assert_eq!((written.last_seq, &*written.refused), (3, &[Attempt(1)][..]));
+    check(
+        &replay(&streams, &session, 1).await,
+        expect![[r#"
+            2 - discarded 1
+            3 2 text b
+        "#]],
+    );
+}
+
+/// All of it or nothing: also what stands before the mistake.
+pub async fn a_batch_that_names_what_it_has_not_begun_writes_nothing(harness: &impl StreamHarness) {
+    let streams = harness.open().await;
+    let session = id("s");
+    let before = streams.info(&session).await.unwrap();
+    let batch = vec![
+        saying(&session, None, &["a"]),
+        saying(&session, BEGUN(0), &["b"]),
+        beginning(&session, model(1)),
+    ];
+    let error = streams.write(&session, batch).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::InputInvalid);
+    assert_eq!(streams.info(&session).await.unwrap(), before);
+}
+
+/// It makes no stream where there is none.
+pub async fn an_empty_batch_writes_nothing(harness: &impl StreamHarness) {
+    let streams = harness.open().await;
+    let session = id("s");
+    let written = streams.write(&session, Vec::new()).await.unwrap();
+    assert_eq!((written.last_seq, written.begun.len()), (0, 0));
+    streams.append(&session, None, vec![text(&session, "a")]).await.unwrap();
+    assert_eq!(streams.write(&session, Vec::new()).await.unwrap().last_seq, 1);
+}
