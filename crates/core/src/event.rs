@@ -67,7 +67,7 @@ pub enum Event {
         messages: Vec<UserMessage>,
     },
     /// The model answered (fact; its key is run and step).
-    ModelReplied(ModelReply),
+    ModelReplied(Arc<ModelReply>),
     /// The model was told that its answer does not complete the turn (fact).
     CorrectionSent {
         /// The step that was answered wrongly.
@@ -91,7 +91,7 @@ pub enum Event {
         timeout_ms: Option<u64>,
     },
     /// A call has its result (fact; its key is the call).
-    ToolFinished(ToolFinish),
+    ToolFinished(Arc<ToolFinish>),
     /// Somebody asked the run to stop at the next step boundary (fact; its key is the request).
     InterruptRequested {
         /// The request.
@@ -133,6 +133,18 @@ pub enum Event {
         /// The step.
         step: u32,
     },
+}
+
+impl From<ModelReply> for Event {
+    fn from(reply: ModelReply) -> Self {
+        Self::ModelReplied(Arc::new(reply))
+    }
+}
+
+impl From<ToolFinish> for Event {
+    fn from(finish: ToolFinish) -> Self {
+        Self::ToolFinished(Arc::new(finish))
+    }
 }
 
 /// Why a run began.

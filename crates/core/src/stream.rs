@@ -264,7 +264,7 @@ pub enum StreamOp {
         chunks: Vec<Chunk>,
     },
     /// Brings the stream into line with the log.
-    Mark(Mark),
+    Mark(Box<Mark>),
 }
 
 /// An attempt, as a batch names it.
@@ -430,6 +430,6 @@ impl dyn StreamManager + '_ {
     /// # Errors
     /// As [`write`](StreamManager::write).
     pub async fn mark(&self, stream: &SessionId, mark: Mark) -> Result<()> {
-        self.write(stream, vec![StreamOp::Mark(mark)]).await.map(drop)
+        self.write(stream, vec![StreamOp::Mark(Box::new(mark))]).await.map(drop)
     }
 }

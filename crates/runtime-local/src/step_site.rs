@@ -52,7 +52,7 @@ pub(crate) async fn call_model(
         driver.hooks.message(&cx, &Message::Assistant(Arc::clone(message))).await;
     }
     let mut facts: Vec<_> = changed(&cx, "llm_call").into_iter().collect();
-    facts.push(Event::ModelReplied(reply));
+    facts.push(reply.into());
     driver.unsettled.push(ticket);
     driver.record(lease, facts, &[]).await
 }
@@ -190,30 +190,29 @@ fn prepare(driver: &Driver, tasks: &[CallTask], cancel: &CancellationToken) -> V
     let Some(step) = session.open_step() else { return Vec::new() };
     let place = driver.place(step.reply.step);
     let state = session.step_state();
-    tasks
-        .iter()
-        .filter_map(|task| {
-            let call = step.tool_call(&task.call)?.clone();
-            let tool = driver.agent.tool(&call.name)?.clone();
-            let input = call.arguments.as_json().cloned().unwrap_or_else(Json::empty_object);
-            Some(CallRun {
-                agent: Arc::clone(&driver.agent),
-                tool,
-                call,
-                input,
-                task: task.clone(),
-                place: place.clone(),
-                state: Arc::clone(&state),
-                feed: driver.feed.clone(),
-                hooks: driver.hooks.clone(),
-                clock: Arc::clone(&driver.parts.clock),
-                ids: Arc::clone(&driver.parts.ids),
-                cancel: cancel.clone(),
-                timeout: timeout(driver, step, task),
-                doubt: doubt(driver, step, task),
-            })
+    let mut runs = Vec::with_capacity(tasks.len());
+    runs.extend(tasks.iter().filter_map(|task| {
+        let call = step.tool_call(&task.call)?.clone();
+        let tool = Arc::clone(driver.agent.tool(&call.name)?);
+        let input = call.arguments.as_json().cloned().unwrap_or_else(Json::empty_object);
+        Some(CallRun {
+            agent: Arc::clone(&driver.agent),
+            tool,
+            call,
+            input,
+            task: task.clone(),
+            place: place.clone(),
+            state: Arc::clone(&state),
+            feed: driver.feed.clone(),
+            hooks: driver.hooks.clone(),
+            clock: Arc::clone(&driver.parts.clock),
+            ids: Arc::clone(&driver.parts.ids),
+            cancel: cancel.clone(),
+            timeout: timeout(driver, step, task),
+            doubt: doubt(driver, step, task),
         })
-        .collect()
+    }));
+    runs
 }
 
 fn timeout(driver: &Driver, step: &OpenStep, task: &CallTask) -> Duration {

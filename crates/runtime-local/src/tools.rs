@@ -28,7 +28,7 @@ use crate::hooks::Hooks;
 /// Everything that one call needs; owned, so that calls run beside the journal.
 pub(crate) struct CallRun {
     pub(crate) agent: AnyAgent,
-    pub(crate) tool: Tool,
+    pub(crate) tool: Arc<Tool>,
     pub(crate) call: ToolCall,
     pub(crate) input: Json,
     pub(crate) task: CallTask,
@@ -49,7 +49,7 @@ pub(crate) struct CallRun {
 pub(crate) struct Settled {
     pub(crate) call: ToolCall,
     pub(crate) input: Json,
-    pub(crate) finish: ToolFinish,
+    pub(crate) finish: Arc<ToolFinish>,
     pub(crate) usage: Vec<(String, f64)>,
     pub(crate) ticket: Ticket,
 }
@@ -111,7 +111,7 @@ impl CallRun {
             took_ms: millis(took),
             attempts: attempt_number,
         };
-        let finish = settle(&self.agent, &self.tool, finish);
+        let finish = Arc::new(settle(&self.agent, &self.tool, finish));
         let input = finish.input.clone().unwrap_or(self.input);
         Settled { call: self.call, input, finish, usage: done.usage, ticket }
     }
@@ -256,7 +256,7 @@ impl Settled {
             source_name: name.clone(),
             amount: *amount,
         });
-        usage.chain(std::iter::once(Event::ToolFinished(self.finish.clone())))
+        usage.chain(std::iter::once(Event::ToolFinished(Arc::clone(&self.finish))))
     }
 }
 

@@ -48,7 +48,7 @@ impl Stream {
                         written.refused.extend(attempt);
                     }
                 }
-                StreamOp::Mark(mark) => self.mark(mark, retention),
+                StreamOp::Mark(mark) => self.mark(*mark, retention),
             }
         }
         written.last_seq = self.last_seq();

@@ -304,7 +304,7 @@ impl Parts {
             description: self.description.into(),
             prompt,
             requirement,
-            tools: self.tools,
+            tools: self.tools.into_iter().map(Arc::new).collect(),
             effective_tools: Arc::new(effective_tools),
             completion,
             output,

@@ -92,7 +92,7 @@ pub struct AgentDefinition {
     pub(crate) description: Arc<str>,
     pub(crate) prompt: Prompt,
     pub(crate) requirement: Option<String>,
-    pub(crate) tools: Vec<Tool>,
+    pub(crate) tools: Vec<Arc<Tool>>,
     pub(crate) effective_tools: Arc<ToolSet>,
     pub(crate) completion: Completion,
     pub(crate) output: Option<Schema>,
@@ -125,7 +125,7 @@ impl AgentDefinition {
 
     /// One of the user's tools.
     #[must_use]
-    pub fn tool(&self, name: &str) -> Option<&Tool> {
+    pub fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
         // There are few, and this is asked often: comparing beats hashing.
         self.tools.iter().find(|tool| *tool.name == *name)
     }

@@ -96,7 +96,7 @@ fn reply(result: StepResult) -> ModelReply {
 }
 
 fn reply_event(result: StepResult) -> Event {
-    Event::ModelReplied(reply(result))
+    Event::from(reply(result))
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn thinking_stays_with_the_message() {
     let event = reply_event(result);
     let back: Event = serde_json::from_slice(&serde_json::to_vec(&event).unwrap()).unwrap();
     let Event::ModelReplied(reply) = back else { panic!("{back:?}") };
-    assert_eq!(reply.message.unwrap().thinking, thinking);
+    assert_eq!(reply.message.as_ref().unwrap().thinking, thinking);
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub async fn alignment(
         let events = load_events(store, session.id(), 0).await?;
         let finishes = |step: u32| -> Vec<&ToolFinish> {
             let all = events.iter().filter_map(|recorded| match &recorded.event {
-                Event::ToolFinished(finish) => Some(finish),
+                Event::ToolFinished(finish) => Some(&**finish),
                 _ => None,
             });
             all.filter(|finish| finish.call.step() == Some(step)).collect()

@@ -195,7 +195,7 @@ impl Session {
         }
     }
 
-    fn take_reply(&mut self, reply: &ModelReply) {
+    fn take_reply(&mut self, reply: &Arc<ModelReply>) {
         let ledger = &mut self.ledger;
         ledger.last_step = reply.step;
         ledger.turn_steps += 1;
@@ -211,19 +211,19 @@ impl Session {
             self.transcript.push(SharedMessage::new(Message::Assistant(Arc::clone(message))));
         }
         ledger.step = Some(OpenStep {
-            reply: Arc::new(reply.clone()),
+            reply: Arc::clone(reply),
             calls: vec![OpenCall::default(); calls],
             correction: None,
             runs: 1,
         });
     }
 
-    fn take_finish(&mut self, finish: &ToolFinish) {
+    fn take_finish(&mut self, finish: &Arc<ToolFinish>) {
         if finish.attempts > 0 {
             self.ledger.tool_calls += 1;
         }
         if let Some(state) = self.open_call(&finish.call) {
-            state.finish = Some(Arc::new(finish.clone()));
+            state.finish = Some(Arc::clone(finish));
         }
     }
 

@@ -352,7 +352,7 @@ impl Journal {
     }
 
     fn acknowledge(&mut self, append: AppendId, at: Timestamp) -> Vec<Event> {
-        self.iterator.session_mut().settle(append, at);
+        self.iterator.settle(append, at);
         self.savepoint = None;
         std::mem::take(&mut self.held)
     }

@@ -8,9 +8,10 @@ use super::result::StopReason;
 use super::stop::{is_error_stop_reason, is_recoverable_error_stop_reason};
 use super::verdict::{Verdict, owes_output, verdict};
 use crate::agent::{AgentDefinition, AnyAgent, Completion};
+use crate::clock::Timestamp;
 use crate::error::{ErrorCode, ErrorRecord, Result};
 use crate::event::{Event, FinishOutput, RunOutcome, ToolFinish, ToolOutcome};
-use crate::id::CallId;
+use crate::id::{AppendId, CallId};
 use crate::message::{AssistantMessage, ToolCall, UserMessage};
 use crate::session::{OpenStep, Session};
 use crate::tool::{EffectClass, FINISH_TOOL};
@@ -66,13 +67,15 @@ pub struct StepIterator {
     /// The reply whose open calls were all found fit to run. What is asked many times in a step is
     /// checked against the schemas once.
     fit: Option<Arc<AssistantMessage>>,
+    /// What `decide` found to be next, until the session changes.
+    found: Option<Action>,
 }
 
 impl StepIterator {
     /// The machine at the end of a session's log.
     #[must_use]
     pub fn new(agent: AnyAgent, session: Session) -> Self {
-        Self { agent, session, fit: None }
+        Self { agent, session, fit: None, found: None }
     }
 
     /// The session so far.
@@ -81,7 +84,13 @@ impl StepIterator {
         &self.session
     }
 
+    /// Notes what an append was acknowledged as. That changes nothing of what comes next.
+    pub(crate) fn settle(&mut self, append: AppendId, at: Timestamp) {
+        self.session.settle(append, at);
+    }
+
     pub(crate) fn session_mut(&mut self) -> &mut Session {
+        self.found = None;
         &mut self.session
     }
 
@@ -94,6 +103,10 @@ impl StepIterator {
     /// What to do next. Asking has no effect.
     #[must_use]
     pub fn next(&self) -> Action {
+        self.found.clone().unwrap_or_else(|| self.find())
+    }
+
+    fn find(&self) -> Action {
         let (session, agent) = (&self.session, &*self.agent);
         if session.current_run().is_none() {
             return Action::Idle;
@@ -113,8 +126,9 @@ impl StepIterator {
     /// If an event is not legal here; those before it were taken.
     pub fn supply(&mut self, events: &[Event]) -> Result<()> {
         let run = self.session.current_run().map(|run| run.id.clone());
+        let session = self.session_mut();
         for event in events {
-            self.session.apply(event, run.as_ref())?;
+            session.apply(event, run.as_ref())?;
         }
         Ok(())
     }
@@ -128,15 +142,16 @@ impl StepIterator {
         let mut decided = Vec::new();
         loop {
             let step = self.session.open_step().map_or(0, |step| step.reply.step);
-            let events = match self.next() {
-                Action::Answer(results) => results.into_iter().map(Event::ToolFinished).collect(),
+            let events = match self.find() {
+                Action::Answer(results) => results.into_iter().map(Event::from).collect(),
                 Action::Correct(message) => vec![Event::CorrectionSent { step, message }],
                 Action::CloseStep(step) => vec![Event::StepClosed { step }],
                 Action::Heal(results) => vec![Event::HistoryHealed { results }],
-                _ => {
+                found => {
                     // An action other than an answer: no call was refused.
                     let step = self.session.open_step();
                     self.fit = step.and_then(|step| step.reply.message.clone());
+                    self.found = Some(found);
                     return Ok(decided);
                 }
             };

@@ -130,14 +130,14 @@ impl Hand {
             model: None,
             raw_stop_reason: Some("odd".to_owned()),
         };
-        self.put(Event::ModelReplied(ModelReply::from_response(step, response, 0))).unwrap();
+        self.put(Event::from(ModelReply::from_response(step, response, 0))).unwrap();
         self.decide();
         self
     }
 
     /// A call has this result, by the current run; decisions follow.
     pub(crate) fn result(&mut self, call: &str, result: serde_json::Value) -> &mut Self {
-        self.put(Event::ToolFinished(success(call, result))).unwrap();
+        self.put(Event::from(success(call, result))).unwrap();
         self.decide();
         self
     }
@@ -177,7 +177,7 @@ impl Hand {
     fn run_tools(&mut self, tasks: &[CallTask]) -> &mut Self {
         let results: Vec<_> = tasks.iter().map(|task| run_tool(&self.iterator, task)).collect();
         for result in results.into_iter().rev() {
-            self.put(Event::ToolFinished(result)).unwrap();
+            self.put(Event::from(result)).unwrap();
         }
         self
     }

@@ -183,15 +183,12 @@ pub(crate) fn calls(names: &[&str]) -> StepResult {
 pub(crate) fn reply(step: u32, result: StepResult) -> Event {
     let usage = Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() };
     let response = LlmResponse { result, usage, model: None, raw_stop_reason: None };
-    Event::ModelReplied(ModelReply::from_response(step, response, 0))
+    Event::from(ModelReply::from_response(step, response, 0))
 }
 
 pub(crate) fn result(call: &str, value: Value) -> Event {
     let outcome = ToolOutcome::Success(value.into());
-    Event::ToolFinished(ToolFinish {
-        attempts: 1,
-        ..ToolFinish::without_run(CallId::from(call), outcome)
-    })
+    Event::from(ToolFinish { attempts: 1, ..ToolFinish::without_run(CallId::from(call), outcome) })
 }
 
 pub(crate) fn started(call: &str) -> Event {

@@ -22,7 +22,7 @@ pub(super) struct Batch {
 enum Pending {
     Begin { ticket: Ticket, effect: Effect, origin: Chunk },
     Chunks { ticket: Option<Ticket>, chunks: Vec<Chunk> },
-    Mark { mark: FeedMark, origin: Chunk },
+    Mark(Box<(FeedMark, Chunk)>),
 }
 
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl Batch {
     }
 
     pub(super) fn mark(&mut self, mark: FeedMark, origin: Chunk) {
-        self.pending.push(Pending::Mark { mark, origin });
+        self.pending.push(Pending::Mark(Box::new((mark, origin))));
     }
 
     /// Everything that waits, as the stream takes it, and the tries that it begins. What belongs
@@ -123,8 +123,9 @@ impl Batch {
                         ops.push(StreamOp::Chunks { attempt, chunks });
                     }
                 }
-                Pending::Mark { mark, origin } => {
-                    ops.push(StreamOp::Mark(self.settle(mark, origin)))
+                Pending::Mark(marked) => {
+                    let (mark, origin) = *marked;
+                    ops.push(StreamOp::Mark(Box::new(self.settle(mark, origin))));
                 }
             }
         }

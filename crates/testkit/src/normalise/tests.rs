@@ -24,7 +24,7 @@ fn recorded(events: Vec<Event>) -> Vec<RecordedEvent> {
 
 fn finished(index: usize, result: i64) -> Event {
     let outcome = ToolOutcome::Success(Json::from(json!(result)));
-    Event::ToolFinished(ToolFinish::without_run(CallId::new(1, index), outcome))
+    Event::from(ToolFinish::without_run(CallId::new(1, index), outcome))
 }
 
 fn closed() -> Event {

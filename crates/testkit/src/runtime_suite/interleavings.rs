@@ -353,7 +353,7 @@ pub async fn a_result_of_an_older_run_is_taken_as_the_truth(harness: &impl Runti
     gate.reached_by(2).await;
     // The old owner was slow, not dead: its result arrives now.
     let outcome = ToolOutcome::Success(Json::from(json!("the old run's result")));
-    let late = Event::ToolFinished(ToolFinish::without_run(CallId::new(1, 0), outcome));
+    let late = Event::from(ToolFinish::without_run(CallId::new(1, 0), outcome));
     let append = Append {
         session: SessionId::from(S),
         expected: fold(harness).await.position().clone(),

@@ -29,7 +29,7 @@ pub async fn a_batch_is_written_in_its_order(harness: &impl StreamHarness) {
     let settling = Mark { settled: vec![one], ..mark(&session, 3) };
     let batch = vec![
         saying(&session, KNOWN(one), &["a"]),
-        StreamOp::Mark(settling),
+        StreamOp::Mark(Box::new(settling)),
         beginning(&session, tool("1.0")),
         beginning(&session, tool("1.1")),
         saying(&session, BEGUN(1), &["b"]),

@@ -39,12 +39,12 @@ fn ended() -> Hand {
 fn reply(step: u32, result: StepResult) -> Event {
     let (usage, model, raw_stop_reason) = (Usage::default(), None, None);
     let response = LlmResponse { result, usage, model, raw_stop_reason };
-    Event::ModelReplied(ModelReply::from_response(step, response, 0))
+    Event::from(ModelReply::from_response(step, response, 0))
 }
 
 fn result(call: &str) -> Event {
     let outcome = ToolOutcome::Success(json!(1).into());
-    Event::ToolFinished(ToolFinish::without_run(CallId::from(call), outcome))
+    Event::from(ToolFinish::without_run(CallId::from(call), outcome))
 }
 
 fn started(run: &str, after: Option<&str>, trigger: Trigger) -> Event {

@@ -73,7 +73,7 @@ fn the_deepest_state_that_is_allowed_reads_back_from_the_log() {
     let state_patch = Patch::between(&json!({}), &deepest);
     let outcome = ToolOutcome::Acknowledged;
     let finish = ToolFinish { state_patch, ..ToolFinish::without_run("1.0".into(), outcome) };
-    let events = [Event::ToolFinished(finish)];
+    let events = [Event::from(finish)];
     let back: Vec<Event> = serde_json::from_slice(&encode(&events).unwrap()).unwrap();
     assert_eq!(back, events);
     assert!(is_too_deep(&json!({"doc": nested(MAX_STATE_DEPTH)})));

@@ -220,7 +220,7 @@ fn a_result_is_taken_from_the_run_before_if_the_call_is_still_open() {
         "1.1".into(),
         crate::event::ToolOutcome::Success(json!("late").into()),
     );
-    hand.put_as(Some(&"r1".into()), Event::ToolFinished(late)).unwrap();
+    hand.put_as(Some(&"r1".into()), Event::from(late)).unwrap();
     hand.result("1.0", json!("own"));
     let contents: Vec<_> = folded(&hand.log)
         .transcript()

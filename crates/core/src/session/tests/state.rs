@@ -26,7 +26,7 @@ fn noted(call: &str, n: u32) -> ToolFinish {
 }
 
 fn put(hand: &mut Hand, finish: ToolFinish) {
-    hand.put(Event::ToolFinished(finish)).unwrap();
+    hand.put(Event::from(finish)).unwrap();
 }
 
 fn changed(hand: &mut Hand, after: &Value) {

@@ -194,7 +194,7 @@ fn asking_has_no_effect_and_no_run_means_idle() {
 fn supply_takes_events_of_the_current_run_and_refuses_what_is_not_legal() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("search", json!({}))]));
-    let result = crate::event::Event::ToolFinished(crate::testing::run_tool(
+    let result = crate::event::Event::from(crate::testing::run_tool(
         &hand.iterator,
         &crate::step::CallTask { call: "1.0".into(), attempt: 1, in_doubt: false },
     ));

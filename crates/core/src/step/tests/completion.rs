@@ -144,7 +144,7 @@ fn after_a_correction_the_completion_is_forced_once() {
 fn corrections_name_the_finish_tools_and_are_hidden_from_people() {
     let tools = builder().tool(echo("a").finish_with()).tool(echo("b").finish_with());
     let mut hand = Hand::new(&built(tools.output_schema(json!({"type": "object"}))));
-    hand.put(crate::event::Event::ModelReplied(reply(1, text("Done.")))).unwrap();
+    hand.put(crate::event::Event::from(reply(1, text("Done.")))).unwrap();
     let Action::Correct(message) = hand.next() else { panic!("{:?}", hand.next()) };
     assert!(message.content.contains("Call one of `a`, `b` directly now"), "{message:?}");
     assert!(message.hidden);

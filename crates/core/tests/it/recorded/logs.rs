@@ -93,12 +93,12 @@ impl Recorder {
             raw_stop_reason: Some("unheard_of".to_owned()),
         };
         let step = self.iterator.session().last_step() + 1;
-        self.take(Event::ModelReplied(ModelReply::from_response(step, response, 900)));
+        self.take(Event::from(ModelReply::from_response(step, response, 900)));
         self.decide();
     }
 
     fn finished(&mut self, finish: ToolFinish) {
-        self.take(Event::ToolFinished(finish));
+        self.take(Event::from(finish));
         self.decide();
     }
 }
@@ -199,7 +199,7 @@ pub(super) fn takeover() -> Recorder {
         recorder.take(Event::ToolStarted { call, attempt: 1, timeout_ms });
     }
     recorder.start("r2", Trigger::Recover);
-    recorder.take_as(Some("r1"), Event::ToolFinished(noted("1.0", "late")));
+    recorder.take_as(Some("r1"), Event::from(noted("1.0", "late")));
     let (request, run) = ("req_1".into(), "r2".into());
     let reason = Some("wrong bill".to_owned());
     recorder.take_as(None, Event::AbortRequested { request, run, reason });
@@ -265,9 +265,9 @@ fn begun_imported() -> Recorder {
     ] {
         let response =
             LlmResponse { result, usage: Usage::default(), model: None, raw_stop_reason: None };
-        recorder.take(Event::ModelReplied(ModelReply::from_response(step, response, 0)));
+        recorder.take(Event::from(ModelReply::from_response(step, response, 0)));
         if step == 1 {
-            recorder.take(Event::ToolFinished(noted("1.1", "bill")));
+            recorder.take(Event::from(noted("1.1", "bill")));
         }
         recorder.take(Event::StepClosed { step });
     }

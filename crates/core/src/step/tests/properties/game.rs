@@ -177,22 +177,22 @@ fn next(hand: &mut Hand, answer: &StepResult, bits: u8) {
                 model: None,
                 raw_stop_reason: None,
             };
-            hand.put(Event::ModelReplied(ModelReply::from_response(step, response, 0))).unwrap();
+            hand.put(Event::from(ModelReply::from_response(step, response, 0))).unwrap();
         }
         Action::StartTools(tasks) => {
             hand.start_tools(tasks);
         }
         Action::RunTools(tasks) => {
             let task = &tasks[usize::from(bits) % tasks.len()];
-            hand.put(Event::ToolFinished(result(&task.call, bits, task.attempt, false))).unwrap();
+            hand.put(Event::from(result(&task.call, bits, task.attempt, false))).unwrap();
         }
         Action::RunFinishTool(task) => {
-            hand.put(Event::ToolFinished(result(&task.call, bits, task.attempt, true))).unwrap();
+            hand.put(Event::from(result(&task.call, bits, task.attempt, true))).unwrap();
         }
         // Not all decisions at once: something may come in between.
         Action::Answer(results) => {
             let first = results.into_iter().next().unwrap();
-            hand.put(Event::ToolFinished(first)).unwrap();
+            hand.put(Event::from(first)).unwrap();
         }
         Action::Correct(message) => hand.put(Event::CorrectionSent { step, message }).unwrap(),
         Action::CloseStep(step) => hand.put(Event::StepClosed { step }).unwrap(),
@@ -221,7 +221,7 @@ fn late(hand: &mut Hand, current: &RunId, bits: u8) {
     let older: Vec<RunId> =
         hand.session().runs().map(|run| run.id.clone()).filter(|run| run != current).collect();
     if let (Some(call), Some(run)) = (open.first(), older.last()) {
-        let event = Event::ToolFinished(result(call, bits, 1, false));
+        let event = Event::from(result(call, bits, 1, false));
         hand.put_as(Some(run), event).unwrap();
     }
 }
