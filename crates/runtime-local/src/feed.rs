@@ -2,8 +2,8 @@
 
 mod batch;
 
-use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -104,19 +104,24 @@ impl Feed {
         &self,
         effect: Pin<&mut (impl Future<Output = T> + Send)>,
     ) -> T {
-        // Both stay on this task: the pump is polled only when a chunk or the clock wakes it.
-        tokio::select! {
-            biased;
-            done = effect => done,
-            never = self.pump() => match never {},
-        }
+        let done = AtomicBool::new(false);
+        let effect = async {
+            let out = effect.await;
+            done.store(true, Ordering::Relaxed);
+            self.0.wake.notify_one();
+            out
+        };
+        // Both stay on this task: the pump is polled only when a chunk or the clock wakes it. A
+        // write that is under way when the effect ends is waited for: dropped, it would be lost.
+        futures_util::future::join(effect, self.pump(&done)).await.0
     }
 
-    async fn pump(&self) -> Infallible {
-        loop {
+    async fn pump(&self, done: &AtomicBool) {
+        let done = || done.load(Ordering::Relaxed);
+        while !done() {
             self.0.wake.notified().await;
             let full = async {
-                while !self.batch().is_full() {
+                while !self.batch().is_full() && !done() {
                     self.0.wake.notified().await;
                 }
             };
@@ -125,7 +130,9 @@ impl Feed {
                 () = full => {}
                 () = self.0.clock.sleep(BATCH_TIME) => {}
             }
-            self.flush().await;
+            if !done() {
+                self.flush().await;
+            }
         }
     }
 

@@ -3,3 +3,4 @@
 
 mod lifecycle;
 mod parity;
+mod slow_stream;
