@@ -1,16 +1,35 @@
-//! `docs`: rustdoc without warnings, and the book.
+//! `docs`: rustdoc without warnings, the book, and no link in it that leads nowhere.
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
-use crate::{process, tools};
+use crate::{process, report, tools};
+
+mod links;
+
+#[cfg(test)]
+mod tests;
+
+/// Where the book's pages are.
+const PAGES: &str = "docs/src";
+
+/// Texts outside of the book that link to files of the repository.
+const OTHERS: &[&str] = &["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md"];
 
 /// Builds both; the book goes to `target/book`.
 pub(crate) fn run() -> Result<()> {
+    report::gate("links", complaints)?;
     let mut rustdoc = process::cargo(["doc", "--workspace", "--no-deps", "--all-features"]);
     process::run(rustdoc.env("RUSTDOCFLAGS", "-D warnings"))?;
     book()
+}
+
+/// Rewrites the pages that are generated. The test that compares them does it.
+pub(crate) fn write() -> Result<()> {
+    let mut tests =
+        process::cargo(["test", "--quiet", "--package", "helix-agents", "--test", "it"]);
+    process::run(tests.args(["guide::errors"]).env("UPDATE_EXPECT", "1"))
 }
 
 fn book() -> Result<()> {
@@ -21,4 +40,40 @@ fn book() -> Result<()> {
     // Versions of mdBook differ in what a relative folder is relative to.
     let folder = std::env::current_dir()?.join("target/book");
     process::run(process::program("mdbook", ["build", "docs", "--dest-dir"]).arg(folder))
+}
+
+/// Every link that leads nowhere.
+fn complaints() -> Result<Vec<String>> {
+    let mut pages = Vec::new();
+    collect(Path::new(PAGES), &mut pages)?;
+    collect(Path::new("docs/decisions"), &mut pages)?;
+    pages.extend(OTHERS.iter().map(|path| (*path).to_owned()));
+    pages.sort();
+    let mut complaints = Vec::new();
+    for page in &pages {
+        complaints.extend(links::check(page, &read)?);
+    }
+    Ok(complaints)
+}
+
+fn collect(folder: &Path, pages: &mut Vec<String>) -> Result<()> {
+    let entries =
+        folder.read_dir().with_context(|| format!("could not read {}", folder.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, pages)?;
+        } else if path.extension().is_some_and(|it| it == "md") {
+            pages.push(path.to_string_lossy().into_owned());
+        }
+    }
+    Ok(())
+}
+
+/// The text of a file; empty for a folder, and nothing if there is neither.
+fn read(path: &str) -> Option<String> {
+    if Path::new(path).is_dir() {
+        return Some(String::new());
+    }
+    std::fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }

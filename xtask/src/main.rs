@@ -41,10 +41,11 @@ usage: cargo xtask <command>
   deny                licences, bans and sources of all packages, by deny.toml
   suites              every store and runtime runs every scenario
   test [args…]        nextest with these arguments, then doctests
-  docs                rustdoc and the book
+  docs [--write]      rustdoc, the book and its links; or rewrite the generated pages
 
   e2e [--seed N]      the end-to-end tests, then their kill matrix
-  bench [args…]       benchmarks
+  bench [--json] [--only NAME] [--quick]
+                      what a step costs, beside a bare loop, our aims and other frameworks
   servers [up|down|status|model [--port N]]
                       servers that tests and demos talk to";
 
@@ -72,6 +73,7 @@ fn dispatch(args: &[&str]) -> Result<()> {
         ["suites"] => report::gate("suites", suites::complaints),
         ["test", rest @ ..] => test::run(rest),
         ["docs"] => docs::run(),
+        ["docs", "--write"] => docs::write(),
         ["e2e", rest @ ..] => e2e::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
         ["servers", rest @ ..] => servers::run(rest),

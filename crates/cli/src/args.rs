@@ -10,6 +10,7 @@ use crate::env;
 use crate::exit::Exit;
 use crate::failure;
 use crate::resume::ResumeArgs;
+use crate::run::RunArgs;
 use crate::screen;
 use crate::sessions::SessionsCommand;
 use crate::tail::TailArgs;
@@ -36,6 +37,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run an agent that researches the Solar System with tools and hands in a report.
     Demo(DemoArgs),
+    /// Run one turn of the agent that an agent file describes.
+    Run(RunArgs),
     /// Go on with a session that was interrupted, failed, or whose process died.
     Resume(ResumeArgs),
     /// Look at recorded sessions.
@@ -46,6 +49,8 @@ pub(crate) enum Command {
     },
     /// Follow a session live, from this or another process.
     Tail(TailArgs),
+    /// Print the JSON Schema of agent files, for editors.
+    Schema,
 }
 
 impl Args {

@@ -1,16 +1,19 @@
 //! `helix demo`: runs the research agent once, from the question to the report.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Args;
-use helix_agents::executor::{AgentExecutorExt as _, ExecuteOptions};
+use helix_agents::executor::{AgentExecutor as _, ExecuteOptions};
 
+use crate::cast::Cast;
 use crate::drive::{self, Around};
+use crate::env;
 use crate::exit::Exit;
-use crate::model::Model;
-use crate::research::{QUESTION, Setting, researcher};
+use crate::model::{Model, is_script};
+use crate::research::QUESTION;
 use crate::screen::{Screen, Style, notice};
 use crate::storage;
 
@@ -37,10 +40,11 @@ pub(crate) struct DemoArgs {
 pub(crate) async fn run(args: DemoArgs, db: &Path, screen: &Screen) -> Result<Exit> {
     let began = Instant::now();
     let pace = Duration::from_millis(args.pace);
-    let model = match &args.model {
+    let named = args.model.clone().or_else(|| env::HELIX_MODEL.text());
+    let model = match named.as_deref() {
         _ if args.scripted => Model::script(pace),
-        Some(name) => Model::named(name, pace).await?,
-        None => Model::first(pace).await?,
+        Some(name) if is_script(name) => Model::script(pace),
+        name => Model::wanted(name).await?.unwrap_or_else(|| Model::script(pace)),
     };
     if model.is_script() && !args.scripted && !screen.is_json() {
         notice(
@@ -50,16 +54,16 @@ pub(crate) async fn run(args: DemoArgs, db: &Path, screen: &Screen) -> Result<Ex
              cargo xtask servers model",
         );
     }
-    let setting = Setting::new(model, pace, args.trace.as_deref())?;
-    let agent = researcher(&setting)?;
+    let cast = Cast::of_demo(model, pace, args.trace.as_deref())?;
     let store = storage::open_or_create(db).await?;
-    let runtime = setting.runtime(store.clone())?;
-    let around = Around { db, model: setting.model().name(), began };
+    let runtime = cast.runtime(store.clone())?;
+    let around = Around { db, model: cast.model().name(), began };
     let mut options = ExecuteOptions::default();
-    options.tags = setting.tags();
-    let handle = runtime.start(&agent, QUESTION, options).await?;
+    options.tags = cast.tags();
+    let agent = Arc::clone(cast.agent());
+    let handle = runtime.execute(agent, QUESTION.into(), options).await?;
     if !screen.is_json() {
-        screen.line(format!("model    {}", setting.model()))?;
+        screen.line(format!("model    {}", cast.model()))?;
         screen.line(format!("session  {} in {}", handle.session(), db.display()))?;
         screen.line(format!("question {}", screen.styled(Style::Bold, QUESTION)))?;
         screen.line("")?;

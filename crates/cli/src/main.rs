@@ -1,8 +1,11 @@
-//! `helix`: runs the demo agent, resumes sessions, and shows what they recorded.
+//! `helix`: runs agents, resumes their sessions, and shows what they recorded.
 //!
 //! Exit codes: 0 completed, 1 failed, 2 usage, 3 suspended, 4 interrupted or aborted.
 
+mod agent_file;
 mod args;
+mod builtin;
+mod cast;
 mod demo;
 mod drive;
 mod env;
@@ -11,8 +14,12 @@ mod failure;
 mod live;
 mod logging;
 mod model;
+mod number;
+mod regular;
 mod research;
 mod resume;
+mod run;
+mod schema;
 mod screen;
 mod sessions;
 mod signals;
@@ -48,9 +55,11 @@ fn run(args: Args, screen: &Screen) -> anyhow::Result<Exit> {
     let exit = runtime.block_on(async {
         match args.command {
             Command::Demo(args) => demo::run(args, &db, screen).await,
+            Command::Run(args) => run::run(args, &db, screen).await,
             Command::Resume(args) => resume::run(args, &db, screen).await,
             Command::Sessions { command } => sessions::run(command, &db, screen).await,
             Command::Tail(args) => tail::run(args, &db, screen).await,
+            Command::Schema => schema::run(screen),
         }
     });
     // Whatever still runs on other threads has nothing left to say.

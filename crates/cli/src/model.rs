@@ -1,5 +1,5 @@
 //! Which model answers: the one that was named, else the first that is configured, else a server
-//! on this machine, else the built-in script.
+//! on this machine; for the demo also the built-in script.
 
 use std::fmt;
 use std::sync::Arc;
@@ -41,12 +41,16 @@ impl Model {
         Self { name: SCRIPT.to_owned(), adapter: Arc::new(script::model(pace)) }
     }
 
-    /// The model that a person wants.
+    /// The model that a person wants: the one that is named, by `name` or in the environment, else
+    /// the first that there is. Nothing if there is none.
     ///
     /// # Errors
-    /// If nothing serves it.
-    pub(crate) async fn named(name: &str, pace: Duration) -> Result<Self> {
-        Self::find(name, pace, Duration::ZERO).await
+    /// If nothing serves the model that is named, or the configuration cannot be used.
+    pub(crate) async fn wanted(name: Option<&str>) -> Result<Option<Self>> {
+        match name.map(str::to_owned).or_else(|| env::HELIX_MODEL.text()) {
+            Some(name) => Self::find(&name, Duration::ZERO).await.map(Some),
+            None => Self::first().await,
+        }
     }
 
     /// The model that a session was begun with. A server of this machine may be busy with what the
@@ -54,13 +58,14 @@ impl Model {
     ///
     /// # Errors
     /// If nothing serves it.
-    pub(crate) async fn again(name: &str, pace: Duration) -> Result<Self> {
-        Self::find(name, pace, PATIENCE).await
+    pub(crate) async fn again(name: &str) -> Result<Self> {
+        Self::find(name, PATIENCE).await
     }
 
-    async fn find(name: &str, pace: Duration, patience: Duration) -> Result<Self> {
-        if name == SCRIPT {
-            return Ok(Self::script(pace));
+    async fn find(name: &str, patience: Duration) -> Result<Self> {
+        if is_script(name) {
+            let message = "the built-in script plays the agent of `helix demo` and no other one";
+            return Err(Error::new(ErrorCode::ModelUnknown, message).into());
         }
         let registry = ProviderRegistry::from_env()?;
         let is_configured = registry.names().any(|provider| format!("{provider}:") == LOCAL);
@@ -77,25 +82,19 @@ impl Model {
         }
     }
 
-    /// The first model that there is.
-    ///
-    /// # Errors
-    /// If the configuration cannot be used; that it is empty is no error.
-    pub(crate) async fn first(pace: Duration) -> Result<Self> {
-        if let Some(name) = env::HELIX_MODEL.text() {
-            return Self::named(&name, pace).await;
-        }
+    async fn first() -> Result<Option<Self>> {
         let registry = ProviderRegistry::from_env()?;
         if !registry.is_empty() {
             let default = registry.model("");
             let default = default.or_else(|error| registry.model(OPENAI_DEFAULT).or(Err(error)))?;
-            return Self::of(registry, &default.to_string());
+            return Self::of(registry, &default.to_string()).map(Some);
         }
         match ProviderRegistry::detect_local().await {
             Some(server) => {
-                Self::of(registry.with_local(&server)?, &format!("{LOCAL}{}", server.model))
+                let name = format!("{LOCAL}{}", server.model);
+                Self::of(registry.with_local(&server)?, &name).map(Some)
             }
-            None => Ok(Self::script(pace)),
+            None => Ok(None),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The agent of this binary: it looks things up in a table of the Solar System and hands in a
+//! The agent of `helix demo`: it looks things up in a table of the Solar System and hands in a
 //! report.
 
 mod agent;
@@ -9,4 +9,4 @@ mod setting;
 mod tools;
 
 pub(crate) use agent::{NAME, QUESTION, Report, researcher};
-pub(crate) use setting::{LEASE, MODEL, Setting};
+pub(crate) use setting::Setting;

@@ -1,19 +1,18 @@
 //! `helix resume`: goes on with a session that was interrupted, failed, or whose process died.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Args;
-use helix_agents::error::{Error, ErrorCode};
-use helix_agents::executor::{AgentExecutor as _, AgentExecutorExt as _, Resumable, ResumeOptions};
+use helix_agents::executor::{AgentExecutor as _, Resumable, ResumeOptions};
 use helix_agents::prelude::SqliteStore;
-use helix_agents::store::Head;
 
+use crate::cast::{Cast, LEASE, Wishes};
 use crate::drive::{self, Around};
 use crate::exit::Exit;
 use crate::model::is_script;
-use crate::research::{LEASE, NAME, Setting, researcher};
 use crate::screen::{Screen, notice};
 use crate::storage::{self, Which};
 use crate::summary::{self, Circumstances};
@@ -29,6 +28,15 @@ pub(crate) struct ResumeArgs {
     /// Add one line of JSON to this file at each start of a tool. Default: the session's own.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// The agent file. Default: the one that the session was begun from.
+    #[arg(long, value_name = "FILE")]
+    agent: Option<PathBuf>,
+    /// The model, as `provider:model`. Default: the one that the session was begun with.
+    #[arg(long, value_name = "PROVIDER:MODEL")]
+    model: Option<String>,
+    /// Let the agent's file tools see this folder. Default: as when the session was begun.
+    #[arg(long, value_name = "FOLDER")]
+    files: Option<PathBuf>,
 }
 
 /// Runs the command.
@@ -42,11 +50,9 @@ pub(crate) async fn run(args: ResumeArgs, db: &Path, screen: &Screen) -> Result<
 async fn go_on(args: &ResumeArgs, store: &SqliteStore, db: &Path, screen: &Screen) -> Result<Exit> {
     let began = Instant::now();
     let head = args.which.head(store).await?;
-    check_agent(&head)?;
-    let setting = Setting::of_tags(&head.created.tags, args.trace.as_deref()).await?;
-    let agent = researcher(&setting)?;
-    let runtime = setting.runtime(store.clone())?;
-    let model = setting.model().name();
+    let cast = Cast::of_session(&head, args.wishes()).await?;
+    let runtime = cast.runtime(store.clone())?;
+    let model = cast.model().name();
 
     if runtime.can_resume(&head.session).await? == Resumable::Ended {
         let handle = runtime.handle(&head.session).await?;
@@ -58,6 +64,7 @@ async fn go_on(args: &ResumeArgs, store: &SqliteStore, db: &Path, screen: &Scree
         let around = Circumstances { db, model, took: None };
         return summary::show(screen, &handle, &result, around).await;
     }
+    cast.tell_remarks(screen);
     if !screen.is_json() {
         if is_script(model) {
             notice(
@@ -73,17 +80,18 @@ async fn go_on(args: &ResumeArgs, store: &SqliteStore, db: &Path, screen: &Scree
         }
     }
     let options = ResumeOptions::default().wait(LEASE + MARGIN);
-    let handle = runtime.resume_agent(&agent, &head.session, options).await?;
+    let agent = Arc::clone(cast.agent());
+    let handle = runtime.resume(agent, &head.session, options).await?;
     drive::to_the_end(&runtime, &handle, screen, Around { db, model, began }).await
 }
 
-/// This binary knows one agent.
-fn check_agent(head: &Head) -> Result<()> {
-    if &*head.created.agent == NAME {
-        return Ok(());
+impl ResumeArgs {
+    fn wishes(&self) -> Wishes<'_> {
+        Wishes {
+            model: self.model.as_deref(),
+            agent: self.agent.as_deref(),
+            files: self.files.as_deref(),
+            trace: self.trace.as_deref(),
+        }
     }
-    let message = "the session belongs to an agent that this binary does not have; resume it with \
-                   the program that began it";
-    let error = Error::new(ErrorCode::AgentNotFound, message);
-    Err(error.with_context("agent", &head.created.agent).into())
 }

@@ -37,7 +37,7 @@ pub(crate) async fn open_or_create(db: &Path) -> Result<SqliteStore> {
 /// Opens a database that is there: looking for something must not make one.
 pub(crate) async fn open(db: &Path) -> Result<SqliteStore> {
     if !db.exists() {
-        let message = "there is no database of this name; `helix demo` makes one";
+        let message = "there is no database of this name; `helix run` and `helix demo` make one";
         let error = Error::new(ErrorCode::InputInvalid, message);
         return Err(error.with_context("db", db.display()).into());
     }

@@ -8,7 +8,7 @@ use anyhow::Result;
 use helix_agents::executor::{AgentResult, RunHandle};
 use helix_agents::json::Json;
 use helix_agents::session::{RunStatus, Session};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::research::Report;
@@ -77,7 +77,8 @@ fn show_text(
 ) -> io::Result<()> {
     screen.line("")?;
     if let Some(output) = &result.output {
-        show_output(screen, output)?;
+        let ran_here = session.last_run().is_some_and(|run| run.steps > 0);
+        show_output(screen, output, around.took.is_some() && ran_here)?;
     }
     if let Some(error) = &result.error {
         screen.line(screen.styled(Style::Bad, error))?;
@@ -109,10 +110,17 @@ fn show_text(
     Ok(())
 }
 
-/// The report, or whatever else it is.
-fn show_output(screen: &Screen, output: &Json) -> io::Result<()> {
-    let Ok(report) = output.to_typed::<Report>() else {
-        return screen.line(output.text());
+/// The report, or whatever else it is. A text that was shown as it came is not shown again.
+fn show_output(screen: &Screen, output: &Json, was_shown: bool) -> io::Result<()> {
+    let value = output.to_value();
+    if let Value::String(text) = &value {
+        return if was_shown { Ok(()) } else { screen.line(format!("{text}\n")) };
+    }
+    let report = output.to_typed::<Report>().ok();
+    // What has more in it than a report is not told by one.
+    let report = report.filter(|it| serde_json::to_value(it).is_ok_and(|it| it == value));
+    let Some(report) = report else {
+        return screen.line(format!("{value:#}\n"));
     };
     screen.line(screen.styled(Style::Bold, "Report"))?;
     screen.line(format!("  Question: {}", report.question))?;

@@ -27,3 +27,6 @@ pub use helix_agents_macros::tool;
 pub use error::{Error, Result};
 
 pub mod prelude;
+
+#[cfg(doctest)]
+mod guide;

@@ -53,7 +53,7 @@ pub(crate) struct Fact {
 ///
 /// # Errors
 /// If the definition contradicts itself, which is a bug.
-pub(crate) fn researcher(setting: &Setting) -> Result<Agent<(), Report>> {
+pub(crate) fn researcher(model: &str, setting: &Setting) -> Result<Agent<(), Report>> {
     let desk = setting.desk();
     Agent::builder(NAME)
         .description("Answers questions about the Solar System from a table of its bodies.")
@@ -62,7 +62,7 @@ pub(crate) fn researcher(setting: &Setting) -> Result<Agent<(), Report>> {
         .tool(desk.tool(rank))
         .tool(desk.tool(list_bodies))
         .output::<Report>()
-        .model(setting.model().name())
+        .model(model)
         .max_steps(MAX_STEPS)
         .build()
 }

@@ -7,7 +7,7 @@ use helix_agents::store::{Head, Page, SessionFilter, StateStore as _};
 use serde_json::json;
 
 use super::standing;
-use crate::research::MODEL;
+use crate::cast::MODEL;
 use crate::screen::Screen;
 use crate::text::table;
 

@@ -10,6 +10,9 @@ use crate::screen::Screen;
 use crate::storage::Which;
 use crate::text::{duration, shortened, table};
 
+/// How much of the custom state is shown to people; `--json` has all of it.
+const MOST_STATE: usize = 500;
+
 /// Runs the command.
 pub(crate) async fn run(which: &Which, store: &SqliteStore, screen: &Screen) -> Result<()> {
     let head = which.head(store).await?;
@@ -43,6 +46,10 @@ pub(crate) async fn run(which: &Which, store: &SqliteStore, screen: &Screen) -> 
     screen.line(format!("tokens   {} in, {} out", usage.input_tokens, usage.output_tokens))?;
     for (tag, value) in &head.created.tags {
         screen.line(format!("tag      {tag} = {}", shortened(value, 200)))?;
+    }
+    if !session.state().is_null() {
+        let state = session.state().to_string();
+        screen.line(format!("state    {}", shortened(&state, MOST_STATE)))?;
     }
     screen.line("")?;
     for line in table(["RUN", "TRIGGER", "STATUS", "STEPS", "TOOK"], &runs(&session)) {

@@ -12,6 +12,7 @@ async fn a_command_line_that_makes_no_sense_ends_with_2() {
         &["dance"],
         &["demo", "--scripted", "--model", "a:b"],
         &["demo", "--pace", "fast"],
+        &["run"],
         &["resume"],
         &["resume", "--last", "ses_1"],
         &["sessions"],
@@ -36,7 +37,8 @@ async fn with_json_a_wrong_command_line_is_an_object_too() {
 async fn help_names_commands_variables_and_exit_codes() {
     let done = Place::new().helix(&["--help"]).await;
     assert_eq!((done.code, &*done.stderr), (0, ""));
-    for word in ["demo", "resume", "sessions", "tail", "HELIX_DB", "OPENAI_API_KEY", "3 suspended"]
+    for word in
+        ["demo", "run", "resume", "tail", "schema", "HELIX_DB", "OPENAI_API_KEY", "3 suspended"]
     {
         assert!(done.stdout.contains(word), "{word}");
     }
@@ -47,6 +49,7 @@ async fn looking_for_something_makes_no_database() {
     let place = Place::new();
     for args in [
         &["resume", "--last"][..],
+        &["run", "agent.toml", "Hi", "--session", "ses_1"],
         &["tail", "--last"],
         &["sessions", "list"],
         &["sessions", "show", "--last"],

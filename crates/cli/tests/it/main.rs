@@ -6,10 +6,13 @@
     reason = "a test fails by panicking"
 )]
 
+mod agent_file;
 mod command_line;
 mod demo;
+mod guide;
 mod kills;
 mod resume;
+mod run;
 mod sessions;
 mod support;
 mod tail;

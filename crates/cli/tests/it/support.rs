@@ -1,5 +1,7 @@
 //! A folder of its own for each test, and the binary in it.
 
+pub(crate) mod server;
+
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
 
@@ -7,6 +9,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
+
+use self::server::Server;
 
 /// What would change how the binary behaves.
 const AMBIENT: [&str; 8] = [
@@ -49,6 +53,20 @@ impl Place {
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// Writes a file, and the folders that it lies in.
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    /// Makes this server the model of the commands here.
+    pub(crate) fn ask(&self, model: &Server) {
+        let url = format!("http://127.0.0.1:{}/v1", model.port);
+        let config = format!("[providers.mine]\nbase_url = \"{url}\"\nmodel = \"small\"\n");
+        self.write("helix.toml", config);
     }
 
     /// The binary, about to run here.

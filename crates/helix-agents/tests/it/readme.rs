@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
 
 /// The program without the lines that only make it a file.
-fn example() -> &'static str {
+pub(crate) fn example() -> &'static str {
     let file = include_str!("../../examples/readme.rs");
     file.split_once("\n\n").unwrap().1
 }

@@ -1,0 +1,132 @@
+//! Figures, and what is thought of them.
+
+use std::fmt::Display;
+
+use serde::Serialize;
+
+use super::counter::Counter;
+
+/// Everything that was measured.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    /// How instructions were counted.
+    pub(super) counter: Counter,
+    pub(super) figures: Vec<Figure>,
+}
+
+/// One figure of one subject.
+#[derive(Debug, Serialize)]
+pub(super) struct Figure {
+    /// What was measured: a group and a name.
+    pub(super) key: String,
+    pub(super) subject: String,
+    pub(super) value: f64,
+    pub(super) unit: &'static str,
+    /// How far the worst repetition was from the best, as a part of it.
+    pub(super) spread: Option<f64>,
+    /// To the bare loop in the same run.
+    pub(super) ratio: Option<f64>,
+    pub(super) aim: Option<Aim>,
+}
+
+/// What a figure should be.
+#[derive(Debug, Serialize)]
+pub(super) struct Aim {
+    pub(super) text: String,
+    pub(super) met: bool,
+}
+
+/// The best of several repetitions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Best {
+    pub(super) value: f64,
+    pub(super) spread: f64,
+}
+
+impl Best {
+    /// The least of them.
+    pub(super) fn least(values: impl IntoIterator<Item = f64>) -> Self {
+        let values: Vec<f64> = values.into_iter().collect();
+        let (least, most) = (fold(&values, f64::min), fold(&values, f64::max));
+        Self { value: least, spread: (most - least) / least }
+    }
+
+    /// The most of them.
+    pub(super) fn most(values: impl IntoIterator<Item = f64>) -> Self {
+        let values: Vec<f64> = values.into_iter().collect();
+        let (least, most) = (fold(&values, f64::min), fold(&values, f64::max));
+        Self { value: most, spread: (most - least) / most }
+    }
+}
+
+fn fold(values: &[f64], choose: fn(f64, f64) -> f64) -> f64 {
+    values.iter().copied().reduce(choose).unwrap_or(f64::NAN)
+}
+
+impl Report {
+    pub(super) fn new(counter: Counter) -> Self {
+        Self { counter, figures: Vec::new() }
+    }
+
+    /// Adds a figure that was measured once.
+    pub(super) fn add(
+        &mut self,
+        key: &str,
+        subject: impl Display,
+        value: f64,
+        unit: &'static str,
+    ) -> &mut Figure {
+        let figure = Figure {
+            key: key.to_owned(),
+            subject: subject.to_string(),
+            value,
+            unit,
+            spread: None,
+            ratio: None,
+            aim: None,
+        };
+        self.figures.push_mut(figure)
+    }
+
+    /// Adds the best of several repetitions.
+    pub(super) fn add_best(
+        &mut self,
+        key: &str,
+        subject: impl Display,
+        best: Best,
+        unit: &'static str,
+    ) -> &mut Figure {
+        let figure = self.add(key, subject, best.value, unit);
+        figure.spread = Some(best.spread);
+        figure
+    }
+}
+
+impl Figure {
+    /// Compares it with the bare loop's.
+    pub(super) fn beside(&mut self, bare: f64) -> &mut Self {
+        self.ratio = Some(self.value / bare);
+        self
+    }
+
+    /// What it should be at most.
+    pub(super) fn at_most(&mut self, most: f64) -> &mut Self {
+        let met = self.value <= most;
+        self.aim = Some(Aim { text: format!("≤ {most} {}", self.unit), met });
+        self
+    }
+
+    /// What it should be at least.
+    pub(super) fn at_least(&mut self, least: f64) -> &mut Self {
+        let met = self.value >= least;
+        self.aim = Some(Aim { text: format!("≥ {least} {}", self.unit), met });
+        self
+    }
+
+    /// What its ratio should be at most.
+    pub(super) fn at_most_times(&mut self, most: f64) -> &mut Self {
+        let met = self.ratio.is_some_and(|ratio| ratio <= most);
+        self.aim = Some(Aim { text: format!("≤ {most} × bare"), met });
+        self
+    }
+}

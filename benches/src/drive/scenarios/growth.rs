@@ -1,0 +1,74 @@
+//! Whether a step costs more the longer the history is.
+
+use anyhow::{Context as _, Result};
+
+use crate::drive::Bench;
+use crate::drive::counter::Counter;
+use crate::job::{Job, Seen, Subject, Wire, Work};
+
+const SUBJECTS: [Subject; 3] = [Subject::Bare, Subject::Memory, Subject::SqlitePerStep];
+
+/// How many steps before and after one are looked at as well.
+const AROUND: u32 = 2;
+
+pub(super) async fn measure(bench: &mut Bench) -> Result<()> {
+    let steps: &[u32] = if bench.quick { &[4, 8] } else { &[10, 200, 400] };
+    let calls = steps.last().map_or(0, |step| step + AROUND);
+    for subject in SUBJECTS {
+        bench.server.forget().await?;
+        let job = bench.client.job(subject, Wire::Sse, Work::tools(calls));
+        let runs = if subject == Subject::SqlitePerStep { 4 } else { 20 };
+        bench.client.measure(&Job { runs: bench.often(runs, 1), ..job }).await?;
+        let seen = bench.server.seen().await?;
+        let mut first = None;
+        for step in steps {
+            let gap = gap(&seen, *step).context("the server did not see that step")?;
+            bench.report.add(&format!("growth.at-{step}"), subject, gap, "µs");
+            let first = *first.get_or_insert(gap);
+            if gap != first {
+                let figure = format!("growth.{step}");
+                let figure = bench.report.add(&figure, subject, gap / first, "×");
+                if *step == 200 && subject != Subject::Bare {
+                    figure.at_most(1.5);
+                }
+            }
+        }
+        instructions(bench, subject, steps).await?;
+        let sizes = [0].iter().chain(steps).filter_map(|step| seen.steps.get(*step as usize));
+        let sizes: Vec<_> = sizes.map(|it| it.body_bytes.to_string()).collect();
+        eprintln!("  request bodies of {subject}, in bytes: {}", sizes.join(", "));
+    }
+    Ok(())
+}
+
+/// The usual time from a reply to the request of this step, as the server saw it.
+fn gap(seen: &Seen, step: u32) -> Option<f64> {
+    let around = seen.steps.get((step - AROUND) as usize..=(step + AROUND) as usize)?;
+    let sum: u64 = around.iter().map(|it| it.gap_ns_median).sum();
+    Some(sum as f64 / around.len() as f64 / 1e3)
+}
+
+/// What the steps around one cost, in instructions.
+async fn instructions(bench: &mut Bench, subject: Subject, steps: &[u32]) -> Result<()> {
+    if bench.counter == Counter::None {
+        return Ok(());
+    }
+    let mut first = None;
+    for step in steps {
+        let count = |calls| {
+            let job = bench.client.job(subject, Wire::Sse, Work::tools(calls));
+            let (counter, client) = (bench.counter, &bench.client);
+            async move { counter.count(client, &Job { runs: 2, ..job }).await }
+        };
+        let (few, many) = (count(step - 5).await?, count(step + 5).await?);
+        let Some((few, many)) = few.zip(many) else { return Ok(()) };
+        let value = (many - few) / 20.0 / 1e6;
+        bench.report.add(&format!("growth.instructions-at-{step}"), subject, value, "M");
+        let first = *first.get_or_insert(value);
+        if value != first {
+            let key = format!("growth.instructions-{step}");
+            bench.report.add(&key, subject, value / first, "×");
+        }
+    }
+    Ok(())
+}

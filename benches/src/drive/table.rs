@@ -1,0 +1,82 @@
+//! The report as text.
+
+use std::fmt::Write as _;
+
+use super::counter::Counter;
+use super::peers::Peers;
+use super::report::{Figure, Report};
+
+const HEAD: [&str; 7] =
+    ["figure", "subject", "value", "spread", "× bare", "aim", "best of the others (× its bare)"];
+
+/// One line per figure.
+pub(super) fn render(report: &Report) -> String {
+    let peers = Peers::load().ok();
+    let mut rows = vec![HEAD.map(str::to_owned)];
+    let mut last_key = "";
+    for figure in &report.figures {
+        let first = figure.key != last_key;
+        last_key = &figure.key;
+        let best = peers.as_ref().and_then(|it| it.of(&figure.key)).and_then(|it| it.best());
+        let best = best.filter(|_| first).unwrap_or_default();
+        rows.push(row(figure, best));
+    }
+    let mut text = lay_out(&rows);
+    let counted = match report.counter {
+        Counter::Perf => "instructions in user mode, counted by the processor (perf)",
+        Counter::Callgrind => "instructions in user mode, counted by valgrind",
+        Counter::None => "instructions were not counted: neither perf nor valgrind can here",
+    };
+    let missed: Vec<&Figure> =
+        report.figures.iter().filter(|it| it.aim.as_ref().is_some_and(|aim| !aim.met)).collect();
+    let aims = report.figures.iter().filter(|it| it.aim.is_some()).count();
+    let met = aims - missed.len();
+    let _ = write!(text, "\n{counted}\naims met: {met} of {aims}\n");
+    if let Some(peers) = peers {
+        let _ = write!(text, "\nThe others: {}\n", peers.conditions.trim());
+    }
+    text
+}
+
+fn row(figure: &Figure, best: String) -> [String; 7] {
+    let aim = figure.aim.as_ref().map(|aim| {
+        let met = if aim.met { "met" } else { "MISSED" };
+        format!("{} {met}", aim.text)
+    });
+    [
+        figure.key.clone(),
+        figure.subject.clone(),
+        format!("{} {}", number(figure.value), figure.unit),
+        figure.spread.map(|it| format!("{:.0}%", it * 100.0)).unwrap_or_default(),
+        figure.ratio.map(|it| format!("{it:.2}")).unwrap_or_default(),
+        aim.unwrap_or_default(),
+        best,
+    ]
+}
+
+/// Three digits that matter, or all that stand before the point.
+fn number(value: f64) -> String {
+    match value.abs() {
+        100.0.. => format!("{value:.0}"),
+        10.0.. => format!("{value:.1}"),
+        1.0.. => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+fn lay_out(rows: &[[String; 7]]) -> String {
+    let mut widths = [0; 7];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut text = String::new();
+    for row in rows {
+        let line: Vec<String> =
+            row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        text.push_str(line.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}

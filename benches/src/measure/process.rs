@@ -1,0 +1,22 @@
+//! What this process has used.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use rustix::time::{ClockId, clock_gettime};
+
+/// The processor time of all threads so far, in the program and in the kernel.
+pub(super) fn cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// The most memory that the process had at any time. Where the system does not say, none.
+pub(super) fn peak_bytes() -> Result<u64> {
+    let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return Ok(0) };
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let line = line.context("the system does not say how much memory the process had")?;
+    let kilobytes: u64 = line.trim().trim_end_matches("kB").trim_end().parse()?;
+    Ok(kilobytes * 1024)
+}

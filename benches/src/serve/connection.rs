@@ -1,0 +1,144 @@
+//! One connection: requests and their replies, one after the other.
+
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use memchr::memmem;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::answer;
+use super::script::{self, Route, Say};
+use super::stats::Stats;
+use crate::job::Work;
+
+/// The largest request: of the longest run, several times over.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+
+/// Room for a usual request, so that it is read at once. Untouched room costs nothing.
+const USUAL_BYTES: usize = 256 * 1024;
+
+/// A request in the buffer: where its parts are.
+struct Request {
+    path: std::ops::Range<usize>,
+    body: std::ops::Range<usize>,
+}
+
+/// Answers until the client closes.
+pub(super) async fn serve(mut stream: TcpStream, stats: &Stats) -> Result<()> {
+    stream.set_nodelay(true)?;
+    let mut input = Vec::with_capacity(USUAL_BYTES);
+    let mut output = Vec::with_capacity(4096);
+    while let Some(request) = read(&mut stream, &mut input).await? {
+        let read = Instant::now();
+        output.clear();
+        let path = input.get(request.path).unwrap_or_default();
+        let body = input.get(request.body).unwrap_or_default();
+        match script::route(std::str::from_utf8(path)?) {
+            Some(Route::Seen) => {
+                let seen = serde_json::to_vec(&stats.seen())?;
+                answer::whole(200, "application/json", &seen, &mut output)?;
+            }
+            Some(Route::Forget) => {
+                stats.forget();
+                answer::whole(200, "text/plain", b"forgotten", &mut output)?;
+            }
+            Some(Route::Work(work)) => match judge(work, body) {
+                Ok((say, results)) => {
+                    stats.requested(results, body.len(), read);
+                    reply(&mut stream, work, say, body, &mut output).await?;
+                    // The client may have it before the call that writes it returns.
+                    stats.answers(results);
+                }
+                Err(error) => {
+                    stats.refused();
+                    let problem = format!("{error:#}");
+                    answer::whole(400, "text/plain", problem.as_bytes(), &mut output)?;
+                }
+            },
+            None => answer::whole(404, "text/plain", b"no such path", &mut output)?,
+        }
+        stream.write_all(&output).await?;
+        input.clear();
+    }
+    Ok(())
+}
+
+fn judge(work: Work, body: &[u8]) -> Result<(Say, u32)> {
+    let results = script::results(body)?;
+    Ok((script::next(work, results)?, results))
+}
+
+/// Leaves the reply in `output`, or most of it already on the way.
+async fn reply(
+    stream: &mut TcpStream,
+    work: Work,
+    say: Say,
+    body: &[u8],
+    output: &mut Vec<u8>,
+) -> Result<()> {
+    let delay = script::delay(work);
+    if !delay.is_zero() {
+        tokio::time::sleep(delay).await;
+    }
+    let settings = body.get(..body.len().min(256)).unwrap_or_default();
+    if memmem::find(settings, b"\"stream\":true").is_none() {
+        return answer::document(say, output);
+    }
+    let Say::Text { chunks, per_write } = say else { return answer::events(say, output) };
+    answer::event_head(output);
+    let mut piece = Vec::new();
+    answer::words(per_write, &mut piece)?;
+    for _ in 0..chunks / per_write {
+        output.extend_from_slice(&piece);
+        stream.write_all(output).await?;
+        output.clear();
+    }
+    if chunks % per_write > 0 {
+        answer::words(chunks % per_write, output)?;
+    }
+    answer::end_of_words(output)
+}
+
+/// The next request, or none if the client has closed.
+async fn read(stream: &mut TcpStream, input: &mut Vec<u8>) -> Result<Option<Request>> {
+    loop {
+        if let Some(head) = memmem::find(input, b"\r\n\r\n") {
+            let body = head + 4;
+            let end = body + content_length(input.get(..head).unwrap_or_default())?;
+            ensure!(end <= MOST_BYTES, "the request is too large");
+            while input.len() < end {
+                if stream.read_buf(input).await? == 0 {
+                    return Ok(None);
+                }
+            }
+            ensure!(input.len() == end, "a request before the reply to the one before");
+            return Ok(Some(Request { path: path(input)?, body: body..end }));
+        }
+        ensure!(input.len() < MOST_BYTES, "the head of the request is too large");
+        if stream.read_buf(input).await? == 0 {
+            return Ok(None);
+        }
+    }
+}
+
+/// The path in `POST /path HTTP/1.1`.
+fn path(input: &[u8]) -> Result<std::ops::Range<usize>> {
+    let mut spaces = memchr::memchr_iter(b' ', input);
+    match (spaces.next(), spaces.next()) {
+        (Some(method), Some(path)) => Ok(method + 1..path),
+        _ => bail!("this is no HTTP"),
+    }
+}
+
+fn content_length(head: &[u8]) -> Result<usize> {
+    for line in head.split(|it| *it == b'\n') {
+        let Some(colon) = memchr::memchr(b':', line) else { continue };
+        let (name, value) = line.split_at(colon);
+        if name.eq_ignore_ascii_case(b"content-length") {
+            let value = std::str::from_utf8(value)?.trim_matches([':', ' ', '\r']);
+            return value.parse().context("the content length is no number");
+        }
+    }
+    Ok(0)
+}

@@ -1,0 +1,3 @@
+//! The benchmarks as a program: that they run, not how fast anything is.
+
+mod smoke;

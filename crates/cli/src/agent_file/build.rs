@@ -1,0 +1,80 @@
+//! The agent that an agent file describes.
+
+use std::path::Path;
+
+use helix_agents::agent::{Agent, AgentBuilder, AnyAgent};
+use helix_agents::error::{Error, ErrorCode, Result};
+use helix_agents::llm::LlmConfig;
+
+use super::document::AgentFile;
+use super::form::SettingsForm;
+use crate::builtin::{self, Around, Notes};
+use crate::text::shortened;
+
+/// How much of what core has to say is told.
+const MOST_CHARS: usize = 2000;
+
+impl AgentFile {
+    /// The agent, played by `model`. `files` takes the place of the folder that its file tools see.
+    ///
+    /// # Errors
+    /// [`ErrorCode::AgentInvalid`], with everything that is wrong.
+    pub(crate) fn agent(&self, model: &str, files: Option<&Path>) -> Result<AnyAgent> {
+        let form = &self.form;
+        let around = Around { folder: &self.folder, files, places: &self.places };
+        let mut builder = Agent::builder(&form.name)
+            .description(&form.description)
+            .model(model)
+            .llm(|config| form.settings.apply(config))
+            .max_steps(form.limits.max_steps)
+            .completion_retries(form.limits.completion_retries)
+            .tool_concurrency(form.limits.tool_concurrency)
+            .tool_timeout(form.limits.tool_timeout.0)
+            .max_result_bytes(form.limits.max_result_bytes);
+        for tool in builtin::tools(&form.tools, &around)? {
+            builder = builder.tool(tool);
+        }
+        let agent = match form.tools.note {
+            None => self.finish(builder.system_prompt(self.prompt.as_str())),
+            Some(note) => {
+                let prompt = self.prompt.clone();
+                let builder = builder.state::<Notes>().tool(note.tool());
+                self.finish(builder.system_prompt_of(move |notes: Notes| notes.shown_in(&prompt)))
+            }
+        };
+        agent.map_err(|error| self.invalid(&error))
+    }
+
+    fn finish<S>(&self, builder: AgentBuilder<S>) -> Result<AnyAgent> {
+        let (Some(schema), Some(form)) = (&self.output, &self.form.output) else {
+            return Ok(builder.build()?.erased());
+        };
+        let builder = builder.output_schema(schema.clone()).strict_output(form.strict);
+        let builder = if form.native { builder.native_output() } else { builder };
+        Ok(builder.build()?.erased())
+    }
+
+    /// What core has to say, with the name of the file.
+    fn invalid(&self, error: &Error) -> Error {
+        let file = self.path.display();
+        Error::new(
+            ErrorCode::AgentInvalid,
+            format!("{file}: {}", shortened(error.message(), MOST_CHARS)),
+        )
+        .with_context("file", file)
+    }
+}
+
+impl SettingsForm {
+    fn apply(&self, config: &mut LlmConfig) {
+        config.max_output_tokens = self.max_output_tokens;
+        config.temperature = self.temperature;
+        config.top_p = self.top_p;
+        config.top_k = self.top_k;
+        config.presence_penalty = self.presence_penalty;
+        config.frequency_penalty = self.frequency_penalty;
+        config.stop_sequences.clone_from(&self.stop_sequences);
+        config.seed = self.seed;
+        config.max_retries = self.max_retries;
+    }
+}

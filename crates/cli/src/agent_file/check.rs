@@ -1,0 +1,117 @@
+//! Checking what stands in an agent file against its schema, in words for people.
+
+use helix_agents::error::{Error, ErrorCode, Result};
+use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
+use jsonschema::{JsonType, ValidationError};
+use serde_json::Value;
+
+use super::places::{Places, Problem};
+use super::schema::schema;
+use super::suggest::hint;
+
+/// Everything that does not fit.
+///
+/// # Errors
+/// If the schema itself cannot be used, which is a bug.
+pub(super) fn problems(document: &Value, places: &Places) -> Result<Vec<Problem>> {
+    let schema = schema();
+    let validator = jsonschema::validator_for(&schema).map_err(|error| {
+        Error::new(ErrorCode::Internal, format!("the schema of agent files: {error}"))
+    })?;
+    let told = |error: ValidationError<'_>| tell(&error, &schema, places);
+    Ok(validator.iter_errors(document).flat_map(told).collect())
+}
+
+fn tell(error: &ValidationError<'_>, schema: &Value, places: &Places) -> Vec<Problem> {
+    let pointer = error.instance_path().to_string();
+    let rule = error.schema_path().to_string();
+    let rules = rule.rfind('/').and_then(|end| schema.pointer(rule.get(..end)?));
+    let key = dotted(&pointer);
+    let one = |message: String| vec![places.problem(&pointer, message)];
+    match error.kind() {
+        Kind::AdditionalProperties { unexpected } => {
+            let unknown = |name: &String| {
+                let known = rules.and_then(|it| it.get("properties")).and_then(Value::as_object);
+                let hint =
+                    hint(name, known.into_iter().flat_map(|it| it.keys().map(String::as_str)));
+                let place = format!("{pointer}/{name}");
+                places.problem(&place, format!("unknown key `{}`; {hint}", dotted(&place)))
+            };
+            unexpected.iter().map(unknown).collect()
+        }
+        Kind::Required { property } => {
+            let name = property.as_str().unwrap_or_default();
+            one(format!("`{}` is missing", dotted(&format!("{pointer}/{name}"))))
+        }
+        Kind::OneOfNotValid { .. } => one(format!("{} is missing", choices(rules, &pointer))),
+        Kind::OneOfMultipleValid { .. } => {
+            one(format!("only one of {} may be given", choices(rules, &pointer)))
+        }
+        Kind::Type { kind } => {
+            let found = found(error.instance());
+            one(format!("`{key}` must be {}, not {found}", expected(kind)))
+        }
+        Kind::Pattern { .. } => {
+            let examples = rules.and_then(|it| it.get("examples")).and_then(Value::as_array);
+            let examples = examples.into_iter().flatten().filter_map(Value::as_str);
+            let examples: Vec<_> = examples.map(|it| format!("`{it}`")).collect();
+            one(format!("`{key}` must look like {}", examples.join(" or ")))
+        }
+        Kind::Minimum { limit } => one(format!("`{key}` must be at least {limit}")),
+        Kind::Maximum { limit } => one(format!("`{key}` must be at most {limit}")),
+        Kind::MinLength { .. } | Kind::MinItems { .. } => one(format!("`{key}` must not be empty")),
+        Kind::MaxLength { limit } => {
+            one(format!("`{key}` must not be longer than {limit} characters"))
+        }
+        Kind::MaxItems { limit } => one(format!("`{key}` must not have more than {limit} items")),
+        _ => one(format!("`{key}`: {error}")),
+    }
+}
+
+/// The keys of which exactly one has to be there.
+fn choices(rules: Option<&Value>, pointer: &str) -> String {
+    let choices = rules.and_then(|it| it.get("oneOf")).and_then(Value::as_array);
+    let required = choices.into_iter().flatten().filter_map(|it| it.pointer("/required/0"));
+    let names: Vec<_> = required
+        .filter_map(Value::as_str)
+        .map(|name| format!("`{}`", dotted(&format!("{pointer}/{name}"))))
+        .collect();
+    names.join(" or ")
+}
+
+/// A JSON pointer as people write keys.
+fn dotted(pointer: &str) -> String {
+    let pointer = pointer.trim_start_matches('/').replace('/', ".");
+    pointer.replace("~1", "/").replace("~0", "~")
+}
+
+fn expected(kind: &TypeKind) -> String {
+    match kind {
+        TypeKind::Single(kind) => name(*kind).to_owned(),
+        TypeKind::Multiple(kinds) => kinds.iter().map(name).collect::<Vec<_>>().join(" or "),
+    }
+}
+
+fn name(kind: JsonType) -> &'static str {
+    match kind {
+        JsonType::String => "a text in quotes",
+        JsonType::Integer => "a whole number",
+        JsonType::Number => "a number",
+        JsonType::Boolean => "`true` or `false`",
+        JsonType::Array => "a list",
+        JsonType::Object => "a table",
+        JsonType::Null => "nothing",
+    }
+}
+
+fn found(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "`true` or `false`",
+        Value::Number(number) if number.is_f64() => "a number with a fraction",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a table",
+    }
+}

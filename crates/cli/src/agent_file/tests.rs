@@ -1,0 +1,337 @@
+//! What an agent file may say, and how its mistakes are told.
+
+mod hostile;
+mod schema;
+
+use std::fs;
+use std::path::Path;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use expect_test::{Expect, expect};
+use helix_agents::agent::{AnyAgent, Completion};
+use tempfile::TempDir;
+
+use super::document::AgentFile;
+
+/// A file with every key.
+const EVERYTHING: &str = r#"
+name = "everything"
+description = "Has it all."
+prompt = "Be kind."
+model = "mine:small"
+
+[limits]
+max_steps = 12.0
+completion_retries = 1
+tool_concurrency = 4
+tool_timeout = "90s"
+max_result_bytes = 200_000
+
+[settings]
+max_output_tokens = 500
+temperature = 0.0
+top_p = 0.9
+top_k = 40
+presence_penalty = -1
+frequency_penalty = 0.5
+stop_sequences = ["END"]
+seed = 7
+max_retries = 5
+
+[output]
+strict = true
+native = false
+schema = { type = "object", required = ["sum"], properties = { sum = { type = "integer" } } }
+
+[tools.files]
+root = "data"
+write = true
+max_bytes = 1000
+
+[tools.http]
+hosts = ["api.example.com", "*.example.org", "127.0.0.1:8080"]
+private = ["10.0.0.0/8"]
+timeout = "10s"
+max_bytes = 200_000
+
+[tools.calculator]
+
+[tools.time]
+zone = "Europe/Berlin"
+
+[tools.note]
+max_notes = 5
+max_chars = 100
+"#;
+
+/// A folder with an agent file in it.
+struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    fn new(text: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("agent.toml"), text).unwrap();
+        fs::create_dir(folder.path().join("data")).unwrap();
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn agent(&self) -> Result<AnyAgent, String> {
+        let file = AgentFile::read(&self.path("agent.toml"));
+        let agent = file.and_then(|file| file.agent("mine:small", None));
+        agent.map_err(|error| {
+            let folder = self.folder.path().canonicalize().unwrap();
+            error.message().replace(&format!("{}/", folder.display()), "")
+        })
+    }
+}
+
+/// What is wrong with a file.
+#[expect(clippy::needless_pass_by_value, reason = "so are snapshots written")]
+#[track_caller]
+fn told(text: &str, expected: Expect) {
+    expected.assert_eq(&Place::new(text).agent().unwrap_err());
+}
+
+#[test]
+fn everything_that_is_said_counts() {
+    let agent = Place::new(EVERYTHING).agent().unwrap();
+    let (limits, llm) = (agent.limits(), agent.llm());
+    assert_eq!((&**agent.name(), agent.description()), ("everything", "Has it all."));
+    assert_eq!((limits.max_steps, limits.completion_retries), (12, 1));
+    assert_eq!((limits.tool_concurrency, limits.max_result_bytes), (4, 200_000));
+    assert_eq!(limits.tool_timeout.as_secs(), 90);
+    assert_eq!((llm.model.as_str(), llm.max_output_tokens), ("mine:small", Some(500)));
+    assert_eq!((llm.temperature, llm.top_p, llm.top_k), (Some(0.0), Some(0.9), Some(40)));
+    assert_eq!((llm.presence_penalty, llm.frequency_penalty), (Some(-1.0), Some(0.5)));
+    assert_eq!((llm.stop_sequences.as_slice(), llm.seed), (&["END".to_owned()][..], Some(7)));
+    assert_eq!((llm.max_retries, llm.strict_output, llm.native_output), (Some(5), true, false));
+    assert_eq!(*agent.completion(), Completion::Finish);
+    let tools: Vec<_> = agent.effective_tools().specs().iter().map(|it| &*it.name).collect();
+    let expected = [
+        "list_files",
+        "read_file",
+        "write_file",
+        "http_get",
+        "calculate",
+        "current_time",
+        "note",
+        "__finish__",
+    ];
+    assert_eq!(tools, expected);
+    assert_eq!(agent.tool("http_get").unwrap().own_timeout().unwrap().as_secs(), 15);
+}
+
+#[test]
+fn a_name_and_a_prompt_are_enough() {
+    let agent = Place::new("name = \"a\"\nprompt = \"b\"").agent().unwrap();
+    assert_eq!(*agent.limits(), helix_agents::agent::Limits::default());
+    assert_eq!(*agent.completion(), Completion::Text);
+    assert!(agent.effective_tools().is_empty());
+}
+
+#[test]
+fn prompt_and_schema_may_lie_beside_it() {
+    let text = r#"
+        name = "a"
+        prompt_file = "texts/prompt.md"
+        output = { schema_file = "answer.json", native = true }
+    "#;
+    let place = Place::new(text);
+    fs::create_dir(place.path("texts")).unwrap();
+    fs::write(place.path("texts/prompt.md"), "Be kind.").unwrap();
+    fs::write(place.path("answer.json"), r#"{ "type": "object" }"#).unwrap();
+    let agent = place.agent().unwrap();
+    assert_eq!(*agent.completion(), Completion::Native);
+    let message = agent.system_message(&serde_json::Value::Null).unwrap();
+    assert!(format!("{message:?}").contains("Be kind."), "{message:?}");
+
+    let digest = || AgentFile::read(&place.path("agent.toml")).unwrap().digest().to_owned();
+    let before = digest();
+    assert_eq!(digest(), before);
+    fs::write(place.path("texts/prompt.md"), "Be rude.").unwrap();
+    assert_ne!(digest(), before);
+}
+
+#[test]
+fn the_folder_is_the_one_that_the_file_lies_in() {
+    let place = Place::new("");
+    fs::create_dir(place.path("real")).unwrap();
+    fs::write(place.path("real/agent.toml"), "name = \"a\"\nprompt_file = \"p.md\"").unwrap();
+    fs::write(place.path("real/p.md"), "Be kind.").unwrap();
+    std::os::unix::fs::symlink("real/agent.toml", place.path("link.toml")).unwrap();
+    let file = AgentFile::read(&place.path("link.toml")).unwrap();
+    assert_eq!(file.path(), place.path("real/agent.toml").canonicalize().unwrap());
+}
+
+#[test]
+fn another_folder_for_the_file_tools_is_a_persons_to_name() {
+    let place = Place::new("name = \"a\"\nprompt = \"b\"\ntools.files.root = \"nowhere\"");
+    let file = AgentFile::read(&place.path("agent.toml")).unwrap();
+    assert!(file.agent("m", None).is_err());
+    let elsewhere = tempfile::tempdir().unwrap();
+    assert!(file.agent("m", Some(elsewhere.path())).is_ok());
+    assert!(file.agent("m", Some(Path::new("/no/such/folder"))).is_err());
+}
+
+#[test]
+fn unknown_keys_are_told_with_their_place_and_what_was_meant() {
+    told(
+        "nam = \"a\"\nprompt = \"b\"\n[limits]\nmax_step = 3\n[tool.time]\n[settings]\ncolor = 1\n",
+        expect![[r#"
+            agent.toml: `name` is missing
+            agent.toml, line 1, column 1: unknown key `nam`; did you mean `name`?
+            agent.toml, line 4, column 1: unknown key `limits.max_step`; did you mean `max_steps`?
+            agent.toml, line 5, column 2: unknown key `tool`; did you mean `tools`?
+            agent.toml, line 7, column 1: unknown key `settings.color`; there are `max_output_tokens`, `temperature`, `top_p`, `top_k`, `presence_penalty`, `frequency_penalty`, `stop_sequences`, `seed`, `max_retries`"#]],
+    );
+    told(
+        "name = \"a\"\nprompt = \"b\"\n[tools.calculator]\ndigits = 3\n",
+        expect![
+            "agent.toml, line 4, column 1: unknown key `tools.calculator.digits`; nothing may stand here"
+        ],
+    );
+    told(
+        "name = \"a\"\nprompt = \"b\"\n\n  [tools]\n  http = { hosts = [\"a.test\"], host = 1 }\n",
+        expect![
+            "agent.toml, line 5, column 32: unknown key `tools.http.host`; did you mean `hosts`?"
+        ],
+    );
+}
+
+#[test]
+fn wrong_types_and_values_are_told_with_what_was_expected() {
+    told(
+        r#"
+name = "a b"
+prompt = 3
+model = ["a"]
+[limits]
+max_steps = 0
+tool_timeout = 30
+completion_retries = 1.5
+max_result_bytes = 999_999_999
+[settings]
+temperature = 3.5
+stop_sequences = [1, ""]
+[tools.files]
+root = ""
+write = "yes"
+[tools.http]
+hosts = []
+timeout = "a while"
+"#,
+        expect![[r#"
+            agent.toml, line 2, column 1: `name` must look like `reader` or `tax-helper_2`
+            agent.toml, line 3, column 1: `prompt` must be a text in quotes, not a number
+            agent.toml, line 4, column 1: `model` must be a text in quotes, not a list
+            agent.toml, line 6, column 1: `limits.max_steps` must be at least 1
+            agent.toml, line 7, column 1: `limits.tool_timeout` must be a text in quotes, not a number
+            agent.toml, line 8, column 1: `limits.completion_retries` must be a whole number, not a number with a fraction
+            agent.toml, line 9, column 1: `limits.max_result_bytes` must be at most 16777216
+            agent.toml, line 11, column 1: `settings.temperature` must be at most 2.0
+            agent.toml, line 12, column 19: `settings.stop_sequences.0` must be a text in quotes, not a number
+            agent.toml, line 12, column 22: `settings.stop_sequences.1` must not be empty
+            and 4 more"#]],
+    );
+}
+
+#[test]
+fn what_is_missing_or_there_twice_is_told() {
+    told(
+        "",
+        expect![[r#"
+        agent.toml: `name` is missing
+        agent.toml: `prompt` or `prompt_file` is missing"#]],
+    );
+    told(
+        "name = \"a\"\nprompt = \"b\"\nprompt_file = \"c\"\n[output]\n",
+        expect![[r#"
+        agent.toml: only one of `prompt` or `prompt_file` may be given
+        agent.toml, line 4, column 2: `output.schema` or `output.schema_file` is missing"#]],
+    );
+    told(
+        "name = \"a\"\nprompt = \"b\"\n[tools.files]\n[tools.http]\n",
+        expect![[r#"
+        agent.toml, line 3, column 8: `tools.files.root` is missing
+        agent.toml, line 4, column 8: `tools.http.hosts` is missing"#]],
+    );
+    told(
+        "name = \"a\"\nprompt = \"b\"\nname = \"c\"",
+        expect!["agent.toml, line 3, column 1: this is not TOML: duplicate key"],
+    );
+}
+
+#[test]
+fn what_is_no_toml_is_told_with_its_place() {
+    told(
+        "name = \"a\nprompt = \"b\"",
+        expect![[
+            r#"agent.toml, line 1, column 10: this is not TOML: invalid basic string, expected `"`"#
+        ]],
+    );
+    told(
+        "name = \"ä\"; prompt",
+        expect![
+            "agent.toml, line 1, column 11: this is not TOML: unexpected key or value, expected newline, `#`"
+        ],
+    );
+    told(
+        "name = 99999999999999999999\nprompt = nan\nmodel = 2024-01-01",
+        expect![[r#"
+        agent.toml, line 1, column 8: the number is too large
+        agent.toml, line 2, column 10: the number is not finite, or too large
+        agent.toml, line 3, column 9: no dates are needed here; a text needs quotes"#]],
+    );
+}
+
+#[test]
+fn what_tools_cannot_be_set_up_with_is_told_with_its_place() {
+    told(
+        "name = \"a\"\nprompt = \"b\"\n[tools.http]\nhosts = [\"a.test\", \"http://b.test\"]\n\
+         private = [\"10\"]\n",
+        expect![[r#"
+            agent.toml, line 4, column 20: `http://b.test` is no host; write it like `api.example.com`, `*.example.org` or `127.0.0.1:8080`
+            agent.toml, line 5, column 12: `10` is no range of addresses; write it like `10.0.0.0/8`"#]],
+    );
+    told(
+        "name = \"a\"\nprompt = \"b\"\n[tools.time]\nzone = \"Mars/Olympus\"\n",
+        expect![
+            "agent.toml, line 4, column 1: there is no time zone `Mars/Olympus`; use an IANA name such as Europe/Berlin or UTC"
+        ],
+    );
+    told(
+        "name = \"a\"\nprompt = \"b\"\n[tools.files]\nroot = \"nowhere\"\n",
+        expect![
+            "agent.toml, line 4, column 1: the folder `nowhere` cannot be opened: No such file or directory (os error 2) (an agent file sees its own folder and those below it; `--files FOLDER` opens another one)"
+        ],
+    );
+}
+
+#[test]
+fn an_agent_cannot_write_its_own_file() {
+    let of = |root: &str, write: bool| {
+        let text = format!("name = \"a\"\nprompt = \"b\"\ntools.files.root = \"{root}\"\n");
+        Place::new(&format!("{text}tools.files.write = {write}\n")).agent()
+    };
+    for root in [".", "./", "data/.."] {
+        assert!(of(root, false).is_ok(), "{root}");
+        let problem = of(root, true).unwrap_err();
+        assert!(problem.contains("line 3, column 13: an agent that may write"), "{problem}");
+    }
+    assert!(of("data", true).is_ok());
+}
+
+#[test]
+fn a_file_need_not_be_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+    let file = AgentFile::parse("built in".into(), dir, "name = \"a\"\nprompt = \"b\"").unwrap();
+    assert_eq!(file.name(), "a");
+}

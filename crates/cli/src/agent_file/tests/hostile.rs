@@ -1,0 +1,112 @@
+//! Agent files that somebody wrote to do harm end in an error, and quickly.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use super::{AgentFile, Place};
+
+#[track_caller]
+fn refused(text: &str, because: &str) {
+    let problem = Place::new(text).agent().unwrap_err();
+    assert!(problem.contains(because), "{problem}");
+}
+
+fn with(more: &str) -> String {
+    format!("name = \"a\"\nprompt = \"b\"\n{more}\n")
+}
+
+#[test]
+fn a_file_of_a_hundred_megabytes_is_refused_unread() {
+    let place = Place::new("");
+    let path = place.path("agent.toml");
+    fs::File::options().write(true).open(&path).unwrap().set_len(100 << 20).unwrap();
+    let error = AgentFile::read(&path).unwrap_err();
+    assert!(error.message().contains("it is larger than 262144 bytes"), "{error}");
+}
+
+#[test]
+fn nesting_without_end_is_refused() {
+    for text in [
+        format!("x = {}", "[".repeat(100_000)),
+        format!("x = {}1{}", "{a=".repeat(50_000), "}".repeat(50_000)),
+        format!("{}a = 1", "a.".repeat(100_000)),
+        format!("[{}a]", "a.".repeat(100_000)),
+        format!("[[{}a]]", "a.".repeat(100_000)),
+    ] {
+        refused(&text, "this is not TOML");
+    }
+    let deep = format!("schema = {}1{}", "{items=".repeat(70), "}".repeat(70));
+    refused(&with(&format!("[output]\n{deep}")), "nested more than 64 levels deep");
+}
+
+#[test]
+fn thousands_of_mistakes_are_not_all_told() {
+    let keys: String = (0..5000).map(|number| format!("key{number} = 1\n")).collect();
+    let problem = Place::new(&with(&keys)).agent().unwrap_err();
+    assert_eq!(problem.lines().count(), 11, "{problem}");
+    assert!(problem.ends_with("and 4990 more"), "{problem}");
+}
+
+#[test]
+fn no_key_moves_the_cursor_or_fills_the_screen() {
+    let key = format!("\"\\u001b[2J{}\" = 1", "x".repeat(10_000));
+    let problem = Place::new(&with(&key)).agent().unwrap_err();
+    assert!(!problem.contains('\u{1b}') && problem.len() < 1000, "{problem}");
+    let pattern = format!("[output]\nschema = {{ pattern = \"(\\u001b{}\" }}", "x".repeat(10_000));
+    let problem = Place::new(&with(&pattern)).agent().unwrap_err();
+    assert!(!problem.contains('\u{1b}') && problem.len() < 3000, "{problem}");
+}
+
+#[test]
+fn files_outside_the_folder_are_refused() {
+    let outer = tempfile::tempdir().unwrap();
+    let inner = outer.path().join("inner");
+    fs::create_dir(&inner).unwrap();
+    fs::write(outer.path().join("secret.txt"), "secret").unwrap();
+    symlink("../secret.txt", inner.join("link.txt")).unwrap();
+    symlink("..", inner.join("up")).unwrap();
+    symlink("loop", inner.join("loop")).unwrap();
+    let absolute = outer.path().join("secret.txt");
+    let refuse = |text: String| {
+        fs::write(inner.join("agent.toml"), &text).unwrap();
+        let file = AgentFile::read(&inner.join("agent.toml"));
+        let error = file.and_then(|file| file.agent("m", None)).unwrap_err();
+        let message = error.message();
+        assert!(message.contains("line 3, column"), "{text}: {message}");
+        assert!(message.contains("folder or below it") || message.contains("sees its own folder"));
+        assert!(!message.contains("secret\""), "{message}");
+    };
+    for path in
+        ["../secret.txt", "link.txt", "up/secret.txt", absolute.to_str().unwrap(), "loop", "."]
+    {
+        refuse(format!("\nname = \"a\"\nprompt_file = {path:?}\n"));
+        refuse(with(&format!("output.schema_file = {path:?}")));
+    }
+    for path in ["..", "up", "../inner", "/", outer.path().to_str().unwrap(), "loop", "link.txt"] {
+        refuse(with(&format!("tools.files.root = {path:?}")));
+    }
+}
+
+#[test]
+fn pipes_and_devices_are_refused_without_waiting() {
+    let place = Place::new(&with("output.schema_file = \"pipe\""));
+    let made = std::process::Command::new("mkfifo").arg(place.path("pipe")).status().unwrap();
+    assert!(made.success());
+    assert!(place.agent().unwrap_err().contains("it is a pipe, a device or a socket"));
+    for path in ["/dev/zero", "/dev/stdin", "/"] {
+        assert!(AgentFile::read(path.as_ref()).is_err(), "{path}");
+    }
+}
+
+#[test]
+fn output_schemas_that_go_in_circles_or_lead_out_are_refused() {
+    refused(&with("[output]\nschema = { \"$ref\" = \"#\" }"), "leads in a circle");
+    let to = |target: &str| with(&format!("[output]\nschema = {{ \"$ref\" = \"{target}\" }}"));
+    refused(&to("https://example.com/schema.json"), "nothing is fetched");
+    refused(&to("file:///etc/passwd"), "nothing is fetched");
+    refused(&to("#/$defs/nowhere"), "not a usable JSON Schema");
+    refused(&with("[output]\nschema = { type = \"strin\" }"), "not a usable JSON Schema");
+    refused(&with("[output]\nschema = { pattern = \"(\" }"), "not a usable JSON Schema");
+    let remote = "[output.schema]\n\"$schema\" = \"https://example.com/meta\"";
+    refused(&with(remote), "not a usable JSON Schema");
+}

@@ -1,0 +1,131 @@
+//! `list_files`, `read_file` and `write_file`: files below one folder.
+//!
+//! The folder is held open, and every path is resolved below it by the system (`openat2` or step by
+//! step), so `..`, absolute paths and symbolic links that lead out are refused at the moment of
+//! opening, whatever else goes on in the folder.
+
+mod list;
+mod read;
+mod write;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, MetadataExt as _};
+use helix_agents::error::Result;
+use helix_agents::tool::{Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Around;
+
+/// Where the folder stands in an agent file.
+const ROOT: &str = "/tools/files/root";
+
+/// Files below one folder.
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FilesForm {
+    /// The folder: the agent file's own (`.`), or one below it; with `write`, one below it. Another
+    /// one is named by `helix run --files`.
+    #[schemars(length(min = 1))]
+    root: String,
+    /// Whether the agent may write files, too.
+    #[serde(default)]
+    write: bool,
+    /// The most bytes that are read or written at once.
+    #[serde(default = "default_max_bytes")]
+    #[schemars(range(min = 1, max = 1_048_576))]
+    max_bytes: usize,
+}
+
+fn default_max_bytes() -> usize {
+    50_000
+}
+
+/// What the tools share.
+#[derive(Debug, Clone)]
+struct Shelf {
+    root: Arc<Dir>,
+    max_bytes: usize,
+}
+
+impl FilesForm {
+    /// The tools.
+    ///
+    /// # Errors
+    /// If the folder cannot be opened.
+    pub(super) fn tools(&self, around: &Around<'_>) -> Result<Vec<Tool>> {
+        let opened = match around.files {
+            Some(folder) => Dir::open_ambient_dir(folder, ambient_authority()),
+            None => around.folder.open_dir(&self.root),
+        };
+        let root = opened.map_err(|error| {
+            let root = around.files.unwrap_or(Path::new(&self.root)).display();
+            let message = format!(
+                "the folder `{root}` cannot be opened: {error} (an agent file sees its own folder \
+                 and those below it; `--files FOLDER` opens another one)"
+            );
+            around.places.error(vec![around.places.problem(ROOT, message)])
+        })?;
+        if self.write && around.files.is_none() && is_same(&root, around.folder) {
+            let message = "an agent that may write needs a folder below its file's, such as \
+                           `data`: it must not be able to write a new file for itself";
+            return Err(around.places.error(vec![around.places.problem(ROOT, message)]));
+        }
+        let shelf = Shelf { root: Arc::new(root), max_bytes: self.max_bytes };
+        let mut tools = vec![list::tool(&shelf), read::tool(&shelf)];
+        if self.write {
+            tools.push(write::tool(&shelf));
+        }
+        Ok(tools)
+    }
+}
+
+/// Whether two open folders are one. Of what cannot be looked at nobody knows.
+fn is_same(one: &Dir, other: &Dir) -> bool {
+    let place = |dir: &Dir| dir.dir_metadata().map(|it| (it.dev(), it.ino()));
+    match (place(one), place(other)) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => true,
+    }
+}
+
+impl Shelf {
+    /// Does something that waits for the disk, where it holds nobody up.
+    async fn do_with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, ToolError> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        let shelf = self.clone();
+        tokio::task::spawn_blocking(move || work(&shelf)).await?
+    }
+}
+
+/// What the model is told if the system refuses a path.
+fn refused(path: &str, error: &std::io::Error) -> ToolError {
+    use std::io::ErrorKind;
+    let message = match error.kind() {
+        ErrorKind::NotFound => {
+            format!("there is no `{path}`; list_files tells which files there are")
+        }
+        ErrorKind::PermissionDenied => format!(
+            "`{path}` is not allowed: only paths below the agent's folder are, such as \
+             `notes/today.txt`, without `..` or a leading `/`, and only where links do not lead out"
+        ),
+        _ => format!("`{path}` cannot be used: {error}"),
+    };
+    ToolError::new(message)
+}
+
+/// A path as a model writes it: the folder itself may be called `.`, `/` or nothing.
+fn tidied(path: &str) -> &str {
+    match path.trim() {
+        "" | "/" | "./" => ".",
+        path => path,
+    }
+}
+
+#[cfg(test)]
+mod tests;

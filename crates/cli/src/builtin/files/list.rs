@@ -1,0 +1,123 @@
+//! `list_files`.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use helix_agents::tool::{EffectClass, Tool, ToolContext, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Shelf, refused, tidied};
+
+/// The most entries of one list, and the deepest folder that is looked into.
+const MOST_ENTRIES: usize = 500;
+const MOST_DEPTH: usize = 16;
+
+/// The most entries of one folder that are looked at.
+const MOST_LOOKED_AT: usize = 10_000;
+
+const DESCRIPTION: &str = "\
+List the files and folders in a folder, with their sizes in bytes. Paths are relative to the \
+agent's folder and can be given to the other file tools as they are. Links are listed but not \
+followed.";
+
+/// Which folder.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct List {
+    /// A folder, relative to the agent's. Leave it out for the agent's folder itself.
+    #[serde(default)]
+    #[schemars(length(max = 1000))]
+    path: String,
+    /// Whether to look into the folders in it, too.
+    #[serde(default)]
+    recursive: bool,
+}
+
+/// What is in it.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Listed {
+    pub(super) entries: Vec<Entry>,
+    /// Whether there is more than this.
+    pub(super) more: bool,
+}
+
+/// One file or folder.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Entry {
+    pub(super) path: String,
+    pub(super) kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) bytes: Option<u64>,
+}
+
+/// The tool.
+pub(super) fn tool(shelf: &Shelf) -> Tool {
+    let shelf = shelf.clone();
+    let run = move |input: List, _: ToolContext| {
+        let shelf = shelf.clone();
+        async move {
+            let work = move |shelf: &Shelf| list(shelf, tidied(&input.path), input.recursive);
+            shelf.do_with(work).await
+        }
+    };
+    Tool::function("list_files", DESCRIPTION, run).effect(EffectClass::Pure)
+}
+
+pub(super) fn list(shelf: &Shelf, path: &str, recursive: bool) -> Result<Listed, ToolError> {
+    let mut listed = Listed { entries: Vec::new(), more: false };
+    let mut folders = VecDeque::from([(PathBuf::from(path), 0)]);
+    while let Some((folder, depth)) = folders.pop_front() {
+        let found = match entries(shelf, &folder, &mut listed.more) {
+            Ok(found) => found,
+            // A folder that cannot be read, or is gone meanwhile, is no reason to hide the others.
+            Err(_) if depth > 0 => {
+                listed.more = true;
+                continue;
+            }
+            Err(error) => return Err(refused(path, &error)),
+        };
+        for entry in found {
+            if listed.entries.len() >= MOST_ENTRIES {
+                listed.more = true;
+                return Ok(listed);
+            }
+            if recursive && entry.kind == "folder" {
+                if depth < MOST_DEPTH {
+                    folders.push_back((PathBuf::from(&entry.path), depth + 1));
+                } else {
+                    listed.more = true;
+                }
+            }
+            listed.entries.push(entry);
+        }
+    }
+    Ok(listed)
+}
+
+/// What is in one folder, in order.
+fn entries(shelf: &Shelf, folder: &Path, more: &mut bool) -> std::io::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for (index, entry) in shelf.root.read_dir(folder)?.enumerate() {
+        if index >= MOST_LOOKED_AT {
+            *more = true;
+            break;
+        }
+        let entry = entry?;
+        let path = folder.strip_prefix(".").unwrap_or(folder).join(entry.file_name());
+        // The model could not name it again.
+        let Some(path) = path.to_str() else {
+            *more = true;
+            continue;
+        };
+        let kind = entry.file_type()?;
+        let (kind, bytes) = match () {
+            () if kind.is_dir() => ("folder", None),
+            () if kind.is_file() => ("file", entry.metadata().ok().map(|it| it.len())),
+            () if kind.is_symlink() => ("link", None),
+            () => ("other", None),
+        };
+        entries.push(Entry { path: path.to_owned(), kind, bytes });
+    }
+    entries.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(entries)
+}

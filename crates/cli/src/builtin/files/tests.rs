@@ -1,0 +1,165 @@
+//! What can be listed, read and written below a folder, and what cannot.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::Arc;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use helix_agents::tool::ToolError;
+use tempfile::TempDir;
+
+use super::list::list;
+use super::read::read;
+use super::write::write;
+use super::{Shelf, tidied};
+
+/// A folder with a secret beside it, and links that lead to the secret and in circles.
+struct Place {
+    outer: TempDir,
+    shelf: Shelf,
+}
+
+impl Place {
+    fn new() -> Self {
+        let outer = tempfile::tempdir().unwrap();
+        let inner = outer.path().join("inner");
+        fs::create_dir_all(inner.join("sub/deep")).unwrap();
+        fs::write(outer.path().join("secret.txt"), "secret").unwrap();
+        fs::write(inner.join("a.txt"), "hällo wörld").unwrap();
+        fs::write(inner.join("sub/b.txt"), "b").unwrap();
+        fs::write(inner.join("image.png"), b"\x89PNG\x0d\x0a\x00\x01").unwrap();
+        symlink("../secret.txt", inner.join("out.txt")).unwrap();
+        symlink("..", inner.join("up")).unwrap();
+        symlink("../..", inner.join("sub/top")).unwrap();
+        symlink(".", inner.join("sub/deep/again")).unwrap();
+        symlink("a.txt", inner.join("within.txt")).unwrap();
+        let root = Dir::open_ambient_dir(&inner, ambient_authority()).unwrap();
+        Self { outer, shelf: Shelf { root: Arc::new(root), max_bytes: 100 } }
+    }
+
+    fn inner(&self, path: &str) -> std::path::PathBuf {
+        self.outer.path().join("inner").join(path)
+    }
+}
+
+#[track_caller]
+fn told<T: std::fmt::Debug>(result: Result<T, ToolError>) -> String {
+    result.unwrap_err().message().to_owned()
+}
+
+fn paths(place: &Place, path: &str, recursive: bool) -> Vec<String> {
+    let listed = list(&place.shelf, path, recursive).unwrap();
+    let line = |it: super::list::Entry| match it.bytes {
+        Some(bytes) => format!("{} {} {bytes}", it.kind, it.path),
+        None => format!("{} {}", it.kind, it.path),
+    };
+    listed.entries.into_iter().map(line).collect()
+}
+
+#[test]
+fn a_folder_is_listed_in_order_and_links_are_not_followed() {
+    let place = Place::new();
+    let flat = [
+        "file a.txt 13",
+        "file image.png 8",
+        "link out.txt",
+        "folder sub",
+        "link up",
+        "link within.txt",
+    ];
+    assert_eq!(paths(&place, ".", false), flat);
+    assert_eq!(paths(&place, tidied("/"), false), flat);
+    let sub = ["file sub/b.txt 1", "folder sub/deep", "link sub/top", "link sub/deep/again"];
+    assert_eq!(paths(&place, "sub", true), sub);
+    let all: Vec<_> = flat.into_iter().chain(sub).collect();
+    assert_eq!(paths(&place, ".", true), all);
+}
+
+#[test]
+fn a_list_has_an_end() {
+    let place = Place::new();
+    fs::create_dir(place.inner("many")).unwrap();
+    for number in 0..600 {
+        fs::write(place.inner(&format!("many/{number:03}")), "").unwrap();
+    }
+    let listed = list(&place.shelf, "many", false).unwrap();
+    assert_eq!((listed.entries.len(), listed.more), (500, true));
+    assert_eq!(listed.entries[0].path, "many/000");
+}
+
+#[test]
+fn a_file_is_read_in_parts_that_join() {
+    let place = Place::new();
+    let whole = read(&place.shelf, "a.txt", 0, 100).unwrap();
+    assert_eq!((&*whole.text, whole.bytes, whole.next_offset), ("hällo wörld", 13, None));
+    assert_eq!(read(&place.shelf, "within.txt", 0, 100).unwrap(), whole);
+    for limit in 4..=13 {
+        let (mut text, mut offset) = (String::new(), Some(0));
+        while let Some(from) = offset {
+            let part = read(&place.shelf, "a.txt", from, limit).unwrap();
+            text.push_str(&part.text);
+            offset = part.next_offset;
+        }
+        assert_eq!(text, "hällo wörld", "{limit}");
+    }
+    // From within the first `ä`.
+    assert_eq!(read(&place.shelf, "a.txt", 2, 100).unwrap().text, "llo wörld");
+    assert!(told(read(&place.shelf, "a.txt", 14, 100)).contains("13 bytes; `offset` is beyond"));
+}
+
+#[test]
+fn what_is_no_text_is_refused() {
+    let place = Place::new();
+    assert!(told(read(&place.shelf, "image.png", 0, 100)).contains("not a text in UTF-8"));
+    assert!(told(read(&place.shelf, "sub", 0, 100)).contains("it is a folder, not a file"));
+    let made = std::process::Command::new("mkfifo").arg(place.inner("pipe")).status().unwrap();
+    assert!(made.success());
+    assert!(told(read(&place.shelf, "pipe", 0, 100)).contains("it is a pipe"));
+}
+
+#[test]
+fn nothing_leads_out() {
+    let place = Place::new();
+    let absolute = place.outer.path().join("secret.txt").to_string_lossy().into_owned();
+    for path in [
+        "../secret.txt",
+        "sub/../../secret.txt",
+        "out.txt",
+        "up/secret.txt",
+        "sub/top/secret.txt",
+        &absolute,
+        "/etc/passwd",
+    ] {
+        let message = told(read(&place.shelf, path, 0, 100));
+        assert!(message.contains("is not allowed: only paths below"), "{path}: {message}");
+        assert!(write(&place.shelf, path, "taken", "1").is_err() || path == "out.txt", "{path}");
+    }
+    for path in ["..", "up", "sub/top", "/etc"] {
+        assert!(list(&place.shelf, path, true).is_err(), "{path}");
+    }
+    assert_eq!(fs::read_to_string(place.outer.path().join("secret.txt")).unwrap(), "secret");
+    assert!(told(read(&place.shelf, "nothing.txt", 0, 100)).contains("list_files tells"));
+}
+
+#[test]
+fn a_file_is_written_as_a_whole() {
+    let place = Place::new();
+    let written = write(&place.shelf, "new/folder/c.txt", "text", "1.0").unwrap();
+    assert_eq!((&*written.path, written.bytes), ("new/folder/c.txt", 4));
+    write(&place.shelf, "new/folder/c.txt", "other", "2.0").unwrap();
+    assert_eq!(fs::read_to_string(place.inner("new/folder/c.txt")).unwrap(), "other");
+    assert_eq!(fs::read_dir(place.inner("new/folder")).unwrap().count(), 1, "nothing is left over");
+}
+
+#[test]
+fn what_cannot_be_written_is_told() {
+    let place = Place::new();
+    let message = told(write(&place.shelf, "d.txt", &"x".repeat(101), "1"));
+    assert!(message.contains("101 bytes, and 100 are allowed"), "{message}");
+    assert!(told(write(&place.shelf, "sub", "x", "1")).contains("is no file"));
+    assert!(told(write(&place.shelf, ".", "x", "1")).contains("does not name a file"));
+    assert!(told(write(&place.shelf, "within.txt", "x", "1")).contains("is no file"));
+    assert!(!Path::new(&place.inner("d.txt")).exists());
+}

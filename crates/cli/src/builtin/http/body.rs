@@ -1,0 +1,89 @@
+//! The body of a page as text.
+
+use encoding_rs::{Encoding, UTF_8};
+use reqwest::Response;
+use reqwest::header::{self, HeaderMap};
+
+/// Kinds of application data that are text.
+const TEXT: [&str; 8] = [
+    "json",
+    "xml",
+    "javascript",
+    "x-javascript",
+    "x-www-form-urlencoded",
+    "yaml",
+    "x-yaml",
+    "toml",
+];
+
+/// What a server says that the body is; nothing if it does not say so.
+///
+/// # Errors
+/// If it is no text.
+pub(super) fn content_type(headers: &HeaderMap) -> Result<String, String> {
+    let encoding = headers.get(header::CONTENT_ENCODING).and_then(|it| it.to_str().ok());
+    if let Some(encoding) = encoding.filter(|it| !it.eq_ignore_ascii_case("identity")) {
+        return Err(format!("the page is packed as `{encoding}`, though that was not asked for"));
+    }
+    let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(String::new()) };
+    let value = value.to_str().unwrap_or_default().trim();
+    if is_text(value) {
+        return Ok(value.to_owned());
+    }
+    Err(format!("the page is `{}`, not text", essence(value)))
+}
+
+fn essence(content_type: &str) -> String {
+    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+fn is_text(content_type: &str) -> bool {
+    let essence = essence(content_type);
+    match essence.split_once('/') {
+        Some(("text", _)) => true,
+        Some((_, kind)) => {
+            TEXT.contains(&kind) || kind.ends_with("+json") || kind.ends_with("+xml")
+        }
+        None => essence.is_empty(),
+    }
+}
+
+fn encoding(content_type: &str) -> &'static Encoding {
+    let charset = content_type.split(';').skip(1).find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        let value = value.trim().trim_matches('"');
+        name.trim().eq_ignore_ascii_case("charset").then_some(value)
+    });
+    charset.and_then(|it| Encoding::for_label(it.as_bytes())).unwrap_or(UTF_8)
+}
+
+/// At most `most` bytes of the body as text, and whether there is more.
+///
+/// # Errors
+/// If the connection breaks, or if it is no text after all.
+pub(super) async fn text(
+    mut response: Response,
+    content_type: &str,
+    most: usize,
+) -> Result<(String, bool), String> {
+    let mut bytes = Vec::new();
+    let mut truncated = false;
+    let broken = |error: reqwest::Error| format!("the connection broke in the page: {error}");
+    while let Some(piece) = response.chunk().await.map_err(broken)? {
+        let room = most - bytes.len();
+        bytes.extend_from_slice(piece.get(..room).unwrap_or(&piece));
+        if piece.len() > room {
+            truncated = true;
+            break;
+        }
+    }
+    let mut decoder = encoding(content_type).new_decoder();
+    let mut text = String::new();
+    text.reserve(decoder.max_utf8_buffer_length(bytes.len()).unwrap_or(bytes.len()));
+    // What is cut off may end within a character.
+    let (_, _, _) = decoder.decode_to_string(&bytes, &mut text, !truncated);
+    if text.contains('\0') {
+        return Err("the page is not text".to_owned());
+    }
+    Ok((text, truncated))
+}

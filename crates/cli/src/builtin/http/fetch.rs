@@ -1,0 +1,220 @@
+//! Asking for a page: redirects by hand, addresses checked at each connection.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::{self, HeaderMap};
+use reqwest::redirect::Policy as Redirects;
+use reqwest::{Client, Response, StatusCode, Url};
+use serde::Serialize;
+use tokio::time::timeout;
+
+use super::body;
+use super::policy::Policy;
+
+/// How many redirects are followed.
+const MOST_REDIRECTS: usize = 5;
+
+/// What finds the addresses of a name.
+pub(super) type Lookup =
+    Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync>;
+
+/// Gets pages.
+pub(super) struct Fetcher {
+    policy: Policy,
+    max_bytes: usize,
+    patience: Duration,
+    lookup: Lookup,
+    /// The roots of trust are loaded only for those who need them, and may be missing.
+    plain: OnceLock<Client>,
+    encrypted: OnceLock<Client>,
+}
+
+/// A page.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Page {
+    /// Where it was found in the end.
+    pub(super) url: String,
+    pub(super) status: u16,
+    pub(super) content_type: String,
+    pub(super) text: String,
+    /// Whether there is more than this.
+    pub(super) truncated: bool,
+}
+
+impl Fetcher {
+    /// What gets at most `max_bytes` of a page within `patience`.
+    pub(super) fn new(policy: Policy, max_bytes: usize, patience: Duration) -> Self {
+        Self {
+            policy,
+            max_bytes,
+            patience,
+            lookup: Arc::new(|name| Box::pin(look_up(name))),
+            plain: OnceLock::new(),
+            encrypted: OnceLock::new(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_lookup(mut self, lookup: Lookup) -> Self {
+        self.lookup = lookup;
+        self
+    }
+
+    /// Gets a page, or says why not.
+    pub(super) async fn get(&self, url: &str) -> Result<Page, String> {
+        let url = Url::parse(url.trim()).map_err(|error| {
+            format!("`{}` is no address: {error}; begin it with https://", url.trim())
+        })?;
+        match timeout(self.patience, self.follow(url)).await {
+            Ok(page) => page,
+            Err(_) => Err(format!(
+                "the page did not arrive within {} s; the server is slow or does not answer",
+                self.patience.as_secs_f32()
+            )),
+        }
+    }
+
+    async fn follow(&self, mut url: Url) -> Result<Page, String> {
+        for _ in 0..=MOST_REDIRECTS {
+            let response = self.ask(&url).await?;
+            match next(&url, response.status(), response.headers())? {
+                Some(next) => url = next,
+                None => return self.page(url, response).await,
+            }
+        }
+        Err(format!("more than {MOST_REDIRECTS} redirects, the last one to {url}"))
+    }
+
+    async fn ask(&self, url: &Url) -> Result<Response, String> {
+        self.policy.check(url)?;
+        let client = self.client(url.scheme() == "https")?;
+        let request =
+            client.get(url.clone()).header(header::ACCEPT, "text/*, application/json, */*;q=0.5");
+        request.send().await.map_err(|error| explain(url, &error))
+    }
+
+    async fn page(&self, url: Url, response: Response) -> Result<Page, String> {
+        let status = response.status().as_u16();
+        let content_type = body::content_type(response.headers())?;
+        let (text, truncated) = body::text(response, &content_type, self.max_bytes).await?;
+        Ok(Page { url: url.into(), status, content_type, text, truncated })
+    }
+
+    fn client(&self, encrypted: bool) -> Result<Client, String> {
+        let place = if encrypted { &self.encrypted } else { &self.plain };
+        if let Some(client) = place.get() {
+            return Ok(client.clone());
+        }
+        let guard = Guard { policy: self.policy.clone(), lookup: Arc::clone(&self.lookup) };
+        let builder = Client::builder()
+            .user_agent(concat!("helix-agents/", env!("CARGO_PKG_VERSION")))
+            .redirect(Redirects::none())
+            .retry(reqwest::retry::never())
+            // A proxy would look names up itself, where nothing checks what comes out.
+            .no_proxy()
+            .dns_resolver(Arc::new(guard));
+        let builder = if encrypted { builder } else { builder.tls_certs_only([]) };
+        let client = builder.build().map_err(|error| format!("HTTP cannot be set up: {error}"))?;
+        Ok(place.get_or_init(|| client).clone())
+    }
+}
+
+impl fmt::Debug for Fetcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fetcher").field("policy", &self.policy).finish_non_exhaustive()
+    }
+}
+
+/// Where a redirect leads to.
+pub(super) fn next(
+    url: &Url,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Result<Option<Url>, String> {
+    let is_redirect = matches!(
+        status,
+        StatusCode::MOVED_PERMANENTLY
+            | StatusCode::FOUND
+            | StatusCode::SEE_OTHER
+            | StatusCode::TEMPORARY_REDIRECT
+            | StatusCode::PERMANENT_REDIRECT
+    );
+    let Some(location) = headers.get(header::LOCATION).filter(|_| is_redirect) else {
+        return Ok(None);
+    };
+    let location = location.to_str().map_err(|_| "the redirect leads to no address".to_owned())?;
+    let mut next = url.join(location).map_err(|error| {
+        format!("the redirect leads to `{location}`, which is no address: {error}")
+    })?;
+    if url.scheme() == "https" && next.scheme() == "http" {
+        return Err(format!("the redirect from {url} to {next} gives up the encryption"));
+    }
+    next.set_fragment(None);
+    Ok(Some(next))
+}
+
+fn explain(url: &Url, error: &reqwest::Error) -> String {
+    let causes = std::iter::successors(StdError::source(error), |cause| (*cause).source());
+    let causes: Vec<_> = causes.collect();
+    if let Some(refusal) = causes.iter().find_map(|cause| cause.downcast_ref::<Refusal>()) {
+        return refusal.0.clone();
+    }
+    let host = url.host_str().unwrap_or_default();
+    match causes.last() {
+        Some(cause) => format!("`{host}` cannot be reached: {cause}"),
+        None => format!("`{host}` cannot be reached: {error}"),
+    }
+}
+
+/// The addresses of names, as far as the policy permits them. There is nobody between this and the
+/// connection who could put in another one.
+struct Guard {
+    policy: Policy,
+    lookup: Lookup,
+}
+
+/// Why a name leads nowhere.
+#[derive(Debug)]
+struct Refusal(String);
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl StdError for Refusal {}
+
+impl Resolve for Guard {
+    fn resolve(&self, name: Name) -> Resolving {
+        let (policy, found) = (self.policy.clone(), (self.lookup)(name.as_str().to_owned()));
+        Box::pin(async move {
+            let name = name.as_str();
+            let found = found.await.map_err(|error| {
+                Refusal(format!("the name `{name}` leads to no address: {error}"))
+            })?;
+            let permitted: Vec<_> =
+                found.into_iter().filter(|it| policy.permits(name, it.ip())).collect();
+            if permitted.is_empty() {
+                let message = format!(
+                    "`{name}` leads to a private address, which is not allowed; the agent file \
+                     can list its range under `private`"
+                );
+                return Err(Refusal(message).into());
+            }
+            Ok(Box::new(permitted.into_iter()) as Addrs)
+        })
+    }
+}
+
+async fn look_up(name: String) -> io::Result<Vec<SocketAddr>> {
+    // The port of the address asked for takes the place of this one.
+    Ok(tokio::net::lookup_host((name, 0)).await?.collect())
+}

@@ -1,0 +1,149 @@
+//! `note`: notes in the session's custom state, which the system prompt shows.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use helix_agents::tool::{EffectClass, Tool, ToolContext, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+const DESCRIPTION: &str = "\
+Keep a note for the rest of this session. Notes are shown to you in the system prompt, before \
+everything else, however long the conversation becomes. Writing under a title that exists replaces \
+that note.";
+
+/// Notes that stay in front of the model for the whole session.
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct NoteForm {
+    /// The most notes.
+    #[schemars(range(min = 1, max = 100))]
+    max_notes: usize,
+    /// The most characters of one note.
+    #[schemars(range(min = 1, max = 10_000))]
+    max_chars: usize,
+}
+
+impl Default for NoteForm {
+    fn default() -> Self {
+        Self { max_notes: 20, max_chars: 1000 }
+    }
+}
+
+/// The custom state of an agent that keeps notes.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "Option<Kept>")]
+pub(crate) struct Notes {
+    notes: BTreeMap<String, String>,
+}
+
+/// The state as it is recorded: nothing in a session that was begun without notes.
+#[derive(Deserialize, JsonSchema)]
+struct Kept {
+    #[serde(default)]
+    notes: BTreeMap<String, String>,
+}
+
+impl From<Option<Kept>> for Notes {
+    fn from(kept: Option<Kept>) -> Self {
+        Self { notes: kept.map(|it| it.notes).unwrap_or_default() }
+    }
+}
+
+impl Notes {
+    /// A system prompt with the notes at its end.
+    pub(crate) fn shown_in(&self, prompt: &str) -> String {
+        let mut shown = prompt.to_owned();
+        if self.notes.is_empty() {
+            return shown;
+        }
+        shown.push_str("\n\nYour notes from this session:");
+        for (title, text) in &self.notes {
+            // Of several lines, each but the first is set in, so that a note cannot pose as a title.
+            let text = text.replace('\n', "\n  ");
+            // Writing to a string does not fail.
+            let _done = write!(shown, "\n- {title}: {text}");
+        }
+        shown
+    }
+}
+
+/// What to do with a note.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Change {
+    /// Whether to write or remove the note.
+    action: Action,
+    /// The note's title, a few words in one line.
+    #[schemars(length(min = 1, max = 80))]
+    title: String,
+    /// The note itself; needed to write one.
+    #[serde(default)]
+    text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum Action {
+    Write,
+    Remove,
+}
+
+/// What became of it.
+#[derive(Debug, PartialEq, Serialize)]
+struct Noted {
+    /// The titles there are now.
+    titles: Vec<String>,
+}
+
+impl NoteForm {
+    /// The tool. Its agent must have [`Notes`] as its state.
+    pub(crate) fn tool(self) -> Tool {
+        let run = move |change: Change, cx: ToolContext| async move {
+            let mut noted = Err(ToolError::new("nothing was done"));
+            cx.update_state(|notes: &mut Notes| noted = self.apply(&change, notes))?;
+            noted
+        };
+        Tool::function("note", DESCRIPTION, run).effect(EffectClass::Idempotent)
+    }
+
+    fn apply(self, change: &Change, notes: &mut Notes) -> Result<Noted, ToolError> {
+        let notes = &mut notes.notes;
+        let title = change.title.split_whitespace().collect::<Vec<_>>().join(" ");
+        let titles = |notes: &BTreeMap<_, _>| notes.keys().cloned().collect::<Vec<String>>();
+        if title.is_empty() {
+            return Err(ToolError::new("the title is empty; give the note a few words"));
+        }
+        if change.action == Action::Remove {
+            if notes.remove(&title).is_none() {
+                let titles = titles(notes).join(", ");
+                let message = format!("there is no note `{title}`; there are: [{titles}]");
+                return Err(ToolError::new(message));
+            }
+            return Ok(Noted { titles: titles(notes) });
+        }
+        let text = change.text.trim();
+        if text.is_empty() {
+            return Err(ToolError::new("`text` is empty; write the note, or use `remove`"));
+        }
+        let length = text.chars().count();
+        if length > self.max_chars {
+            let Self { max_chars, .. } = self;
+            let message = format!("the note has {length} characters; shorten it to {max_chars}");
+            return Err(ToolError::new(message));
+        }
+        if !notes.contains_key(&title) && notes.len() >= self.max_notes {
+            let message = format!(
+                "there are {} notes already; remove or replace one of: {}",
+                notes.len(),
+                titles(notes).join(", ")
+            );
+            return Err(ToolError::new(message));
+        }
+        notes.insert(title, text.to_owned());
+        Ok(Noted { titles: titles(notes) })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! `current_time`: the date and the time.
+
+use helix_agents::clock::{Clock as _, Timestamp};
+use helix_agents::error::Result;
+use helix_agents::runtime_local::TokioClock;
+use helix_agents::tool::{EffectClass, Tool, ToolContext, ToolError};
+use jiff::tz::TimeZone;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Around;
+
+/// The zone unless a file or the model names one.
+const DEFAULT_ZONE: &str = "UTC";
+
+const DESCRIPTION: &str = "\
+Tell the present date, time and weekday, in the agent's time zone or in another one.";
+
+/// Date and time.
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct TimeForm {
+    /// The time zone unless the model asks for another one, by its IANA name.
+    #[schemars(length(min = 1, max = 64), example = &"Europe/Berlin")]
+    zone: String,
+}
+
+impl Default for TimeForm {
+    fn default() -> Self {
+        Self { zone: DEFAULT_ZONE.to_owned() }
+    }
+}
+
+impl TimeForm {
+    /// The tool.
+    ///
+    /// # Errors
+    /// If there is no such time zone.
+    pub(super) fn tool(&self, around: &Around<'_>) -> Result<Tool> {
+        let default = zone(&self.zone).map_err(|problem| {
+            let problem = around.places.problem("/tools/time/zone", problem);
+            around.places.error(vec![problem])
+        })?;
+        let clock = TokioClock::new();
+        let run = move |wanted: Wanted, _: ToolContext| {
+            let default = default.clone();
+            async move {
+                let zone = match wanted.zone.as_deref().filter(|zone| !zone.trim().is_empty()) {
+                    Some(name) => zone(name).map_err(ToolError::new)?,
+                    None => default,
+                };
+                tell(clock.now(), zone)
+            }
+        };
+        Ok(Tool::function("current_time", DESCRIPTION, run).effect(EffectClass::Pure))
+    }
+}
+
+/// Where to look at the clock.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Wanted {
+    /// A time zone by its IANA name, for instance Europe/Berlin. Leave it out for the agent's own.
+    #[schemars(length(max = 64))]
+    zone: Option<String>,
+}
+
+/// What the clock says.
+#[derive(Debug, PartialEq, Serialize)]
+struct Told {
+    /// RFC 9557: with the offset and the name of the zone.
+    time: String,
+    date: String,
+    weekday: String,
+    zone: String,
+    unix_seconds: i64,
+}
+
+fn tell(now: Timestamp, zone: TimeZone) -> Result<Told, ToolError> {
+    let now = jiff::Timestamp::from_millisecond(now.0)?.to_zoned(zone);
+    Ok(Told {
+        time: format!("{now:.0}"),
+        date: now.date().to_string(),
+        weekday: now.strftime("%A").to_string(),
+        zone: now.time_zone().iana_name().unwrap_or(DEFAULT_ZONE).to_owned(),
+        unix_seconds: now.timestamp().as_second(),
+    })
+}
+
+fn zone(name: &str) -> Result<TimeZone, String> {
+    TimeZone::get(name.trim()).map_err(|_| {
+        format!(
+            "there is no time zone `{}`; use an IANA name such as Europe/Berlin or UTC",
+            name.trim()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,42 @@
+//! A moment in several zones.
+
+use expect_test::{Expect, expect};
+use helix_agents::clock::Timestamp;
+
+use super::{tell, zone};
+
+#[expect(clippy::needless_pass_by_value, reason = "so are snapshots written")]
+fn check(name: &str, expected: Expect) {
+    let told = tell(Timestamp(1_719_800_000_123), zone(name).unwrap()).unwrap();
+    expected.assert_eq(&serde_json::to_string(&told).unwrap());
+}
+
+#[test]
+fn a_moment_is_told_in_every_zone() {
+    check(
+        "UTC",
+        expect![[
+            r#"{"time":"2024-07-01T02:13:20+00:00[UTC]","date":"2024-07-01","weekday":"Monday","zone":"UTC","unix_seconds":1719800000}"#
+        ]],
+    );
+    check(
+        "Europe/Berlin",
+        expect![[
+            r#"{"time":"2024-07-01T04:13:20+02:00[Europe/Berlin]","date":"2024-07-01","weekday":"Monday","zone":"Europe/Berlin","unix_seconds":1719800000}"#
+        ]],
+    );
+    check(
+        " asia/kathmandu ",
+        expect![[
+            r#"{"time":"2024-07-01T07:58:20+05:45[Asia/Kathmandu]","date":"2024-07-01","weekday":"Monday","zone":"Asia/Kathmandu","unix_seconds":1719800000}"#
+        ]],
+    );
+}
+
+#[test]
+fn an_unknown_zone_is_told() {
+    for name in ["Mars/Olympus", "", "../../etc/passwd"] {
+        let problem = zone(name).unwrap_err();
+        assert!(problem.contains("use an IANA name such as Europe/Berlin"), "{problem}");
+    }
+}

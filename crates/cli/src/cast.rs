@@ -1,0 +1,204 @@
+//! Who plays: an agent, the model behind it, and what a session has to remember so that any process
+//! can go on with it.
+//!
+//! This is the one way from a command line or a recorded session to something that runs. `demo`,
+//! `run`, `resume` and `chat` all take it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use helix_agents::agent::AnyAgent;
+use helix_agents::error::{Error, ErrorCode};
+use helix_agents::prelude::{LocalRuntime, SqliteStore};
+use helix_agents::store::Head;
+
+use crate::agent_file::AgentFile;
+use crate::model::Model;
+use crate::research::{self, Setting, researcher};
+use crate::screen::{Screen, notice};
+
+/// How long a session has to wait after its process died. Short, so that nobody gets bored between
+/// `kill -9` and `resume`.
+pub(crate) const LEASE: Duration = Duration::from_secs(3);
+
+/// The tag with the model's name.
+pub(crate) const MODEL: &str = "model";
+/// The tag with the agent file's path.
+const AGENT_FILE: &str = "agent_file";
+/// The tag with the digest of the agent file as it was when the session began.
+const AGENT_DIGEST: &str = "agent_digest";
+/// The tag with the folder of the file tools, if a person named one.
+const FILES: &str = "files";
+
+/// An agent, its model, and the tags that lead back to both.
+#[derive(Debug)]
+pub(crate) struct Cast {
+    agent: AnyAgent,
+    model: Model,
+    tags: BTreeMap<String, String>,
+    remarks: Vec<String>,
+}
+
+/// What a person wants to be other than an agent file or a recorded session says.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Wishes<'a> {
+    /// The model, as `provider:model`.
+    pub(crate) model: Option<&'a str>,
+    /// The agent file.
+    pub(crate) agent: Option<&'a Path>,
+    /// The folder that file tools see.
+    pub(crate) files: Option<&'a Path>,
+    /// Where the demo's tools leave their traces.
+    pub(crate) trace: Option<&'a Path>,
+}
+
+impl Cast {
+    /// The agent of `helix demo`.
+    ///
+    /// # Errors
+    /// If the trace file cannot be written.
+    pub(crate) fn of_demo(model: Model, pace: Duration, trace: Option<&Path>) -> Result<Self> {
+        let setting = Setting::new(&model, pace, trace)?;
+        Self::of_setting(model, &setting)
+    }
+
+    fn of_setting(model: Model, setting: &Setting) -> Result<Self> {
+        let agent = researcher(model.name(), setting)?.erased();
+        Ok(Self::new(agent, model, setting.tags()))
+    }
+
+    /// The agent of an agent file. Of the wishes, the model and the folder of the file tools count.
+    ///
+    /// # Errors
+    /// If the file cannot be used, or its model is not to be had.
+    pub(crate) async fn of_file(path: &Path, wishes: Wishes<'_>) -> Result<Self> {
+        let file = AgentFile::read(path)?;
+        // What is wrong with the file is told before what is missing on the machine.
+        file.agent(file.model().unwrap_or_default(), wishes.files)?;
+        let model = Model::wanted(wishes.model.or(file.model())).await?.ok_or_else(no_model)?;
+        Self::of_agent_file(&file, model, wishes.files)
+    }
+
+    fn of_agent_file(file: &AgentFile, model: Model, files: Option<&Path>) -> Result<Self> {
+        let files = files.map(std::path::absolute).transpose().context("no current folder")?;
+        let agent = file.agent(model.name(), files.as_deref())?;
+        let mut tags = BTreeMap::from([
+            (AGENT_FILE.to_owned(), file.path().to_string_lossy().into_owned()),
+            (AGENT_DIGEST.to_owned(), file.digest().to_owned()),
+        ]);
+        if let Some(files) = files {
+            tags.insert(FILES.to_owned(), files.to_string_lossy().into_owned());
+        }
+        Ok(Self::new(agent, model, tags))
+    }
+
+    /// The agent of a recorded session, for another turn or to resume one: whatever it was begun
+    /// with, but for the wishes.
+    ///
+    /// # Errors
+    /// If this program did not begin the session, or its agent file or model is not to be had, or
+    /// the file describes another agent by now.
+    pub(crate) async fn of_session(head: &Head, wishes: Wishes<'_>) -> Result<Self> {
+        let tags = &head.created.tags;
+        let recorded = tags.get(AGENT_FILE).map(Path::new);
+        let model = tags.get(MODEL).ok_or_else(|| not_ours(head))?;
+        let model = wishes.model.unwrap_or(model);
+        let Some(recorded) = recorded else {
+            if &*head.created.agent != research::NAME {
+                return Err(not_ours(head).into());
+            }
+            if wishes.agent.is_some() {
+                let message = "the session belongs to the agent of `helix demo`, not to a file's";
+                return Err(Error::new(ErrorCode::AgentMismatch, message).into());
+            }
+            let (model, setting) = Setting::of_tags(tags, model, wishes.trace).await?;
+            return Self::of_setting(model, &setting);
+        };
+        let path = wishes.agent.unwrap_or(recorded);
+        let file = read_again(path, wishes.agent.is_none())?;
+        if file.name() != &*head.created.agent {
+            let message = format!(
+                "the session belongs to the agent `{}`, and {} describes `{}`",
+                head.created.agent,
+                path.display(),
+                file.name()
+            );
+            return Err(Error::new(ErrorCode::AgentMismatch, message).into());
+        }
+        let files = wishes.files.or_else(|| tags.get(FILES).map(Path::new));
+        let mut cast = Self::of_agent_file(&file, Model::again(model).await?, files)?;
+        if path.canonicalize().is_ok_and(|path| path != recorded) {
+            let recorded = recorded.display();
+            cast.remarks.push(format!("The session was begun from the agent file {recorded}."));
+        }
+        if tags.get(AGENT_DIGEST).is_some_and(|digest| digest != file.digest()) {
+            cast.remarks.push(format!(
+                "The agent file {} is not as it was when the session began.",
+                path.display()
+            ));
+        }
+        Ok(cast)
+    }
+
+    fn new(agent: AnyAgent, model: Model, mut tags: BTreeMap<String, String>) -> Self {
+        tags.insert(MODEL.to_owned(), model.name().to_owned());
+        Self { agent, model, tags, remarks: Vec::new() }
+    }
+
+    /// The agent.
+    pub(crate) fn agent(&self) -> &AnyAgent {
+        &self.agent
+    }
+
+    /// The model.
+    pub(crate) fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The tags of a new session, by which [`of_session`](Self::of_session) finds everything again.
+    pub(crate) fn tags(&self) -> BTreeMap<String, String> {
+        self.tags.clone()
+    }
+
+    /// Tells people what they should know before it begins.
+    pub(crate) fn tell_remarks(&self, screen: &Screen) {
+        if !screen.is_json() {
+            self.remarks.iter().for_each(|remark| notice(remark));
+        }
+    }
+
+    /// What carries out the runs.
+    ///
+    /// # Errors
+    /// If it contradicts itself, which is a bug.
+    pub(crate) fn runtime(&self, store: SqliteStore) -> Result<LocalRuntime> {
+        let builder = LocalRuntime::builder().store(store).llm_adapter(self.model.adapter());
+        Ok(builder.lease(LEASE).build()?)
+    }
+}
+
+/// The agent file of a session, of which the session has only the path.
+fn read_again(path: &Path, is_recorded: bool) -> Result<AgentFile> {
+    if is_recorded && !path.exists() {
+        let message = "the agent file of the session is gone; put it back, or name its new place \
+                       with --agent FILE";
+        let error = Error::new(ErrorCode::InputInvalid, message);
+        return Err(error.with_context("file", path.display()).into());
+    }
+    Ok(AgentFile::read(path)?)
+}
+
+fn not_ours(head: &Head) -> Error {
+    let message = "the session was not begun from an agent file or by `helix demo`; go on with it \
+                   in the program that began it";
+    Error::new(ErrorCode::AgentNotFound, message).with_context("agent", &head.created.agent)
+}
+
+fn no_model() -> Error {
+    let message = "no model is configured, and no model server answers on this machine; name one \
+                   with --model, as `model` in the agent file, in HELIX_MODEL or helix.toml, or set \
+                   OPENAI_API_KEY or OPENAI_BASE_URL";
+    Error::new(ErrorCode::ModelUnknown, message)
+}

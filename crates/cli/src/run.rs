@@ -1,0 +1,145 @@
+//! `helix run`: one turn of the agent that an agent file describes.
+
+use std::io::{IsTerminal as _, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::Args;
+use helix_agents::error::{Error, ErrorCode};
+use helix_agents::executor::{AgentExecutor as _, ExecuteOptions};
+use helix_agents::prelude::SqliteStore;
+
+use crate::cast::{Cast, Wishes};
+use crate::drive::{self, Around};
+use crate::exit::Exit;
+use crate::failure;
+use crate::screen::{Screen, Style, notice};
+use crate::storage;
+
+/// The most bytes of a prompt on standard input.
+const MOST_BYTES: u64 = 1024 * 1024;
+
+/// The options of `helix run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The agent file.
+    #[arg(value_name = "AGENT_FILE")]
+    agent: PathBuf,
+    /// What to ask. `-`, or nothing where standard input is no terminal: what is on standard input.
+    #[arg(value_name = "PROMPT")]
+    prompt: Option<String>,
+    /// The model, as `provider:model`. Default: the agent file's, else as for `helix demo`.
+    #[arg(long, value_name = "PROVIDER:MODEL")]
+    model: Option<String>,
+    /// Make it a further turn of this session.
+    #[arg(long, value_name = "SESSION")]
+    session: Option<String>,
+    /// Let the agent's file tools see this folder instead of the one in the agent file.
+    #[arg(long, value_name = "FOLDER")]
+    files: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub(crate) async fn run(args: RunArgs, db: &Path, screen: &Screen) -> Result<Exit> {
+    let began = Instant::now();
+    let Some(prompt) = prompt(args.prompt.as_deref())? else {
+        let message = "there is no prompt; give one behind the agent file, or on standard input";
+        let told = if screen.is_json() {
+            failure::usage(message).to_string()
+        } else {
+            format!("helix: {message}")
+        };
+        notice(&told);
+        return Ok(Exit::Usage);
+    };
+    // What is wrong with the file is found out before a database is made for it.
+    let (cast, store) = match args.session {
+        Some(_) => (None, storage::open(db).await?),
+        None => {
+            let cast = Cast::of_file(&args.agent, args.wishes()).await?;
+            (Some(cast), storage::open_or_create(db).await?)
+        }
+    };
+    let exit = turn(&args, cast, prompt, &store, Surroundings { db, screen, began }).await;
+    storage::close(&store).await;
+    exit
+}
+
+/// What a turn is run in.
+#[derive(Clone, Copy)]
+struct Surroundings<'a> {
+    db: &'a Path,
+    screen: &'a Screen,
+    began: Instant,
+}
+
+async fn turn(
+    args: &RunArgs,
+    cast: Option<Cast>,
+    prompt: String,
+    store: &SqliteStore,
+    around: Surroundings<'_>,
+) -> Result<Exit> {
+    let Surroundings { db, screen, began } = around;
+    let mut options = ExecuteOptions::default();
+    let cast = match (cast, &args.session) {
+        (None, Some(session)) => {
+            let head = storage::head(store, session).await?;
+            options.session = Some(head.session.clone());
+            Cast::of_session(&head, args.wishes()).await?
+        }
+        (Some(cast), _) => cast,
+        (None, None) => Cast::of_file(&args.agent, args.wishes()).await?,
+    };
+    options.tags = cast.tags();
+    cast.tell_remarks(screen);
+    let runtime = cast.runtime(store.clone())?;
+    let agent = Arc::clone(cast.agent());
+    let handle = runtime.execute(agent, prompt.into(), options).await?;
+    if !screen.is_json() {
+        screen.line(format!("agent    {}", screen.styled(Style::Bold, cast.agent().name())))?;
+        screen.line(format!("model    {}", cast.model()))?;
+        screen.line(format!("session  {} in {}", handle.session(), db.display()))?;
+        screen.line("")?;
+    }
+    let around = Around { db, model: cast.model().name(), began };
+    drive::to_the_end(&runtime, &handle, screen, around).await
+}
+
+impl RunArgs {
+    fn wishes(&self) -> Wishes<'_> {
+        Wishes {
+            model: self.model.as_deref(),
+            agent: Some(&self.agent),
+            files: self.files.as_deref(),
+            trace: None,
+        }
+    }
+}
+
+/// What to ask. Nothing if nobody says.
+fn prompt(given: Option<&str>) -> Result<Option<String>> {
+    let prompt = match given {
+        Some("-") => read_prompt()?,
+        None if std::io::stdin().is_terminal() => return Ok(None),
+        None => read_prompt()?,
+        Some(prompt) => prompt.to_owned(),
+    };
+    if prompt.trim().is_empty() {
+        return Err(Error::new(ErrorCode::InputInvalid, "the prompt is empty").into());
+    }
+    Ok(Some(prompt))
+}
+
+fn read_prompt() -> Result<String> {
+    let invalid = |problem: String| Error::new(ErrorCode::InputInvalid, problem);
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(invalid(format!("the prompt is larger than {MOST_BYTES} bytes")).into());
+    }
+    let prompt = String::from_utf8(bytes);
+    Ok(prompt.map_err(|_| invalid("the prompt is not text in UTF-8".to_owned()))?)
+}

@@ -1,0 +1,18 @@
+//! `helix schema`: the JSON Schema of agent files, for editors.
+
+use anyhow::Result;
+
+use crate::agent_file;
+use crate::exit::Exit;
+use crate::screen::Screen;
+
+/// Runs the command. With `--json` the schema is in one line.
+pub(crate) fn run(screen: &Screen) -> Result<Exit> {
+    let schema = agent_file::schema();
+    if screen.is_json() {
+        screen.json(&schema)?;
+    } else {
+        screen.line(serde_json::to_string_pretty(&schema)?)?;
+    }
+    Ok(Exit::Completed)
+}

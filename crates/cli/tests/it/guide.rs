@@ -1,0 +1,111 @@
+//! What the guide tells people to type works: every line of a `console` block is carried out, page
+//! by page, each page in a folder of its own.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use tokio::process::Command;
+
+use crate::support::Place;
+use crate::support::server::{Turn, model};
+
+/// The guide's `cargo helix` is this binary, and its demo is quick and asks no model.
+const PRELUDE: &str = r#"
+cargo() { test "$1" = helix && shift && helix "$@"; }
+helix() {
+    if test "$1" = demo; then shift; set -- demo --scripted --pace 0 "$@"; fi
+    "$HELIX" "$@"
+}
+"#;
+
+/// A block of code of a page.
+struct Block {
+    language: String,
+    lines: Vec<String>,
+}
+
+fn blocks(page: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut open: Option<Block> = None;
+    for line in page.lines() {
+        match (line.strip_prefix("```"), open.take()) {
+            (Some(language), None) => {
+                open = Some(Block { language: language.to_owned(), lines: Vec::new() });
+            }
+            (Some(_), Some(block)) => blocks.push(block),
+            (None, Some(mut block)) => {
+                block.lines.push(line.to_owned());
+                open = Some(block);
+            }
+            (None, None) => {}
+        }
+    }
+    blocks
+}
+
+/// Carries out a page: writes the files that it shows, and types what it says to type. Answers how
+/// many commands there were.
+async fn carry_out(page: &Path) -> usize {
+    let name = page.file_name().unwrap().to_string_lossy();
+    let place = Place::new();
+    let answers = model(vec![Turn::Text("It has 31,622,400 of them."); 20]).await;
+    place.ask(&answers);
+    let agents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/agents");
+    for file in std::fs::read_dir(agents).unwrap() {
+        let path = file.unwrap().path();
+        if path.is_file() {
+            place
+                .write(&path.file_name().unwrap().to_string_lossy(), std::fs::read(&path).unwrap());
+        }
+    }
+    let mut commands = 0;
+    for Block { language, lines } in blocks(&std::fs::read_to_string(page).unwrap()) {
+        let first = lines.first().map(String::as_str).unwrap_or_default();
+        if let (true, Some(file)) = (language == "toml", first.strip_prefix("# "))
+            && !file.contains(' ')
+            && file != "helix.toml"
+        {
+            place.write(file, lines.join("\n"));
+        }
+        for line in lines.iter().filter(|_| language == "console") {
+            let line = line.strip_prefix("$ ");
+            let line =
+                line.unwrap_or_else(|| panic!("{name}: a console block holds commands only"));
+            let mut shell = place.command(&[]);
+            shell = as_shell(&shell, line);
+            let output = shell.output().await.unwrap();
+            assert!(output.status.success(), "{name}: `{line}` failed: {output:?}");
+            commands += 1;
+        }
+    }
+    commands
+}
+
+/// The same folder and environment, with a shell in the binary's place.
+fn as_shell(binary: &Command, line: &str) -> Command {
+    let binary = binary.as_std();
+    let mut shell = Command::new("sh");
+    for (name, value) in binary.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    shell.env("HELIX", env!("CARGO_BIN_EXE_helix"));
+    shell.current_dir(binary.get_current_dir().unwrap()).kill_on_drop(true).stdin(Stdio::null());
+    shell.args(["-euc", &format!("{PRELUDE}{line}")]);
+    shell
+}
+
+#[tokio::test]
+async fn every_command_of_the_guide_works() {
+    let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src");
+    let mut commands = 0;
+    for entry in std::fs::read_dir(pages).unwrap() {
+        let page = entry.unwrap().path();
+        if page.extension().is_some_and(|it| it == "md") {
+            commands += carry_out(&page).await;
+        }
+    }
+    assert!(commands >= 8, "the guide has lost its commands: {commands}");
+}

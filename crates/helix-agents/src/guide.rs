@@ -1,0 +1,27 @@
+//! The guide as documentation tests: every block of Rust in `docs/src` is compiled and run.
+//!
+//! `tests/it/guide` checks that no page with code is missing here, and that no block gets around
+//! it.
+
+macro_rules! pages {
+    ($($page:ident = $file:literal,)+) => {$(
+        #[doc = include_str!(concat!("../../../docs/src/", $file))]
+        mod $page {}
+    )+};
+}
+
+pages! {
+    agents = "agents.md",
+    configuration = "configuration.md",
+    errors = "errors.md",
+    finishing = "finishing.md",
+    getting_started = "getting-started.md",
+    hooks = "hooks.md",
+    models = "models.md",
+    sessions = "sessions.md",
+    state = "state.md",
+    streaming = "streaming.md",
+    tools = "tools.md",
+    writing_a_loop = "writing-a-loop.md",
+    writing_a_store = "writing-a-store.md",
+}

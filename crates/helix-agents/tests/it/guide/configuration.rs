@@ -1,0 +1,123 @@
+//! The page on configuration names what can be set, with the defaults that the code has.
+
+use super::read;
+
+const PAGE: &str = "docs/src/configuration.md";
+
+/// What stands between the first `start` and the next `end`.
+#[track_caller]
+fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
+    let (_, rest) = text.split_once(start).unwrap_or_else(|| panic!("no `{start}`"));
+    rest.split_once(end).unwrap_or_else(|| panic!("no `{end}` after `{start}`")).0
+}
+
+/// The fields of a struct in a source file.
+fn fields(file: &str, name: &str) -> Vec<String> {
+    let source = read(file);
+    let body = between(&source, &format!("struct {name} {{\n"), "\n}");
+    let lines = body.lines().map(str::trim).filter(|line| !line.starts_with(['#', '/']));
+    let names = lines.filter_map(|line| line.split_once(": "));
+    names
+        .map(|(name, _)| {
+            name.trim_start_matches("pub").trim_start_matches("(super)").trim().to_owned()
+        })
+        .collect()
+}
+
+#[test]
+fn every_environment_variable_is_named() {
+    let page = read(PAGE);
+    let source = read("crates/cli/src/env.rs") + &read("crates/llm/src/env.rs");
+    let names: Vec<_> =
+        source.split("name: \"").skip(1).filter_map(|it| it.split('"').next()).collect();
+    assert!(names.len() >= 8, "{names:?}");
+    for name in names {
+        assert!(page.contains(&format!("| `{name}` |")), "{PAGE} does not name {name}");
+    }
+}
+
+#[test]
+fn every_key_of_helix_toml_and_of_the_model_settings_is_named() {
+    let page = read(PAGE);
+    let mut keys = fields("crates/llm/src/registry/config.rs", "ProviderConfig");
+    keys.extend(fields("crates/core/src/llm.rs", "LlmConfig"));
+    keys.extend(fields("crates/llm/src/registry/config.rs", "ConfigFile"));
+    assert!(keys.len() >= 28, "{keys:?}");
+    for key in keys.iter().filter(|key| *key != "providers") {
+        let named = page.contains(&format!("`{key}`")) || page.contains(&format!("{key} = "));
+        assert!(named, "{PAGE} does not name {key}");
+    }
+}
+
+/// Defaults and limits: what the page says, and where the code says the same.
+#[test]
+fn defaults_are_those_of_the_code() {
+    let page = read(PAGE);
+    let said = [
+        ("| 15 s |", "crates/runtime-local/src/builder.rs", "lease: Duration::from_secs(15),"),
+        ("at least 300 ms", "crates/runtime-local/src/builder.rs", "Duration::from_millis(300)"),
+        ("| 5 s |", "crates/runtime-local/src/builder.rs", "grace: Duration::from_secs(5),"),
+        ("| 10 s |", "crates/store-sqlite/src/config.rs", "busy_timeout: Duration::from_secs(10),"),
+        ("| 100,000 |", "crates/store-sqlite/src/config.rs", "stream_retention: 100_000,"),
+        ("likewise 100,000", "crates/store-memory/src/config.rs", "stream_retention: 100_000 "),
+        (
+            "| 50 ms |",
+            "crates/store-sqlite/src/config.rs",
+            "poll_interval: Duration::from_millis(50),",
+        ),
+        ("| `Full` |", "crates/store-sqlite/src/config.rs", "synchronous: Synchronous::Full,"),
+        ("| 300000 |", "crates/llm/src/http.rs", "first_byte: Duration::from_secs(300)"),
+        ("| 120000 |", "crates/llm/src/http.rs", "read: Duration::from_secs(120)"),
+        (
+            "before its first chunk was delivered; 3 |",
+            "crates/core/src/llm.rs",
+            "DEFAULT_MAX_RETRIES: u32 = 3;",
+        ),
+        ("| 64 MiB |", "crates/core/src/store.rs", "MAX_APPEND_BYTES: usize = 64 * 1024 * 1024;"),
+        (
+            "| 32 MiB (",
+            "crates/llm/src/openai_chat/options.rs",
+            "MOST_REPLY_BYTES: usize = 32 * 1024 * 1024;",
+        ),
+        ("| 200 bytes |", "crates/core/src/id.rs", "MAX_ID_BYTES: usize = 200;"),
+        ("| 100 levels |", "crates/core/src/state.rs", "MAX_STATE_DEPTH: usize = 100;"),
+        ("| 1000 |", "crates/core/src/store.rs", "MAX_PAGE: u32 = 1000;"),
+    ];
+    for (here, file, there) in said {
+        assert!(page.contains(here), "{PAGE} does not say `{here}`");
+        assert!(
+            read(file).contains(there),
+            "{file} does not say `{there}` any more: look at {PAGE}"
+        );
+    }
+}
+
+#[test]
+fn every_option_of_the_builders_is_named() {
+    let page = read(PAGE) + &read("docs/src/agents.md");
+    let files = [
+        "crates/core/src/agent/builder.rs",
+        "crates/runtime-local/src/builder.rs",
+        "crates/store-sqlite/src/config.rs",
+    ];
+    for file in files {
+        let source = read(file).replace("#[doc(hidden)]\n    pub fn", "");
+        for method in source.split("    pub fn ").skip(1) {
+            let (signature, _) = method.split_once('{').unwrap();
+            let is_option = ["-> Self", "-> AgentBuilder"].iter().any(|it| signature.contains(it));
+            let name = signature.split(['(', '<']).next().unwrap();
+            let is_named =
+                page.contains(&format!("`{name}(")) || page.contains(&format!("`{name}::<"));
+            assert!(!is_option || is_named, "no page names {name} of {file}");
+        }
+    }
+}
+
+#[test]
+fn the_features_are_those_of_the_crate() {
+    let manifest: toml::Table = toml::from_str(&read("crates/helix-agents/Cargo.toml")).unwrap();
+    let page = read(PAGE);
+    for feature in manifest["features"].as_table().unwrap().keys().filter(|it| *it != "default") {
+        assert!(page.contains(&format!("| `{feature}` |")), "{PAGE} does not name {feature}");
+    }
+}

@@ -1,0 +1,127 @@
+//! A tool that must not act twice. Start it, kill it with `kill -9` while it waits for the
+//! confirmation, start it again: the next process asks the shop instead of ordering once more. The
+//! model is the one that is configured, else a script plays it.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it does")]
+
+mod shop;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use helix_agents::executor::Resumable;
+use helix_agents::llm::LlmAdapter;
+use helix_agents::prelude::*;
+use helix_agents::tool::Reconciled;
+use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+const SESSION: &str = "order-desk";
+
+#[derive(Deserialize, JsonSchema)]
+struct Order {
+    /// What to order.
+    article: String,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+struct Receipt {
+    /// The shop's number of the order.
+    number: usize,
+}
+
+#[tool]
+/// Order an article. It will be sent and has to be paid.
+async fn order(order: Order, cx: &ToolContext) -> Result<Receipt, ToolError> {
+    let number = shop::place(&order.article, &cx.idempotency_key())?;
+    println!("the shop has taken order {number}; waiting for its confirmation");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    Ok(Receipt { number })
+}
+
+/// What became of an order whose process died: the shop knows, by the key.
+async fn ask_the_shop(_arguments: Value, cx: ToolContext) -> Reconciled {
+    match shop::find(&cx.idempotency_key()) {
+        Ok(Some(number)) => {
+            println!("the shop says that it has order {number}");
+            Reconciled::Landed(json!({ "number": number }))
+        }
+        Ok(None) => {
+            println!("the shop has no such order: ordering now");
+            Reconciled::DidNotHappen
+        }
+        Err(error) => {
+            println!("the shop does not answer: {error}");
+            Reconciled::Unknown
+        }
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let (name, model) = model()?;
+    let ordering = order
+        .into_tool()
+        .effect(EffectClass::AtMostOnce)
+        .reconcile(ask_the_shop)
+        .timeout(Duration::from_secs(2));
+    let agent = Agent::builder("clerk")
+        .system_prompt("You order what people need. Order each article once.")
+        .tool(ordering)
+        .output::<Receipt>()
+        .model(name)
+        .build()?;
+    let runtime = LocalRuntime::builder()
+        .store(SqliteStore::open("desk.db").await?)
+        .llm_adapter(model)
+        .lease(Duration::from_secs(1))
+        .build()?;
+    let run = serve(&runtime, &agent).await?;
+    let receipt: Receipt = run.result().await?.typed()?.into_output()?;
+    println!("done: order {}", receipt.number);
+    Ok(())
+}
+
+/// Takes the order, or goes on with it where the last process was killed.
+async fn serve(runtime: &LocalRuntime, agent: &Agent<(), Receipt>) -> Result<RunHandle, Error> {
+    let session = SessionId::from(SESSION);
+    match runtime.can_resume(&session).await {
+        Ok(Resumable::Yes | Resumable::Running) => {
+            println!("going on");
+            let options = ResumeOptions::default().wait(Duration::from_secs(5));
+            runtime.resume(agent.erased(), &session, options).await
+        }
+        Ok(Resumable::Ended) => {
+            println!("the order is placed already");
+            runtime.handle(&session).await
+        }
+        Err(error) if error.code() == ErrorCode::SessionNotFound => {
+            let options = ExecuteOptions::default().session(session);
+            runtime.execute(agent.erased(), "We are out of tea.".into(), options).await
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The model that is configured, else the script.
+fn model() -> Result<(String, Arc<dyn LlmAdapter>)> {
+    let registry = ProviderRegistry::from_env()?;
+    if registry.is_empty() {
+        eprintln!("no model is configured: a script plays it");
+        return Ok(("script".to_owned(), Arc::new(script())));
+    }
+    let default = registry.model("").map(|model| model.to_string());
+    let default = default.unwrap_or_else(|_| "openai:gpt-4.1-mini".to_owned());
+    let name = std::env::var("HELIX_MODEL").unwrap_or(default);
+    eprintln!("the model is {name}");
+    Ok((name, Arc::new(registry)))
+}
+
+fn script() -> ScriptedLlm {
+    ScriptedLlm::new([
+        Reply::tool_call("order", json!({ "article": "tea" })),
+        Reply::finish(json!({ "number": 1 })),
+    ])
+}

@@ -1,0 +1,84 @@
+//! An agent on a loop of one's own. The model is the one that is configured, else a script plays it.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it got")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use helix_agents::llm::LlmAdapter;
+use helix_agents::prelude::*;
+use helix_agents_example_own_loop::OwnLoop;
+use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+#[derive(Deserialize, JsonSchema)]
+struct Sum {
+    /// The numbers to add.
+    numbers: Vec<i64>,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+struct Total {
+    /// What all of it costs.
+    total: i64,
+}
+
+#[tool]
+/// Add numbers.
+async fn add(sum: Sum) -> Result<i64, ToolError> {
+    let total = sum.numbers.iter().try_fold(0_i64, |sum, number| sum.checked_add(*number));
+    total.ok_or_else(|| ToolError::new("the sum is too large: add fewer numbers at once"))
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let (name, model) = model()?;
+    let agent = Agent::builder("cashier")
+        .system_prompt("Add the prices with the tool, then hand in the total.")
+        .tool(add)
+        .output::<Total>()
+        .model(name)
+        .build()?;
+    let store = Arc::new(SqliteStore::open("till.db").await?);
+    let own_loop = OwnLoop::new(store, model, Duration::from_secs(60));
+    let (agent, session) = (agent.erased(), SessionId::from("till"));
+    let result = match own_loop.resume(&agent, &session).await {
+        // Nobody left a turn behind.
+        Err(error) if is_nothing(&error) => {
+            own_loop.execute(&agent, &session, "Tea for 4, milk for 1, a cake for 12.").await?
+        }
+        resumed => resumed?,
+    };
+    let total: Total = result.typed()?.into_output()?;
+    println!("total: {}", total.total);
+    Ok(())
+}
+
+fn is_nothing(error: &Error) -> bool {
+    matches!(error.code(), ErrorCode::SessionNotFound | ErrorCode::NothingToResume)
+}
+
+/// The model that is configured, else the script.
+fn model() -> Result<(String, Arc<dyn LlmAdapter>)> {
+    let registry = ProviderRegistry::from_env()?;
+    if registry.is_empty() {
+        eprintln!("no model is configured: a script plays it");
+        return Ok(("script".to_owned(), Arc::new(script())));
+    }
+    let default = registry.model("").map(|model| model.to_string());
+    let default = default.unwrap_or_else(|_| "openai:gpt-4.1-mini".to_owned());
+    let name = std::env::var("HELIX_MODEL").unwrap_or(default);
+    eprintln!("the model is {name}");
+    Ok((name, Arc::new(registry)))
+}
+
+/// The same for each of some turns.
+fn script() -> ScriptedLlm {
+    let turn = [
+        Reply::tool_call("add", json!({ "numbers": [4, 1, 12] })),
+        Reply::finish(json!({ "total": 17 })),
+    ];
+    ScriptedLlm::new((0..50).flat_map(|_| turn.clone()))
+}

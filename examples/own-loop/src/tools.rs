@@ -1,0 +1,108 @@
+//! Carrying out calls.
+
+use std::sync::Arc;
+
+use helix_agents::agent::AnyAgent;
+use helix_agents::error::{Error, ErrorCode, ErrorRecord, Result};
+use helix_agents::event::{Event, ToolFinish, ToolOutcome};
+use helix_agents::json::Json;
+use helix_agents::message::ToolCall;
+use helix_agents::session::Journal;
+use helix_agents::step::CallTask;
+use helix_agents::stream::ChunkKind;
+use helix_agents::tool::{
+    Reconciled, Tool, ToolContext, ToolContextParts, ToolFeed, judge, settle,
+};
+use tokio_util::sync::CancellationToken;
+
+/// The fact that an at-most-once call is about to run.
+pub(crate) fn started(agent: &AnyAgent, journal: &Journal, task: &CallTask) -> Event {
+    let tool = find(agent, journal, task).map(|(_, tool)| tool);
+    let timeout = tool.and_then(Tool::own_timeout).unwrap_or(agent.limits().tool_timeout);
+    Event::ToolStarted {
+        call: task.call.clone(),
+        attempt: task.attempt,
+        timeout_ms: u64::try_from(timeout.as_millis()).ok(),
+    }
+}
+
+/// Carries out a call. Its result is a fact, whatever it is.
+pub(crate) async fn run(agent: &AnyAgent, journal: &Journal, task: &CallTask) -> Result<Event> {
+    let Some((call, tool)) = find(agent, journal, task) else {
+        let message = "the machine asked for a call that the session does not have";
+        return Err(Error::new(ErrorCode::Internal, message));
+    };
+    let input = call.arguments.as_json().cloned().unwrap_or_else(Json::empty_object);
+    let cx = context(agent, journal, task, tool, &input);
+    let outcome = if task.in_doubt { reconcile(tool, &input, &cx).await } else { None };
+    let outcome = match outcome {
+        Some(outcome) => outcome,
+        None => judge(agent, tool, tool.invoke(input.to_value(), cx.clone()).await),
+    };
+    let finish = ToolFinish {
+        call: task.call.clone(),
+        outcome,
+        finish: None,
+        input: None,
+        state_patch: cx.effects().state_patch,
+        took_ms: 0,
+        attempts: task.attempt,
+    };
+    Ok(Event::from(settle(agent, tool, finish)))
+}
+
+/// What became of a call that must not run twice; none if it did not happen.
+async fn reconcile(tool: &Tool, input: &Json, cx: &ToolContext) -> Option<ToolOutcome> {
+    let found = match tool.reconciler() {
+        Some(reconcile) => reconcile(input.to_value(), cx.clone()).await,
+        None => Reconciled::Unknown,
+    };
+    match found {
+        Reconciled::Landed(result) => Some(ToolOutcome::Success(Json::from(result))),
+        Reconciled::DidNotHappen => None,
+        Reconciled::Unknown => {
+            let message = "the process stopped while this call ran; whether it acted is not known";
+            let error = ErrorRecord::new(ErrorCode::ToolOutcomeUnknown, message);
+            Some(ToolOutcome::Error(error))
+        }
+    }
+}
+
+fn find<'a>(
+    agent: &'a AnyAgent,
+    journal: &'a Journal,
+    task: &CallTask,
+) -> Option<(&'a ToolCall, &'a Tool)> {
+    let call = journal.session().open_step()?.tool_call(&task.call)?;
+    Some((call, agent.tool(&call.name)?))
+}
+
+fn context(
+    agent: &AnyAgent,
+    journal: &Journal,
+    task: &CallTask,
+    tool: &Tool,
+    input: &Json,
+) -> ToolContext {
+    let session = journal.session();
+    ToolContext::new(ToolContextParts {
+        agent: Arc::clone(agent.name()),
+        session: session.id().clone(),
+        run: session.last_run().map_or_else(|| "".into(), |run| run.id.clone()),
+        step: session.last_step(),
+        call: task.call.clone(),
+        tool: tool.name().into(),
+        arguments: input.text().to_owned(),
+        attempt: task.attempt,
+        timeout: None,
+        cancel: CancellationToken::new(),
+        state: session.step_state(),
+        feed: Arc::new(NobodyWatches),
+    })
+}
+
+struct NobodyWatches;
+
+impl ToolFeed for NobodyWatches {
+    fn show(&self, _: ChunkKind) {}
+}

@@ -1,0 +1,146 @@
+//! The loop writes the log that the local runtime writes, goes on with what others left, and runs
+//! as a program.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helix_agents::agent::AnyAgent;
+use helix_agents::prelude::*;
+use helix_agents::session::load_events;
+use helix_agents::tool::{Reconciled, Tool};
+use helix_agents_example_own_loop::OwnLoop;
+use helix_agents_testkit::gate::{Gate, within};
+use helix_agents_testkit::normalise;
+use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::process::Command;
+
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+struct Notes {
+    notes: Vec<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Note {
+    text: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Report {
+    #[expect(dead_code, reason = "the schema is what is looked at")]
+    answer: String,
+}
+
+fn note(gate: Option<Gate>) -> Tool {
+    Tool::function("note", "Notes something.", move |note: Note, cx: ToolContext| {
+        let gate = gate.clone();
+        async move {
+            if let Some(gate) = gate {
+                gate.pass().await;
+            }
+            cx.update_state(|state: &mut Notes| state.notes.push(note.text.clone()))?;
+            Ok(note.text)
+        }
+    })
+}
+
+fn agent(gate: Option<Gate>) -> AnyAgent {
+    let paying = Tool::function("pay", "Pays.", |_: Note, _: ToolContext| async { Ok("paid") });
+    // Its start is on record when a loop stops before it came to run it.
+    let paying = paying.effect(EffectClass::AtMostOnce);
+    let paying = paying.reconcile(|_, _| async { Reconciled::DidNotHappen });
+    Agent::builder("clerk")
+        .system_prompt("You take notes.")
+        .state::<Notes>()
+        .tool(note(gate))
+        .tool(paying)
+        .output::<Report>()
+        .build()
+        .unwrap()
+        .erased()
+}
+
+/// All that a loop has to get right: calls side by side, arguments and tools that are not there,
+/// corrections, calls beside the finish, and a further turn.
+fn script() -> ScriptedLlm {
+    let note = |text: &str| ("note", json!({ "text": text }));
+    ScriptedLlm::new([
+        Reply::calls([note("one"), ("pay", json!({ "text": "rent" })), note("two")]),
+        Reply::calls([("note", json!({ "txt": 1 })), ("nothing", json!({}))]),
+        Reply::text("I am done."),
+        Reply::finish(json!({ "answer": 1 })),
+        Reply::calls([("__finish__", json!({ "answer": "done" })), note("too late")]),
+        Reply::finish(json!({ "answer": "again" })),
+    ])
+}
+
+async fn log(store: &MemoryStore) -> String {
+    normalise::log(&load_events(store, &SessionId::from("s"), 0).await.unwrap())
+}
+
+fn own_loop(store: &MemoryStore, lease: Duration) -> OwnLoop {
+    OwnLoop::new(Arc::new(store.clone()), Arc::new(script()), lease)
+}
+
+#[tokio::test]
+async fn it_writes_the_log_that_the_local_runtime_writes() {
+    let (own, local) = (MemoryStore::new(), MemoryStore::new());
+    let agent = agent(None);
+    let mine = own_loop(&own, Duration::from_secs(60));
+    let runtime = LocalRuntime::builder().store(local.clone()).llm(script()).build().unwrap();
+    let session = SessionId::from("s");
+    for message in ["Take notes.", "Once more."] {
+        let result = mine.execute(&agent, &session, message).await.unwrap();
+        let options = ExecuteOptions::default().session("s");
+        let run = runtime.execute(Arc::clone(&agent), message.into(), options).await.unwrap();
+        assert_eq!(result, within(run.result()).await.unwrap());
+    }
+    assert_eq!(log(&own).await, log(&local).await);
+}
+
+#[tokio::test]
+async fn it_goes_on_where_another_loop_stopped() {
+    let (store, whole) = (MemoryStore::new(), MemoryStore::new());
+    let session = SessionId::from("s");
+    let gate = Gate::new();
+    let lease = Duration::from_millis(300);
+    let (held, stopped) = (agent(Some(gate.clone())), own_loop(&store, lease));
+    tokio::select! {
+        _ = stopped.execute(&held, &session, "Take notes.") => unreachable!("the gate is closed"),
+        () = gate.reached() => {} // and so the loop is dropped in the middle of a tool
+    }
+    let other = own_loop(&store, lease);
+    let error = other.resume(&agent(None), &session).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::AlreadyRunning, "the lease has not run out");
+    let result = within(async {
+        loop {
+            match other.resume(&agent(None), &session).await {
+                Err(error) if error.code() == ErrorCode::AlreadyRunning => {
+                    tokio::time::sleep(lease / 10).await;
+                }
+                resumed => break resumed.unwrap(),
+            }
+        }
+    });
+    assert_eq!(result.await.status, RunStatus::Completed);
+
+    own_loop(&whole, lease).execute(&agent(None), &session, "Take notes.").await.unwrap();
+    assert_eq!(log(&store).await, log(&whole).await, "as if nothing had happened");
+}
+
+#[tokio::test]
+async fn the_program_adds() {
+    let folder = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_helix-agents-example-own-loop"));
+        for name in ["OPENAI_API_KEY", "OPENAI_BASE_URL", "HELIX_MODEL"] {
+            command.env_remove(name);
+        }
+        let output = command.current_dir(folder.path()).output().await.unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), "total: 17\n");
+    }
+}

@@ -1,0 +1,121 @@
+//! One session: the rules of appending.
+
+use helix_agents::clock::Timestamp;
+use helix_agents::store::{
+    Append, AppendOutcome, Guard, Head, LeaseChange, NewSession, Position, StoredAppend,
+};
+
+use crate::record::Appended;
+
+/// A session's head, and its appends in order.
+#[derive(Debug)]
+pub(crate) struct Log {
+    pub(crate) head: Head,
+    appends: Vec<StoredAppend>,
+}
+
+/// What is to be done with an append.
+pub(crate) enum Judgement {
+    /// Write this.
+    Take(Appended),
+    /// Answer this, and write nothing.
+    Answer(AppendOutcome),
+}
+
+impl Log {
+    /// A session with its first append.
+    pub(crate) fn new(new: NewSession, first: Appended) -> Self {
+        let head = Head {
+            session: first.session.clone(),
+            created: new,
+            position: Position::start(),
+            summary: first.summary.clone(),
+            lease_until: None,
+            created_at: first.at,
+            updated_at: first.at,
+            read_at: first.at,
+        };
+        let mut log = Self { head, appends: Vec::new() };
+        log.take(first);
+        log
+    }
+
+    /// Judges an append by the contract, in this order: a repetition is answered as the first time;
+    /// a log that never was where the writer believes has lost its history; one that went on is a
+    /// conflict; then the guard, by the store's clock.
+    pub(crate) fn judge(&self, append: Append, now: Timestamp) -> Judgement {
+        let now = now.max(self.head.updated_at);
+        if append.expected != self.head.position {
+            return Judgement::Answer(match self.after(&append.expected) {
+                None => AppendOutcome::HistoryLost,
+                Some([next, ..]) if next.id == append.id => AppendOutcome::Appended { at: next.at },
+                Some(missed) => AppendOutcome::Conflict { missed: missed.to_vec() },
+            });
+        }
+        let lease = self.head.lease_until.filter(|until| now < *until);
+        let failed = match append.guard {
+            Guard::None => false,
+            Guard::NotAfter(deadline) => deadline < now,
+            Guard::LeaseFree => lease.is_some(),
+        };
+        if failed {
+            let lease_until = lease.filter(|_| append.guard == Guard::LeaseFree);
+            return Judgement::Answer(AppendOutcome::GuardFailed { lease_until, now });
+        }
+        let lease_until = match append.lease {
+            LeaseChange::Keep => self.head.lease_until,
+            LeaseChange::Take(ttl) => Some(now.after(ttl)),
+            LeaseChange::Clear => None,
+        };
+        Judgement::Take(Appended {
+            session: append.session,
+            first: self.head.position.version + 1,
+            count: append.count,
+            id: append.id,
+            run: append.run,
+            schema: append.schema,
+            at: now,
+            summary: append.summary.unwrap_or_else(|| self.head.summary.clone()),
+            lease_until,
+            body: append.body,
+        })
+    }
+
+    /// Takes an append that is on the disk.
+    pub(crate) fn take(&mut self, append: Appended) {
+        let stored = append.stored();
+        self.head.position = stored.position();
+        self.head.updated_at = stored.at;
+        self.head.summary = append.summary;
+        self.head.lease_until = append.lease_until;
+        self.appends.push(stored);
+    }
+
+    pub(crate) fn renew(&mut self, until: Timestamp) {
+        self.head.lease_until = Some(until);
+    }
+
+    /// The head as it is read now.
+    pub(crate) fn head_at(&self, now: Timestamp) -> Head {
+        Head { read_at: now.max(self.head.updated_at), ..self.head.clone() }
+    }
+
+    /// The append that created the session.
+    pub(crate) fn first(&self) -> Option<&StoredAppend> {
+        self.appends.first()
+    }
+
+    /// The appends after a version.
+    pub(crate) fn read(&self, after: u64, limit: usize) -> Vec<StoredAppend> {
+        let start = self.appends.partition_point(|it| it.first <= after);
+        self.appends.iter().skip(start).take(limit).cloned().collect()
+    }
+
+    /// The appends after a position; none if the log never was there.
+    fn after(&self, position: &Position) -> Option<&[StoredAppend]> {
+        let index = self.appends.partition_point(|it| it.version() <= position.version);
+        let (before, after) = self.appends.split_at_checked(index)?;
+        let reached = before.last().map_or_else(Position::start, StoredAppend::position);
+        (reached == *position).then_some(after)
+    }
+}

@@ -1,0 +1,168 @@
+//! All sessions: the contract of a state store.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use helix_agents::clock::Timestamp;
+use helix_agents::error::Result;
+use helix_agents::id::{RunId, SessionId};
+use helix_agents::store::{
+    Append, AppendOutcome, CreateOutcome, Head, LeaseChange, MAX_PAGE, NewSession, Page, Position,
+    Reach, Renewal, SessionFilter, StateStore, StoredAppend,
+};
+
+use crate::log::{Judgement, Log};
+use crate::record::{Appended, Record};
+use crate::{FileStore, Inner, now};
+
+#[async_trait]
+impl StateStore for FileStore {
+    fn reach(&self) -> Reach {
+        Reach::Machine
+    }
+
+    async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
+        self.with("store::create_session", |inner| inner.create(new, first)).await
+    }
+
+    async fn append(&self, append: Append) -> Result<AppendOutcome> {
+        self.with("store::append", |inner| inner.append(append)).await
+    }
+
+    async fn read(&self, session: &SessionId, after: u64, limit: u32) -> Result<Vec<StoredAppend>> {
+        let session = session.clone();
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        self.with("store::read", move |inner| Ok(inner.log(&session)?.read(after, limit))).await
+    }
+
+    async fn head(&self, session: &SessionId) -> Result<Option<Head>> {
+        let session = session.clone();
+        let head =
+            move |inner: &mut Inner| Ok(inner.sessions.get(&session).map(|log| log.head_at(now())));
+        self.with("store::head", head).await
+    }
+
+    async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
+        let (filter, page) = (filter.clone(), page.clone());
+        self.with("store::list", move |inner| inner.list(&filter, &page)).await
+    }
+
+    async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
+        let (session, run) = (session.clone(), run.clone());
+        self.with("store::renew", move |inner| inner.renew(session, &run, ttl)).await
+    }
+
+    async fn delete(&self, session: &SessionId) -> Result<bool> {
+        let session = session.clone();
+        self.with("store::delete", move |inner| inner.delete(session)).await
+    }
+}
+
+impl Inner {
+    fn create(&mut self, new: NewSession, first: Append) -> Result<CreateOutcome> {
+        let summary = first.check_first()?.clone();
+        if let Some(log) = self.sessions.get(&first.session) {
+            let same = log.first().filter(|it| it.id == first.id);
+            return Ok(
+                same.map_or(CreateOutcome::Exists, |it| CreateOutcome::Created { at: it.at })
+            );
+        }
+        let at = now();
+        let lease_until = match first.lease {
+            LeaseChange::Take(ttl) => Some(at.after(ttl)),
+            LeaseChange::Keep | LeaseChange::Clear => None,
+        };
+        let append = Appended {
+            session: first.session,
+            first: Position::start().version + 1,
+            count: first.count,
+            id: first.id,
+            run: first.run,
+            schema: first.schema,
+            at,
+            summary,
+            lease_until,
+            body: first.body,
+        };
+        self.write(Record::Created { new, append })?;
+        Ok(CreateOutcome::Created { at })
+    }
+
+    fn append(&mut self, append: Append) -> Result<AppendOutcome> {
+        append.check()?;
+        match self.log(&append.session)?.judge(append, now()) {
+            Judgement::Answer(outcome) => Ok(outcome),
+            Judgement::Take(append) => {
+                let at = append.at;
+                self.write(Record::Appended(append))?;
+                Ok(AppendOutcome::Appended { at })
+            }
+        }
+    }
+
+    fn renew(&mut self, session: SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
+        let head = self.log(&session)?.head_at(now());
+        if head.summary.run.as_ref() != Some(run) {
+            return Ok(Renewal { renewed: false, head });
+        }
+        let until = head.read_at.after(ttl);
+        self.write(Record::Renewed { session, until })?;
+        Ok(Renewal { renewed: true, head: Head { lease_until: Some(until), ..head } })
+    }
+
+    fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
+        let after = match &page.after {
+            Some(session) => Some(place(&self.log(session)?.head)),
+            None => None,
+        };
+        let now = now();
+        let mut heads: Vec<Head> = self
+            .sessions
+            .values()
+            .map(|log| log.head_at(now))
+            .filter(|head| after.as_ref().is_none_or(|after| place(head) < *after))
+            .filter(|head| passes(head, filter, now))
+            .collect();
+        heads.sort_unstable_by_key(|head| Reverse(place(head)));
+        heads.truncate(page.limit.min(MAX_PAGE) as usize);
+        Ok(heads)
+    }
+
+    /// Deletes a session, and all below it.
+    fn delete(&mut self, session: SessionId) -> Result<bool> {
+        if !self.sessions.contains_key(&session) {
+            return Ok(false);
+        }
+        let mut sessions = vec![session];
+        let mut looked_at = 0;
+        while let Some(parent) = sessions.get(looked_at).cloned() {
+            let is_child = |log: &&Log| log.head.created.parent.as_ref() == Some(&parent);
+            let children = self.sessions.values().filter(is_child);
+            sessions.extend(children.map(|log| log.head.session.clone()));
+            looked_at += 1;
+        }
+        self.write(Record::Deleted { sessions })?;
+        Ok(true)
+    }
+}
+
+/// A session's place in a list; the highest comes first.
+fn place(head: &Head) -> (Timestamp, SessionId) {
+    (head.created_at, head.session.clone())
+}
+
+fn passes(head: &Head, filter: &SessionFilter, now: Timestamp) -> bool {
+    fn is<T: PartialEq>(asked: Option<&T>, found: &T) -> bool {
+        asked.is_none_or(|asked| asked == found)
+    }
+    let summary = &head.summary;
+    let expired = || summary.run.is_some() && head.lease_until.is_none_or(|until| until <= now);
+    let due = || summary.wake_at.is_some_and(|at| at <= now);
+    is(filter.agent.as_ref(), &head.created.agent)
+        && is(filter.status.as_ref(), &summary.status)
+        && is(filter.root.as_ref(), &head.created.root)
+        && is(filter.runtime.as_ref(), &summary.runtime)
+        && (!filter.lease_expired || expired())
+        && (!filter.wake_due || due())
+}

@@ -1,0 +1,34 @@
+//! Streams: handed to the memory store, as it promises all that the contract asks for.
+
+use async_trait::async_trait;
+use helix_agents::error::Result;
+use helix_agents::id::SessionId;
+use helix_agents::stream::{ChunkStream, StreamInfo, StreamManager, StreamOp, Written};
+
+use crate::FileStore;
+
+impl FileStore {
+    fn streams(&self) -> &dyn StreamManager {
+        &self.streams
+    }
+}
+
+#[deny(clippy::missing_trait_methods, reason = "a wrapper forwards every method")]
+#[async_trait]
+impl StreamManager for FileStore {
+    async fn write(&self, stream: &SessionId, batch: Vec<StreamOp>) -> Result<Written> {
+        self.streams().write(stream, batch).await
+    }
+
+    async fn read(&self, stream: &SessionId, from: u64) -> Result<ChunkStream> {
+        self.streams().read(stream, from).await
+    }
+
+    async fn info(&self, stream: &SessionId) -> Result<StreamInfo> {
+        self.streams().info(stream).await
+    }
+
+    async fn reset(&self, stream: &SessionId) -> Result<()> {
+        self.streams().reset(stream).await
+    }
+}

@@ -1,0 +1,70 @@
+//! The store against the contracts, against killed writers, and under an agent.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod damage;
+mod program;
+
+mod conformance {
+    use std::sync::Arc;
+
+    use helix_agents::store::{Reach, StateStore};
+    use helix_agents_example_own_store::FileStore;
+    use helix_agents_testkit::store_suite::StoreHarness;
+    use tempfile::TempDir;
+
+    /// Each handle opens the file anew, as another process would.
+    struct Harness(TempDir);
+
+    #[async_trait::async_trait]
+    impl StoreHarness for Harness {
+        fn reach(&self) -> Reach {
+            Reach::Machine
+        }
+
+        async fn open(&self) -> Arc<dyn StateStore> {
+            Arc::new(FileStore::open(self.0.path().join("sessions.log")).await.unwrap())
+        }
+    }
+
+    async fn harness() -> Harness {
+        Harness(tempfile::tempdir().unwrap())
+    }
+
+    helix_agents_testkit::store_suite!(harness);
+}
+
+mod stream {
+    use std::sync::Arc;
+
+    use helix_agents::store_memory::MemoryOptions;
+    use helix_agents::stream::StreamManager;
+    use helix_agents_example_own_store::FileStore;
+    use helix_agents_testkit::stream_suite::StreamHarness;
+    use tempfile::TempDir;
+
+    struct Harness {
+        folder: TempDir,
+        store: FileStore,
+    }
+
+    #[async_trait::async_trait]
+    impl StreamHarness for Harness {
+        async fn open(&self) -> Arc<dyn StreamManager> {
+            Arc::new(self.store.clone())
+        }
+
+        async fn open_keeping(&self, chunks: u64) -> Arc<dyn StreamManager> {
+            let options = MemoryOptions { stream_retention: chunks };
+            let path = self.folder.path().join("keeping.log");
+            Arc::new(FileStore::open_keeping(path, options).await.unwrap())
+        }
+    }
+
+    async fn harness() -> Harness {
+        let folder = tempfile::tempdir().unwrap();
+        let store = FileStore::open(folder.path().join("sessions.log")).await.unwrap();
+        Harness { folder, store }
+    }
+
+    helix_agents_testkit::stream_suite!(harness);
+}

@@ -1,0 +1,98 @@
+//! Links between the texts of the repository: that the file is there, and the heading in it.
+
+use anyhow::{Result, bail};
+
+/// A link as it stands in a text.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    pub(super) line: usize,
+    pub(super) target: String,
+}
+
+/// Every link of a text that leads nowhere. `read` gives the text of a file, if there is one.
+pub(super) fn check(page: &str, read: &dyn Fn(&str) -> Option<String>) -> Result<Vec<String>> {
+    let Some(text) = read(page) else {
+        bail!("{page} is missing");
+    };
+    let mut complaints = Vec::new();
+    for Link { line, target } in links(&text) {
+        if target.contains("://") || target.starts_with("mailto:") {
+            continue;
+        }
+        let (path, heading) = match target.split_once('#') {
+            Some((path, heading)) => (path, Some(heading)),
+            None => (target.as_str(), None),
+        };
+        let file = if path.is_empty() { page.to_owned() } else { beside(page, path) };
+        let Some(found) = read(&file) else {
+            complaints.push(format!("{page}:{line}: `{target}` leads to no file"));
+            continue;
+        };
+        if let Some(heading) = heading
+            && !headings(&found).iter().any(|id| id == heading)
+        {
+            complaints.push(format!("{page}:{line}: `{target}` leads to no heading of {file}"));
+        }
+    }
+    Ok(complaints)
+}
+
+/// The links of a text, but for those in code.
+pub(super) fn links(text: &str) -> Vec<Link> {
+    let mut links = Vec::new();
+    for (line, prose) in prose(text) {
+        let prose = without_code(prose);
+        let mut rest = prose.as_str();
+        while let Some((_, after)) = rest.split_once("](") {
+            let Some((target, after)) = after.split_once(')') else { break };
+            links.push(Link { line, target: target.trim().to_owned() });
+            rest = after;
+        }
+    }
+    links
+}
+
+/// The names under which the headings of a text can be linked to, as mdBook and code hosts make
+/// them.
+pub(super) fn headings(text: &str) -> Vec<String> {
+    let headings = prose(text).filter(|(_, line)| line.starts_with('#'));
+    headings.map(|(_, line)| id(line.trim_start_matches('#').trim())).collect()
+}
+
+fn id(heading: &str) -> String {
+    let kept = heading.chars().filter_map(|it| match it {
+        ' ' => Some('-'),
+        it if it.is_alphanumeric() || it == '-' || it == '_' => Some(it),
+        _ => None,
+    });
+    kept.flat_map(char::to_lowercase).collect()
+}
+
+/// The lines outside of fenced code, counted from 1.
+fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut in_code = false;
+    (1..).zip(text.lines()).filter(move |(_, line)| {
+        let fence = line.trim_start().starts_with("```");
+        in_code ^= fence;
+        !in_code && !fence
+    })
+}
+
+/// A line without its `code`, but for code that is a link's text.
+fn without_code(line: &str) -> String {
+    line.split('`').enumerate().filter(|(index, _)| index % 2 == 0).map(|(_, it)| it).collect()
+}
+
+/// A path that is relative to the folder of a page, from the root.
+fn beside(page: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = page.split('/').collect();
+    parts.pop();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
