@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::message::SharedMessage;
+use crate::schema::Schema;
 use crate::step::{ParsedToolCall, StepResult};
 use crate::tool::ToolSet;
 use crate::usage::Usage;
@@ -107,7 +108,7 @@ pub struct LlmRequest<'a> {
     /// Which of them to call.
     pub tool_choice: ToolChoice<'a>,
     /// The schema of a native structured output, if one is asked for.
-    pub output_schema: Option<&'a Value>,
+    pub output_schema: Option<&'a Schema>,
     /// Settings.
     pub config: &'a LlmConfig,
     /// How often to try again; the runtime's decision, so that attempts never multiply.

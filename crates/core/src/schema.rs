@@ -1,5 +1,6 @@
 //! JSON Schemas: made from types, sent to models, checked against what models write.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use serde_json::Value;
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::json::Json;
+use crate::wire::WireCell;
 
 /// The most violations that a model is told at once.
 const MAX_VIOLATIONS: usize = 10;
@@ -20,6 +22,7 @@ struct Inner {
     value: Value,
     text: Json,
     validator: jsonschema::Validator,
+    wire: WireCell,
 }
 
 impl Schema {
@@ -46,7 +49,7 @@ impl Schema {
             Error::new(ErrorCode::ToolInvalid, format!("not a usable JSON Schema: {error}"))
         })?;
         let text = Json::from(value.clone());
-        Ok(Self(Arc::new(Inner { value, text, validator })))
+        Ok(Self(Arc::new(Inner { value, text, validator, wire: WireCell::default() })))
     }
 
     /// Checks a value.
@@ -65,6 +68,16 @@ impl Schema {
     #[must_use]
     pub fn value(&self) -> &Value {
         &self.0.value
+    }
+
+    /// The schema's bytes in `encoding`, made by `encode` the first time: how a provider asks for a
+    /// native structured output.
+    pub fn encoded(
+        &self,
+        encoding: &'static str,
+        encode: impl Fn(&Value, &mut Vec<u8>),
+    ) -> Cow<'_, [u8]> {
+        self.0.wire.get(encoding, |bytes| encode(&self.0.value, bytes))
     }
 
     /// The schema as text.

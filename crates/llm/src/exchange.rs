@@ -175,5 +175,8 @@ impl<'a> Exchange<'a> {
         let rest = async { while let Ok(Some(_)) = self.response.chunk().await {} };
         // A server that keeps talking loses its connection, no more.
         let _in_time = timeout(DRAIN, rest).await.is_ok();
+        // The connection goes back into the pool on its own task, which is woken by now. Without
+        // letting it run, a caller that asks again at once gets a second connection.
+        tokio::task::yield_now().await;
     }
 }

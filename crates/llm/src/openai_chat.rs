@@ -33,7 +33,6 @@ mod wire;
 pub use options::OpenAiChatOptions;
 pub use profile::{MaxTokensField, OutputFormat, ServerProfile};
 
-use format::FormatCache;
 use request::RequestBody;
 
 /// The adapter for one Chat Completions server. Cheap to clone.
@@ -46,7 +45,6 @@ struct Inner {
     endpoint: Url,
     route: Route,
     authorization: Option<HeaderValue>,
-    formats: FormatCache,
 }
 
 impl OpenAiChat {
@@ -86,13 +84,7 @@ impl OpenAiChat {
                 }
             },
         };
-        Ok(Self(Arc::new(Inner {
-            options,
-            endpoint,
-            route,
-            authorization,
-            formats: FormatCache::default(),
-        })))
+        Ok(Self(Arc::new(Inner { options, endpoint, route, authorization })))
     }
 
     /// What comes before the colon in `provider:model`.

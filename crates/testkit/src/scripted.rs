@@ -362,7 +362,7 @@ impl SeenRequest {
                 ToolChoice::Auto => None,
                 ToolChoice::Tool(name) => Some(name.to_owned()),
             },
-            output_schema: request.output_schema.cloned(),
+            output_schema: request.output_schema.map(|schema| schema.value().clone()),
             config: request.config.clone(),
         }
     }

@@ -152,9 +152,9 @@ impl AgentDefinition {
 
     /// The schema of a native structured output, if the output is asked for that way.
     #[must_use]
-    pub fn native_output_schema(&self) -> Option<&Value> {
+    pub fn native_output_schema(&self) -> Option<&Schema> {
         let native = self.completion == Completion::Native;
-        self.output.as_ref().filter(|_| native).map(Schema::value)
+        self.output.as_ref().filter(|_| native)
     }
 
     /// The schema of the output, if the agent has an output type.

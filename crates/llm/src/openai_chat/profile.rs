@@ -107,6 +107,13 @@ impl ServerProfile {
         if self.empty_content { "openai_chat.message.empty_content" } else { "openai_chat.message" }
     }
 
+    pub(super) fn format_encoding(&self) -> &'static str {
+        match self.output_format {
+            OutputFormat::JsonObject => "openai_chat.format.json_object",
+            _ => "openai_chat.format",
+        }
+    }
+
     pub(super) fn tool_encoding(&self) -> &'static str {
         if self.strict_tools { "openai_chat.tools.strict" } else { "openai_chat.tools" }
     }

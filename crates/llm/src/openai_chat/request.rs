@@ -8,9 +8,10 @@ use bytes::Bytes;
 use helix_agents_core::llm::{LlmConfig, LlmRequest, ToolChoice};
 use helix_agents_core::message::Message;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::profile::{MaxTokensField, ServerProfile};
-use super::{Inner, message, settings, tools};
+use super::{Inner, format, message, settings, tools};
 
 /// A body, shared by all attempts of one call.
 #[derive(Debug)]
@@ -88,8 +89,10 @@ fn prefix(server: &Inner, request: &LlmRequest<'_>, streams: bool, object: &mut 
     if let Some(schema) = request.output_schema
         && !replaced("response_format")
     {
-        let format = server.formats.bytes(schema, profile.output_format);
-        object.raw("response_format", &format);
+        let encode = |schema: &Value, out: &mut Vec<u8>| {
+            format::encode(schema, profile.output_format, out);
+        };
+        object.raw("response_format", &schema.encoded(profile.format_encoding(), encode));
     }
     if let ToolChoice::Tool(name) = request.tool_choice
         && !request.tools.is_empty()

@@ -150,6 +150,26 @@ async fn a_message_is_encoded_once_for_all_steps() {
     assert_eq!(server.connections(), 1, "the connection was not kept");
 }
 
+#[test]
+fn calls_right_after_each_other_share_a_connection() {
+    let threads = |builder: &mut tokio::runtime::Builder| builder.enable_all().build().unwrap();
+    // On the caller's thread the server would give the connection time to come back.
+    let elsewhere = threads(tokio::runtime::Builder::new_multi_thread().worker_threads(1));
+    let replies = (0..20).map(|_| reply().at_once()).collect();
+    let server = elsewhere.block_on(Server::start(replies));
+    let adapter = adapter(&server);
+    let calls = async move {
+        for _ in 0..20 {
+            Ask::default().answer(&adapter).await;
+        }
+    };
+    // As a task among the connection's, as runs are.
+    let here = threads(&mut tokio::runtime::Builder::new_current_thread());
+    here.block_on(async { tokio::spawn(calls).await.unwrap() });
+    assert_eq!(server.connections(), 1);
+    elsewhere.shutdown_background();
+}
+
 #[tokio::test]
 async fn tools_are_sent_and_may_be_forced() {
     let schema = json!({

@@ -10,6 +10,7 @@ use helix_agents_core::llm::{
     LlmAdapter, LlmConfig, LlmRequest, LlmResponse, RetryPolicy, ToolChoice,
 };
 use helix_agents_core::message::{Message, SharedMessage, UserMessage};
+use helix_agents_core::schema::Schema;
 use helix_agents_core::tool::{ToolSet, ToolSpec};
 use helix_agents_llm::{OpenAiChat, OpenAiChatOptions};
 use serde_json::Value;
@@ -51,12 +52,13 @@ impl Ask {
     /// Makes the call.
     pub(crate) async fn of(&self, adapter: &dyn LlmAdapter) -> Result<LlmResponse> {
         let session = SessionId::from("ses_1");
+        let schema = self.output_schema.clone().map(|schema| Schema::from_value(schema).unwrap());
         let request = LlmRequest {
             prompt: &self.prompt,
             messages: &self.messages,
             tools: &self.tools,
             tool_choice: self.force.map_or(ToolChoice::Auto, ToolChoice::Tool),
-            output_schema: self.output_schema.as_ref(),
+            output_schema: schema.as_ref(),
             config: &self.config,
             max_retries: self.max_retries,
             cancel: &self.cancel,

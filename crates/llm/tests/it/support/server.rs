@@ -84,6 +84,16 @@ impl Reply {
         Self::head("text/event-stream").pieces(pieces).then(Act::Close)
     }
 
+    /// All of it in one write.
+    pub(crate) fn at_once(self) -> Self {
+        let mut all = Vec::new();
+        for act in self.0 {
+            let Act::Send(bytes) = act else { panic!("only what is sent can be sent at once") };
+            all.extend(bytes);
+        }
+        Self(vec![Act::Send(all)])
+    }
+
     pub(crate) fn json(body: &str) -> Self {
         Self::head("application/json").piece(body).end()
     }
