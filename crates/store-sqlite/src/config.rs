@@ -23,7 +23,7 @@ pub enum Synchronous {
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct SqliteBuilder {
-    config: Config,
+    pub(crate) config: Config,
 }
 
 /// What the builder collects.

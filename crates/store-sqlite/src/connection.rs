@@ -19,8 +19,7 @@ const STATEMENTS: usize = 128;
 /// The connections of a store.
 #[derive(Debug)]
 pub(crate) struct Connections {
-    pub(crate) state: Connection,
-    pub(crate) streams: Connection,
+    pub(crate) writer: Connection,
     pub(crate) readers: Vec<Connection>,
 }
 
@@ -34,19 +33,17 @@ fn try_open_all(config: &Config) -> Result<Connections, Failure> {
         let message = "a SQLite store needs a file; in memory there is the memory store";
         return Err(Error::new(ErrorCode::ConfigInvalid, message).into());
     }
-    let mut state = connect(config)?;
-    migrations::run(&mut state, config.busy_timeout)?;
-    configure(&state, config, config.synchronous)?;
-    let streams = connect(config)?;
-    configure(&streams, config, Synchronous::Normal)?;
+    let mut writer = connect(config)?;
+    migrations::run(&mut writer, config.busy_timeout)?;
+    configure(&writer, config)?;
     let readers = (0..READERS).map(|_| open_reader(config)).collect::<Result<_, _>>()?;
-    Ok(Connections { state, streams, readers })
+    Ok(Connections { writer, readers })
 }
 
 /// A connection that only reads.
 pub(crate) fn open_reader(config: &Config) -> Result<Connection, Failure> {
     let connection = connect(config)?;
-    configure(&connection, config, Synchronous::Normal)?;
+    configure(&connection, config)?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)
 }
@@ -68,23 +65,12 @@ fn connect(config: &Config) -> Result<Connection, Failure> {
     Ok(connection)
 }
 
-fn configure(
-    connection: &Connection,
-    config: &Config,
-    synchronous: Synchronous,
-) -> Result<(), Failure> {
-    let (level, forced) = match synchronous {
-        Synchronous::Full => ("FULL", true),
-        Synchronous::Normal => ("NORMAL", false),
-    };
-    connection.pragma_update(None, "synchronous", level)?;
-    // On macOS a plain sync stops at the disk's own memory.
+fn configure(connection: &Connection, config: &Config) -> Result<(), Failure> {
+    // The writer sets `synchronous` for each transaction. On macOS a plain sync stops at the disk's
+    // own memory; where nothing is synced this means nothing.
+    let forced = config.synchronous == Synchronous::Full;
     connection.pragma_update(None, "fullfsync", forced)?;
-    connection.pragma_update(
-        None,
-        "checkpoint_fullfsync",
-        config.synchronous == Synchronous::Full,
-    )?;
+    connection.pragma_update(None, "checkpoint_fullfsync", forced)?;
     // One large transaction must not leave a large file behind for ever.
     connection.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);

@@ -15,15 +15,19 @@ mod config;
 mod connection;
 mod error;
 mod migrations;
+mod place;
+mod prepared;
 mod state;
 mod streams;
 mod worker;
+mod writer;
 
 pub use config::{SqliteBuilder, Synchronous};
 
 use connection::Connections;
 use streams::watch::Watch;
-use worker::{Access, Shared, Worker};
+use worker::{Readers, Shared};
+use writer::{Durability, Writer};
 
 /// A [`StateStore`] and [`StreamManager`] in one SQLite file. Clones are handles of the same open
 /// file; what several processes do with one file fits together.
@@ -31,9 +35,10 @@ use worker::{Access, Shared, Worker};
 /// The file is in WAL mode, so two more lie beside it while it is open: all three belong together.
 /// It has to be on a local disk; network file systems do not lock as SQLite needs it.
 ///
-/// No operation blocks the executor: connections live on threads of their own, one that appends,
-/// one that writes streams and two that read, behind queues of bounded length. The threads end
-/// with the last handle.
+/// No operation blocks the executor: connections live on threads of their own, one that writes and
+/// two that read, behind queues of bounded length. What waits to be written when a transaction
+/// begins is written in it together, so many runs at a time cost less each. The threads end with
+/// the last handle.
 ///
 /// # Durability
 ///
@@ -55,11 +60,10 @@ pub struct SqliteStore {
 
 #[derive(Debug)]
 struct Inner {
-    /// Appends and everything else about sessions: what was acknowledged is on the disk.
-    state: Worker,
-    /// Streams: what was acknowledged is in the file, but not forced to the disk.
-    streams: Worker,
-    readers: Worker,
+    writer: Writer,
+    /// What acknowledged appends survive.
+    durability: Durability,
+    readers: Readers,
     watch: Arc<Watch>,
     stream_retention: u64,
     /// Ends when all threads have.
@@ -87,8 +91,7 @@ impl SqliteStore {
     /// Dropping all handles closes the file as well, a moment later.
     pub async fn close(&self) {
         let inner = &self.inner;
-        inner.state.close();
-        inner.streams.close();
+        inner.writer.close();
         inner.readers.close();
         inner.watch.close();
         while inner.ended.lock().await.recv().await.is_some() {}
@@ -96,13 +99,13 @@ impl SqliteStore {
 
     fn start(config: config::Config, connections: Connections) -> Result<Self> {
         let (shared, ended) = Shared::new();
-        let state = vec![connections.state];
-        let streams = vec![connections.streams];
-        let readers = connections.readers;
         let inner = Inner {
-            state: Worker::start("helix-sqlite-state", Access::Write, state, &shared)?,
-            streams: Worker::start("helix-sqlite-stream", Access::Write, streams, &shared)?,
-            readers: Worker::start("helix-sqlite-read", Access::Read, readers, &shared)?,
+            writer: Writer::start(connections.writer, &shared)?,
+            durability: match config.synchronous {
+                Synchronous::Full => Durability::System,
+                Synchronous::Normal => Durability::Process,
+            },
+            readers: Readers::start(connections.readers, &shared)?,
             stream_retention: config.stream_retention.max(1),
             watch: Arc::new(Watch::new(config, shared)),
             ended: tokio::sync::Mutex::new(ended),

@@ -14,21 +14,24 @@ use helix_agents_core::store::{
 
 use crate::SqliteStore;
 use crate::error::{Failure, of_session};
+use crate::prepared::Tables;
+use crate::writer::Durability;
 
 mod delete;
 mod head;
 mod list;
 mod log;
-mod write;
+pub(crate) mod write;
 
 impl SqliteStore {
     async fn write_state<T: Send + 'static>(
         &self,
         operation: &'static str,
         session: &SessionId,
-        work: impl FnOnce(&mut Connection) -> Result<T, Failure> + Send + 'static,
+        durability: Durability,
+        work: impl FnMut(&mut Tables<'_>) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T> {
-        let result = self.inner.state.run(work).await;
+        let result = self.inner.writer.run(durability, work, || ()).await;
         result.map_err(|error| of_session(error, session).with_operation(operation))
     }
 
@@ -53,16 +56,16 @@ impl StateStore for SqliteStore {
         const OPERATION: &str = "store::create_session";
         first.check_first().map_err(|error| error.with_operation(OPERATION))?;
         let of = first.session.clone();
-        let create = move |connection: &mut Connection| write::create(connection, &new, &first);
-        self.write_state(OPERATION, &of, create).await
+        let create = move |tables: &mut Tables<'_>| write::create(tables, &new, &first);
+        self.write_state(OPERATION, &of, self.inner.durability, create).await
     }
 
     async fn append(&self, append: Append) -> Result<AppendOutcome> {
         const OPERATION: &str = "store::append";
         append.check().map_err(|error| error.with_operation(OPERATION))?;
         let of = append.session.clone();
-        let append = move |connection: &mut Connection| write::append(connection, &append);
-        self.write_state(OPERATION, &of, append).await
+        let append = move |tables: &mut Tables<'_>| write::append(tables, &append);
+        self.write_state(OPERATION, &of, self.inner.durability, append).await
     }
 
     async fn read(&self, session: &SessionId, after: u64, limit: u32) -> Result<Vec<StoredAppend>> {
@@ -86,13 +89,14 @@ impl StateStore for SqliteStore {
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
         let (of, run) = (session.clone(), run.clone());
-        let renew = move |connection: &mut Connection| write::renew(connection, &of, &run, ttl);
-        self.write_state("store::renew", session, renew).await
+        let renew = move |tables: &mut Tables<'_>| write::renew(tables, &of, &run, ttl);
+        // A lease need not outlive the system: its owner does not either.
+        self.write_state("store::renew", session, Durability::Process, renew).await
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
         let of = session.clone();
-        let delete = move |connection: &mut Connection| delete::delete(connection, &of);
-        self.write_state("store::delete", session, delete).await
+        let delete = move |tables: &mut Tables<'_>| delete::delete(tables.connection, &of);
+        self.write_state("store::delete", session, self.inner.durability, delete).await
     }
 }

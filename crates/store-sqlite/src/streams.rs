@@ -8,23 +8,26 @@ use rusqlite::Connection;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::id::SessionId;
-use helix_agents_core::stream::{
-    ChunkStream, StreamInfo, StreamManager, StreamOp, Written, check_batch,
-};
+use helix_agents_core::stream::{ChunkStream, StreamInfo, StreamManager, StreamOp, Written};
 
 use crate::SqliteStore;
 use crate::error::{Failure, of_session};
+use crate::prepared::Tables;
+use crate::writer::Durability;
 
+mod body;
 mod read;
-mod row;
+pub(crate) mod row;
 pub(crate) mod watch;
 mod write;
 
-/// The form in which chunks and effects are kept.
+/// The form in which chunks and attempts are kept.
 fn json<T: serde::Serialize>(value: &T) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| {
-        Error::new(ErrorCode::Internal, "a chunk cannot be written as JSON").with_source(error)
-    })
+    serde_json::to_string(value).map_err(not_json)
+}
+
+fn not_json(error: serde_json::Error) -> Error {
+    Error::new(ErrorCode::Internal, "a chunk cannot be written as JSON").with_source(error)
 }
 
 impl SqliteStore {
@@ -33,18 +36,13 @@ impl SqliteStore {
         &self,
         operation: &'static str,
         session: &SessionId,
-        work: impl FnOnce(&mut Connection) -> Result<T, Failure> + Send + 'static,
+        work: impl FnMut(&mut Tables<'_>) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T> {
         let (watch, of) = (Arc::clone(&self.inner.watch), session.clone());
-        let write = move |connection: &mut Connection| {
-            let result = work(connection);
-            // Here and not after waiting for the answer: the caller may be gone.
-            watch.written(&of);
-            result
-        };
+        let wake = move || watch.written(&of);
         self.inner
-            .streams
-            .run(write)
+            .writer
+            .run(Durability::Process, work, wake)
             .await
             .map_err(|error| of_session(error, session).with_operation(operation))
     }
@@ -53,10 +51,12 @@ impl SqliteStore {
 #[async_trait]
 impl StreamManager for SqliteStore {
     async fn write(&self, stream: &SessionId, batch: Vec<StreamOp>) -> Result<Written> {
-        check_batch(&batch)?;
+        const OPERATION: &str = "stream::write";
+        let batch = write::Batch::new(batch)
+            .map_err(|error| of_session(error, stream).with_operation(OPERATION))?;
         let (of, retention) = (stream.clone(), self.inner.stream_retention);
-        self.write_stream("stream::write", stream, move |connection| {
-            write::write(connection, &of, batch, retention)
+        self.write_stream(OPERATION, stream, move |tables| {
+            write::write(tables, &of, &batch, retention)
         })
         .await
     }
@@ -82,7 +82,6 @@ impl StreamManager for SqliteStore {
 
     async fn reset(&self, session: &SessionId) -> Result<()> {
         let of = session.clone();
-        self.write_stream("stream::reset", session, move |connection| write::reset(connection, &of))
-            .await
+        self.write_stream("stream::reset", session, move |tables| write::reset(tables, &of)).await
     }
 }

@@ -17,16 +17,12 @@ use crate::lock;
 /// How many operations may wait for a connection; further callers wait for a place.
 const QUEUE: usize = 256;
 
-type Job = Box<dyn FnOnce(&mut Connection) + Send>;
-
 /// What the threads of one store have in common.
 #[derive(Debug, Clone)]
 pub(crate) struct Shared {
-    /// Held while writing: two connections of one process would otherwise find each other's lock
-    /// on the file, and sleep until it is gone, instead of waiting in line. And while closing:
-    /// SQLite folds its log into the file when the last connection closes, but not if two are
-    /// about to be the last.
-    turn: Arc<Mutex<()>>,
+    /// Held while closing: SQLite folds its log into the file when the last connection closes, but
+    /// not if two are about to be the last.
+    closing: Arc<Mutex<()>>,
     /// Held until the thread has ended.
     running: mpsc::Sender<Infallible>,
 }
@@ -35,49 +31,69 @@ impl Shared {
     /// And what ends when all threads have.
     pub(crate) fn new() -> (Self, mpsc::Receiver<Infallible>) {
         let (running, ended) = mpsc::channel(1);
-        (Self { turn: Arc::default(), running }, ended)
+        (Self { closing: Arc::default(), running }, ended)
     }
 
     /// Ends what a thread does.
     pub(crate) fn end(self, connection: Option<Connection>) {
-        let turn = lock(&self.turn);
+        let closing = lock(&self.closing);
         drop(connection);
-        drop(turn);
+        drop(closing);
         drop(self.running);
     }
 }
 
-/// Whether a worker's connections write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
-    Read,
-    Write,
+/// Where work is put until a thread takes it.
+pub(crate) struct Queue<J> {
+    /// None once it was closed.
+    jobs: Mutex<Option<mpsc::Sender<J>>>,
 }
 
-/// One or more threads with a connection each that take their work from one queue.
-pub(crate) struct Worker {
-    /// Where work is put; none once it was closed.
-    queue: Mutex<Option<mpsc::Sender<Job>>>,
+impl<J> Queue<J> {
+    pub(crate) fn new() -> (Self, mpsc::Receiver<J>) {
+        let (jobs, taken) = mpsc::channel(QUEUE);
+        (Self { jobs: Mutex::new(Some(jobs)) }, taken)
+    }
+
+    pub(crate) async fn send(&self, job: J) -> Result<()> {
+        let jobs = lock(&self.jobs).clone().ok_or_else(closed)?;
+        jobs.send(job).await.map_err(|_| closed())
+    }
+
+    /// Ends the threads once they have done what is in the queue.
+    pub(crate) fn close(&self) {
+        drop(lock(&self.jobs).take());
+    }
 }
 
-impl Worker {
+impl<J> fmt::Debug for Queue<J> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let open = lock(&self.jobs).is_some();
+        f.debug_struct("Queue").field("open", &open).finish_non_exhaustive()
+    }
+}
+
+type Job = Box<dyn FnOnce(&mut Connection) + Send>;
+
+/// Threads that read, with a connection each, and take their work from one queue.
+#[derive(Debug)]
+pub(crate) struct Readers {
+    queue: Queue<Job>,
+}
+
+impl Readers {
     /// Starts a thread per connection.
-    pub(crate) fn start(
-        name: &str,
-        access: Access,
-        connections: Vec<Connection>,
-        shared: &Shared,
-    ) -> Result<Self> {
-        let (queue, jobs) = mpsc::channel(QUEUE);
+    pub(crate) fn start(connections: Vec<Connection>, shared: &Shared) -> Result<Self> {
+        let (queue, jobs) = Queue::new();
         let jobs = Arc::new(Mutex::new(jobs));
         for connection in connections {
             let (jobs, shared) = (Arc::clone(&jobs), shared.clone());
-            spawn(name, move || serve(connection, access, &jobs, shared))?;
+            spawn("helix-sqlite-read", move || serve(connection, &jobs, shared))?;
         }
-        Ok(Self { queue: Mutex::new(Some(queue)) })
+        Ok(Self { queue })
     }
 
-    /// Does something with a connection, on a thread of the worker.
+    /// Does something with a connection, on a thread of its own.
     ///
     /// # Cancel safety
     /// Dropping the future leaves open whether the work is done.
@@ -85,7 +101,6 @@ impl Worker {
         &self,
         work: impl FnOnce(&mut Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T> {
-        let queue = lock(&self.queue).clone().ok_or_else(closed)?;
         let (reply, answer) = oneshot::channel();
         let job: Job = Box::new(move |connection| {
             // Nobody waits any more: it need not be done.
@@ -93,37 +108,23 @@ impl Worker {
                 drop(reply.send(work(connection)));
             }
         });
-        queue.send(job).await.map_err(|_| closed())?;
-        drop(queue);
+        self.queue.send(job).await?;
         match answer.await {
             Ok(result) => result.map_err(Error::from),
-            Err(_) => Err(Error::new(ErrorCode::Internal, "the store panicked; see its message")),
+            Err(_) => Err(panicked()),
         }
     }
 
     /// Ends the threads once they have done what is in the queue.
     pub(crate) fn close(&self) {
-        drop(lock(&self.queue).take());
+        self.queue.close();
     }
 }
 
-impl fmt::Debug for Worker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let open = lock(&self.queue).is_some();
-        f.debug_struct("Worker").field("open", &open).finish_non_exhaustive()
-    }
-}
-
-fn serve(
-    mut connection: Connection,
-    access: Access,
-    jobs: &Mutex<mpsc::Receiver<Job>>,
-    shared: Shared,
-) {
+fn serve(mut connection: Connection, jobs: &Mutex<mpsc::Receiver<Job>>, shared: Shared) {
     loop {
         let job = lock(jobs).blocking_recv();
         let Some(job) = job else { break };
-        let _turn = (access == Access::Write).then(|| lock(&shared.turn));
         // A panic is one operation's, whose caller learns of it because its answer is dropped; the
         // transaction was rolled back on the way. Others go on.
         drop(catch_unwind(AssertUnwindSafe(|| job(&mut connection))));
@@ -138,9 +139,7 @@ pub(crate) async fn once<T: Send + 'static>(
 ) -> Result<T> {
     let (reply, answer) = oneshot::channel();
     spawn(name, move || drop(reply.send(work())))?;
-    answer.await.unwrap_or_else(|_| {
-        Err(Error::new(ErrorCode::Internal, "the store panicked; see its message"))
-    })
+    answer.await.unwrap_or_else(|_| Err(panicked()))
 }
 
 /// Starts a thread.
@@ -157,4 +156,8 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<
 
 pub(crate) fn closed() -> Error {
     Error::new(ErrorCode::Closed, "the store was closed")
+}
+
+pub(crate) fn panicked() -> Error {
+    Error::new(ErrorCode::Internal, "the store panicked; see its message")
 }

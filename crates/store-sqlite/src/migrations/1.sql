@@ -26,14 +26,13 @@ CREATE INDEX sessions_by_age ON sessions (created_at, session);
 CREATE INDEX sessions_by_agent ON sessions (agent, created_at, session);
 CREATE INDEX sessions_by_root ON sessions (root, created_at, session);
 CREATE INDEX sessions_by_parent ON sessions (parent) WHERE parent IS NOT NULL;
-CREATE INDEX sessions_by_lease ON sessions (coalesce(lease_until, 0)) WHERE run IS NOT NULL;
+-- Those with a lease that has run out are looked for among these. The lease is in no index: each
+-- renewal and most appends would have to change it.
+CREATE INDEX sessions_running ON sessions (created_at, session) WHERE run IS NOT NULL;
 CREATE INDEX sessions_by_wake ON sessions (wake_at) WHERE wake_at IS NOT NULL;
 
--- Rows are only added, so they lie in the order in which they were written.
 CREATE TABLE appends (
-    key     INTEGER PRIMARY KEY,
-    session INTEGER NOT NULL, -- sessions.id
-    first   INTEGER NOT NULL,
+    key     INTEGER PRIMARY KEY, -- sessions.id * 2^32 + the place of the first event
     count   INTEGER NOT NULL,
     id      TEXT    NOT NULL,
     run     TEXT,
@@ -42,10 +41,8 @@ CREATE TABLE appends (
     body    BLOB    NOT NULL
 ) STRICT;
 
-CREATE UNIQUE INDEX appends_in_order ON appends (session, first);
-
--- Streams: one row each; their chunks, one row per batch; and attempts that are open, or were
--- discarded while some of their chunks are still kept.
+-- Streams: one row each; their chunks, one row per batch; and attempts that were discarded while
+-- some of their chunks are still kept.
 
 CREATE TABLE streams (
     id           INTEGER PRIMARY KEY,
@@ -53,24 +50,20 @@ CREATE TABLE streams (
     last_seq     INTEGER NOT NULL DEFAULT 0,
     trimmed      INTEGER NOT NULL DEFAULT 0, -- the last chunk that is not kept any more
     last_attempt INTEGER NOT NULL DEFAULT 0,
-    marked       INTEGER NOT NULL DEFAULT 0
+    marked       INTEGER NOT NULL DEFAULT 0,
+    -- Attempts that were neither settled nor discarded: a JSON array of numbers and effects.
+    open         TEXT    NOT NULL DEFAULT '[]'
 ) STRICT;
 
 CREATE TABLE chunks (
-    stream   INTEGER NOT NULL, -- streams.id
-    last_seq INTEGER NOT NULL,
-    count    INTEGER NOT NULL,
-    attempt  INTEGER,
-    body     BLOB    NOT NULL, -- a JSON array
-    PRIMARY KEY (stream, last_seq)
-) STRICT, WITHOUT ROWID;
+    key   INTEGER PRIMARY KEY, -- streams.id * 2^32 + the number of the last chunk
+    count INTEGER NOT NULL,
+    body  BLOB    NOT NULL     -- a JSON array of groups of chunks, see body.rs
+) STRICT;
 
-CREATE TABLE attempts (
-    stream       INTEGER NOT NULL, -- streams.id
-    attempt      INTEGER NOT NULL,
-    effect       TEXT    NOT NULL, -- JSON
-    discarded_at INTEGER,          -- the stream's last chunk then; none while it is open
+CREATE TABLE discarded (
+    stream  INTEGER NOT NULL, -- streams.id
+    attempt INTEGER NOT NULL,
+    at_seq  INTEGER NOT NULL, -- the stream's last chunk then
     PRIMARY KEY (stream, attempt)
 ) STRICT, WITHOUT ROWID;
-
-CREATE UNIQUE INDEX attempts_open ON attempts (stream, effect) WHERE discarded_at IS NULL;

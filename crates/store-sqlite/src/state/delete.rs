@@ -1,15 +1,15 @@
 //! Deleting sessions with their children.
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::Connection;
 
 use helix_agents_core::id::SessionId;
 
 use crate::error::Failure;
+use crate::place;
 
-pub(super) fn delete(connection: &mut Connection, session: &SessionId) -> Result<bool, Failure> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+pub(super) fn delete(connection: &Connection, session: &SessionId) -> Result<bool, Failure> {
     let keys: Vec<i64> = {
-        let mut statement = transaction.prepare_cached(
+        let mut statement = connection.prepare_cached(
             "WITH RECURSIVE tree (id, session) AS (
                  SELECT id, session FROM sessions WHERE session = ?1
                  UNION
@@ -22,9 +22,11 @@ pub(super) fn delete(connection: &mut Connection, session: &SessionId) -> Result
         keys.collect::<Result<_, _>>()?
     };
     for key in &keys {
-        transaction.prepare_cached("DELETE FROM appends WHERE session = ?1")?.execute([key])?;
-        transaction.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([key])?;
+        let appends = place::all(*key);
+        connection
+            .prepare_cached("DELETE FROM appends WHERE key BETWEEN ?1 AND ?2")?
+            .execute([appends.start(), appends.end()])?;
+        connection.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([key])?;
     }
-    transaction.commit()?;
     Ok(!keys.is_empty())
 }

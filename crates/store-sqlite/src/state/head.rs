@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, Row, Transaction, params};
+use rusqlite::{Connection, Row, params};
 
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{Error, ErrorCode};
@@ -24,22 +24,23 @@ pub(super) fn find(connection: &Connection, session: &SessionId) -> Result<Optio
     rows.next()?.map(|row| from_row(row, clock::now())).transpose()
 }
 
-/// Writes the row of a new session, whose log is empty.
+/// Writes the row of a new session, as it is after its first append.
 pub(super) fn insert(
-    transaction: &Transaction<'_>,
+    connection: &Connection,
     new: &NewSession,
     first: &Append,
+    lease_until: Option<Timestamp>,
     now: Timestamp,
 ) -> Result<(), Failure> {
+    let summary = first.check_first()?;
     let tags = serde_json::to_string(&new.tags).map_err(|error| {
         Error::new(ErrorCode::Internal, "tags cannot be written as JSON").with_source(error)
     })?;
-    // What the log and its summary say is written with the first append.
-    transaction
+    connection
         .prepare_cached(
             "INSERT INTO sessions (session, agent, root, parent, tags, created_at, version, append,
-                 updated_at, status, runtime, pending)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, '', ?6, ?7, '', 0)",
+                 updated_at, status, run, runtime, pending, wake_at, lease_until)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?6, ?9, ?10, ?11, ?12, ?13, ?14)",
         )?
         .execute(params![
             first.session.as_str(),
@@ -48,7 +49,14 @@ pub(super) fn insert(
             new.parent.as_ref().map(SessionId::as_str),
             tags,
             now.0,
-            SessionStatus::Active.as_str(),
+            first.count,
+            first.id.as_str(),
+            summary.status.as_str(),
+            summary.run.as_ref().map(RunId::as_str),
+            &*summary.runtime,
+            summary.pending,
+            summary.wake_at.map(|at| at.0),
+            lease_until.map(|until| until.0),
         ])?;
     Ok(())
 }

@@ -49,6 +49,15 @@ impl Conditions {
         }
         conditions
     }
+
+    fn query(&self, limit: u32) -> String {
+        let filters = if self.sql.is_empty() { "TRUE".to_owned() } else { self.sql.join(" AND ") };
+        let (columns, limit) = (head::COLUMNS, limit.min(MAX_PAGE));
+        format!(
+            "SELECT {columns} FROM sessions WHERE {filters}
+             ORDER BY created_at DESC, session DESC LIMIT {limit}"
+        )
+    }
 }
 
 pub(super) fn list(
@@ -64,15 +73,7 @@ pub(super) fn list(
         let place = [created_at.into(), after.as_str().to_owned().into()];
         conditions.add("(created_at, session) < (?, ?)", place);
     }
-    let filters =
-        if conditions.sql.is_empty() { "TRUE".to_owned() } else { conditions.sql.join(" AND ") };
-    let columns = head::COLUMNS;
-    let sql = format!(
-        "SELECT {columns} FROM sessions WHERE {filters}
-         ORDER BY created_at DESC, session DESC LIMIT {}",
-        page.limit.min(MAX_PAGE)
-    );
-    let mut statement = transaction.prepare(&sql)?;
+    let mut statement = transaction.prepare(&conditions.query(page.limit))?;
     let mut rows = statement.query(params_from_iter(conditions.values))?;
     let mut heads = Vec::new();
     while let Some(row) = rows.next()? {
@@ -87,3 +88,6 @@ fn created_at(connection: &Connection, session: &SessionId) -> Result<i64, Failu
     let found = statement.query_row([session.as_str()], |row| row.get(0)).optional()?;
     found.ok_or_else(|| not_found(session))
 }
+
+#[cfg(test)]
+mod tests;

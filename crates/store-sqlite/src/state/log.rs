@@ -8,6 +8,7 @@ use helix_agents_core::id::{AppendId, RunId, SessionId};
 use helix_agents_core::store::{Position, StoredAppend};
 
 use crate::error::{Failure, corrupt, not_found};
+use crate::place;
 
 /// The appends of a session after a version.
 pub(super) fn read(
@@ -36,11 +37,13 @@ pub(super) fn read(
 /// Where the append ends that this version is in.
 fn covered(connection: &Connection, key: i64, version: u64) -> Result<u64, Failure> {
     let mut statement = connection.prepare_cached(
-        "SELECT first + count - 1 FROM appends
-         WHERE session = ?1 AND first <= ?2 ORDER BY first DESC LIMIT 1",
+        "SELECT key, count FROM appends
+         WHERE key BETWEEN ?1 AND ?2 ORDER BY key DESC LIMIT 1",
     )?;
-    let found = statement.query_row(params![key, version], |row| row.get(0));
-    Ok(found.optional()?.unwrap_or(0))
+    let up_to = (place::up_to(key, 0), place::up_to(key, version));
+    let found = statement
+        .query_row(up_to, |row| Ok(place::number(row.get(0)?) + u64::from(row.get::<_, u32>(1)?)));
+    Ok(found.optional()?.map_or(0, |next| next.saturating_sub(1)))
 }
 
 /// The appends of the session with that key after a version, gapless.
@@ -52,12 +55,11 @@ pub(super) fn after(
     limit: u32,
 ) -> Result<Vec<StoredAppend>, Failure> {
     let mut statement = connection.prepare_cached(
-        "SELECT first, count, id, run, schema, at, body FROM appends
-         WHERE session = ?1 AND first > ?2 ORDER BY first LIMIT ?3",
+        "SELECT key, count, id, run, schema, at, body FROM appends
+         WHERE key > ?1 AND key <= ?2 ORDER BY key LIMIT ?3",
     )?;
-    // What SQLite cannot count is beyond every log.
-    let version = version.min(i64::MAX.unsigned_abs());
-    let mut rows = statement.query(params![key, version, limit])?;
+    let after = place::since(key, version);
+    let mut rows = statement.query(params![after.start(), after.end(), limit])?;
     let mut appends: Vec<StoredAppend> = Vec::new();
     while let Some(row) = rows.next()? {
         let append = stored(row)?;
@@ -73,7 +75,7 @@ pub(super) fn after(
 
 fn stored(row: &Row<'_>) -> rusqlite::Result<StoredAppend> {
     Ok(StoredAppend {
-        first: row.get(0)?,
+        first: place::number(row.get(0)?),
         count: row.get(1)?,
         id: AppendId::from(row.get::<_, String>(2)?),
         run: row.get::<_, Option<String>>(3)?.map(RunId::from),
@@ -89,9 +91,8 @@ pub(super) fn starting_at(
     key: i64,
     first: u64,
 ) -> Result<Option<(AppendId, Timestamp)>, Failure> {
-    let mut statement = connection
-        .prepare_cached("SELECT id, at FROM appends WHERE session = ?1 AND first = ?2")?;
-    let found = statement.query_row(params![key, first], |row| {
+    let mut statement = connection.prepare_cached("SELECT id, at FROM appends WHERE key = ?1")?;
+    let found = statement.query_row([place::up_to(key, first)], |row| {
         Ok((AppendId::from(row.get::<_, String>(0)?), Timestamp(row.get(1)?)))
     });
     Ok(found.optional()?)
@@ -107,11 +108,14 @@ pub(super) fn reached(
         return Ok(*position == Position::start());
     }
     let mut statement = connection.prepare_cached(
-        "SELECT first + count - 1, id FROM appends
-         WHERE session = ?1 AND first <= ?2 ORDER BY first DESC LIMIT 1",
+        "SELECT key, count, id FROM appends
+         WHERE key BETWEEN ?1 AND ?2 ORDER BY key DESC LIMIT 1",
     )?;
-    let found = statement.query_row(params![key, position.version], |row| {
-        Ok(Position { version: row.get(0)?, append: AppendId::from(row.get::<_, String>(1)?) })
+    let up_to = (place::up_to(key, 0), place::up_to(key, position.version));
+    let found = statement.query_row(up_to, |row| {
+        let next = place::number(row.get(0)?) + u64::from(row.get::<_, u32>(1)?);
+        let append = AppendId::from(row.get::<_, String>(2)?);
+        Ok(Position { version: next.saturating_sub(1), append })
     });
     Ok(found.optional()?.as_ref() == Some(position))
 }

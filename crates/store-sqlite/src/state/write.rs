@@ -1,8 +1,9 @@
-//! Creating, appending and renewing: one transaction each, whatever the length of the log.
+//! Creating, appending and renewing: a row of the log and the head's, whatever the length of the
+//! log. The caller has begun a transaction, and keeps it only on success.
 
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::id::{AppendId, RunId, SessionId};
@@ -12,26 +13,71 @@ use helix_agents_core::store::{
 };
 
 use super::{head, log};
-use crate::clock;
 use crate::error::{Failure, corrupt, not_found};
+use crate::prepared::{Prepared, Tables};
+use crate::{clock, place};
+
+/// What every step needs.
+pub(crate) struct Statements<'c> {
+    find: Prepared<'c>,
+    add: Prepared<'c>,
+    /// These are of the head: what changes with an append, with the summary too, and with those
+    /// columns that indexes are of.
+    go_on: Prepared<'c>,
+    summarise: Prepared<'c>,
+    place: Prepared<'c>,
+}
+
+impl<'c> Statements<'c> {
+    pub(crate) fn new(connection: &'c Connection) -> Self {
+        let prepared = |sql| Prepared::new(connection, sql);
+        Self {
+            find: prepared(
+                "SELECT id, version, append, updated_at, lease_until, run, wake_at
+                 FROM sessions WHERE session = ?1",
+            ),
+            add: prepared(
+                "INSERT INTO appends (key, count, id, run, schema, at, body)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            ),
+            go_on: prepared(
+                "UPDATE sessions SET version = ?2, append = ?3, updated_at = ?4, lease_until = ?5
+                 WHERE id = ?1",
+            ),
+            summarise: prepared(
+                "UPDATE sessions SET version = ?2, append = ?3, updated_at = ?4, lease_until = ?5,
+                     status = ?6, runtime = ?7, pending = ?8
+                 WHERE id = ?1",
+            ),
+            place: prepared(
+                "UPDATE sessions SET version = ?2, append = ?3, updated_at = ?4, lease_until = ?5,
+                     status = ?6, runtime = ?7, pending = ?8, run = ?9, wake_at = ?10
+                 WHERE id = ?1",
+            ),
+        }
+    }
+}
 
 /// What an append has to know of its session.
 struct End {
     /// The row of the session.
     key: i64,
-    position: Position,
+    version: u64,
+    /// Whether it is where the append expects it.
+    is_expected: bool,
     updated_at: Timestamp,
     lease_until: Option<Timestamp>,
+    /// Whether the append's summary leaves all columns as they are that indexes are of.
+    stays_in_place: bool,
 }
 
 pub(super) fn create(
-    connection: &mut Connection,
+    tables: &mut Tables<'_>,
     new: &NewSession,
     first: &Append,
 ) -> Result<CreateOutcome, Failure> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    if let Some(end) = find(&transaction, &first.session)? {
-        let stored = log::starting_at(&transaction, end.key, 1)?;
+    if let Some(end) = find(&mut tables.state, first)? {
+        let stored = log::starting_at(tables.connection, end.key, 1)?;
         let (id, at) = stored
             .ok_or_else(|| corrupt(&first.session, "the first append of a session is missing"))?;
         return Ok(if id == first.id {
@@ -41,69 +87,67 @@ pub(super) fn create(
         });
     }
     let now = clock::now();
-    head::insert(&transaction, new, first, now)?;
-    let end = End {
-        key: transaction.last_insert_rowid(),
-        position: Position::start(),
-        updated_at: now,
-        lease_until: None,
-    };
-    take(&transaction, &end, first, now)?;
-    transaction.commit()?;
+    let lease_until = lease(None, first.lease, now);
+    head::insert(tables.connection, new, first, lease_until, now)?;
+    let key = tables.connection.last_insert_rowid();
+    add(&mut tables.state, key, 1, first, now)?;
     Ok(CreateOutcome::Created { at: now })
 }
 
-pub(super) fn append(
-    connection: &mut Connection,
-    append: &Append,
-) -> Result<AppendOutcome, Failure> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let end = find(&transaction, &append.session)?.ok_or_else(|| not_found(&append.session))?;
-    if append.expected != end.position {
-        return judge_elsewhere(&transaction, &end, append);
+pub(super) fn append(tables: &mut Tables<'_>, append: &Append) -> Result<AppendOutcome, Failure> {
+    let statements = &mut tables.state;
+    let end = find(statements, append)?.ok_or_else(|| not_found(&append.session))?;
+    if !end.is_expected {
+        return judge_elsewhere(tables.connection, &end, append);
     }
     let now = clock::now().max(end.updated_at);
     if let Some(failed) = judge_guard(&end, append.guard, now) {
         return Ok(failed);
     }
-    take(&transaction, &end, append, now)?;
-    transaction.commit()?;
+    add(statements, end.key, end.version + 1, append, now)?;
+    go_on(statements, &end, append, now)?;
     Ok(AppendOutcome::Appended { at: now })
 }
 
 pub(super) fn renew(
-    connection: &mut Connection,
+    tables: &mut Tables<'_>,
     session: &SessionId,
     run: &RunId,
     ttl: Duration,
 ) -> Result<Renewal, Failure> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut head = head::find(&transaction, session)?.ok_or_else(|| not_found(session))?;
+    let mut head = head::find(tables.connection, session)?.ok_or_else(|| not_found(session))?;
     if head.summary.run.as_ref() != Some(run) {
         return Ok(Renewal { renewed: false, head });
     }
     let until = head.read_at.after(ttl);
-    transaction
+    tables
+        .connection
         .prepare_cached("UPDATE sessions SET lease_until = ?2 WHERE session = ?1")?
         .execute(params![session.as_str(), until.0])?;
-    transaction.commit()?;
     head.lease_until = Some(until);
     Ok(Renewal { renewed: true, head })
 }
 
-fn find(transaction: &Transaction<'_>, session: &SessionId) -> Result<Option<End>, Failure> {
-    let mut statement = transaction.prepare_cached(
-        "SELECT id, version, append, updated_at, lease_until FROM sessions WHERE session = ?1",
-    )?;
-    let end = statement.query_row([session.as_str()], |row| {
+fn find(statements: &mut Statements<'_>, append: &Append) -> Result<Option<End>, Failure> {
+    let end = statements.find.get()?.query_row([append.session.as_str()], |row| {
+        let version: u64 = row.get(1)?;
+        let expected = &append.expected;
+        let is_expected =
+            version == expected.version && row.get_ref(2)?.as_str()? == expected.append.as_str();
+        let stays_in_place = match &append.summary {
+            None => true,
+            Some(summary) => {
+                row.get_ref(5)?.as_str_or_null()? == summary.run.as_ref().map(RunId::as_str)
+                    && row.get::<_, Option<i64>>(6)? == summary.wake_at.map(|at| at.0)
+            }
+        };
         Ok(End {
             key: row.get(0)?,
-            position: Position {
-                version: row.get(1)?,
-                append: AppendId::from(row.get::<_, String>(2)?),
-            },
+            version,
+            is_expected,
             updated_at: Timestamp(row.get(3)?),
             lease_until: row.get::<_, Option<i64>>(4)?.map(Timestamp),
+            stays_in_place,
         })
     });
     Ok(end.optional()?)
@@ -111,28 +155,39 @@ fn find(transaction: &Transaction<'_>, session: &SessionId) -> Result<Option<End
 
 /// What an append gets whose position is not the end of the log.
 fn judge_elsewhere(
-    transaction: &Transaction<'_>,
+    connection: &Connection,
     end: &End,
     append: &Append,
 ) -> Result<AppendOutcome, Failure> {
     let expected = &append.expected;
-    let stale = expected.version < end.position.version;
-    if !stale || !log::reached(transaction, end.key, expected)? {
+    let stale = expected.version < end.version;
+    if !stale || !log::reached(connection, end.key, expected)? {
         return Ok(AppendOutcome::HistoryLost);
     }
-    match log::starting_at(transaction, end.key, expected.version + 1)? {
+    match log::starting_at(connection, end.key, expected.version + 1)? {
         Some((id, at)) if id == append.id => Ok(AppendOutcome::Appended { at }),
         _ => {
             let after = expected.version;
-            let missed = log::after(transaction, end.key, &append.session, after, u32::MAX)?;
+            let missed = log::after(connection, end.key, &append.session, after, u32::MAX)?;
             let begins = missed.first().map(|it| it.first);
             let ends = missed.last().map(StoredAppend::position);
-            if begins != Some(after + 1) || ends.as_ref() != Some(&end.position) {
+            if begins != Some(after + 1) || ends != Some(position(connection, end.key)?) {
                 return Err(corrupt(&append.session, "the log does not have what its head says"));
             }
             Ok(AppendOutcome::Conflict { missed })
         }
     }
+}
+
+/// What the head says of where the log ends.
+fn position(connection: &Connection, key: i64) -> Result<Position, Failure> {
+    let mut statement =
+        connection.prepare_cached("SELECT version, append FROM sessions WHERE id = ?1")?;
+    let position = statement.query_row([key], |row| {
+        let append = AppendId::from(row.get::<_, String>(1)?);
+        Ok(Position { version: row.get(0)?, append })
+    });
+    Ok(position?)
 }
 
 fn judge_guard(end: &End, guard: Guard, now: Timestamp) -> Option<AppendOutcome> {
@@ -145,65 +200,58 @@ fn judge_guard(end: &End, guard: Guard, now: Timestamp) -> Option<AppendOutcome>
     Some(AppendOutcome::GuardFailed { lease_until, now })
 }
 
-/// Writes the append behind the end, and the head after it.
-fn take(
-    transaction: &Transaction<'_>,
+fn lease(before: Option<Timestamp>, change: LeaseChange, now: Timestamp) -> Option<Timestamp> {
+    match change {
+        LeaseChange::Keep => before,
+        LeaseChange::Take(ttl) => Some(now.after(ttl)),
+        LeaseChange::Clear => None,
+    }
+}
+
+/// Writes the append into the log, whose events end before `first`.
+fn add(
+    statements: &mut Statements<'_>,
+    key: i64,
+    first: u64,
+    append: &Append,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    statements.add.get()?.execute(params![
+        place::of(key, first)?,
+        append.count,
+        append.id.as_str(),
+        append.run.as_ref().map(RunId::as_str),
+        append.schema,
+        now.0,
+        &append.body[..],
+    ])?;
+    Ok(())
+}
+
+/// Writes the head as it is after the append.
+fn go_on(
+    statements: &mut Statements<'_>,
     end: &End,
     append: &Append,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    let first = end.position.version + 1;
-    transaction
-        .prepare_cached(
-            "INSERT INTO appends (session, first, count, id, run, schema, at, body)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        )?
-        .execute(params![
-            end.key,
-            first,
-            append.count,
-            append.id.as_str(),
-            append.run.as_ref().map(RunId::as_str),
-            append.schema,
-            now.0,
-            &append.body[..],
-        ])?;
-    let lease_until = match append.lease {
-        LeaseChange::Keep => end.lease_until,
-        LeaseChange::Take(ttl) => Some(now.after(ttl)),
-        LeaseChange::Clear => None,
+    let version = end.version + u64::from(append.count);
+    let id = append.id.as_str();
+    let until = lease(end.lease_until, append.lease, now).map(|until| until.0);
+    let Some(summary) = &append.summary else {
+        statements.go_on.get()?.execute(params![end.key, version, id, now.0, until])?;
+        return Ok(());
     };
-    transaction
-        .prepare_cached(
-            "UPDATE sessions SET version = ?2, append = ?3, updated_at = ?4, lease_until = ?5
-             WHERE id = ?1",
-        )?
-        .execute(params![
-            end.key,
-            end.position.version + u64::from(append.count),
-            append.id.as_str(),
-            now.0,
-            lease_until.map(|until| until.0),
-        ])?;
-    match &append.summary {
-        Some(summary) => summarise(transaction, end.key, summary),
-        None => Ok(()),
+    let Summary { status, run, runtime, pending, wake_at } = summary;
+    let (status, runtime) = (status.as_str(), &**runtime);
+    if end.stays_in_place {
+        let values = params![end.key, version, id, now.0, until, status, runtime, pending];
+        statements.summarise.get()?.execute(values)?;
+        return Ok(());
     }
-}
-
-fn summarise(transaction: &Transaction<'_>, key: i64, summary: &Summary) -> Result<(), Failure> {
-    transaction
-        .prepare_cached(
-            "UPDATE sessions SET status = ?2, run = ?3, runtime = ?4, pending = ?5, wake_at = ?6
-             WHERE id = ?1",
-        )?
-        .execute(params![
-            key,
-            summary.status.as_str(),
-            summary.run.as_ref().map(RunId::as_str),
-            &*summary.runtime,
-            summary.pending,
-            summary.wake_at.map(|at| at.0),
-        ])?;
+    let (run, wake_at) = (run.as_ref().map(RunId::as_str), wake_at.map(|at| at.0));
+    statements.place.get()?.execute(params![
+        end.key, version, id, now.0, until, status, runtime, pending, run, wake_at,
+    ])?;
     Ok(())
 }

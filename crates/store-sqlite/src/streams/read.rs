@@ -1,6 +1,6 @@
 //! Reading streams: first from the file, then as it grows.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use rusqlite::{Connection, Row, params};
@@ -9,10 +9,11 @@ use helix_agents_core::error::Result;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::stream::{Attempt, Chunk, ChunkKind, OpenAttempt, StoredChunk, StreamInfo};
 
-use super::row::StreamRow;
+use super::body::Group;
+use super::row::{self, StreamRow};
 use super::watch::Subscription;
 use crate::error::{Failure, corrupt, of_session};
-use crate::{SqliteStore, clock};
+use crate::{SqliteStore, clock, place};
 
 /// The most batches that a reader takes from the file at once.
 const BATCHES: u32 = 64;
@@ -66,7 +67,8 @@ struct Part {
 fn fetch(connection: &mut Connection, session: &SessionId, from: u64) -> Result<Part, Failure> {
     // One moment for both queries.
     let transaction = connection.transaction()?;
-    let row = StreamRow::find(&transaction, session)?.unwrap_or_default();
+    let row = StreamRow::find(&mut *transaction.prepare_cached(row::FIND)?, session)?;
+    let row = row.unwrap_or_default();
     let missing = if from <= row.trimmed {
         Some(row.trimmed)
     } else if from > row.last_seq + 1 {
@@ -75,17 +77,15 @@ fn fetch(connection: &mut Connection, session: &SessionId, from: u64) -> Result<
         None
     };
     let from = missing.map_or(from, |seq| seq + 1);
+    let discarded = discarded(&transaction, row.key)?;
     let mut statement = transaction.prepare_cached(
-        "SELECT last_seq, count, attempt, body FROM chunks
-         WHERE stream = ?1 AND last_seq >= ?2 AND NOT EXISTS (
-             SELECT 1 FROM attempts WHERE attempts.stream = chunks.stream
-             AND attempts.attempt = chunks.attempt AND attempts.discarded_at IS NOT NULL
-         ) ORDER BY last_seq LIMIT ?3",
+        "SELECT key, count, body FROM chunks WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT ?3",
     )?;
-    let mut rows = statement.query(params![row.key, from, BATCHES])?;
+    let places = place::since(row.key, from);
+    let mut rows = statement.query(params![places.start(), places.end(), BATCHES])?;
     let (mut chunks, mut batches, mut end) = (VecDeque::new(), 0, 0);
     while let Some(batch) = rows.next()? {
-        end = decode(batch, session, from, &mut chunks)?;
+        end = decode(batch, session, from, &discarded, &mut chunks)?;
         batches += 1;
     }
     let more = batches == BATCHES;
@@ -97,24 +97,41 @@ fn fetch(connection: &mut Connection, session: &SessionId, from: u64) -> Result<
     Ok(Part { chunks, next, more })
 }
 
+/// The discarded attempts of which chunks may be kept.
+fn discarded(connection: &Connection, stream: i64) -> Result<HashSet<Attempt>, Failure> {
+    let mut statement =
+        connection.prepare_cached("SELECT attempt FROM discarded WHERE stream = ?1")?;
+    let attempts = statement.query_map([stream], |row| row.get(0).map(Attempt))?;
+    Ok(attempts.collect::<rusqlite::Result<_>>()?)
+}
+
 /// Adds the chunks of one batch from `from` on; returns the number of its last one.
 fn decode(
     row: &Row<'_>,
     session: &SessionId,
     from: u64,
+    discarded: &HashSet<Attempt>,
     chunks: &mut VecDeque<StoredChunk>,
 ) -> Result<u64, Failure> {
-    let (last, count): (u64, u64) = (row.get(0)?, row.get(1)?);
-    let attempt = row.get::<_, Option<u64>>(2)?.map(Attempt);
+    let (last, count): (u64, u64) = (place::number(row.get(0)?), row.get(1)?);
     let damaged = || corrupt(session, "chunks of the stream cannot be read");
-    let body = row.get_ref(3)?.as_blob().map_err(|_| damaged())?;
-    let batch: Vec<Chunk> = serde_json::from_slice(body).map_err(|_| damaged())?;
-    let first = (last + 1).checked_sub(count).ok_or_else(damaged)?;
-    if batch.len() as u64 != count {
+    let body = row.get_ref(2)?.as_blob().map_err(|_| damaged())?;
+    let groups = Group::all(body).ok_or_else(damaged)?;
+    let there: usize = groups.iter().map(|group| group.chunks.len()).sum();
+    if there as u64 != count {
         return Err(damaged());
     }
-    let batch = (first..).zip(batch).filter(|(seq, _)| *seq >= from);
-    chunks.extend(batch.map(|(seq, chunk)| StoredChunk { seq, attempt, chunk: Arc::new(chunk) }));
+    let mut seq = last.checked_sub(count).ok_or_else(damaged)?;
+    for group in groups {
+        let attempt = group.attempt;
+        let is_discarded = attempt.is_some_and(|attempt| discarded.contains(&attempt));
+        for chunk in group.chunks() {
+            seq += 1;
+            if seq >= from && !is_discarded {
+                chunks.push_back(StoredChunk { seq, attempt, chunk: Arc::new(chunk) });
+            }
+        }
+    }
     Ok(last)
 }
 
@@ -137,30 +154,14 @@ pub(super) fn info(
     connection: &mut Connection,
     session: &SessionId,
 ) -> Result<StreamInfo, Failure> {
-    let transaction = connection.transaction()?;
-    let Some(row) = StreamRow::find(&transaction, session)? else {
-        return Ok(StreamInfo::default());
-    };
-    let mut statement = transaction.prepare_cached(
-        "SELECT attempt, effect FROM attempts
-         WHERE stream = ?1 AND discarded_at IS NULL ORDER BY attempt",
-    )?;
-    let mut rows = statement.query([row.key])?;
-    let mut open = Vec::new();
-    while let Some(attempt) = rows.next()? {
-        let effect = attempt.get_ref(1)?.as_str().ok();
-        let effect = effect.and_then(|it| serde_json::from_str(it).ok());
-        open.push(OpenAttempt {
-            attempt: Attempt(attempt.get(0)?),
-            effect: effect
-                .ok_or_else(|| corrupt(session, "an attempt of the stream cannot be read"))?,
-        });
-    }
+    let row = StreamRow::find(&mut *connection.prepare_cached(row::FIND)?, session)?;
+    let Some(row) = row else { return Ok(StreamInfo::default()) };
+    let open = row.open.into_iter().map(|(attempt, effect)| OpenAttempt { attempt, effect });
     let kept = row.trimmed < row.last_seq;
     Ok(StreamInfo {
         first_seq: if kept { row.trimmed + 1 } else { 0 },
         last_seq: row.last_seq,
         marked: row.marked,
-        open,
+        open: open.collect(),
     })
 }

@@ -1,10 +1,40 @@
-//! A stream's own row.
+//! A stream's own row, and the statements of every step.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, Statement, params};
 
 use helix_agents_core::id::SessionId;
+use helix_agents_core::stream::{Attempt, Effect};
 
-use crate::error::Failure;
+use super::json;
+use crate::error::{Failure, corrupt};
+use crate::prepared::Prepared;
+
+/// Finds a stream by its session.
+pub(super) const FIND: &str =
+    "SELECT id, last_seq, trimmed, last_attempt, marked, open FROM streams WHERE session = ?1";
+
+/// What every step needs.
+pub(crate) struct Statements<'c> {
+    pub(super) find: Prepared<'c>,
+    pub(super) save: Prepared<'c>,
+    /// A row of chunks.
+    pub(super) add: Prepared<'c>,
+}
+
+impl<'c> Statements<'c> {
+    pub(crate) fn new(connection: &'c Connection) -> Self {
+        let prepared = |sql| Prepared::new(connection, sql);
+        Self {
+            find: prepared(FIND),
+            save: prepared(
+                "UPDATE streams SET last_seq = ?2, trimmed = ?3, last_attempt = ?4, marked = ?5,
+                     open = ?6
+                 WHERE id = ?1",
+            ),
+            add: prepared("INSERT INTO chunks (key, count, body) VALUES (?1, ?2, ?3)"),
+        }
+    }
+}
 
 /// How a stream stands.
 #[derive(Debug, Default)]
@@ -15,55 +45,62 @@ pub(super) struct StreamRow {
     pub(super) trimmed: u64,
     pub(super) last_attempt: u64,
     pub(super) marked: u64,
+    /// Attempts that were neither settled nor discarded, in the order in which they began.
+    pub(super) open: Vec<(Attempt, Effect)>,
 }
 
 impl StreamRow {
+    /// The row of the stream, with the statement [`FIND`].
     pub(super) fn find(
-        connection: &Connection,
+        statement: &mut Statement<'_>,
         session: &SessionId,
     ) -> Result<Option<Self>, Failure> {
-        let mut statement = connection.prepare_cached(
-            "SELECT id, last_seq, trimmed, last_attempt, marked FROM streams WHERE session = ?1",
-        )?;
         let row = statement.query_row([session.as_str()], |row| {
-            Ok(Self {
+            let open = row.get_ref(5)?.as_str()?;
+            let open = serde_json::from_str(open).ok();
+            let row = Self {
                 key: row.get(0)?,
                 last_seq: row.get(1)?,
                 trimmed: row.get(2)?,
                 last_attempt: row.get(3)?,
                 marked: row.get(4)?,
-            })
+                open: Vec::new(),
+            };
+            Ok((row, open))
         });
-        Ok(row.optional()?)
+        let Some((row, open)) = row.optional()? else { return Ok(None) };
+        let open =
+            open.ok_or_else(|| corrupt(session, "the attempts of the stream cannot be read"))?;
+        Ok(Some(Self { open, ..row }))
     }
 
-    /// The row of the stream; makes it if there is none.
-    pub(super) fn find_or_begin(
-        connection: &Connection,
-        session: &SessionId,
-    ) -> Result<Self, Failure> {
-        if let Some(row) = Self::find(connection, session)? {
-            return Ok(row);
-        }
+    /// Makes the row of a new stream.
+    pub(super) fn begin(connection: &Connection, session: &SessionId) -> Result<Self, Failure> {
         connection
             .prepare_cached("INSERT INTO streams (session) VALUES (?1)")?
             .execute([session.as_str()])?;
         Ok(Self { key: connection.last_insert_rowid(), ..Self::default() })
     }
 
-    pub(super) fn save(&self, connection: &Connection) -> Result<(), Failure> {
-        connection
-            .prepare_cached(
-                "UPDATE streams SET last_seq = ?2, trimmed = ?3, last_attempt = ?4, marked = ?5
-                 WHERE id = ?1",
-            )?
-            .execute(params![
-                self.key,
-                self.last_seq,
-                self.trimmed,
-                self.last_attempt,
-                self.marked
-            ])?;
+    pub(super) fn save(&self, statement: &mut Statement<'_>) -> Result<(), Failure> {
+        statement.execute(params![
+            self.key,
+            self.last_seq,
+            self.trimmed,
+            self.last_attempt,
+            self.marked,
+            json(&self.open)?,
+        ])?;
         Ok(())
+    }
+
+    pub(super) fn is_open(&self, attempt: Attempt) -> bool {
+        self.open.iter().any(|(open, _)| *open == attempt)
+    }
+
+    /// Takes those that are open off the list of open attempts; returns them.
+    pub(super) fn close(&mut self, attempts: &[Attempt]) -> Vec<Attempt> {
+        let closed = self.open.extract_if(.., |(open, _)| attempts.contains(open));
+        closed.map(|(attempt, _)| attempt).collect()
     }
 }

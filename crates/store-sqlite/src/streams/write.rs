@@ -1,229 +1,243 @@
-//! Writing streams: one transaction each, and one row per batch of chunks.
+//! Writing streams: a batch is one row of chunks, and one change of the stream's own.
 
-use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
+use std::sync::Arc;
 
+use rusqlite::params;
+
+use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::stream::{Attempt, Chunk, ChunkKind, Mark, StreamOp, Written};
+use helix_agents_core::stream::{
+    Attempt, AttemptRef, Chunk, ChunkKind, Effect, StreamOp, Written, check_batch,
+};
 
-use super::json;
+use super::body::{Body, Encoder, Part};
 use super::row::StreamRow;
 use crate::error::Failure;
+use crate::place;
+use crate::prepared::Tables;
 
-/// Chunks that are written together.
-pub(super) struct Batch {
-    attempt: Option<Attempt>,
-    count: u64,
-    body: String,
+/// A batch whose chunks are encoded, so that the thread that writes need not.
+pub(super) struct Batch(Vec<Op>);
+
+enum Op {
+    Begin { effect: Effect, origin: Origin },
+    Chunks { attempt: Option<AttemptRef>, chunks: Vec<Part> },
+    Mark(Mark),
+}
+
+/// Where announcements come from.
+struct Origin {
+    text: Arc<str>,
+    at: Timestamp,
+}
+
+struct Mark {
+    version: u64,
+    settled: Vec<Attempt>,
+    discarded: Vec<Attempt>,
+    origin: Origin,
+    boundaries: Vec<Part>,
 }
 
 impl Batch {
-    pub(super) fn new(attempt: Option<Attempt>, chunks: &[Chunk]) -> Result<Self> {
-        Ok(Self { attempt, count: chunks.len() as u64, body: json(&chunks)? })
+    pub(super) fn new(batch: Vec<StreamOp>) -> Result<Self> {
+        check_batch(&batch)?;
+        let mut encoder = Encoder::default();
+        let mut ops = Vec::with_capacity(batch.len());
+        for op in batch {
+            ops.push(match op {
+                StreamOp::Begin { effect, origin } => {
+                    Op::Begin { effect, origin: Origin::new(&mut encoder, &origin)? }
+                }
+                StreamOp::Chunks { attempt, chunks } => {
+                    Op::Chunks { attempt, chunks: encoder.parts(&chunks)? }
+                }
+                StreamOp::Mark(mark) => Op::Mark(Mark {
+                    version: mark.version,
+                    settled: mark.settled,
+                    discarded: mark.discarded,
+                    origin: Origin::new(&mut encoder, &mark.origin)?,
+                    boundaries: encoder.parts(&mark.boundaries)?,
+                }),
+            });
+        }
+        Ok(Self(ops))
+    }
+}
+
+impl Origin {
+    fn new(encoder: &mut Encoder, chunk: &Chunk) -> Result<Self> {
+        Ok(Self { text: encoder.origin(chunk)?, at: chunk.at })
     }
 }
 
 pub(super) fn write(
-    connection: &mut Connection,
+    tables: &mut Tables<'_>,
     session: &SessionId,
-    batch: Vec<StreamOp>,
+    batch: &Batch,
     retention: u64,
 ) -> Result<Written, Failure> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut stream = Stream::find(tables, session)?;
     let mut written = Written::default();
-    for op in batch {
+    for op in &batch.0 {
         match op {
-            StreamOp::Begin { effect, origin } => {
-                let effect = json(&effect)?;
-                written.begun.push(begin(&transaction, session, &origin, &effect)?);
-            }
-            StreamOp::Chunks { attempt, chunks } => {
+            Op::Begin { effect, origin } => written.begun.push(stream.begin(effect, origin)?),
+            Op::Chunks { attempt, chunks } => {
                 let attempt = attempt.map(|named| written.attempt(named)).transpose()?;
-                let batch = Batch::new(attempt, &chunks)?;
-                if !append(&transaction, session, &batch, retention)? {
+                if attempt.is_none_or(|attempt| stream.row.is_open(attempt)) {
+                    stream.add(attempt, chunks);
+                } else {
                     written.refused.extend(attempt);
                 }
             }
-            StreamOp::Mark(it) => mark(&transaction, session, &it)?,
+            Op::Mark(mark) => stream.mark(mark)?,
         }
     }
-    written.last_seq = StreamRow::find(&transaction, session)?.map_or(0, |row| row.last_seq);
-    transaction.commit()?;
+    written.last_seq = stream.row.last_seq;
+    stream.save(retention)?;
     Ok(written)
 }
 
-fn begin(
-    transaction: &Transaction<'_>,
-    session: &SessionId,
-    origin: &Chunk,
-    effect: &str,
-) -> Result<Attempt, Failure> {
-    let mut row = StreamRow::find_or_begin(transaction, session)?;
-    let earlier = transaction
-        .prepare_cached(
-            "SELECT attempt FROM attempts
-             WHERE stream = ?1 AND effect = ?2 AND discarded_at IS NULL",
-        )?
-        .query_row(params![row.key, effect], |row| row.get(0).map(Attempt))
-        .optional()?;
-    if let Some(earlier) = earlier {
-        discard(transaction, &mut row, &[earlier], origin)?;
-    }
-    row.last_attempt += 1;
-    transaction
-        .prepare_cached("INSERT INTO attempts (stream, attempt, effect) VALUES (?1, ?2, ?3)")?
-        .execute(params![row.key, row.last_attempt, effect])?;
-    row.save(transaction)?;
-    Ok(Attempt(row.last_attempt))
-}
-
-/// Whether the chunks were taken.
-fn append(
-    transaction: &Transaction<'_>,
-    session: &SessionId,
-    batch: &Batch,
-    retention: u64,
-) -> Result<bool, Failure> {
-    let found = StreamRow::find(transaction, session)?;
-    if let Some(attempt) = batch.attempt {
-        let key = found.as_ref().map_or(0, |row| row.key);
-        if !is_open(transaction, key, attempt)? {
-            return Ok(false);
-        }
-    }
-    if batch.count == 0 {
-        return Ok(true);
-    }
-    let mut row = match found {
-        Some(row) => row,
-        None => StreamRow::find_or_begin(transaction, session)?,
-    };
-    write_chunks(transaction, &mut row, batch)?;
-    trim(transaction, &mut row, retention)?;
-    row.save(transaction)?;
-    Ok(true)
-}
-
-fn mark(transaction: &Transaction<'_>, session: &SessionId, mark: &Mark) -> Result<(), Failure> {
-    let mut row = StreamRow::find_or_begin(transaction, session)?;
-    let settled = only_open(transaction, row.key, &mark.settled)?;
-    if !settled.is_empty() {
-        for attempt in &settled {
-            // Nothing has to be known of it any more: its chunks stay, and no more are taken.
-            transaction
-                .prepare_cached("DELETE FROM attempts WHERE stream = ?1 AND attempt = ?2")?
-                .execute(params![row.key, attempt.0])?;
-        }
-        let kind = ChunkKind::StepCommitted { attempts: settled, version: mark.version };
-        let announcement = Chunk { kind, ..mark.origin.clone() };
-        write_chunks(transaction, &mut row, &Batch::new(None, &[announcement])?)?;
-    }
-    discard(transaction, &mut row, &mark.discarded, &mark.origin)?;
-    if mark.version > row.marked {
-        if !mark.boundaries.is_empty() {
-            write_chunks(transaction, &mut row, &Batch::new(None, &mark.boundaries)?)?;
-        }
-        row.marked = mark.version;
-    }
-    row.save(transaction)
-}
-
-pub(super) fn reset(connection: &mut Connection, session: &SessionId) -> Result<(), Failure> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let Some(mut row) = StreamRow::find(&transaction, session)? else { return Ok(()) };
-    transaction.prepare_cached("DELETE FROM chunks WHERE stream = ?1")?.execute([row.key])?;
-    transaction.prepare_cached("DELETE FROM attempts WHERE stream = ?1")?.execute([row.key])?;
-    row.trimmed = row.last_seq;
-    row.marked = 0;
-    row.save(&transaction)?;
-    transaction.commit()?;
-    Ok(())
-}
-
-fn write_chunks(
-    transaction: &Transaction<'_>,
-    row: &mut StreamRow,
-    batch: &Batch,
-) -> Result<(), Failure> {
-    row.last_seq += batch.count;
-    transaction
-        .prepare_cached(
-            "INSERT INTO chunks (stream, last_seq, count, attempt, body)
-             VALUES (?1, ?2, ?3, ?4, ?5)",
-        )?
-        .execute(params![
-            row.key,
-            row.last_seq,
-            batch.count,
-            batch.attempt.map(|it| it.0),
-            batch.body.as_bytes(),
-        ])?;
-    Ok(())
-}
-
-/// Discards those that are open, and announces it. Their chunks are left out by readers.
-fn discard(
-    transaction: &Transaction<'_>,
-    row: &mut StreamRow,
-    attempts: &[Attempt],
-    origin: &Chunk,
-) -> Result<(), Failure> {
-    let attempts = only_open(transaction, row.key, attempts)?;
-    if attempts.is_empty() {
+pub(super) fn reset(tables: &mut Tables<'_>, session: &SessionId) -> Result<(), Failure> {
+    let mut stream = Stream::find(tables, session)?;
+    if stream.row.key == 0 {
         return Ok(());
     }
-    for attempt in &attempts {
-        transaction
-            .prepare_cached(
-                "UPDATE attempts SET discarded_at = ?3 WHERE stream = ?1 AND attempt = ?2",
-            )?
-            .execute(params![row.key, attempt.0, row.last_seq])?;
-    }
-    let announcement = Chunk { kind: ChunkKind::StepDiscarded { attempts }, ..origin.clone() };
-    write_chunks(transaction, row, &Batch::new(None, &[announcement])?)
+    let (connection, chunks) = (stream.tables.connection, place::all(stream.row.key));
+    connection
+        .prepare_cached("DELETE FROM chunks WHERE key BETWEEN ?1 AND ?2")?
+        .execute([chunks.start(), chunks.end()])?;
+    connection
+        .prepare_cached("DELETE FROM discarded WHERE stream = ?1")?
+        .execute([stream.row.key])?;
+    stream.row.trimmed = stream.row.last_seq;
+    stream.row.marked = 0;
+    stream.row.open.clear();
+    stream.is_changed = true;
+    stream.save(u64::MAX)
 }
 
-/// The open ones among the attempts, in the order in which they began.
-fn only_open(
-    transaction: &Transaction<'_>,
-    stream: i64,
-    attempts: &[Attempt],
-) -> Result<Vec<Attempt>, Failure> {
-    let mut open = Vec::new();
-    for attempt in attempts {
-        if is_open(transaction, stream, *attempt)? {
-            open.push(*attempt);
+/// A stream while it is written to.
+struct Stream<'t, 'c> {
+    tables: &'t mut Tables<'c>,
+    session: &'t SessionId,
+    row: StreamRow,
+    is_changed: bool,
+    /// Chunks that have numbers and no row yet.
+    body: Body,
+}
+
+impl<'t, 'c> Stream<'t, 'c> {
+    fn find(tables: &'t mut Tables<'c>, session: &'t SessionId) -> Result<Self, Failure> {
+        let row = StreamRow::find(tables.streams.find.get()?, session)?.unwrap_or_default();
+        Ok(Self { tables, session, row, is_changed: false, body: Body::default() })
+    }
+
+    fn begin(&mut self, effect: &Effect, origin: &Origin) -> Result<Attempt, Failure> {
+        let earlier = self.row.open.iter().find(|(_, open)| open == effect);
+        if let Some((earlier, _)) = earlier {
+            self.discard(&[*earlier], origin)?;
+        }
+        self.row.last_attempt += 1;
+        let attempt = Attempt(self.row.last_attempt);
+        self.row.open.push((attempt, effect.clone()));
+        self.is_changed = true;
+        Ok(attempt)
+    }
+
+    fn mark(&mut self, mark: &Mark) -> Result<(), Failure> {
+        // Nothing has to be known of them any more: their chunks stay, and no more are taken.
+        let settled = self.row.close(&mark.settled);
+        if !settled.is_empty() {
+            let kind = ChunkKind::StepCommitted { attempts: settled, version: mark.version };
+            self.announce(&mark.origin, &kind)?;
+        }
+        self.discard(&mark.discarded, &mark.origin)?;
+        if mark.version > self.row.marked {
+            self.add(None, &mark.boundaries);
+            self.row.marked = mark.version;
+            self.is_changed = true;
+        }
+        Ok(())
+    }
+
+    /// Discards those that are open, and announces it. Their chunks are left out by readers.
+    fn discard(&mut self, attempts: &[Attempt], origin: &Origin) -> Result<(), Failure> {
+        let attempts = self.row.close(attempts);
+        if attempts.is_empty() {
+            return Ok(());
+        }
+        let key = self.key()?;
+        for attempt in &attempts {
+            self.tables
+                .connection
+                .prepare_cached(
+                    "INSERT INTO discarded (stream, attempt, at_seq) VALUES (?1, ?2, ?3)",
+                )?
+                .execute(params![key, attempt.0, self.row.last_seq])?;
+        }
+        self.announce(origin, &ChunkKind::StepDiscarded { attempts })
+    }
+
+    fn announce(&mut self, origin: &Origin, kind: &ChunkKind) -> Result<(), Failure> {
+        let mut part = Part::new(Arc::clone(&origin.text));
+        part.push(origin.at, kind)?;
+        self.add(None, &[part]);
+        Ok(())
+    }
+
+    fn add(&mut self, attempt: Option<Attempt>, chunks: &[Part]) {
+        for part in chunks {
+            let before = self.body.count;
+            self.body.push(attempt, part);
+            self.row.last_seq += self.body.count - before;
+            self.is_changed = true;
         }
     }
-    open.sort_unstable();
-    open.dedup();
-    Ok(open)
-}
 
-fn is_open(transaction: &Transaction<'_>, stream: i64, attempt: Attempt) -> Result<bool, Failure> {
-    // Beyond what SQLite can count none was ever begun.
-    let Ok(attempt) = i64::try_from(attempt.0) else { return Ok(false) };
-    let mut statement = transaction.prepare_cached(
-        "SELECT 1 FROM attempts WHERE stream = ?1 AND attempt = ?2 AND discarded_at IS NULL",
-    )?;
-    Ok(statement.exists(params![stream, attempt])?)
-}
-
-/// Deletes what is no longer kept: whole batches, and some at a time.
-fn trim(transaction: &Transaction<'_>, row: &mut StreamRow, retention: u64) -> Result<(), Failure> {
-    if row.last_seq - row.trimmed <= retention + retention / 8 {
-        return Ok(());
+    /// The stream's own row, which is made if it has none yet.
+    fn key(&mut self) -> Result<i64, Failure> {
+        if self.row.key == 0 {
+            self.row.key = StreamRow::begin(self.tables.connection, self.session)?.key;
+        }
+        Ok(self.row.key)
     }
-    let last: Option<u64> = transaction
-        .prepare_cached("SELECT max(last_seq) FROM chunks WHERE stream = ?1 AND last_seq <= ?2")?
-        .query_row(params![row.key, row.last_seq - retention], |row| row.get(0))?;
-    let Some(last) = last else { return Ok(()) };
-    transaction
-        .prepare_cached("DELETE FROM chunks WHERE stream = ?1 AND last_seq <= ?2")?
-        .execute(params![row.key, last])?;
-    transaction
-        .prepare_cached("DELETE FROM attempts WHERE stream = ?1 AND discarded_at <= ?2")?
-        .execute(params![row.key, last])?;
-    row.trimmed = last;
-    Ok(())
+
+    fn save(mut self, retention: u64) -> Result<(), Failure> {
+        if !self.is_changed {
+            return Ok(());
+        }
+        let key = self.key()?;
+        if self.body.count > 0 {
+            let (place, count) = (place::of(key, self.row.last_seq)?, self.body.count);
+            let body = std::mem::take(&mut self.body).finish();
+            self.tables.streams.add.get()?.execute(params![place, count, body])?;
+        }
+        self.trim(retention)?;
+        self.row.save(self.tables.streams.save.get()?)
+    }
+
+    /// Deletes what is no longer kept: whole rows, and some at a time.
+    fn trim(&mut self, retention: u64) -> Result<(), Failure> {
+        let row = &mut self.row;
+        if row.last_seq - row.trimmed <= retention.saturating_add(retention / 8) {
+            return Ok(());
+        }
+        let connection = self.tables.connection;
+        let (first, last) =
+            (place::up_to(row.key, 0), place::up_to(row.key, row.last_seq - retention));
+        let last: Option<i64> = connection
+            .prepare_cached("SELECT max(key) FROM chunks WHERE key BETWEEN ?1 AND ?2")?
+            .query_row([first, last], |row| row.get(0))?;
+        let Some(last) = last else { return Ok(()) };
+        connection
+            .prepare_cached("DELETE FROM chunks WHERE key BETWEEN ?1 AND ?2")?
+            .execute([first, last])?;
+        row.trimmed = place::number(last);
+        connection
+            .prepare_cached("DELETE FROM discarded WHERE stream = ?1 AND at_seq <= ?2")?
+            .execute(params![row.key, row.trimmed])?;
+        Ok(())
+    }
 }

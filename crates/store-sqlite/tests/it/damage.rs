@@ -43,7 +43,7 @@ async fn a_log_with_a_gap_is_corrupt() {
 
 #[tokio::test]
 async fn a_log_without_its_beginning_is_corrupt() {
-    reading_after("DELETE FROM appends WHERE id = 'first' AND session = 1").await;
+    reading_after("DELETE FROM appends WHERE id = 'first' AND key >> 32 = 1").await;
 }
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn a_log_without_its_end_is_corrupt() {
 
 #[tokio::test]
 async fn a_log_that_is_gone_is_corrupt() {
-    reading_after("DELETE FROM appends WHERE session = 1").await;
+    reading_after("DELETE FROM appends WHERE key >> 32 = 1").await;
 }
 
 #[tokio::test]
@@ -119,6 +119,18 @@ async fn chunks_that_cannot_be_read_end_the_reader() {
         assert_names_session(&within(reader.next()).await.unwrap().unwrap_err());
         assert!(within(reader.next()).await.is_none());
     }
+}
+
+#[tokio::test]
+async fn attempts_that_cannot_be_read_are_corrupt() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    let session = id("damaged");
+    streams(&store).append(&session, None, vec![text(&session, "a")]).await.unwrap();
+    folder.sql().execute_batch("UPDATE streams SET open = '[[1]]'").unwrap();
+    assert_names_session(&streams(&store).info(&session).await.unwrap_err());
+    let late = streams(&store).append(&session, None, vec![text(&session, "b")]).await;
+    assert_names_session(&late.unwrap_err());
 }
 
 #[tokio::test]

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use helix_agents_core::error::{ErrorCode, ErrorKind};
 use helix_agents_core::store::StateStore as _;
+use helix_agents_core::stream::{AttemptRef, Effect, StreamOp};
 use helix_agents_store_sqlite::{SqliteStore, Synchronous};
 
-use super::support::{Folder, add, append, create, id, ids, refused};
+use super::support::{Folder, add, append, create, id, ids, refused, streams, text};
 
 async fn file_is_refused(folder: &Folder, code: ErrorCode) {
     let before = std::fs::read(folder.file()).unwrap();
@@ -119,6 +120,28 @@ async fn a_full_disk_refuses_appends_and_keeps_what_is_there() {
     let store = folder.open().await;
     add(&store, &session, &mut position, "after").await;
     assert_eq!(ids(&store, &session).await.len(), written + 1);
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_a_batch_of_a_stream_as_a_whole() {
+    let folder = Folder::new();
+    let store = SqliteStore::builder(folder.file()).max_pages(64).open().await.unwrap();
+    let (session, streams) = (id("s"), streams(&store));
+    streams.append(&session, None, vec![text(&session, "a")]).await.unwrap();
+    let before = streams.info(&session).await.unwrap();
+    let chunks = |delta: &str| StreamOp::Chunks {
+        attempt: Some(AttemptRef::Begun(0)),
+        chunks: vec![text(&session, delta)],
+    };
+    let beginning =
+        StreamOp::Begin { effect: Effect::Model { step: 1 }, origin: text(&session, "") };
+    let large =
+        StreamOp::Chunks { attempt: None, chunks: vec![text(&session, &"x".repeat(1 << 20))] };
+    let batch = vec![beginning, chunks("b"), large, chunks("c")];
+    let error = streams.write(&session, batch).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::StoreFull);
+    assert_eq!(streams.info(&session).await.unwrap(), before);
+    assert_eq!(streams.append(&session, None, vec![text(&session, "d")]).await.unwrap(), 2);
 }
 
 #[tokio::test]

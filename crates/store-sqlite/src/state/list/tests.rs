@@ -1,0 +1,36 @@
+//! Which indexes lists use: those that many sessions would make slow without one.
+
+use rusqlite::{Connection, params_from_iter};
+
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::store::SessionFilter;
+
+use super::Conditions;
+
+fn plan(filter: &SessionFilter) -> String {
+    let connection = Connection::open_in_memory().unwrap();
+    connection.execute_batch(include_str!("../../migrations/1.sql")).unwrap();
+    let conditions = Conditions::of(filter, Timestamp(0));
+    let sql = format!("EXPLAIN QUERY PLAN {}", conditions.query(10));
+    let mut statement = connection.prepare(&sql).unwrap();
+    let lines = statement.query_map(params_from_iter(conditions.values), |row| row.get(3));
+    lines.unwrap().collect::<rusqlite::Result<Vec<String>>>().unwrap().join("; ")
+}
+
+#[test]
+fn all_sessions_are_read_in_their_order() {
+    let filter = SessionFilter::default();
+    assert_eq!(plan(&filter), "SCAN sessions USING INDEX sessions_by_age");
+}
+
+#[test]
+fn leases_that_have_run_out_are_looked_for_among_runs_only() {
+    let filter = SessionFilter { lease_expired: true, ..SessionFilter::default() };
+    assert_eq!(plan(&filter), "SCAN sessions USING INDEX sessions_running");
+}
+
+#[test]
+fn sessions_of_one_root_are_found_without_reading_others() {
+    let filter = SessionFilter { root: Some("r".into()), ..SessionFilter::default() };
+    assert_eq!(plan(&filter), "SEARCH sessions USING INDEX sessions_by_root (root=?)");
+}

@@ -1,0 +1,178 @@
+//! What becomes of the operations of one transaction.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+
+use futures_util::FutureExt as _;
+use futures_util::future::join_all;
+
+use helix_agents_core::error::{Error, ErrorCode, Result};
+
+use super::{Durability, Scratch, code, hold, insert, patience, release, rows};
+use crate::error::Failure;
+use crate::prepared::Tables;
+
+fn refuse<T>() -> Result<T, Failure> {
+    Err(Error::new(ErrorCode::SessionNotFound, "on purpose").into())
+}
+
+#[tokio::test]
+async fn what_waits_is_committed_together() {
+    let scratch = Scratch::new(|it| it).await;
+    let (held, holding) = hold(&scratch.writer).await;
+    let other = scratch.other();
+    let looking = scratch.run(move |tables| Ok((rows(tables.connection), rows(&other))));
+    let (a, b, seen, ()) =
+        tokio::join!(scratch.add("a"), scratch.add("b"), looking, release(held, holding));
+    assert_eq!((code(a), code(b)), (None, None));
+    let (within, outside) = seen.unwrap();
+    assert_eq!(within, ["a", "b"]);
+    assert!(outside.is_empty(), "seen before the commit: {outside:?}");
+    assert_eq!(scratch.rows(), ["a", "b"]);
+}
+
+#[tokio::test]
+async fn one_that_fails_or_panics_harms_no_other() {
+    let scratch = Scratch::new(|it| it).await;
+    let (held, holding) = hold(&scratch.writer).await;
+    let failing = scratch.run(|tables| {
+        insert(tables.connection, "of the one that fails")?;
+        refuse::<()>()
+    });
+    let panicking = scratch.run(|tables| -> Result<(), _> {
+        insert(tables.connection, "of the one that panics")?;
+        panic!("on purpose")
+    });
+    let (a, failed, b, panicked, c, ()) = tokio::join!(
+        scratch.add("a"),
+        failing,
+        scratch.add("b"),
+        panicking,
+        scratch.add("c"),
+        release(held, holding)
+    );
+    assert_eq!((code(a), code(b), code(c)), (None, None, None));
+    assert_eq!(code(failed), Some(ErrorCode::SessionNotFound));
+    assert_eq!(code(panicked), Some(ErrorCode::Internal));
+    assert_eq!(scratch.rows(), ["a", "b", "c"]);
+}
+
+#[tokio::test]
+async fn alone_it_leaves_nothing_if_it_fails_or_panics() {
+    let scratch = Scratch::new(|it| it).await;
+    let failing = scratch.run(|tables| {
+        insert(tables.connection, "of the one that fails")?;
+        refuse::<()>()
+    });
+    assert_eq!(code(failing.await), Some(ErrorCode::SessionNotFound));
+    let panicking = scratch.run(|tables| -> Result<(), _> {
+        insert(tables.connection, "of the one that panics")?;
+        panic!("on purpose")
+    });
+    assert_eq!(code(panicking.await), Some(ErrorCode::Internal));
+    scratch.add("a").await.unwrap();
+    assert_eq!(scratch.rows(), ["a"]);
+}
+
+#[tokio::test]
+async fn others_are_written_although_one_fills_the_disk() {
+    let scratch = Scratch::new(|it| it.max_pages(60)).await;
+    let (held, holding) = hold(&scratch.writer).await;
+    let times = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&times);
+    let first = scratch.run(move |tables| {
+        count.fetch_add(1, Ordering::Relaxed);
+        insert(tables.connection, "a")
+    });
+    let filling = scratch.run(|tables| {
+        let sql = "INSERT INTO scratch VALUES (randomblob(1000000))";
+        Ok(tables.connection.execute_batch(sql)?)
+    });
+    let (first, full, last, ()) =
+        tokio::join!(first, filling, scratch.add("b"), release(held, holding));
+    assert_eq!((code(first), code(last)), (None, None));
+    assert_eq!(code(full), Some(ErrorCode::StoreFull));
+    assert_eq!(scratch.rows(), ["a", "b"]);
+    // SQLite had rolled back all of it.
+    assert_eq!(times.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
+async fn a_commit_that_fails_is_told_to_all() {
+    let scratch = Scratch::new(|it| it).await;
+    let (held, holding) = hold(&scratch.writer).await;
+    let breaking = scratch.run(|tables| {
+        let sql = "INSERT INTO orphan VALUES ('nobody')";
+        Ok(tables.connection.execute_batch(sql)?)
+    });
+    let failing = scratch.run(|_| refuse::<()>());
+    let (a, broken, failed, b, ()) =
+        tokio::join!(scratch.add("a"), breaking, failing, scratch.add("b"), release(held, holding));
+    for result in [a, broken, b] {
+        assert_eq!(code(result), Some(ErrorCode::StoreCorrupt));
+    }
+    assert_eq!(code(failed), Some(ErrorCode::SessionNotFound), "its own error says more");
+    scratch.add("c").await.unwrap();
+    assert_eq!(scratch.rows(), ["c"]);
+}
+
+#[tokio::test]
+async fn a_lock_of_another_process_is_told_to_all() {
+    let scratch = Scratch::new(patience).await;
+    let other = scratch.other();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    // The first waits for the lock on its own, and the others for the first.
+    let results = join_all((0..5).map(|_| scratch.add("x"))).await;
+    for result in results {
+        assert_eq!(code(result), Some(ErrorCode::StoreBusy));
+    }
+    other.execute_batch("ROLLBACK").unwrap();
+    scratch.add("a").await.unwrap();
+    assert_eq!(scratch.rows(), ["a"]);
+}
+
+#[tokio::test]
+async fn others_hear_of_it_after_the_commit_and_only_then() {
+    let scratch = Scratch::new(|it| it).await;
+    let (held, holding) = hold(&scratch.writer).await;
+    let (told, heard) = mpsc::channel();
+    let write = |x: &'static str, fails: bool| {
+        let (told, other) = (told.clone(), scratch.other());
+        let work = move |tables: &mut Tables<'_>| {
+            insert(tables.connection, x)?;
+            if fails { refuse() } else { Ok(()) }
+        };
+        let then = move || told.send((x, rows(&other))).unwrap();
+        scratch.writer.run(Durability::Process, work, then)
+    };
+    let (a, b, c, ()) = tokio::join!(
+        write("a", false),
+        write("b", true),
+        write("c", false),
+        release(held, holding)
+    );
+    assert_eq!((code(a), code(b), code(c)), (None, Some(ErrorCode::SessionNotFound), None));
+    drop(told);
+    let both = || vec!["a".to_owned(), "c".to_owned()];
+    assert_eq!(heard.iter().collect::<Vec<_>>(), [("a", both()), ("c", both())]);
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_any_more_is_not_begun() {
+    let scratch = Scratch::new(|it| it).await;
+    let (held, holding) = hold(&scratch.writer).await;
+    assert!(scratch.add("gone").now_or_never().is_none(), "the writer is held");
+    let (a, ()) = tokio::join!(scratch.add("a"), release(held, holding));
+    a.unwrap();
+    assert_eq!(scratch.rows(), ["a"]);
+}
+
+#[tokio::test]
+async fn more_than_fits_into_one_transaction_is_written() {
+    let scratch = Scratch::new(|it| it).await;
+    let (held, holding) = hold(&scratch.writer).await;
+    let many = join_all((0..200).map(|_| scratch.add("x")));
+    let (results, ()) = tokio::join!(many, release(held, holding));
+    assert!(results.iter().all(Result::is_ok));
+    assert_eq!(scratch.rows().len(), 200);
+}
