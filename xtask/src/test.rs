@@ -7,6 +7,7 @@ use crate::{process, tools};
 /// Runs all tests; the arguments go to nextest.
 pub(crate) fn run(args: &[&str]) -> Result<()> {
     tools::NEXTEST.ensure()?;
+    tools::TMUX.ensure()?;
     let nextest = ["nextest", "run", "--workspace", "--all-features"];
     let tests = process::run(&mut process::cargo(nextest.iter().chain(args)));
     let doctests =
