@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::chat::ChatArgs;
 use crate::demo::DemoArgs;
 use crate::env;
 use crate::exit::Exit;
@@ -39,6 +40,8 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Run one turn of the agent that an agent file describes.
     Run(RunArgs),
+    /// Talk with an agent: each message is a turn of one session.
+    Chat(ChatArgs),
     /// Go on with a session that was interrupted, failed, or whose process died.
     Resume(ResumeArgs),
     /// Look at recorded sessions.

@@ -25,6 +25,10 @@ pub(crate) const LEASE: Duration = Duration::from_secs(3);
 
 /// The tag with the model's name.
 pub(crate) const MODEL: &str = "model";
+/// The assistant's name, and its agent file.
+const ASSISTANT: &str = "assistant";
+const ASSISTANT_FILE: &str = include_str!("../data/assistant.toml");
+
 /// The tag with the agent file's path.
 const AGENT_FILE: &str = "agent_file";
 /// The tag with the digest of the agent file as it was when the session began.
@@ -81,6 +85,19 @@ impl Cast {
         Self::of_agent_file(&file, model, wishes.files)
     }
 
+    /// The assistant of `helix chat`. Of the wishes, the model counts.
+    ///
+    /// # Errors
+    /// If its model is not to be had.
+    pub(crate) async fn of_assistant(wishes: Wishes<'_>) -> Result<Self> {
+        Self::assistant(Model::wanted(wishes.model).await?.ok_or_else(no_model)?)
+    }
+
+    fn assistant(model: Model) -> Result<Self> {
+        let file = AgentFile::built_in("assistant.toml", ASSISTANT_FILE)?;
+        Ok(Self::new(file.agent(model.name(), None)?, model, BTreeMap::new()))
+    }
+
     fn of_agent_file(file: &AgentFile, model: Model, files: Option<&Path>) -> Result<Self> {
         let files = files.map(std::path::absolute).transpose().context("no current folder")?;
         let agent = file.agent(model.name(), files.as_deref())?;
@@ -106,12 +123,17 @@ impl Cast {
         let model = tags.get(MODEL).ok_or_else(|| not_ours(head))?;
         let model = wishes.model.unwrap_or(model);
         let Some(recorded) = recorded else {
-            if &*head.created.agent != research::NAME {
+            let agent = &*head.created.agent;
+            if ![research::NAME, ASSISTANT].contains(&agent) {
                 return Err(not_ours(head).into());
             }
             if wishes.agent.is_some() {
-                let message = "the session belongs to the agent of `helix demo`, not to a file's";
-                return Err(Error::new(ErrorCode::AgentMismatch, message).into());
+                let message = "the session belongs to an agent of this program, not to a file's";
+                let error = Error::new(ErrorCode::AgentMismatch, message);
+                return Err(error.with_context("agent", agent).into());
+            }
+            if agent == ASSISTANT {
+                return Self::assistant(Model::again(model).await?);
             }
             let (model, setting) = Setting::of_tags(tags, model, wishes.trace).await?;
             return Self::of_setting(model, &setting);
@@ -191,8 +213,8 @@ fn read_again(path: &Path, is_recorded: bool) -> Result<AgentFile> {
 }
 
 fn not_ours(head: &Head) -> Error {
-    let message = "the session was not begun from an agent file or by `helix demo`; go on with it \
-                   in the program that began it";
+    let message = "the session was not begun from an agent file or by `helix demo` or \
+                   `helix chat`; go on with it in the program that began it";
     Error::new(ErrorCode::AgentNotFound, message).with_context("agent", &head.created.agent)
 }
 

@@ -9,14 +9,16 @@ use futures_util::StreamExt as _;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::executor::{AgentResult, RunHandle};
 use helix_agents::runtime_local::LocalRuntime;
+use helix_agents::stream::ChunkKind;
+use helix_agents::usage::Usage;
 use tokio::time::timeout;
 
 use crate::exit::Exit;
 use crate::failure;
-use crate::live::LiveView;
+use crate::live::{LiveView, ticks};
 use crate::screen::{Screen, notice};
 use crate::signals::{Signal, Signals};
-use crate::summary::{self, Circumstances};
+use crate::summary::{self, Circumstances, Turn};
 
 /// How long the last chunks may take after the run has ended.
 const LAST_CHUNKS: Duration = Duration::from_millis(500);
@@ -32,6 +34,12 @@ pub(crate) struct Around<'a> {
     pub(crate) began: Instant,
 }
 
+impl<'a> Around<'a> {
+    fn circumstances(self) -> Circumstances<'a> {
+        Circumstances { db: self.db, model: self.model, took: Some(self.began.elapsed()) }
+    }
+}
+
 /// Shows a run until it has ended, and tells how. The first Ctrl-C interrupts it at the next step
 /// boundary, the second aborts it; a request to terminate shuts the runtime down.
 pub(crate) async fn to_the_end(
@@ -40,24 +48,50 @@ pub(crate) async fn to_the_end(
     screen: &Screen,
     around: Around<'_>,
 ) -> Result<Exit> {
-    match follow(runtime, handle, screen).await {
-        Ok(result) => {
-            let Around { db, model, began } = around;
-            let around = Circumstances { db, model, took: Some(began.elapsed()) };
-            summary::show(screen, handle, &result, around).await
-        }
-        Err(error) if is_shut_down(&error) && !screen.is_json() => {
-            let session = handle.fold().await?;
-            let resume = summary::command("resume", &session, around.db);
-            notice(&format!("stopped; to go on: {resume}"));
-            Ok(Exit::Interrupted)
-        }
-        Err(error) if is_shut_down(&error) => {
-            failure::report(&error, true);
-            Ok(Exit::Interrupted)
-        }
-        Err(error) => Err(error),
+    let mut view = LiveView::new(screen);
+    let tokens = Tokens { handle, before: Usage::default() };
+    match follow(runtime, tokens, screen, &mut view).await {
+        Ok(result) => summary::show(screen, handle, &result, around.circumstances()).await,
+        Err(error) => stopped(error, handle, screen, around),
     }
+}
+
+/// The same as a turn of a conversation, which goes on: everything but the answer is brief.
+/// `before` are the conversation's tokens until then.
+pub(crate) async fn turn(
+    runtime: &LocalRuntime,
+    handle: &RunHandle,
+    screen: &Screen,
+    around: Around<'_>,
+    before: Usage,
+) -> Result<Exit> {
+    let mut view = LiveView::new(screen).within_conversation();
+    match follow(runtime, Tokens { handle, before }, screen, &mut view).await {
+        Ok(result) => {
+            let turn = Turn { before, said: view.has_said() };
+            summary::show_turn(screen, handle, &result, turn, around.circumstances()).await
+        }
+        Err(error) => stopped(error, handle, screen, around),
+    }
+}
+
+/// Tells of a run that did not end: that was the wish of whoever shut the runtime down.
+fn stopped(
+    error: anyhow::Error,
+    handle: &RunHandle,
+    screen: &Screen,
+    around: Around<'_>,
+) -> Result<Exit> {
+    if !is_shut_down(&error) {
+        return Err(error);
+    }
+    if screen.is_json() {
+        failure::report(&error, true);
+    } else {
+        let resume = summary::command("resume", handle.session(), around.db);
+        notice(&format!("stopped; to go on: {resume}"));
+    }
+    Ok(Exit::Interrupted)
 }
 
 fn is_shut_down(error: &anyhow::Error) -> bool {
@@ -66,24 +100,30 @@ fn is_shut_down(error: &anyhow::Error) -> bool {
 
 async fn follow(
     runtime: &LocalRuntime,
-    handle: &RunHandle,
+    tokens: Tokens<'_>,
     screen: &Screen,
+    view: &mut LiveView<'_>,
 ) -> Result<AgentResult> {
+    let handle = tokens.handle;
     let mut signals = Signals::listen()?;
     let mut requests = Requests { runtime, handle, interrupts: 0, quiet: screen.is_json() };
-    let mut view = LiveView::new(screen);
+    let mut ticks = ticks();
     let mut chunks = handle.stream().await?;
     let mut follows = !screen.is_json();
     let mut result = pin!(handle.result());
     let ended = loop {
         tokio::select! {
             biased;
-            signal = signals.next() => requests.pass_on(signal).await?,
-            chunk = chunks.next(), if follows => match chunk {
-                Some(chunk) => view.show(&chunk?)?,
+            signal = signals.next() => requests.pass_on(signal, view).await?,
+            chunk = chunks.next(), if follows => match chunk.transpose()? {
+                Some(chunk) => {
+                    view.show(&chunk)?;
+                    tokens.follow(&chunk.chunk.kind, view).await?;
+                }
                 None => follows = false,
             },
             result = &mut result => break result,
+            _ = ticks.tick(), if view.has_status() => view.tick(),
         }
     };
     while follows && let Ok(Some(chunk)) = timeout(LAST_CHUNKS, chunks.next()).await {
@@ -91,6 +131,26 @@ async fn follow(
     }
     view.finish()?;
     Ok(ended?)
+}
+
+/// A run and its tokens, which the log tells after each reply of the model.
+struct Tokens<'a> {
+    handle: &'a RunHandle,
+    /// Those that are not the run's.
+    before: Usage,
+}
+
+impl Tokens<'_> {
+    async fn follow(&self, kind: &ChunkKind, view: &mut LiveView<'_>) -> Result<()> {
+        if view.has_status() && matches!(kind, ChunkKind::StepCommitted { .. }) {
+            let Usage { input_tokens, output_tokens, .. } = self.handle.usage().await?;
+            view.count(
+                input_tokens.saturating_sub(self.before.input_tokens),
+                output_tokens.saturating_sub(self.before.output_tokens),
+            );
+        }
+        Ok(())
+    }
 }
 
 struct Requests<'a> {
@@ -101,24 +161,30 @@ struct Requests<'a> {
 }
 
 impl Requests<'_> {
-    async fn pass_on(&mut self, signal: Signal) -> Result<()> {
+    async fn pass_on(&mut self, signal: Signal, view: &mut LiveView<'_>) -> Result<()> {
         if signal == Signal::Terminate {
             self.say("terminating: the session can be resumed");
+            view.ask("terminating");
             self.runtime.shutdown().await;
             return Ok(());
         }
         self.interrupts += 1;
         let reason = Some("Ctrl-C".to_owned());
-        let passed_on = if self.interrupts == 1 {
-            self.say("interrupting at the end of this step; Ctrl-C again aborts");
-            self.handle.interrupt(reason).await
+        let (asked, what, says) = if self.interrupts == 1 {
+            let says = "interrupting at the end of this step; Ctrl-C again aborts";
+            (self.handle.interrupt(reason).await, "interrupting", says)
         } else {
-            self.say("aborting");
-            self.handle.abort(reason).await
+            (self.handle.abort(reason).await, "aborting", "aborting")
         };
-        match passed_on {
-            Err(error) if error.code() != ErrorCode::NothingToResume => Err(error.into()),
-            _ => Ok(()),
+        match asked {
+            Ok(()) => {
+                self.say(says);
+                view.ask(what);
+                Ok(())
+            }
+            // It has ended meanwhile.
+            Err(error) if error.code() == ErrorCode::NothingToResume => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -40,7 +40,22 @@ pub(crate) const NO_COLOR: EnvVar =
     EnvVar { name: "NO_COLOR", doc: "Set to anything: no colours.", since: "0.1.0" };
 
 /// What kind of terminal it is.
-pub(crate) const TERM: EnvVar = EnvVar { name: "TERM", doc: "`dumb`: no colours.", since: "0.1.0" };
+pub(crate) const TERM: EnvVar = EnvVar {
+    name: "TERM",
+    doc: "`dumb`: no colours, no status line, no line editing.",
+    since: "0.1.0",
+};
+
+/// Where programs keep their state.
+pub(crate) const XDG_STATE_HOME: EnvVar = EnvVar {
+    name: "XDG_STATE_HOME",
+    doc: "The folder with helix/history, what was typed into `chat`. Default: ~/.local/state.",
+    since: "0.1.0",
+};
+
+/// The user's folder.
+pub(crate) const HOME: EnvVar =
+    EnvVar { name: "HOME", doc: "Where that default is.", since: "0.1.0" };
 
 /// Set by cargo for the programs that it runs.
 pub(crate) const CARGO: EnvVar = EnvVar {
@@ -50,7 +65,8 @@ pub(crate) const CARGO: EnvVar = EnvVar {
 };
 
 /// All of them.
-pub(crate) const ALL: &[EnvVar] = &[HELIX_DB, HELIX_MODEL, HELIX_LOG, NO_COLOR, TERM, CARGO];
+pub(crate) const ALL: &[EnvVar] =
+    &[HELIX_DB, HELIX_MODEL, HELIX_LOG, NO_COLOR, TERM, XDG_STATE_HOME, HOME, CARGO];
 
 impl EnvVar {
     /// Its value, if it is set and not empty.

@@ -2,31 +2,65 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::pin::pin;
+use std::time::{Duration, Instant};
 
 use helix_agents::clock::Timestamp;
 use helix_agents::error::ErrorRecord;
 use helix_agents::id::CallId;
 use helix_agents::stream::{Chunk, ChunkKind, StoredChunk};
 
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use self::activity::Activity;
 use crate::screen::{Screen, Style};
+use crate::terminal;
 use crate::text::{duration, shortened};
+
+mod activity;
+
+/// How often the status line is drawn.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How long text may pause in the middle of a line before the status line is shown below it.
+const PAUSE: Duration = Duration::from_millis(400);
 
 /// How much of a tool's arguments or result is shown.
 const MOST: usize = 100;
 
-/// Shows chunks one after another.
+/// When to [`tick`](LiveView::tick).
+pub(crate) fn ticks() -> Interval {
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    ticks
+}
+
+/// Shows chunks one after another, and on a terminal a status line while there are none.
 #[derive(Debug)]
 pub(crate) struct LiveView<'a> {
     screen: &'a Screen,
     outcomes: bool,
-    in_text: bool,
+    boundaries: bool,
+    /// Whether the model's last words were shown: nothing has been done since.
+    said: bool,
     started: HashMap<CallId, Timestamp>,
+    activity: Activity,
+    last: Instant,
 }
 
 impl<'a> LiveView<'a> {
     /// A view that has shown nothing yet.
     pub(crate) fn new(screen: &'a Screen) -> Self {
-        Self { screen, outcomes: false, in_text: false, started: HashMap::new() }
+        let now = Instant::now();
+        Self {
+            screen,
+            outcomes: false,
+            boundaries: true,
+            said: false,
+            started: HashMap::new(),
+            activity: Activity::new(now),
+            last: now,
+        }
     }
 
     /// Shows what came of a run as well, for those who are told nowhere else.
@@ -35,18 +69,84 @@ impl<'a> LiveView<'a> {
         self
     }
 
+    /// Shows nothing of beginnings, ends and steps, which go without saying in a conversation.
+    pub(crate) fn within_conversation(mut self) -> Self {
+        self.boundaries = false;
+        self
+    }
+
+    /// Whether the last that was shown are words of the model.
+    pub(crate) fn has_said(&self) -> bool {
+        self.said
+    }
+
+    /// Whether it has a status line, so that it wants to [`tick`](Self::tick).
+    pub(crate) fn has_status(&self) -> bool {
+        !self.screen.is_json() && terminal::has_status()
+    }
+
+    /// Draws the status line, unless text is arriving.
+    pub(crate) fn tick(&self) {
+        let now = Instant::now();
+        let is_paused = now.duration_since(self.last) >= PAUSE;
+        if self.has_status() && (is_paused || !terminal::is_line_open()) {
+            terminal::show_status(&self.activity.line(now));
+        }
+    }
+
+    /// Waits for something, and draws the status line meanwhile.
+    pub(crate) async fn waiting<T>(&self, wanted: impl Future<Output = T>) -> T {
+        let mut wanted = pin!(wanted);
+        let mut ticks = ticks();
+        loop {
+            tokio::select! {
+                biased;
+                got = &mut wanted => return got,
+                _ = ticks.tick(), if self.has_status() => self.tick(),
+            }
+        }
+    }
+
+    /// Takes in how many tokens the run has used so far.
+    pub(crate) fn count(&mut self, input: u64, output: u64) {
+        self.activity.count(input, output);
+    }
+
+    /// Takes in that the run was asked to stop.
+    pub(crate) fn ask(&mut self, what: &'static str) {
+        self.activity.ask(what);
+    }
+
     /// Shows the next chunk.
     pub(crate) fn show(&mut self, stored: &StoredChunk) -> io::Result<()> {
         let chunk = &*stored.chunk;
+        self.last = Instant::now();
+        self.activity.take(&chunk.kind, self.last);
         match &chunk.kind {
-            ChunkKind::TextDelta { delta } => self.text(delta),
+            ChunkKind::TextDelta { .. } => self.said = true,
+            ChunkKind::ToolStart { .. } | ChunkKind::StepDiscarded { .. } => self.said = false,
+            _ => {}
+        }
+        if !self.boundaries && is_boundary(&chunk.kind) {
+            return Ok(());
+        }
+        self.show_kind(chunk)
+    }
+
+    fn show_kind(&mut self, chunk: &Chunk) -> io::Result<()> {
+        match &chunk.kind {
+            ChunkKind::TextDelta { delta } => self.screen.text(&self.screen.foreign(delta)),
             ChunkKind::Thinking { content, complete: false } => {
-                self.text(&self.screen.styled(Style::Dim, content))
+                self.screen.text(&self.screen.styled(Style::Dim, content))
             }
+            // What the model says is over, and a call can take long to write.
+            ChunkKind::ToolArgStart { .. } => self.finish(),
             ChunkKind::ToolStart { call, tool, arguments } => {
                 self.started.insert(call.clone(), chunk.at);
                 self.line(format!("  → {tool} {}", shortened(arguments, MOST)))
             }
+            // The status line tells of it.
+            ChunkKind::ToolProgress { .. } if self.has_status() => Ok(()),
             ChunkKind::ToolProgress { message, .. } => self.dim(format!("    {message}")),
             ChunkKind::ToolEnd { call, tool, success: true, result } => {
                 let result = result.as_deref().unwrap_or_default();
@@ -81,33 +181,23 @@ impl<'a> LiveView<'a> {
         }
     }
 
-    /// Ends a line that text may have left open.
-    pub(crate) fn finish(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.in_text) {
-            self.screen.line("")?;
-        }
-        Ok(())
+    /// Takes the status line away, and ends a line that text may have left open.
+    pub(crate) fn finish(&self) -> io::Result<()> {
+        terminal::hide_status();
+        self.screen.end_line()
     }
 
-    fn text(&mut self, text: &str) -> io::Result<()> {
-        if text.is_empty() {
-            return Ok(());
-        }
-        self.in_text = !text.ends_with('\n');
-        self.screen.text(text)
-    }
-
-    fn line(&mut self, line: String) -> io::Result<()> {
+    fn line(&self, line: String) -> io::Result<()> {
         self.finish()?;
         self.screen.line(line)
     }
 
-    fn dim(&mut self, line: String) -> io::Result<()> {
+    fn dim(&self, line: String) -> io::Result<()> {
         let line = self.screen.styled(Style::Dim, line);
         self.line(line)
     }
 
-    fn error(&mut self, error: &ErrorRecord) -> io::Result<()> {
+    fn error(&self, error: &ErrorRecord) -> io::Result<()> {
         let line = self.screen.styled(Style::Bad, error);
         self.line(line)
     }
@@ -115,5 +205,19 @@ impl<'a> LiveView<'a> {
     fn took(&mut self, call: &CallId, chunk: &Chunk) -> String {
         let started = self.started.remove(call);
         started.map_or_else(String::new, |at| format!(" ({})", duration(chunk.at.since(at))))
+    }
+}
+
+fn is_boundary(kind: &ChunkKind) -> bool {
+    kind.ends_run()
+        || matches!(
+            kind,
+            ChunkKind::RunStarted | ChunkKind::RunResumed | ChunkKind::Checkpoint { .. }
+        )
+}
+
+impl Drop for LiveView<'_> {
+    fn drop(&mut self) {
+        terminal::hide_status();
     }
 }

@@ -3,6 +3,7 @@
 use tracing_subscriber::EnvFilter;
 
 use crate::env;
+use crate::terminal::LogOutput;
 
 /// Warnings for people, nothing for programs, unless `HELIX_LOG` says otherwise.
 pub(crate) fn start(json: bool) {
@@ -10,7 +11,7 @@ pub(crate) fn start(json: bool) {
     let filter = wanted.as_deref().unwrap_or(if json { "off" } else { "warn" });
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(filter))
-        .with_writer(std::io::stderr)
+        .with_writer(|| LogOutput)
         .with_ansi(false)
         .with_target(false)
         .without_time();

@@ -6,6 +6,7 @@ mod agent_file;
 mod args;
 mod builtin;
 mod cast;
+mod chat;
 mod demo;
 mod drive;
 mod env;
@@ -26,6 +27,7 @@ mod signals;
 mod storage;
 mod summary;
 mod tail;
+mod terminal;
 mod text;
 
 use std::process::ExitCode;
@@ -56,6 +58,7 @@ fn run(args: Args, screen: &Screen) -> anyhow::Result<Exit> {
         match args.command {
             Command::Demo(args) => demo::run(args, &db, screen).await,
             Command::Run(args) => run::run(args, &db, screen).await,
+            Command::Chat(args) => chat::run(args, &db, screen).await,
             Command::Resume(args) => resume::run(args, &db, screen).await,
             Command::Sessions { command } => sessions::run(command, &db, screen).await,
             Command::Tail(args) => tail::run(args, &db, screen).await,

@@ -1,12 +1,13 @@
 //! Standard output: text with colours for people, or JSON for programs.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt::Display;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io;
 
 use serde::Serialize;
 
-use crate::env;
+use crate::terminal::{self, Output};
 
 /// Standard output. Once nobody reads it any more, it is silent: a run does not die of a closed
 /// pipe.
@@ -33,9 +34,7 @@ pub(crate) enum Style {
 impl Screen {
     /// Standard output, for programs if `json`.
     pub(crate) fn new(json: bool) -> Self {
-        let dumb = env::TERM.text().is_some_and(|term| term == "dumb");
-        let plain = env::NO_COLOR.get().is_some() || dumb;
-        let color = !json && !plain && io::stdout().is_terminal();
+        let color = !json && terminal::has_colors(Output::Out);
         Self { json, color, closed: Cell::new(false) }
     }
 
@@ -49,13 +48,12 @@ impl Screen {
         self.closed.get()
     }
 
-    /// Writes text as it is.
+    /// Writes text: as it is into a pipe or file, without control characters on a terminal.
     pub(crate) fn text(&self, text: &str) -> io::Result<()> {
         if self.closed.get() {
             return Ok(());
         }
-        let mut out = io::stdout().lock();
-        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        match terminal::write(Output::Out, text) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 self.closed.set(true);
                 Ok(())
@@ -74,23 +72,32 @@ impl Screen {
         self.line(serde_json::to_string(value)?)
     }
 
+    /// Ends a line that text has left open.
+    pub(crate) fn end_line(&self) -> io::Result<()> {
+        if self.closed.get() { Ok(()) } else { terminal::end_line() }
+    }
+
+    /// What others wrote, which must not pass for our own words on a terminal.
+    pub(crate) fn foreign<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if terminal::is_shown(Output::Out) { terminal::plain(text).into() } else { text.into() }
+    }
+
     /// Text that stands out, where that is possible.
     pub(crate) fn styled(&self, style: Style, text: impl Display) -> String {
         if !self.color {
             return text.to_string();
         }
-        let code = match style {
-            Style::Bold => "1",
-            Style::Dim => "2",
-            Style::Good => "32",
-            Style::Bad => "31",
+        let color = match style {
+            Style::Bold => terminal::BOLD,
+            Style::Dim => terminal::DIM,
+            Style::Good => terminal::GREEN,
+            Style::Bad => terminal::RED,
         };
-        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        format!("{color}{}{}", terminal::plain(&text.to_string()), terminal::RESET)
     }
 }
 
 /// Says something on standard error. That nobody reads it is no reason to stop.
 pub(crate) fn notice(message: &str) {
-    let mut out = io::stderr().lock();
-    let _unread = writeln!(out, "{message}");
+    let _unread = terminal::notice(&format!("{message}\n"));
 }

@@ -3,8 +3,8 @@
 mod checkpoints;
 mod delete;
 mod export;
-mod list;
-mod log;
+pub(crate) mod list;
+pub(crate) mod log;
 mod show;
 
 use std::path::Path;

@@ -81,7 +81,8 @@ pub(crate) async fn head(store: &SqliteStore, session: &str) -> Result<Head> {
     Ok(store.head(&id).await?.ok_or_else(missing)?)
 }
 
-async fn newest(store: &SqliteStore) -> Result<Head> {
+/// The head of the newest session.
+pub(crate) async fn newest(store: &SqliteStore) -> Result<Head> {
     let page = Page { after: None, limit: 1 };
     let heads = store.list(&SessionFilter::default(), &page).await?;
     let none = || Error::new(ErrorCode::SessionNotFound, "the database holds no session yet");

@@ -6,13 +6,16 @@ use std::time::Duration;
 
 use anyhow::Result;
 use helix_agents::executor::{AgentResult, RunHandle};
+use helix_agents::id::SessionId;
 use helix_agents::json::Json;
 use helix_agents::session::{RunStatus, Session};
+use helix_agents::usage::Usage;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::research::Report;
 use crate::screen::{Screen, Style};
+use crate::terminal::{self, Output};
 use crate::text::{count, duration};
 use crate::{env, model, storage};
 
@@ -65,7 +68,7 @@ fn show_json(
         "usage": session.usage(),
         "took_ms": around.took.map(|took| took.as_millis()),
         "db": around.db,
-        "log_command": command("sessions log", session, around.db),
+        "log_command": command("sessions log", session.id(), around.db),
     }))
 }
 
@@ -103,18 +106,79 @@ fn show_text(
     }
     screen.line(format!("model    {}", around.model))?;
     screen.line(format!("session  {} in {}", session.id(), around.db.display()))?;
-    screen.line(format!("log      {}", command("sessions log", session, around.db)))?;
+    screen.line(format!("log      {}", command("sessions log", session.id(), around.db)))?;
     if matches!(result.status, RunStatus::Interrupted | RunStatus::Failed) {
-        screen.line(format!("go on    {}", command("resume", session, around.db)))?;
+        screen.line(format!("go on    {}", command("resume", session.id(), around.db)))?;
     }
     Ok(())
+}
+
+/// A turn of a conversation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Turn {
+    /// The session's tokens before it.
+    pub(crate) before: Usage,
+    /// Whether the model's last words were shown already.
+    pub(crate) said: bool,
+}
+
+/// Tells how a turn of a conversation ended, and turns that into an exit code.
+pub(crate) async fn show_turn(
+    screen: &Screen,
+    handle: &RunHandle,
+    result: &AgentResult,
+    turn: Turn,
+    around: Circumstances<'_>,
+) -> Result<Exit> {
+    let session = handle.fold().await?;
+    if screen.is_json() {
+        show_json(screen, handle, result, &session, around)?;
+        return Ok(Exit::of(result.status));
+    }
+    if let Some(output) = &result.output {
+        show_output(screen, output, turn.said)?;
+    }
+    if let Some(error) = &result.error {
+        screen.line(screen.styled(Style::Bad, error))?;
+    }
+    match result.status {
+        RunStatus::Completed => {}
+        RunStatus::Aborted => screen.line("aborted")?,
+        status => screen
+            .line(format!("{}: /resume goes on, a message begins another turn", status.as_str()))?,
+    }
+    if terminal::is_shown(Output::Out) {
+        screen.line(screen.styled(Style::Dim, costs(handle, &session, turn.before, around)))?;
+    }
+    Ok(Exit::of(result.status))
+}
+
+/// What a turn took: `2 steps · 310 in, 25 out · 4.2 s`.
+fn costs(
+    handle: &RunHandle,
+    session: &Session,
+    before: Usage,
+    around: Circumstances<'_>,
+) -> String {
+    let steps = session.run(handle.run()).map_or(0, |run| u64::from(run.steps));
+    let mut parts = vec![count(steps, "step")];
+    let usage = session.usage();
+    if !usage.is_zero() {
+        parts.push(format!(
+            "{} in, {} out",
+            usage.input_tokens.saturating_sub(before.input_tokens),
+            usage.output_tokens.saturating_sub(before.output_tokens)
+        ));
+    }
+    parts.extend(around.took.map(duration));
+    parts.join(" · ")
 }
 
 /// The report, or whatever else it is. A text that was shown as it came is not shown again.
 fn show_output(screen: &Screen, output: &Json, was_shown: bool) -> io::Result<()> {
     let value = output.to_value();
     if let Value::String(text) = &value {
-        return if was_shown { Ok(()) } else { screen.line(format!("{text}\n")) };
+        return if was_shown { Ok(()) } else { screen.line(format!("{}\n", screen.foreign(text))) };
     }
     let report = output.to_typed::<Report>().ok();
     // What has more in it than a report is not told by one.
@@ -132,7 +196,7 @@ fn show_output(screen: &Screen, output: &Json, was_shown: bool) -> io::Result<()
 }
 
 /// A command on a session, ready to be typed.
-pub(crate) fn command(words: &str, session: &Session, db: &Path) -> String {
+pub(crate) fn command(words: &str, session: &SessionId, db: &Path) -> String {
     let helix = if env::CARGO.get().is_some() { "cargo helix" } else { "helix" };
     let db = match db.to_string_lossy() {
         _ if storage::is_implied(db) => String::new(),
@@ -141,5 +205,5 @@ pub(crate) fn command(words: &str, session: &Session, db: &Path) -> String {
         }
         path => format!(" --db {path}"),
     };
-    format!("{helix} {words} {}{db}", session.id())
+    format!("{helix} {words} {session}{db}")
 }

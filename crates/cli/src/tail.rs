@@ -45,7 +45,10 @@ async fn follow(args: &TailArgs, store: &SqliteStore, screen: &Screen) -> Result
     let mut watch = Watch { store, session: &session, seen, warned: screen.is_json() };
     let mut view = LiveView::new(screen).with_outcomes();
     while !screen.is_closed() {
-        match timeout(SILENCE, chunks.next()).await {
+        let next = timeout(SILENCE, chunks.next());
+        // Nobody works on a run whose process is gone.
+        let next = if watch.warned { next.await } else { view.waiting(next).await };
+        match next {
             Ok(Some(chunk)) => {
                 let chunk = chunk?;
                 if screen.is_json() {

@@ -52,6 +52,18 @@ impl AgentFile {
         Self::parse(path, folder, &text)
     }
 
+    /// An agent file that is a part of this program. It sees no folder that matters.
+    ///
+    /// # Errors
+    /// If it makes no sense, which is a bug.
+    pub(crate) fn built_in(name: &str, text: &str) -> Result<Self> {
+        let folder = Dir::open_ambient_dir(".", ambient_authority()).map_err(|error| {
+            let message = format!("the current folder cannot be read: {error}");
+            Error::new(ErrorCode::InputInvalid, message)
+        })?;
+        Self::parse(name.into(), folder, text)
+    }
+
     /// Makes sense of the text of an agent file.
     ///
     /// # Errors

@@ -25,7 +25,11 @@ pub(crate) struct ListArgs {
 /// Runs the command.
 pub(crate) async fn run(args: &ListArgs, store: &SqliteStore, screen: &Screen) -> Result<()> {
     let after = args.after.as_deref().map(Into::into);
-    let page = Page { after, limit: args.limit };
+    show(Page { after, limit: args.limit }, store, screen).await
+}
+
+/// Shows a page of sessions.
+pub(crate) async fn show(page: Page, store: &SqliteStore, screen: &Screen) -> Result<()> {
     let heads = store.list(&SessionFilter::default(), &page).await?;
     if screen.is_json() {
         let rows: Vec<_> = heads.iter().map(row).collect();

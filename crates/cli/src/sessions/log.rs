@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use helix_agents::event::{Event, ModelReply, RecordedEvent, RunOutcome, ToolFinish, ToolOutcome};
+use helix_agents::id::SessionId;
 use helix_agents::prelude::SqliteStore;
 use helix_agents::session::load_events;
 use serde::Serialize;
@@ -27,9 +28,19 @@ pub(crate) struct LogArgs {
 /// Runs the command.
 pub(crate) async fn run(args: &LogArgs, store: &SqliteStore, screen: &Screen) -> Result<()> {
     let head = args.which.head(store).await?;
+    show(&head.session, args.after, store, screen).await
+}
+
+/// Shows the events of a session after one of them.
+pub(crate) async fn show(
+    session: &SessionId,
+    after: u64,
+    store: &SqliteStore,
+    screen: &Screen,
+) -> Result<()> {
     // Reads begin where an append does, so the cut is made here.
-    let events = load_events(store, &head.session, 0).await?;
-    for event in events.iter().filter(|event| event.seq > args.after) {
+    let events = load_events(store, session, 0).await?;
+    for event in events.iter().filter(|event| event.seq > after) {
         if screen.is_json() {
             screen.json(event)?;
         } else {

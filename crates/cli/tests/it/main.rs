@@ -7,6 +7,7 @@
 )]
 
 mod agent_file;
+mod chat;
 mod command_line;
 mod demo;
 mod guide;
@@ -16,3 +17,4 @@ mod run;
 mod sessions;
 mod support;
 mod tail;
+mod terminal;

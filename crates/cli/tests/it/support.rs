@@ -1,5 +1,6 @@
 //! A folder of its own for each test, and the binary in it.
 
+mod model;
 pub(crate) mod server;
 
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
+pub(crate) use self::model::{ModelServer, Says};
 use self::server::Server;
 
 /// What would change how the binary behaves.
@@ -96,10 +98,7 @@ impl Place {
 
     /// Starts a command.
     pub(crate) fn start(&self, args: &[&str]) -> Running {
-        let mut command = self.command(args);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Running { child, lines, session: String::new() }
+        Running::of(self.command(args))
     }
 
     /// The events of a session's log.
@@ -117,6 +116,12 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    pub(crate) fn of(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines, session: String::new() }
+    }
+
     /// Reads what it shows until a line holds this text.
     pub(crate) async fn shows(&mut self, text: &str) -> String {
         loop {
@@ -149,7 +154,7 @@ impl Running {
 }
 
 impl Done {
-    fn of(output: Output) -> Self {
+    pub(crate) fn of(output: Output) -> Self {
         Self {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8(output.stdout).unwrap(),

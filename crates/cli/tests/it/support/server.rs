@@ -33,6 +33,8 @@ pub(crate) enum Reply {
     Send(Vec<u8>),
     /// Say nothing until the client goes away.
     Hold,
+    /// Send the first bytes, and the others when the gate opens.
+    Pause(Vec<u8>, Arc<Semaphore>, Vec<u8>),
 }
 
 impl Reply {
@@ -108,6 +110,12 @@ async fn serve(mut stream: TcpStream, answer: impl FnOnce(Request) -> Reply) {
         Reply::Send(bytes) => {
             // A client that has enough goes away.
             let _gone = stream.write_all(&bytes).await;
+            let _gone = stream.shutdown().await;
+        }
+        Reply::Pause(first, gate, rest) => {
+            let _gone = stream.write_all(&first).await;
+            gate.acquire().await.unwrap().forget();
+            let _gone = stream.write_all(&rest).await;
             let _gone = stream.shutdown().await;
         }
         Reply::Hold => while matches!(stream.read(&mut [0]).await, Ok(1)) {},

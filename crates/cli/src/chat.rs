@@ -1,0 +1,154 @@
+//! `helix chat`: a conversation with an agent, a turn for each message.
+
+mod commands;
+mod conversation;
+mod editor;
+mod entry;
+mod input;
+mod plain;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args;
+use helix_agents::error::{Error, ErrorCode};
+use helix_agents::prelude::SqliteStore;
+
+use self::conversation::Conversation;
+use self::entry::Entry;
+use self::input::{Happened, Input};
+use crate::cast::{Cast, Wishes};
+use crate::exit::Exit;
+use crate::failure;
+use crate::screen::{Screen, Style, notice};
+use crate::storage;
+
+/// The agent file that is taken where none is named.
+const AGENT_FILE: &str = "agent.toml";
+
+/// How to leave, for whoever tries it with Ctrl-C.
+const HINT: &str = "Ctrl-D or /quit leaves";
+
+/// The options of `helix chat`.
+#[derive(Debug, Args)]
+pub(crate) struct ChatArgs {
+    /// The agent file. Default: the session's; agent.toml in the current folder, if it is there; a
+    /// small assistant.
+    #[arg(value_name = "AGENT_FILE")]
+    agent: Option<PathBuf>,
+    /// Go on with this session.
+    #[arg(long, value_name = "SESSION", conflicts_with = "last")]
+    session: Option<String>,
+    /// Go on with the newest session.
+    #[arg(long)]
+    last: bool,
+    /// The model, as `provider:model`. Default: the session's; the agent file's; else as for
+    /// `helix demo`.
+    #[arg(long, value_name = "PROVIDER:MODEL")]
+    model: Option<String>,
+}
+
+/// Runs the command.
+pub(crate) async fn run(args: ChatArgs, db: &Path, screen: &Screen) -> Result<Exit> {
+    let goes_on = args.last || args.session.is_some();
+    let store =
+        if goes_on { storage::open(db).await? } else { storage::open_or_create(db).await? };
+    let exit = chat(&args, &store, db, screen).await;
+    storage::close(&store).await;
+    exit
+}
+
+async fn chat(args: &ChatArgs, store: &SqliteStore, db: &Path, screen: &Screen) -> Result<Exit> {
+    let mut conversation = begin(args, store, db, screen).await?;
+    let mut input = Input::open(screen.is_json())?;
+    if input.is_terminal() {
+        conversation.introduce().await?;
+    }
+    let mut exit = Exit::Completed;
+    loop {
+        let entry = match input.next().await? {
+            Happened::Entry(entry) => Entry::of(&entry),
+            Happened::Cleared => {
+                notice(HINT);
+                continue;
+            }
+            Happened::End => break,
+            Happened::Stop => return Ok(Exit::Interrupted),
+        };
+        let done = match entry {
+            Entry::Blank => continue,
+            Entry::Message(message) => conversation.turn(message).await,
+            Entry::Command(entry::Command::Quit, _) => break,
+            Entry::Command(command, argument) => {
+                conversation.command(command, argument.as_deref(), input.signals()).await
+            }
+            Entry::Unknown(told) => Err(conversation::unusable(told)),
+        };
+        // What fails here is one turn: the person, or the next line, has other ideas.
+        let done = done.unwrap_or_else(|error| report(&error, screen));
+        if input.is_terminal() {
+            continue;
+        }
+        match done {
+            Exit::Completed => {}
+            // Ctrl-C means all of the lines.
+            Exit::Interrupted => return Ok(done),
+            _ => exit = done,
+        }
+    }
+    if input.is_terminal() {
+        conversation.part();
+    }
+    Ok(exit)
+}
+
+/// The conversation that the command line asks for.
+async fn begin<'a>(
+    args: &ChatArgs,
+    store: &'a SqliteStore,
+    db: &'a Path,
+    screen: &'a Screen,
+) -> Result<Conversation<'a>> {
+    let wishes =
+        Wishes { model: args.model.as_deref(), agent: args.agent.as_deref(), ..Wishes::default() };
+    let head = match &args.session {
+        Some(session) => Some(storage::head(store, session).await?),
+        None if args.last => Some(storage::newest(store).await?),
+        None => None,
+    };
+    let cast = match &head {
+        Some(head) => Cast::of_session(head, wishes).await?,
+        None => cast(args.agent.as_deref(), wishes).await?,
+    };
+    let session = head.map(|head| head.session);
+    Conversation::new(cast, args.agent.clone(), session, store, db, screen)
+}
+
+/// Who plays in a new session.
+async fn cast(file: Option<&Path>, wishes: Wishes<'_>) -> Result<Cast> {
+    let usual = Path::new(AGENT_FILE);
+    match file.or_else(|| usual.exists().then_some(usual)) {
+        Some(file) => Cast::of_file(file, wishes).await,
+        None => Cast::of_assistant(wishes).await,
+    }
+}
+
+/// Tells of an entry that led to nothing.
+fn report(error: &anyhow::Error, screen: &Screen) -> Exit {
+    let ours = error.downcast_ref::<Error>();
+    match ours.filter(|error| error.code() == ErrorCode::InputInvalid && !screen.is_json()) {
+        Some(error) => {
+            notice(error.message());
+            Exit::Failed
+        }
+        None => failure::report(error, screen.is_json()),
+    }
+}
+
+/// A line of the chat itself, which is none of the agent's.
+fn aside(screen: &Screen, line: &str) -> Result<()> {
+    if !screen.is_json() {
+        screen.line(screen.styled(Style::Dim, line))?;
+    }
+    Ok(())
+}

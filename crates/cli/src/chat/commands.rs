@@ -1,0 +1,92 @@
+//! The commands to the chat.
+
+use anyhow::Result;
+use helix_agents::id::SessionId;
+use helix_agents::session::load;
+use helix_agents::store::Page;
+
+use super::conversation::{Conversation, unusable};
+use super::entry::{self, Command};
+use super::{aside, cast};
+use crate::cast::{Cast, Wishes};
+use crate::exit::Exit;
+use crate::sessions::{list, log};
+use crate::signals::Signals;
+use crate::storage;
+
+/// How many sessions `/sessions` lists.
+const LISTED: u32 = 20;
+
+impl Conversation<'_> {
+    /// Does what a command says.
+    pub(super) async fn command(
+        &mut self,
+        command: Command,
+        argument: Option<&str>,
+        signals: &mut Signals,
+    ) -> Result<Exit> {
+        match (command, argument) {
+            (Command::Help, _) => self.screen.line(entry::help())?,
+            (Command::Resume, None) => return self.resume(signals).await,
+            (Command::Resume, Some(session)) => return self.switch(session, signals).await,
+            (Command::Log, _) => log::show(self.session()?, 0, self.store, self.screen).await?,
+            (Command::Sessions, _) => {
+                let page = Page { after: None, limit: LISTED };
+                list::show(page, self.store, self.screen).await?;
+            }
+            (Command::State, _) => self.show_state().await?,
+            (Command::Model, None) => self.screen.line(self.cast.model())?,
+            (Command::Model, Some(model)) => self.choose(model).await?,
+            (Command::New, _) => {
+                self.session = None;
+                aside(self.screen, "the next message begins a new session")?;
+            }
+            (Command::Quit, _) => {}
+        }
+        Ok(Exit::Completed)
+    }
+
+    fn session(&self) -> Result<&SessionId> {
+        self.session
+            .as_ref()
+            .ok_or_else(|| unusable("there is no session yet: say something first"))
+    }
+
+    /// Goes on with another session, and with what it was doing.
+    async fn switch(&mut self, session: &str, signals: &mut Signals) -> Result<Exit> {
+        let head = storage::head(self.store, session).await?;
+        self.recast(Cast::of_session(&head, Wishes::default()).await?)?;
+        self.file = None;
+        self.session = Some(head.session.clone());
+        self.cast.tell_remarks(self.screen);
+        self.tell_standing().await?;
+        if self.is_open().await? { self.resume(signals).await } else { Ok(Exit::Completed) }
+    }
+
+    /// The same players with another model.
+    async fn choose(&mut self, model: &str) -> Result<()> {
+        let agent = self.file.as_deref();
+        let wishes = Wishes { model: Some(model), agent, ..Wishes::default() };
+        let cast = match &self.session {
+            Some(session) => {
+                let head = storage::head(self.store, session.as_str()).await?;
+                Cast::of_session(&head, wishes).await?
+            }
+            None => cast(self.file.as_deref(), wishes).await?,
+        };
+        self.recast(cast)?;
+        aside(self.screen, &format!("from now on: {}", self.cast.model()))
+    }
+
+    async fn show_state(&self) -> Result<()> {
+        let fold = load(self.store, self.session()?).await?;
+        if self.screen.is_json() {
+            self.screen.json(&**fold.state())?;
+        } else if fold.state().is_null() {
+            self.screen.line("the agent keeps no custom state")?;
+        } else {
+            self.screen.line(serde_json::to_string_pretty(&**fold.state())?)?;
+        }
+        Ok(())
+    }
+}

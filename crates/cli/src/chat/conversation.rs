@@ -1,0 +1,170 @@
+//! One conversation: who plays, in which session, and its turns.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use helix_agents::error::{Error, ErrorCode};
+use helix_agents::executor::{AgentExecutor as _, ExecuteOptions, Resumable, ResumeOptions};
+use helix_agents::id::SessionId;
+use helix_agents::prelude::{LocalRuntime, SqliteStore};
+use helix_agents::session::load;
+use helix_agents::usage::Usage;
+
+use super::aside;
+use super::plain::MOST;
+use crate::cast::{Cast, LEASE};
+use crate::drive::{self, Around};
+use crate::exit::Exit;
+use crate::screen::{Screen, Style, notice};
+use crate::signals::Signals;
+use crate::{storage, summary};
+
+/// How much longer than a lease to wait for one.
+const MARGIN: Duration = Duration::from_secs(2);
+
+/// A conversation.
+pub(super) struct Conversation<'a> {
+    pub(super) cast: Cast,
+    /// The agent file that was named.
+    pub(super) file: Option<PathBuf>,
+    runtime: LocalRuntime,
+    /// None before the first message.
+    pub(super) session: Option<SessionId>,
+    pub(super) store: &'a SqliteStore,
+    pub(super) db: &'a Path,
+    pub(super) screen: &'a Screen,
+}
+
+impl<'a> Conversation<'a> {
+    /// A conversation that goes on with `session`, or begins one with the first message.
+    pub(super) fn new(
+        cast: Cast,
+        file: Option<PathBuf>,
+        session: Option<SessionId>,
+        store: &'a SqliteStore,
+        db: &'a Path,
+        screen: &'a Screen,
+    ) -> Result<Self> {
+        let runtime = cast.runtime(store.clone())?;
+        Ok(Self { cast, file, runtime, session, store, db, screen })
+    }
+
+    /// Other players for the turns to come.
+    pub(super) fn recast(&mut self, cast: Cast) -> Result<()> {
+        self.runtime = cast.runtime(self.store.clone())?;
+        self.cast = cast;
+        Ok(())
+    }
+
+    /// Says who is there, and how the session stands.
+    pub(super) async fn introduce(&self) -> Result<()> {
+        let name = self.screen.styled(Style::Bold, self.cast.agent().name());
+        self.screen.line(format!("{name} with {}", self.cast.model()))?;
+        aside(self.screen, "/help shows what there is beside messages, Ctrl-D leaves")?;
+        self.cast.tell_remarks(self.screen);
+        self.tell_standing().await
+    }
+
+    /// Says how the session stands, if there is one.
+    pub(super) async fn tell_standing(&self) -> Result<()> {
+        let Some(session) = &self.session else { return Ok(()) };
+        let head = storage::head(self.store, session.as_str()).await?;
+        let status = head.summary.status;
+        let told = match (self.runtime.can_resume(session).await?, &head.summary.run) {
+            (Resumable::Running, _) => "its last run may still be alive in another process".into(),
+            (Resumable::Yes, Some(_)) => {
+                "its last run stopped in the middle: /resume goes on with it".to_owned()
+            }
+            (Resumable::Yes, None) => {
+                format!("its last turn is {status}: /resume goes on, a message begins another one")
+            }
+            (Resumable::Ended, _) => format!("its last turn is {status}"),
+        };
+        aside(self.screen, &format!("session {session}: {told}"))
+    }
+
+    /// Whether the session has something to go on with.
+    pub(super) async fn is_open(&self) -> Result<bool> {
+        let Some(session) = &self.session else { return Ok(false) };
+        Ok(self.runtime.can_resume(session).await? != Resumable::Ended)
+    }
+
+    /// Says where the session is found again.
+    pub(super) fn part(&self) {
+        if let Some(session) = &self.session {
+            let again = summary::command("chat --session", session, self.db);
+            notice(&format!("the session is kept; to go on: {again}"));
+        }
+    }
+
+    /// A turn that answers a message.
+    pub(super) async fn turn(&mut self, message: String) -> Result<Exit> {
+        let began = Instant::now();
+        if message.len() > MOST {
+            return Err(unusable(format!("a message may have at most {MOST} bytes")));
+        }
+        let mut options = ExecuteOptions::default();
+        options.tags = self.cast.tags();
+        options.session.clone_from(&self.session);
+        let before = self.usage().await?;
+        let agent = Arc::clone(self.cast.agent());
+        let started = self.runtime.execute(agent, message.into(), options).await;
+        let handle = started.map_err(|error| match error.code() {
+            ErrorCode::AlreadyRunning => unusable(
+                "the last run may still be alive in another process; /resume waits until it counts \
+                 as dead and goes on with it, then say it again",
+            ),
+            ErrorCode::RunUnfinished => unusable(
+                "the last run stopped in the middle; /resume goes on with it, then say it again",
+            ),
+            _ => error.into(),
+        })?;
+        self.session = Some(handle.session().clone());
+        drive::turn(&self.runtime, &handle, self.screen, self.around(began), before).await
+    }
+
+    /// Goes on with what was interrupted, failed or killed.
+    pub(super) async fn resume(&self, signals: &mut Signals) -> Result<Exit> {
+        let began = Instant::now();
+        let Some(session) = &self.session else {
+            return Err(unusable(
+                "there is no session yet; /resume SESSION goes on with another one",
+            ));
+        };
+        let head = storage::head(self.store, session.as_str()).await?;
+        if head.is_leased() {
+            aside(
+                self.screen,
+                &format!(
+                    "the process of the last run may still live: waiting for up to {} s",
+                    LEASE.as_secs()
+                ),
+            )?;
+        }
+        let before = self.usage().await?;
+        let options = ResumeOptions::default().wait(LEASE + MARGIN);
+        let resumed = self.runtime.resume(Arc::clone(self.cast.agent()), session, options);
+        let handle = tokio::select! {
+            handle = resumed => handle?,
+            _ = signals.next() => return Ok(Exit::Interrupted),
+        };
+        drive::turn(&self.runtime, &handle, self.screen, self.around(began), before).await
+    }
+
+    /// The tokens of the session so far.
+    async fn usage(&self) -> Result<Usage> {
+        let Some(session) = &self.session else { return Ok(Usage::default()) };
+        Ok(load(self.store, session).await?.usage())
+    }
+
+    fn around(&self, began: Instant) -> Around<'_> {
+        Around { db: self.db, model: self.cast.model().name(), began }
+    }
+}
+
+/// An entry that cannot be used, and why.
+pub(super) fn unusable(why: impl Into<String>) -> anyhow::Error {
+    Error::new(ErrorCode::InputInvalid, why.into()).into()
+}

@@ -1,0 +1,30 @@
+//! Entries from a pipe.
+
+use super::*;
+
+fn entries(text: &[u8]) -> Vec<String> {
+    let mut input = text;
+    std::iter::from_fn(|| read(&mut input).unwrap()).collect()
+}
+
+#[test]
+fn a_line_is_an_entry() {
+    assert_eq!(entries(b"one\n\nthree"), ["one", "", "three"]);
+    assert!(entries(b"").is_empty());
+}
+
+#[test]
+fn a_backslash_at_the_end_goes_on() {
+    assert_eq!(entries(b"one\\\ntwo\\\nthree\nfour\n"), ["one\ntwo\nthree", "four"]);
+    assert_eq!(entries(b"two \\\\\nthree\n"), ["two \\\\", "three"]);
+    assert_eq!(entries(b"end\\\n"), ["end\\"]);
+}
+
+#[test]
+fn what_is_too_long_or_no_text_is_refused() {
+    let long = "x".repeat(MOST + 1);
+    assert!(read(&mut long.as_bytes()).unwrap_err().to_string().contains("longer"));
+    assert!(read(&mut &b"\xff\n"[..]).unwrap_err().to_string().contains("UTF-8"));
+    let longest = format!("{}\n", "x".repeat(MOST - 1));
+    assert_eq!(read(&mut longest.as_bytes()).unwrap().unwrap().len(), MOST - 1);
+}

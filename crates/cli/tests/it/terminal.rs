@@ -1,0 +1,7 @@
+//! The binary as a person uses it: typed into a shell in a real terminal.
+
+mod chat;
+mod commands;
+mod demo;
+mod recorded;
+mod tmux;
