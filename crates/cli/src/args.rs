@@ -6,10 +6,13 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::chat::ChatArgs;
+use crate::completions::{self, CompletionsArgs};
 use crate::demo::DemoArgs;
 use crate::env;
 use crate::exit::Exit;
 use crate::failure;
+use crate::init::InitArgs;
+use crate::man::ManArgs;
 use crate::resume::ResumeArgs;
 use crate::run::RunArgs;
 use crate::screen;
@@ -52,6 +55,17 @@ pub(crate) enum Command {
     },
     /// Follow a session live, from this or another process.
     Tail(TailArgs),
+    /// Show what is configured here, what it guarantees and why, and what is wrong with it.
+    ///
+    /// Ends with 0 if everything that an agent needs is here, and with 1 if there is a problem.
+    Doctor,
+    /// Begin an agent of your own: an agent file, or a Rust project.
+    Init(InitArgs),
+    /// Print what a shell needs to complete this command line.
+    #[command(after_help = completions::HELP)]
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write one for every command.
+    Man(ManArgs),
     /// Print the JSON Schema of agent files, for editors.
     Schema,
 }

@@ -80,17 +80,24 @@ impl EnvVar {
     }
 }
 
+/// How to call this program, as it was called.
+pub(crate) fn program() -> &'static str {
+    if CARGO.get().is_some() { "cargo helix" } else { "helix" }
+}
+
+/// All that are read: those of `helix` and those of the model providers.
+pub(crate) fn everything() -> impl Iterator<Item = EnvVar> {
+    let of_providers = helix_agents::providers::env::ALL.iter();
+    let of_providers =
+        of_providers.map(|it| EnvVar { name: it.name, doc: it.doc, since: it.since });
+    ALL.iter().copied().chain(of_providers)
+}
+
 /// The section of `--help` on them.
 pub(crate) fn help() -> String {
     let mut help = "Environment:".to_owned();
-    for EnvVar { name, doc, since } in ALL {
+    for EnvVar { name, doc, since } in everything() {
         help.push_str(&format!("\n  {name:<15} {doc} Since {since}."));
-    }
-    for variable in helix_agents::providers::env::ALL {
-        help.push_str(&format!(
-            "\n  {:<15} {} Since {}.",
-            variable.name, variable.doc, variable.since
-        ));
     }
     help
 }

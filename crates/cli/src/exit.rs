@@ -14,13 +14,21 @@ pub(crate) enum Exit {
     /// The command line makes no sense.
     Usage = 2,
     /// The run waits for people.
-    #[expect(dead_code, reason = "no agent of this binary can wait for people yet")]
     Suspended = 3,
     /// The run was interrupted or aborted.
     Interrupted = 4,
 }
 
 impl Exit {
+    /// All of them, in the words of the manual.
+    pub(crate) const ALL: [(Self, &str); 5] = [
+        (Self::Completed, "The run completed, or the command did what it was asked for."),
+        (Self::Failed, "The run failed, or the command could not do it."),
+        (Self::Usage, "The command line makes no sense."),
+        (Self::Suspended, "The run waits for people."),
+        (Self::Interrupted, "The run was interrupted or aborted."),
+    ];
+
     /// The code of a run that ended so.
     pub(crate) fn of(status: RunStatus) -> Self {
         match status {

@@ -7,13 +7,17 @@ mod args;
 mod builtin;
 mod cast;
 mod chat;
+mod completions;
 mod demo;
+mod doctor;
 mod drive;
 mod env;
 mod exit;
 mod failure;
+mod init;
 mod live;
 mod logging;
+mod man;
 mod model;
 mod number;
 mod regular;
@@ -62,6 +66,10 @@ fn run(args: Args, screen: &Screen) -> anyhow::Result<Exit> {
             Command::Resume(args) => resume::run(args, &db, screen).await,
             Command::Sessions { command } => sessions::run(command, &db, screen).await,
             Command::Tail(args) => tail::run(args, &db, screen).await,
+            Command::Doctor => doctor::run(&db, screen).await,
+            Command::Init(args) => init::run(&args, screen),
+            Command::Completions(args) => completions::run(&args, screen),
+            Command::Man(args) => man::run(&args, screen),
             Command::Schema => schema::run(screen),
         }
     });

@@ -33,12 +33,27 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub(crate) struct Model {
     name: String,
     adapter: Arc<dyn LlmAdapter>,
+    why: Why,
+}
+
+/// Why it is this model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// A person, or a recorded session, wants it.
+    Named,
+    /// The environment variable names it.
+    Variable,
+    /// It is the first that is configured.
+    Configured,
+    /// A server on this port of this machine has it.
+    Found(u16),
 }
 
 impl Model {
     /// The built-in script.
     pub(crate) fn script(pace: Duration) -> Self {
-        Self { name: SCRIPT.to_owned(), adapter: Arc::new(script::model(pace)) }
+        let adapter = Arc::new(script::model(pace));
+        Self { name: SCRIPT.to_owned(), adapter, why: Why::Named }
     }
 
     /// The model that a person wants: the one that is named, by `name` or in the environment, else
@@ -47,8 +62,12 @@ impl Model {
     /// # Errors
     /// If nothing serves the model that is named, or the configuration cannot be used.
     pub(crate) async fn wanted(name: Option<&str>) -> Result<Option<Self>> {
-        match name.map(str::to_owned).or_else(|| env::HELIX_MODEL.text()) {
-            Some(name) => Self::find(&name, Duration::ZERO).await.map(Some),
+        let (name, why) = match name {
+            Some(name) => (Some(name.to_owned()), Why::Named),
+            None => (env::HELIX_MODEL.text(), Why::Variable),
+        };
+        match name {
+            Some(name) => Ok(Some(Self { why, ..Self::find(&name, Duration::ZERO).await? })),
             None => Self::first().await,
         }
     }
@@ -87,12 +106,14 @@ impl Model {
         if !registry.is_empty() {
             let default = registry.model("");
             let default = default.or_else(|error| registry.model(OPENAI_DEFAULT).or(Err(error)))?;
-            return Self::of(registry, &default.to_string()).map(Some);
+            let model = Self::of(registry, &default.to_string())?;
+            return Ok(Some(Self { why: Why::Configured, ..model }));
         }
         match ProviderRegistry::detect_local().await {
             Some(server) => {
                 let name = format!("{LOCAL}{}", server.model);
-                Self::of(registry.with_local(&server)?, &name).map(Some)
+                let model = Self::of(registry.with_local(&server)?, &name)?;
+                Ok(Some(Self { why: Why::Found(server.port), ..model }))
             }
             None => Ok(None),
         }
@@ -100,12 +121,17 @@ impl Model {
 
     fn of(registry: ProviderRegistry, name: &str) -> Result<Self> {
         let name = registry.model(name)?.to_string();
-        Ok(Self { name, adapter: Arc::new(registry) })
+        Ok(Self { name, adapter: Arc::new(registry), why: Why::Named })
     }
 
     /// `provider:model`, or `script`.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Why it is this one.
+    pub(crate) fn why(&self) -> Why {
+        self.why
     }
 
     /// What answers.
@@ -139,6 +165,17 @@ async fn server(patience: Duration) -> Option<LocalServer> {
 /// Whether a model's name is that of the built-in script.
 pub(crate) fn is_script(name: &str) -> bool {
     name == SCRIPT
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named => f.write_str("it was named"),
+            Self::Variable => write!(f, "{} names it", env::HELIX_MODEL.name),
+            Self::Configured => f.write_str("it is the first that is configured"),
+            Self::Found(port) => write!(f, "a server on port {port} of this machine has it"),
+        }
+    }
 }
 
 impl fmt::Display for Model {

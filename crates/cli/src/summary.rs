@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::research::Report;
 use crate::screen::{Screen, Style};
 use crate::terminal::{self, Output};
-use crate::text::{count, duration};
+use crate::text::{count, duration, quoted};
 use crate::{env, model, storage};
 
 /// What is told beside the result.
@@ -197,13 +197,10 @@ fn show_output(screen: &Screen, output: &Json, was_shown: bool) -> io::Result<()
 
 /// A command on a session, ready to be typed.
 pub(crate) fn command(words: &str, session: &SessionId, db: &Path) -> String {
-    let helix = if env::CARGO.get().is_some() { "cargo helix" } else { "helix" };
+    let helix = env::program();
     let db = match db.to_string_lossy() {
         _ if storage::is_implied(db) => String::new(),
-        path if path.contains([' ', '\'', '"', '$', '&', ';', '(', ')', '*']) => {
-            format!(" --db '{}'", path.replace('\'', r"'\''"))
-        }
-        path => format!(" --db {path}"),
+        path => format!(" --db {}", quoted(&path)),
     };
     format!("{helix} {words} {session}{db}")
 }

@@ -1,5 +1,6 @@
 //! Small things about text for people.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// One line of at most `most` characters.
@@ -25,6 +26,24 @@ pub(crate) fn duration(duration: Duration) -> String {
 /// `1 step`, `2 steps`.
 pub(crate) fn count(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// An argument as a shell takes it.
+pub(crate) fn quoted(argument: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:@%,".contains(c);
+    if !argument.is_empty() && argument.chars().all(plain) {
+        return Cow::Borrowed(argument);
+    }
+    Cow::Owned(format!("'{}'", argument.replace('\'', r"'\''")))
+}
+
+/// `12 bytes`, `3.4 kB`, `5.6 GB`.
+pub(crate) fn bytes(number: u64) -> String {
+    let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
+    match units.into_iter().find(|(size, _)| number >= *size) {
+        Some((size, unit)) => format!("{}.{} {unit}", number / size, number % size * 10 / size),
+        None => count(number, "byte"),
+    }
 }
 
 /// A table whose columns are as wide as they have to be. The last one is as it is.

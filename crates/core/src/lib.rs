@@ -10,6 +10,7 @@ pub mod error;
 pub mod event;
 pub mod executor;
 pub mod fault;
+pub mod guarantee;
 pub mod hooks;
 pub mod id;
 pub mod json;

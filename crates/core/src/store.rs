@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
+use crate::guarantee::Guarantee;
 use crate::id::{AppendId, RunId, SessionId};
 
 /// The most bytes that the events of one append may have together: 64 MiB.
@@ -378,8 +379,8 @@ impl Default for Page {
 ///
 /// # Durability
 ///
-/// What was answered with `Appended` or `Created` survives everything that the store's
-/// documentation says it survives. An error of kind
+/// What was answered with `Appended` or `Created` survives what [`guarantees`](Self::guarantees)
+/// says it survives. An error of kind
 /// [`Unavailable`](crate::error::ErrorKind::Unavailable) leaves open whether the append was taken:
 /// repeat it.
 ///
@@ -394,6 +395,10 @@ impl Default for Page {
 pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// Who can see what it keeps.
     fn reach(&self) -> Reach;
+
+    /// What may be relied on as it is configured, and why: one for each of
+    /// [`Promise::OF_STORES`](crate::guarantee::Promise::OF_STORES), in that order.
+    fn guarantees(&self) -> Vec<Guarantee>;
 
     /// Creates a session with its first append, whose `expected` is [`Position::start`] and which
     /// has a summary. Its guard is not looked at.

@@ -35,15 +35,16 @@ impl From<Error> for Failure {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) provider: &'a str,
+    /// Empty for a request that is not about one.
     pub(crate) model: &'a str,
 }
 
 impl Subject<'_> {
     fn error(&self, code: ErrorCode, sentence: String) -> Error {
-        Error::new(code, sentence)
+        let error = Error::new(code, sentence)
             .with_operation("llm::generate_step")
-            .with_context("provider", self.provider)
-            .with_context("model", self.model)
+            .with_context("provider", self.provider);
+        if self.model.is_empty() { error } else { error.with_context("model", self.model) }
     }
 
     /// The failure of an answer with an error status.

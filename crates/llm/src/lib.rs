@@ -20,7 +20,12 @@ mod sse;
 mod strict;
 
 pub use http::{HttpClient, Timeouts};
-pub use openai_chat::{MaxTokensField, OpenAiChat, OpenAiChatOptions, OutputFormat, ServerProfile};
+pub use openai_chat::{
+    MaxTokensField, OpenAiChat, OpenAiChatOptions, OutputFormat, ServerProfile, ServerTrait,
+};
 
-pub use registry::{LOCAL_PORTS, LocalServer, ProviderRegistry, ResolvedModel};
+pub use registry::{
+    CONFIG_FILE, LOCAL_PORTS, LocalServer, ProviderInfo, ProviderKey, ProviderRegistry,
+    ResolvedModel,
+};
 pub use secret::ApiKey;

@@ -21,6 +21,7 @@ mod attempt;
 mod calls;
 mod format;
 mod message;
+mod models;
 mod options;
 mod outcome;
 mod profile;
@@ -28,10 +29,12 @@ mod reply;
 mod request;
 mod settings;
 mod tools;
+mod traits;
 mod wire;
 
 pub use options::OpenAiChatOptions;
 pub use profile::{MaxTokensField, OutputFormat, ServerProfile};
+pub use traits::ServerTrait;
 
 use request::RequestBody;
 
@@ -97,6 +100,19 @@ impl OpenAiChat {
     #[must_use]
     pub fn default_model(&self) -> Option<&str> {
         self.0.options.default_model.as_deref()
+    }
+
+    /// What it was made of.
+    pub(crate) fn options(&self) -> &OpenAiChatOptions {
+        &self.0.options
+    }
+
+    /// The address without what may follow a `?` or `#`, where credentials could be.
+    pub(crate) fn base_url(&self) -> String {
+        let mut url = self.0.endpoint.clone();
+        url.set_query(None);
+        url.set_fragment(None);
+        url.as_str().trim_end_matches("/chat/completions").to_owned()
     }
 
     /// The model's name as the server knows it.

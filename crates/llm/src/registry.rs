@@ -14,12 +14,14 @@ use crate::openai_chat::{OpenAiChat, OpenAiChatOptions};
 
 mod config;
 mod detect;
+mod info;
 mod load;
 
 pub use detect::{LOCAL_PORTS, LocalServer};
+pub use info::{ProviderInfo, ProviderKey};
 
-/// The file that [`ProviderRegistry::from_env`] reads.
-const CONFIG_FILE: &str = "helix.toml";
+/// The file that [`ProviderRegistry::from_env`] reads, in the current folder.
+pub const CONFIG_FILE: &str = "helix.toml";
 
 /// Where OpenAI is.
 const OPENAI_URL: &str = "https://api.openai.com/v1";
@@ -41,11 +43,11 @@ enum Provider {
     Ready {
         adapter: Arc<dyn LlmAdapter>,
         default_model: Option<Arc<str>>,
+        /// The server behind it, if the registry made the adapter.
+        server: Option<OpenAiChat>,
     },
     /// Its key is missing. That matters only to those who use it.
-    WithoutKey {
-        variable: Arc<str>,
-    },
+    WithoutKey { variable: Arc<str> },
 }
 
 /// A model and its provider.
@@ -76,25 +78,23 @@ impl ProviderRegistry {
     /// [`ErrorCode::ConfigInvalid`] as for [`OpenAiChat::new`].
     pub fn with_provider(self, options: OpenAiChatOptions) -> Result<Self> {
         let http = self.http.clone();
-        let adapter = OpenAiChat::new(options.with_http(&http))?;
-        let name = adapter.name().to_owned();
-        let default_model = adapter.default_model().map(Arc::from);
-        Ok(self.insert(&name, Arc::new(adapter), default_model))
+        let server = OpenAiChat::new(options.with_http(&http))?;
+        let name = server.name().to_owned();
+        let provider = Provider::Ready {
+            default_model: server.default_model().map(Arc::from),
+            adapter: Arc::new(server.clone()),
+            server: Some(server),
+        };
+        Ok(self.insert(&name, provider))
     }
 
     /// Adds an adapter of any kind under a name. It gets models with that name in front.
     #[must_use]
     pub fn with_adapter(self, name: &str, adapter: Arc<dyn LlmAdapter>) -> Self {
-        self.insert(name, adapter, None)
+        self.insert(name, Provider::Ready { adapter, default_model: None, server: None })
     }
 
-    fn insert(
-        mut self,
-        name: &str,
-        adapter: Arc<dyn LlmAdapter>,
-        default_model: Option<Arc<str>>,
-    ) -> Self {
-        let provider = Provider::Ready { adapter, default_model };
+    fn insert(mut self, name: &str, provider: Provider) -> Self {
         self.providers.insert(name.into(), provider);
         self
     }
@@ -190,10 +190,7 @@ impl ProviderRegistry {
         let (name, _) = self.find(&config.model)?;
         match self.providers.get(&*name) {
             Some(Provider::Ready { adapter, .. }) => Ok(adapter),
-            Some(Provider::WithoutKey { variable }) => Err(Error::new(
-                ErrorCode::ConfigInvalid,
-                format!("the key of the provider `{name}` is missing: set {variable}"),
-            )),
+            Some(Provider::WithoutKey { variable }) => Err(without_key(&name, variable)),
             None => Err(unknown(format!("no provider `{name}` is configured"))),
         }
     }
@@ -225,4 +222,11 @@ impl fmt::Debug for ProviderRegistry {
 
 fn unknown(problem: String) -> Error {
     Error::new(ErrorCode::ModelUnknown, problem)
+}
+
+fn without_key(provider: &str, variable: &str) -> Error {
+    Error::new(
+        ErrorCode::ConfigInvalid,
+        format!("the key of the provider `{provider}` is missing: set {variable}"),
+    )
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use helix_agents_core::agent::AgentRegistry;
 use helix_agents_core::clock::{Clock, IdSource};
 use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::llm::LlmAdapter;
 use helix_agents_core::session::Durability;
 use helix_agents_core::store::StateStore;
@@ -14,6 +15,7 @@ use helix_agents_core::stream::StreamManager;
 use tokio::runtime::Handle;
 
 use crate::clock::{SystemIds, TokioClock};
+use crate::guarantees;
 use crate::parts::Parts;
 use crate::runtime::LocalRuntime;
 
@@ -122,6 +124,13 @@ impl LocalRuntimeBuilder {
     pub fn ids(mut self, ids: Arc<dyn IdSource>) -> Self {
         self.ids = Some(ids);
         self
+    }
+
+    /// What may be relied on in a runtime that is put together so, and why: one for each of
+    /// [`Promise::OF_RUNTIMES`](helix_agents_core::guarantee::Promise::OF_RUNTIMES), in that
+    /// order. Without a store yet, as with one that several processes share.
+    pub fn guarantees(&self) -> Vec<Guarantee> {
+        guarantees::of(self.durability, self.lease, self.store.as_deref())
     }
 
     /// The runtime.

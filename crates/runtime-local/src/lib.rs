@@ -7,6 +7,7 @@ mod builder;
 mod clock;
 mod driver;
 mod feed;
+mod guarantees;
 mod handle;
 mod hooks;
 mod lease;

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::guarantee::{Guarantee, Promise};
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, Head, MAX_PAGE, NewSession, Page, Reach, Renewal,
@@ -140,6 +141,18 @@ fn not_found(session: &SessionId) -> Error {
 impl StateStore for MemoryStore {
     fn reach(&self) -> Reach {
         Reach::Process
+    }
+
+    fn guarantees(&self) -> Vec<Guarantee> {
+        let gone = "it is kept in the memory of the process, and gone with it";
+        vec![
+            Guarantee::not_given(Promise::SurvivesKill, gone),
+            Guarantee::not_given(Promise::SurvivesPowerLoss, gone),
+            Guarantee::not_given(
+                Promise::SharedByProcesses,
+                "no other process sees the memory of this one",
+            ),
+        ]
     }
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {

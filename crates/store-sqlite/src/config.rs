@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use helix_agents_core::error::Result;
+use helix_agents_core::guarantee::Guarantee;
 
-use crate::{SqliteStore, connection, worker};
+use crate::{Inspection, SqliteStore, connection, guarantees, inspect, worker};
 
 /// When an append counts as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -83,6 +84,31 @@ impl SqliteBuilder {
     pub fn max_pages(mut self, pages: u32) -> Self {
         self.config.max_pages = Some(pages);
         self
+    }
+
+    /// What may be relied on in a file that is opened so. As
+    /// [`guarantees`](helix_agents_core::store::StateStore::guarantees) of the store, without a
+    /// file.
+    pub fn guarantees(&self) -> Vec<Guarantee> {
+        guarantees::of(self.config.synchronous)
+    }
+
+    /// About how many chunks of each stream are kept.
+    pub fn kept_chunks(&self) -> u64 {
+        self.config.stream_retention.max(1)
+    }
+
+    /// Looks at the file without making or changing one; none if there is none. Other processes
+    /// may have it open.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), for a file that it would refuse.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the look to end by itself.
+    pub async fn inspect(&self) -> Result<Option<Inspection>> {
+        let config = self.config.clone();
+        worker::once("helix-sqlite-inspect", move || inspect::inspect(&config)).await
     }
 
     /// Opens the file; makes it if there is none, and brings an older one up to date.

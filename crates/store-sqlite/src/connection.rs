@@ -29,15 +29,21 @@ pub(crate) fn open_all(config: &Config) -> Result<Connections> {
 }
 
 fn try_open_all(config: &Config) -> Result<Connections, Failure> {
-    if [":memory:", ""].iter().any(|it| config.path.as_os_str() == *it) {
-        let message = "a SQLite store needs a file; in memory there is the memory store";
-        return Err(Error::new(ErrorCode::ConfigInvalid, message).into());
-    }
+    check_path(config)?;
     let mut writer = connect(config)?;
     migrations::run(&mut writer, config.busy_timeout)?;
     configure(&writer, config)?;
     let readers = (0..READERS).map(|_| open_reader(config)).collect::<Result<_, _>>()?;
     Ok(Connections { writer, readers })
+}
+
+/// Refuses paths that are none to SQLite.
+pub(crate) fn check_path(config: &Config) -> Result<(), Failure> {
+    if [":memory:", ""].iter().any(|it| config.path.as_os_str() == *it) {
+        let message = "a SQLite store needs a file; in memory there is the memory store";
+        return Err(Error::new(ErrorCode::ConfigInvalid, message).into());
+    }
+    Ok(())
 }
 
 /// A connection that only reads.
@@ -48,14 +54,23 @@ pub(crate) fn open_reader(config: &Config) -> Result<Connection, Failure> {
     Ok(connection)
 }
 
+/// A connection that only reads a file which has to be there.
+pub(crate) fn open_existing(config: &Config) -> Result<Connection, Failure> {
+    let connection = connect_with(config, OpenFlags::empty())?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
 /// A connection that has not touched the file yet.
 fn connect(config: &Config) -> Result<Connection, Failure> {
+    connect_with(config, OpenFlags::SQLITE_OPEN_CREATE)
+}
+
+fn connect_with(config: &Config, more: OpenFlags) -> Result<Connection, Failure> {
     // Each connection stays on one thread, so SQLite need not lock it. Without the URI flag a path
     // means itself, whatever characters it has.
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(&config.path, flags)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(&config.path, flags | more)?;
     // SQLite keeps it as an `int` of milliseconds.
     let longest = Duration::from_millis(i32::MAX.unsigned_abs().into());
     connection.busy_timeout(config.busy_timeout.min(longest))?;

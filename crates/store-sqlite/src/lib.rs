@@ -14,6 +14,8 @@ mod clock;
 mod config;
 mod connection;
 mod error;
+mod guarantees;
+mod inspect;
 mod migrations;
 mod place;
 mod prepared;
@@ -23,6 +25,7 @@ mod worker;
 mod writer;
 
 pub use config::{SqliteBuilder, Synchronous};
+pub use inspect::Inspection;
 
 use connection::Connections;
 use streams::watch::Watch;
@@ -66,6 +69,7 @@ struct Inner {
     readers: Readers,
     watch: Arc<Watch>,
     stream_retention: u64,
+    synchronous: Synchronous,
     /// Ends when all threads have.
     ended: tokio::sync::Mutex<mpsc::Receiver<Infallible>>,
 }
@@ -107,6 +111,7 @@ impl SqliteStore {
             },
             readers: Readers::start(connections.readers, &shared)?,
             stream_retention: config.stream_retention.max(1),
+            synchronous: config.synchronous,
             watch: Arc::new(Watch::new(config, shared)),
             ended: tokio::sync::Mutex::new(ended),
         };

@@ -53,6 +53,19 @@ pub(crate) fn run(connection: &mut Connection, patience: Duration) -> Result<(),
     Ok(())
 }
 
+/// The schema that this version writes.
+pub(crate) fn newest() -> u32 {
+    u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)
+}
+
+/// The schema of a file of ours, within a transaction; 0 if nothing is in it yet.
+pub(crate) fn schema(connection: &Connection) -> Result<u32, Failure> {
+    Ok(match inspect(connection)? {
+        Found::Empty => 0,
+        Found::Ours(done) => u32::try_from(done).unwrap_or(u32::MAX),
+    })
+}
+
 fn use_wal(connection: &Connection) -> Result<(), Failure> {
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;

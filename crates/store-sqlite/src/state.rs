@@ -6,16 +6,17 @@ use async_trait::async_trait;
 use rusqlite::Connection;
 
 use helix_agents_core::error::Result;
+use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, Head, NewSession, Page, Reach, Renewal, SessionFilter,
     StateStore, StoredAppend,
 };
 
-use crate::SqliteStore;
 use crate::error::{Failure, of_session};
 use crate::prepared::Tables;
 use crate::writer::Durability;
+use crate::{SqliteStore, guarantees};
 
 mod delete;
 mod head;
@@ -50,6 +51,10 @@ impl SqliteStore {
 impl StateStore for SqliteStore {
     fn reach(&self) -> Reach {
         Reach::Machine
+    }
+
+    fn guarantees(&self) -> Vec<Guarantee> {
+        guarantees::of(self.inner.synchronous)
     }
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {

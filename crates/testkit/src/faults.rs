@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, Head, NewSession, Page, Reach, Renewal, SessionFilter,
@@ -108,6 +109,10 @@ impl FaultStore {
 impl StateStore for FaultStore {
     fn reach(&self) -> Reach {
         self.inner.reach()
+    }
+
+    fn guarantees(&self) -> Vec<Guarantee> {
+        self.inner.guarantees()
     }
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {

@@ -54,6 +54,7 @@ macro_rules! store_suite {
             // Create
             a_created_session_reads_back_as_it_was_created,
             a_store_says_how_far_it_reaches,
+            a_store_says_what_it_guarantees_and_why,
             creating_an_existing_session_says_so_and_changes_nothing,
             a_first_append_at_another_position_is_refused,
             a_first_append_without_a_summary_is_refused,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use helix_agents::clock::Timestamp;
 use helix_agents::error::Result;
+use helix_agents::guarantee::{Guarantee, Promise};
 use helix_agents::id::{RunId, SessionId};
 use helix_agents::store::{
     Append, AppendOutcome, CreateOutcome, Head, LeaseChange, MAX_PAGE, NewSession, Page, Position,
@@ -20,6 +21,23 @@ use crate::{FileStore, Inner, now};
 impl StateStore for FileStore {
     fn reach(&self) -> Reach {
         Reach::Machine
+    }
+
+    fn guarantees(&self) -> Vec<Guarantee> {
+        vec![
+            Guarantee::given(
+                Promise::SurvivesKill,
+                "an append is acknowledged once it is in the file, and half a record is cut off",
+            ),
+            Guarantee::given(
+                Promise::SurvivesPowerLoss,
+                "an append is acknowledged only after the disk has confirmed it; streams are gone",
+            ),
+            Guarantee::given(
+                Promise::SharedByProcesses,
+                "processes of one machine take turns by a lock on the file",
+            ),
+        ]
     }
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {

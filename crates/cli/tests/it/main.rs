@@ -9,9 +9,13 @@
 mod agent_file;
 mod chat;
 mod command_line;
+mod completions;
 mod demo;
+mod doctor;
 mod guide;
+mod init;
 mod kills;
+mod man;
 mod resume;
 mod run;
 mod sessions;

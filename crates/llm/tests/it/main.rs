@@ -12,6 +12,7 @@ mod config;
 mod detect;
 mod document;
 mod errors;
+mod info;
 mod llmock;
 mod registry;
 mod request;

@@ -1,6 +1,7 @@
 //! The local runtime against the executor contract, on every store it is used with.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod guarantees;
 mod lifecycle;
 mod parity;
 mod slow_stream;

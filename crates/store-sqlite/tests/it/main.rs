@@ -3,6 +3,7 @@
 
 mod close;
 mod damage;
+mod inspect;
 mod kill;
 mod open;
 mod process;

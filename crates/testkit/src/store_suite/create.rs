@@ -1,9 +1,10 @@
 //! Creating sessions.
 
 use helix_agents_core::error::ErrorCode;
+use helix_agents_core::guarantee::Promise;
 use helix_agents_core::id::AppendId;
 use helix_agents_core::store::{
-    Append, CreateOutcome, Head, LeaseChange, NewSession, Position, SessionStatus, Summary,
+    Append, CreateOutcome, Head, LeaseChange, NewSession, Position, Reach, SessionStatus, Summary,
 };
 
 use super::StoreHarness;
@@ -61,6 +62,23 @@ pub async fn a_created_session_reads_back_as_it_was_created(harness: &impl Store
 /// An executor refuses combinations by this answer, so it has to be true.
 pub async fn a_store_says_how_far_it_reaches(harness: &impl StoreHarness) {
     assert_eq!(harness.open().await.reach(), harness.reach());
+}
+
+/// People choose by these words, so none is missing, and none contradicts the reach.
+pub async fn a_store_says_what_it_guarantees_and_why(harness: &impl StoreHarness) {
+    let guarantees = harness.open().await.guarantees();
+    let promises: Vec<_> = guarantees.iter().map(|it| it.promise).collect();
+    assert_eq!(promises, Promise::OF_STORES);
+    for guarantee in &guarantees {
+        let reason = &*guarantee.reason;
+        assert!(!reason.is_empty() && !reason.ends_with('.'), "{guarantee:?}");
+    }
+    let holds = |promise| guarantees.iter().any(|it| it.promise == promise && it.holds);
+    let is_shared = harness.reach() > Reach::Process;
+    assert_eq!(holds(Promise::SharedByProcesses), is_shared);
+    // What ends with its process cannot outlive the machine's.
+    assert!(is_shared || !holds(Promise::SurvivesKill));
+    assert!(holds(Promise::SurvivesKill) || !holds(Promise::SurvivesPowerLoss));
 }
 
 /// Whoever comes second learns that, and leaves no trace.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::event::{Event, SCHEMA, encode};
+use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{AppendId, RunId, SessionId};
 use helix_agents_core::session::Journal;
 use helix_agents_core::store::{
@@ -123,6 +124,10 @@ struct Crowded(Arc<dyn StateStore>, Arc<dyn helix_agents_core::clock::IdSource>)
 impl StateStore for Crowded {
     fn reach(&self) -> Reach {
         self.0.reach()
+    }
+
+    fn guarantees(&self) -> Vec<Guarantee> {
+        self.0.guarantees()
     }
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {

@@ -1,0 +1,41 @@
+//! `helix completions`: what a shell needs to complete this command line.
+
+use anyhow::Result;
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+use serde_json::json;
+
+use crate::args::Args;
+use crate::exit::Exit;
+use crate::screen::Screen;
+
+/// How to load it, shell by shell.
+pub(crate) const HELP: &str = "\
+Load it, for this shell or in its start-up file:
+  bash        source <(helix completions bash)
+  zsh         source <(helix completions zsh)
+  fish        helix completions fish | source
+  elvish      eval (helix completions elvish | slurp)
+  powershell  helix completions powershell | Out-String | Invoke-Expression";
+
+/// The options of `helix completions`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell to complete in.
+    shell: Shell,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &CompletionsArgs, screen: &Screen) -> Result<Exit> {
+    let mut script = Vec::new();
+    let mut command = Args::command();
+    let name = command.get_name().to_owned();
+    clap_complete::generate(args.shell, &mut command, name, &mut script);
+    let script = String::from_utf8_lossy(&script);
+    if screen.is_json() {
+        screen.json(&json!({ "shell": args.shell.to_string(), "script": script }))?;
+    } else {
+        screen.text(&script)?;
+    }
+    Ok(Exit::Completed)
+}

@@ -1,0 +1,93 @@
+//! `helix doctor`: what is configured here, what it guarantees and why, and what is wrong with it.
+
+mod configuration;
+mod disk;
+mod finding;
+mod models;
+mod page;
+mod program;
+mod runtimes;
+mod stores;
+
+use std::path::Path;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use crate::exit::Exit;
+use crate::screen::{Screen, Style};
+use crate::text::count;
+
+use configuration::Configuration;
+use finding::{Finding, Findings};
+use models::Models;
+use page::Page;
+use program::Program;
+use runtimes::Runtimes;
+use stores::Stores;
+
+/// Everything that was found. Its members are what scripts rely on.
+#[derive(Debug, Serialize)]
+struct Report {
+    /// Whether an agent can run here.
+    ok: bool,
+    program: Program,
+    configuration: Configuration,
+    models: Models,
+    stores: Stores,
+    runtimes: Runtimes,
+    /// What may be worth a look.
+    advice: Vec<Finding>,
+    /// What has to be mended.
+    problems: Vec<Finding>,
+}
+
+/// Runs the command. It makes and changes nothing.
+pub(crate) async fn run(db: &Path, screen: &Screen) -> Result<Exit> {
+    let mut findings = Findings::default();
+    let configuration = Configuration::look(&mut findings);
+    let models = Models::look(&configuration, &mut findings).await;
+    let stores = Stores::look(db, &mut findings).await;
+    let Findings { advice, problems } = findings;
+    let report = Report {
+        ok: problems.is_empty(),
+        program: Program::look(),
+        configuration,
+        models,
+        stores,
+        runtimes: Runtimes::look(),
+        advice,
+        problems,
+    };
+    if screen.is_json() {
+        screen.json(&report)?;
+    } else {
+        report.show(&Page::new(screen))?;
+    }
+    Ok(if report.ok { Exit::Completed } else { Exit::Failed })
+}
+
+impl Report {
+    fn show(&self, page: &Page<'_>) -> std::io::Result<()> {
+        self.program.show(page)?;
+        self.configuration.show(page)?;
+        self.models.show(page)?;
+        self.stores.show(page)?;
+        self.runtimes.show(page)?;
+        if !self.advice.is_empty() {
+            page.heading("Worth a look")?;
+            for finding in &self.advice {
+                page.finding(finding)?;
+            }
+        }
+        if self.ok {
+            return page.verdict(Style::Good, "Everything that an agent needs is here.");
+        }
+        page.heading("Problems")?;
+        for finding in &self.problems {
+            page.finding(finding)?;
+        }
+        let problems = count(self.problems.len() as u64, "problem");
+        page.verdict(Style::Bad, &format!("{problems}: see above for what to do."))
+    }
+}

@@ -1,0 +1,16 @@
+//! Lines of a certain width.
+
+use super::wrapped;
+
+#[test]
+fn lines_break_between_words() {
+    assert_eq!(wrapped("", 5), [""]);
+    assert_eq!(wrapped("one two", 7), ["one two"]);
+    assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+    assert_eq!(wrapped("ein übermäßig langes", 9), ["ein", "übermäßig", "langes"]);
+}
+
+#[test]
+fn a_word_that_is_too_long_has_a_line_of_its_own() {
+    assert_eq!(wrapped("see https://example.com/ now", 5), ["see", "https://example.com/", "now"]);
+}

@@ -1,0 +1,112 @@
+//! `helix man`: the manual pages, made of what `--help` says.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use clap::builder::Resettable;
+use clap::{Args, CommandFactory as _};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+use serde_json::json;
+
+use crate::env;
+use crate::exit::Exit;
+use crate::screen::Screen;
+
+/// The options of `helix man`.
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Write a page for every command into this folder, which is made if it is not there. Default:
+    /// the page of `helix` to standard output.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &ManArgs, screen: &Screen) -> Result<Exit> {
+    let root = root();
+    let Some(dir) = &args.dir else {
+        let page = page(&root)?;
+        if screen.is_json() {
+            screen.json(&json!({ "page": page }))?;
+        } else {
+            screen.text(&page)?;
+        }
+        return Ok(Exit::Completed);
+    };
+    fs::create_dir_all(dir).with_context(|| format!("cannot make the folder {}", dir.display()))?;
+    let mut written = Vec::new();
+    for command in commands(&root) {
+        let file = dir.join(Man::new(command.clone()).get_filename());
+        fs::write(&file, page(&command)?)
+            .with_context(|| format!("cannot write {}", file.display()))?;
+        written.push(file);
+    }
+    if screen.is_json() {
+        screen.json(&json!({ "written": written }))?;
+        return Ok(Exit::Completed);
+    }
+    for file in written {
+        screen.line(file.display())?;
+    }
+    Ok(Exit::Completed)
+}
+
+/// `helix`, with the names that its commands have in their pages.
+fn root() -> clap::Command {
+    let mut root = crate::args::Args::command().disable_help_subcommand(true);
+    root.build();
+    root
+}
+
+/// A command and all those below it.
+fn commands(command: &clap::Command) -> Vec<clap::Command> {
+    let mut all = vec![command.clone()];
+    all.extend(command.get_subcommands().filter(|it| !it.is_hide_set()).flat_map(commands));
+    all
+}
+
+fn page(command: &clap::Command) -> io::Result<String> {
+    // What stands below the options in `--help` has sections of its own here.
+    let plain = command.clone().after_help(Resettable::Reset).after_long_help(Resettable::Reset);
+    let mut page = Vec::new();
+    Man::new(plain).manual("Helix Agents").render(&mut page)?;
+    let mut page = String::from_utf8_lossy(&page).into_owned();
+    if let Some(notes) = command.get_after_help() {
+        page.push_str(&notes_of(&notes.to_string()).to_roff());
+    }
+    page.push_str(&common().to_roff());
+    Ok(page)
+}
+
+/// What stands below the options in `--help`, line by line.
+fn notes_of(text: &str) -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["NOTES"]);
+    roff.control("nf", []);
+    for line in text.lines() {
+        roff.text([roman(line)]);
+    }
+    roff.control("fi", []);
+    roff
+}
+
+/// The sections that are the same for every command.
+fn common() -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["ENVIRONMENT"]);
+    for variable in env::everything() {
+        roff.control("TP", []);
+        roff.text([bold(variable.name)]);
+        roff.text([roman(format!("{} Since {}.", variable.doc, variable.since))]);
+    }
+    roff.control("SH", ["EXIT STATUS"]);
+    for (exit, meaning) in Exit::ALL {
+        roff.control("TP", []);
+        roff.text([bold((exit as u8).to_string())]);
+        roff.text([roman(meaning)]);
+    }
+    roff
+}

@@ -1,0 +1,64 @@
+//! An agent with a tool and a typed answer, whose sessions outlive this process.
+
+use helix_agents::prelude::*;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// What is asked where nothing else is.
+const QUESTION: &str = "I am off to Bergen. Do I need an umbrella?";
+
+/// What the tool takes. The model is told of fields and their comments.
+#[derive(Deserialize, JsonSchema)]
+struct Place {
+    /// The name of a city.
+    city: String,
+}
+
+/// What the agent answers. An answer of another form is sent back to the model.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Advice {
+    /// Whether to take an umbrella.
+    umbrella: bool,
+    /// Why, in a sentence.
+    reason: String,
+}
+
+#[tool]
+/// Today's weather in a city.
+async fn weather(place: Place) -> Result<String, ToolError> {
+    // A real one would ask a weather service here. What it returns is recorded, and the tool is
+    // not run again for the same call, whatever happens to this process.
+    Ok(format!("heavy rain in {} until noon", place.city))
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    let question = std::env::args().nth(1).unwrap_or_else(|| QUESTION.to_owned());
+    let model = std::env::var("HELIX_MODEL").unwrap_or_else(|_| "openai:gpt-4.1-mini".to_owned());
+
+    let agent = Agent::builder("{{name}}")
+        .system_prompt("Look at the weather, then say whether to take an umbrella.")
+        .tool(weather)
+        .output::<Advice>()
+        .model(model)
+        .build()?;
+    let agents = AgentRegistry::default();
+    agents.register(&agent)?;
+    let runtime = LocalRuntime::builder()
+        .store(SqliteStore::open("{{name}}.db").await?)
+        .llm(ProviderRegistry::from_env()?)
+        .registry(agents)
+        .build()?;
+
+    // What an earlier process was killed in the middle of goes on first.
+    for run in runtime.recover().await? {
+        println!("going on with session {}", run.session());
+        show(&run.result().await?.typed()?.into_output()?);
+    }
+    show(&runtime.run(&agent, question).await?);
+    Ok(())
+}
+
+fn show(advice: &Advice) {
+    println!("umbrella: {}, because {}", advice.umbrella, advice.reason);
+}

@@ -1,0 +1,211 @@
+//! `helix init`.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use tokio::process::Command;
+
+use crate::support::Place;
+use crate::support::server::{Turn, model};
+
+/// The names in a folder, sorted.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path:?}: {error}"))
+}
+
+#[tokio::test]
+async fn an_agent_file_is_what_is_written_unless_told() {
+    for (args, file, name) in [
+        (&["init", "--name", "mine"][..], "agent.toml", "mine"),
+        (&["init", "--agent", "my reader"], "my reader/agent.toml", "my-reader"),
+        (&["init", "reader.toml"], "reader.toml", "reader"),
+        (&["init", "agents/Poet.toml", "--name", "Dichter"], "agents/Poet.toml", "Dichter"),
+    ] {
+        let place = Place::new();
+        let done = place.helix(args).await;
+        assert_eq!((done.code, &*done.stderr), (0, ""), "{args:?}");
+        assert!(done.stdout.contains(&format!("wrote    {file}\n")), "{}", done.stdout);
+        assert!(done.stdout.contains("try it   helix run "), "{}", done.stdout);
+        let text = read(&place.path(file));
+        assert!(text.contains(&format!("\nname = \"{name}\"\n")), "{args:?}: {text}");
+        assert!(!text.contains("{{"), "{text}");
+        // Editors find the schema that the first line names.
+        assert_eq!(text.lines().next(), Some("#:schema ./agent.schema.json"));
+        let schema = place.path(file).with_file_name("agent.schema.json");
+        assert_eq!(read(&schema), place.helix(&["schema"]).await.stdout);
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_replaced_without_force() {
+    let place = Place::new();
+    std::fs::write(place.path("agent.toml"), "mine").unwrap();
+    let done = place.helix(&["init", "--json"]).await;
+    let error = done.json_error();
+    assert_eq!((done.code, &error["code"]), (1, &"input_invalid".into()));
+    assert!(error["message"].as_str().unwrap().contains("--force"), "{error}");
+    assert_eq!(read(&place.path("agent.toml")), "mine");
+
+    let done = place.helix(&["init", "--force", "--name", "mine", "--json"]).await;
+    let told = json!({ "kind": "agent", "written": ["agent.toml", "agent.schema.json"], "next": "helix run agent.toml \"…\"" });
+    assert_eq!(done.json(), told);
+    assert!(read(&place.path("agent.toml")).contains("name = \"mine\""));
+    // The same again is in nobody's way.
+    assert_eq!(
+        place.helix(&["init", "--name", "mine", "--json"]).await.json()["written"],
+        json!([])
+    );
+}
+
+#[tokio::test]
+async fn a_project_is_written_whole_or_not_at_all() {
+    let place = Place::new();
+    let json = place.helix(&["init", "--rust", "weather", "--json"]).await.json();
+    assert_eq!((&json["kind"], json["written"].as_array().unwrap().len()), (&"rust".into(), 5));
+    let files = [".gitignore", "Cargo.lock", "Cargo.toml", "README.md", "src"];
+    assert_eq!(names(&place.path("weather")), files);
+    assert!(read(&place.path("weather/Cargo.toml")).contains("name = \"weather\""));
+
+    std::fs::create_dir(place.path("taken")).unwrap();
+    std::fs::write(place.path("taken/README.md"), "mine").unwrap();
+    let done = place.helix(&["init", "--rust", "taken"]).await;
+    assert_eq!((done.code, &*done.stdout), (1, ""));
+    assert!(done.stderr.contains("README.md") && done.stderr.contains("--force"), "{done:?}");
+    assert_eq!(names(&place.path("taken")), ["README.md"]);
+    let done = place.helix(&["init", "--rust", "taken", "--force"]).await;
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_ne!(read(&place.path("taken/README.md")), "mine");
+}
+
+#[tokio::test]
+async fn a_name_that_no_package_can_have_asks_for_another_one() {
+    let place = Place::new();
+    for args in [&["init", "--rust", "1st"][..], &["init", "--rust", "x", "--name", "serde"]] {
+        let done = place.helix(&[args, &["--json"]].concat()).await;
+        let message = done.json_error()["message"].as_str().unwrap().to_owned();
+        assert!(done.code == 1 && message.contains("--name"), "{message}");
+    }
+    let done = place.helix(&["init", "--name", "an agent", "--json"]).await;
+    assert!(done.json_error()["message"].as_str().unwrap().contains("an agent"));
+    assert_eq!(names(&place.path(".")), [] as [&str; 0]);
+    let done = place.helix(&["init", "--rust", "1st", "--name", "first"]).await;
+    assert_eq!(done.code, 0, "{done:?}");
+}
+
+#[tokio::test]
+async fn a_project_uses_the_checkout_that_it_is_told() {
+    let place = Place::new();
+    let done = place.helix(&["init", "--rust", "x", "--helix-agents", ".", "--json"]).await;
+    assert_eq!((done.code, &done.json_error()["code"]), (1, &"input_invalid".into()));
+    assert!(!place.path("x").exists());
+
+    // A checkout whose path is no plain word of TOML.
+    let library = place.path("it's \"a\" checkout/crates/helix-agents");
+    std::fs::create_dir_all(&library).unwrap();
+    std::fs::write(library.join("Cargo.toml"), "[package]\nname = \"helix-agents\"\n").unwrap();
+    for given in ["it's \"a\" checkout", "it's \"a\" checkout/crates/helix-agents"] {
+        let done = place.helix(&["init", "--rust", "x", "--helix-agents", given, "--force"]).await;
+        assert_eq!(done.code, 0, "{done:?}");
+        let manifest: toml::Table = read(&place.path("x/Cargo.toml")).parse().unwrap();
+        let path = manifest["dependencies"]["helix-agents"]["path"].as_str().unwrap();
+        assert_eq!(Path::new(path), library.canonicalize().unwrap());
+    }
+}
+
+/// A folder that is the same each time, so that cargo finds what it built there before.
+fn project() -> PathBuf {
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let checkout = checkout.file_name().unwrap_or_default().to_string_lossy();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("init-{checkout}"));
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+    folder.join("weather")
+}
+
+/// Builds a project out of what the workspace is built of, without the network.
+async fn build(project: &Path) {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let mut command = Command::new(cargo);
+    command.current_dir(project).args(["build", "--offline"]);
+    // As in the workspace's own manifest, so that its packages need not be built again.
+    command.args(["--config", "profile.dev.debug = 'line-tables-only'"]);
+    command.args(["--config", "profile.dev.package.'*'.debug = false"]);
+    command.env("CARGO_BUILD_BUILD_DIR", built).env("CARGO_TARGET_DIR", project.join("target"));
+    let output = command.output().await.unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    assert!(!stderr.contains("warning"), "{stderr}");
+}
+
+#[tokio::test]
+async fn the_project_compiles_and_its_agent_runs() {
+    let place = Place::new();
+    let project = project();
+    let done = place.helix(&["init", "--rust", project.to_str().unwrap()]).await;
+    assert_eq!(done.code, 0, "{done:?}");
+    let formatted = Command::new("rustfmt")
+        .args(["--check", "--edition", "2024"])
+        .arg(project.join("src/main.rs"))
+        .output();
+    if let Ok(output) = formatted.await {
+        assert!(output.status.success(), "{output:?}");
+    }
+    build(&project).await;
+
+    let advice = json!({ "umbrella": true, "reason": "it rains" });
+    let weather = Turn::call("weather", json!({ "city": "Bergen" }));
+    let server = model(vec![weather, Turn::finish(advice)]).await;
+    let url = format!("http://127.0.0.1:{}/v1", server.port);
+    for turn in 1..=2 {
+        let mut program = Command::new(project.join("target/debug/weather"));
+        program.current_dir(place.path(".")).env_remove("OPENAI_API_KEY");
+        program.env("OPENAI_BASE_URL", &url).env("HELIX_MODEL", "openai:small");
+        let output = program.output().await.unwrap();
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout),
+            "umbrella: true, because it rains\n",
+            "{output:?}"
+        );
+        let asked = server.requests().pop().unwrap().json();
+        assert_eq!(asked["messages"][3]["content"], "\"heavy rain in Bergen until noon\"");
+        let list = ["sessions", "list", "--db", "weather.db", "--json"];
+        let list = place.helix(&list).await.json();
+        assert_eq!(list.as_array().unwrap().len(), turn);
+        assert_eq!(
+            (&list[0]["standing"], &list[0]["head"]["created"]["agent"]),
+            (&"completed".into(), &"weather".into())
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_agent_of_the_file_runs() {
+    let place = Place::new();
+    let model = model(vec![
+        Turn::call("calculate", json!({ "expression": "6 * 7" })),
+        Turn::call("current_time", json!({})),
+        Turn::Text("It is 42."),
+    ])
+    .await;
+    place.ask(&model);
+    assert_eq!(place.helix(&["init", "--name", "counter"]).await.code, 0);
+    let run = ["run", "agent.toml", "What is six times seven?", "--json"];
+    let result = place.helix(&run).await.json();
+    assert_eq!((&result["status"], &result["output"]), (&"completed".into(), &"It is 42.".into()));
+    let first = model.requests()[0].json();
+    let prompt = first["messages"][0]["content"].as_str().unwrap();
+    assert!(prompt.starts_with("You are a careful assistant."), "{prompt}");
+    let tools = first["tools"].as_array().unwrap().iter();
+    let tools: Vec<_> = tools.map(|tool| &tool["function"]["name"]).collect();
+    assert_eq!(tools, ["calculate", "current_time"]);
+}

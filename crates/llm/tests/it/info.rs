@@ -1,0 +1,132 @@
+//! What a registry tells of its providers, and asking them for their models.
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use helix_agents_core::error::{ErrorCode, Result};
+use helix_agents_llm::{
+    OpenAiChatOptions, OutputFormat, ProviderKey, ProviderRegistry, ServerProfile,
+};
+
+use crate::support::{Act, Reply, Server, adapter};
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+const FILE: &str = r#"
+default_provider = "work"
+
+[providers.local]
+base_url = "http://127.0.0.1:9/v1?token=hunter2"
+server = "llama_cpp_python"
+model = "small"
+
+[providers.keyless]
+base_url = "https://models.example.com/v1"
+api_key_env = "KEYLESS"
+
+[providers.work]
+base_url = "https://work.example.com/v1/"
+api_key_env = "WORK"
+"#;
+
+#[test]
+fn providers_are_described_without_their_keys() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(FILE.as_bytes()).unwrap();
+    let lookup = |name: &str| (name == "WORK").then(|| "hunter2".to_owned());
+    let registry = ProviderRegistry::from_lookup(&lookup, Some(file.path())).unwrap();
+    let [keyless, local, work] = &registry.providers()[..] else { panic!("three providers") };
+    assert_eq!(keyless.key, ProviderKey::Missing("KEYLESS".to_owned()));
+    assert_eq!((&*local.name, &local.key, local.is_default), ("local", &ProviderKey::None, false));
+    assert_eq!(local.base_url.as_deref(), Some("http://127.0.0.1:9/v1"));
+    assert_eq!(local.default_model.as_deref(), Some("small"));
+    assert_eq!(local.profile, Some(ServerProfile::llama_cpp_python()));
+    assert_eq!((&work.key, work.is_default), (&ProviderKey::Set, true));
+    assert_eq!(work.base_url.as_deref(), Some("https://work.example.com/v1"));
+    assert!(!format!("{:?}", registry.providers()).contains("hunter2"));
+}
+
+/// What the only provider, which has the key `hunter2`, answers to the question for its models.
+async fn models(reply: Reply) -> (Result<Vec<String>>, Server) {
+    let server = Server::start(vec![reply]).await;
+    let options = OpenAiChatOptions::new("local", &server.url()).with_api_key("hunter2");
+    let registry = ProviderRegistry::new().with_provider(options).unwrap();
+    (registry.models("local", PATIENCE).await, server)
+}
+
+#[tokio::test]
+async fn a_server_is_asked_for_its_models_with_the_key() {
+    let reply = Reply::json(r#"{"object":"list","data":[{"id":"small"},{"id":"large","x":1}]}"#);
+    let (models, server) = models(reply).await;
+    assert_eq!(models.unwrap(), ["small", "large"]);
+    let request = &server.requests()[0];
+    assert!(request.head.starts_with("GET /v1/models HTTP/1.1"), "{}", request.head);
+    assert_eq!(request.header("authorization").as_deref(), Some("Bearer hunter2"));
+}
+
+#[tokio::test]
+async fn a_server_that_has_no_models_to_tell_says_why() {
+    let body = r#"{"error":{"message":"no key hunter2"}}"#;
+    for (reply, code) in [
+        (Reply::status(401, "", body), ErrorCode::ProviderUnauthorized),
+        (Reply::status(404, "", body), ErrorCode::Unsupported),
+        (Reply::status(405, "", body), ErrorCode::Unsupported),
+        (Reply::status(501, "", body), ErrorCode::Unsupported),
+        (Reply::status(503, "", body), ErrorCode::ProviderUnavailable),
+        (Reply::json("[]"), ErrorCode::ProviderProtocol),
+        (Reply::default().then(Act::Close), ErrorCode::ProviderUnavailable),
+    ] {
+        let (models, server) = models(reply).await;
+        let error = models.unwrap_err();
+        assert_eq!(error.code(), code, "{error}");
+        assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
+        assert_eq!(server.requests().len(), 1, "one attempt");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_says_nothing_is_not_waited_for() {
+    let server = Server::start(vec![Reply::default().then(Act::AwaitClose)]).await;
+    let options = OpenAiChatOptions::new("local", &server.url());
+    let registry = ProviderRegistry::new().with_provider(options).unwrap();
+    let error = registry.models("local", Duration::from_millis(50)).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ProviderTimeout);
+    server.closed().await;
+}
+
+#[tokio::test]
+async fn only_a_server_that_the_registry_knows_can_be_asked() {
+    let server = Server::start(vec![]).await;
+    let registry = ProviderRegistry::new().with_adapter("own", Arc::new(adapter(&server)));
+    let error = registry.models("own", PATIENCE).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Unsupported);
+    let error = registry.models("other", PATIENCE).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ModelUnknown);
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[test]
+fn a_profile_says_what_becomes_of_hints() {
+    let honoured = |profile: &ServerProfile, name: &str| {
+        let found = profile.traits().into_iter().find(|it| it.name == name);
+        found.unwrap_or_else(|| panic!("nothing is said of {name}")).honoured
+    };
+    let (openai, compatible) = (ServerProfile::openai(), ServerProfile::compatible());
+    let mut bare = ServerProfile::llama_cpp_python();
+    bare.output_format = OutputFormat::Unsupported;
+    bare.stream = false;
+    for (name, of_openai, of_compatible, of_bare) in [
+        ("streaming", true, true, false),
+        ("streaming_with_tools", true, true, false),
+        ("stream_usage", true, true, false),
+        ("strict_output", true, false, false),
+        ("native_output", true, true, false),
+        ("top_k", false, true, true),
+        ("prompt_caching", false, false, false),
+    ] {
+        assert_eq!(honoured(&openai, name), of_openai, "{name}");
+        assert_eq!(honoured(&compatible, name), of_compatible, "{name}");
+        assert_eq!(honoured(&bare, name), of_bare, "{name}");
+    }
+}

@@ -1,0 +1,106 @@
+//! Looking at files, and what is promised of them.
+
+use std::time::Duration;
+
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::guarantee::{Guarantee, Promise};
+use helix_agents_core::store::{Append, LeaseChange, SessionStatus, StateStore as _, Summary};
+use helix_agents_store_sqlite::{SqliteStore, Synchronous};
+
+use super::support::{Folder, append, create, id, streams, text};
+
+/// A session whose summary and lease are these.
+async fn session(store: &SqliteStore, name: &str, summary: Summary, lease: LeaseChange) {
+    let session = id(name);
+    let first = create(store, &session).await;
+    let next = append(&session, &first, "second");
+    let next = Append { summary: Some(summary), lease, ..next };
+    store.append(next).await.unwrap();
+}
+
+fn summary(status: SessionStatus, run: Option<&str>) -> Summary {
+    let run = run.map(Into::into);
+    Summary { status, run, runtime: "local".into(), pending: 0, wake_at: None }
+}
+
+#[tokio::test]
+async fn where_there_is_no_file_there_is_none_afterwards() {
+    let folder = Folder::new();
+    assert_eq!(SqliteStore::builder(folder.file()).inspect().await.unwrap(), None);
+    assert!(!folder.file().exists());
+}
+
+#[tokio::test]
+async fn an_empty_file_stays_empty() {
+    let folder = Folder::new();
+    std::fs::write(folder.file(), "").unwrap();
+    let found = SqliteStore::builder(folder.file()).inspect().await.unwrap().unwrap();
+    assert_eq!((found.schema, found.newest_schema, found.bytes), (0, 1, 0));
+    assert_eq!(std::fs::read(folder.file()).unwrap(), b"");
+}
+
+#[tokio::test]
+async fn sessions_are_counted_by_how_they_stand() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    let long = LeaseChange::Take(Duration::from_secs(60));
+    session(&store, "lives", summary(SessionStatus::Active, Some("r")), long).await;
+    let over = LeaseChange::Take(Duration::ZERO);
+    session(&store, "died", summary(SessionStatus::Active, Some("r")), over).await;
+    session(&store, "left", summary(SessionStatus::Active, Some("r")), LeaseChange::Clear).await;
+    for name in ["one", "two"] {
+        let done = summary(SessionStatus::Completed, None);
+        session(&store, name, done, LeaseChange::Clear).await;
+    }
+    let failed = summary(SessionStatus::Failed, None);
+    session(&store, "failed", failed, LeaseChange::Clear).await;
+    let chunks = vec![text(&id("one"), "a"), text(&id("one"), "b")];
+    streams(&store).append(&id("one"), None, chunks).await.unwrap();
+
+    // Beside the store that has it open, and after it.
+    for _ in 0..2 {
+        let found = SqliteStore::builder(folder.file()).inspect().await.unwrap().unwrap();
+        assert_eq!((found.running, found.stopped), (1, 2));
+        let mut ended = found.ended;
+        ended.sort_by_key(|(status, _)| status.as_str());
+        assert_eq!(ended, [(SessionStatus::Completed, 2), (SessionStatus::Failed, 1)]);
+        assert_eq!((found.schema, found.chunks, found.writable), (1, 2, true));
+        assert_eq!(found.journal_mode, "wal");
+        assert!(found.bytes > 0);
+        store.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_would_not_be_opened_is_not_looked_at() {
+    let folder = Folder::new();
+    folder.sql().execute_batch("CREATE TABLE notes (text)").unwrap();
+    let before = std::fs::read(folder.file()).unwrap();
+    let error = SqliteStore::builder(folder.file()).inspect().await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::StoreForeign);
+    assert!(std::fs::read(folder.file()).unwrap() == before, "the file was changed");
+
+    std::fs::write(folder.file(), "dear diary\n".repeat(200)).unwrap();
+    let error = SqliteStore::builder(folder.file()).inspect().await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::StoreCorrupt);
+
+    for path in [folder.file().parent().unwrap(), ":memory:".as_ref(), "".as_ref()] {
+        let error = SqliteStore::builder(path).inspect().await.unwrap_err();
+        assert_eq!(error.code(), ErrorCode::ConfigInvalid);
+    }
+}
+
+#[tokio::test]
+async fn a_power_failure_is_survived_only_if_the_disk_is_waited_for() {
+    let power = |guarantees: Vec<Guarantee>| {
+        let of_power = guarantees.into_iter().find(|it| it.promise == Promise::SurvivesPowerLoss);
+        of_power.unwrap().holds
+    };
+    for (synchronous, holds) in [(Synchronous::Full, true), (Synchronous::Normal, false)] {
+        let folder = Folder::new();
+        let builder = SqliteStore::builder(folder.file()).synchronous(synchronous);
+        assert_eq!(power(builder.guarantees()), holds);
+        let store = builder.open().await.unwrap();
+        assert_eq!(power(store.guarantees()), holds);
+    }
+}
