@@ -313,9 +313,12 @@ pub struct RecordedEvent {
 /// # Errors
 /// [`ErrorCode::Internal`] if an event cannot be written as JSON.
 pub fn encode(events: &[Event]) -> Result<Bytes> {
-    serde_json::to_vec(events).map(Bytes::from).map_err(|error| {
+    // Most appends are about this long.
+    let mut bytes = Vec::with_capacity(512);
+    serde_json::to_writer(&mut bytes, events).map_err(|error| {
         Error::new(ErrorCode::Internal, "an event cannot be written as JSON").with_source(error)
-    })
+    })?;
+    Ok(bytes.into())
 }
 
 /// The events of one append, with their envelopes.

@@ -169,9 +169,7 @@ impl ChunkKind {
 }
 
 /// The number of one try at one effect within a stream. Later tries have higher numbers.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Attempt(pub u64);
 
@@ -293,15 +291,22 @@ pub struct Written {
 /// # Errors
 /// [`ErrorCode::InputInvalid`].
 pub fn check_batch(batch: &[StreamOp]) -> Result<()> {
-    let mut so_far = Written::default();
+    let mut begun = 0;
     for op in batch {
         match op {
-            StreamOp::Begin { .. } => so_far.begun.push(Attempt::default()),
-            StreamOp::Chunks { attempt: Some(named), .. } => so_far.attempt(*named).map(drop)?,
+            StreamOp::Begin { .. } => begun += 1,
+            StreamOp::Chunks { attempt: Some(AttemptRef::Begun(index)), .. } if *index >= begun => {
+                return Err(not_begun());
+            }
             StreamOp::Chunks { .. } | StreamOp::Mark(_) => {}
         }
     }
     Ok(())
+}
+
+fn not_begun() -> Error {
+    let message = "a batch names an attempt that it does not begin before";
+    Error::new(ErrorCode::InputInvalid, message)
 }
 
 impl Written {
@@ -314,10 +319,7 @@ impl Written {
             AttemptRef::Known(attempt) => Some(attempt),
             AttemptRef::Begun(index) => self.begun.get(index).copied(),
         };
-        begun.ok_or_else(|| {
-            let message = "a batch names an attempt that it does not begin before";
-            Error::new(ErrorCode::InputInvalid, message)
-        })
+        begun.ok_or_else(not_begun)
     }
 }
 

@@ -149,9 +149,8 @@ impl CallRun {
             }
         };
         let input = changed.as_ref().unwrap_or(&self.input);
-        let value = input.to_value();
-        if changed.is_some()
-            && let Err(violations) = self.tool.validate(&value)
+        if let Some(changed) = &changed
+            && let Err(violations) = self.tool.validate(&changed.to_value())
         {
             let message = format!("a hook's arguments do not fit: {}", violations.join("; "));
             return Try::failed(ErrorCode::ToolInputInvalid, message);
@@ -163,14 +162,14 @@ impl CallRun {
         }
         let context = self.context(number, ticket, cancel, input, state);
         let returned = if self.task.in_doubt {
-            match self.reconcile(value.clone(), &context).await {
+            match self.reconcile(input.to_value(), &context).await {
                 Ok(result) => Ok(Ok(result)),
-                Err(None) => Ok(self.tool.invoke(value, context.clone()).await),
+                Err(None) => Ok(self.tool.invoke(input, context.clone()).await),
                 Err(Some(message)) => Err(message),
             }
         } else {
             fault::point("tool.before");
-            let returned = self.tool.invoke(value, context.clone()).await;
+            let returned = self.tool.invoke(input, context.clone()).await;
             fault::point("tool.after");
             Ok(returned)
         };

@@ -37,7 +37,7 @@ pub(crate) async fn run(agent: &AnyAgent, journal: &Journal, task: &CallTask) ->
     let outcome = if task.in_doubt { reconcile(tool, &input, &cx).await } else { None };
     let outcome = match outcome {
         Some(outcome) => outcome,
-        None => judge(agent, tool, tool.invoke(input.to_value(), cx.clone()).await),
+        None => judge(agent, tool, tool.invoke(&input, cx.clone()).await),
     };
     let finish = ToolFinish {
         call: task.call.clone(),

@@ -55,7 +55,8 @@ pub async fn alignment(
         };
         for recorded in &events {
             if recorded.seq > shown && recorded.seq <= version {
-                let kinds = of_event(session, recorded.seq, &recorded.event, &finishes);
+                let mut kinds = Vec::new();
+                of_event(session, recorded.seq, &recorded.event, &finishes, &mut kinds);
                 let run = recorded.run.as_ref();
                 let chunks = kinds.into_iter().map(|kind| chunk(clock, session, run, kind));
                 found.boundaries.extend(chunks);

@@ -16,18 +16,21 @@ pub fn boundaries(session: &Session, events: &[Event], version: u64) -> Vec<Chun
         let calls = closed.map_or(&[][..], |closed| &closed.calls);
         calls.iter().filter_map(|call| call.finish.as_deref()).collect()
     };
-    let events = (first..).zip(events);
-    events.flat_map(|(seq, event)| of_event(session, seq, event, &finishes)).collect()
+    let mut chunks = Vec::new();
+    for (seq, event) in (first..).zip(events) {
+        of_event(session, seq, event, &finishes, &mut chunks);
+    }
+    chunks
 }
 
-/// `finishes` gives the results of a step, in any order.
+/// Adds what people are shown of an event. `finishes` gives the results of a step, in any order.
 pub(super) fn of_event<'a>(
     session: &Session,
     seq: u64,
     event: &Event,
     finishes: &impl Fn(u32) -> Vec<&'a ToolFinish>,
-) -> Vec<ChunkKind> {
-    let mut chunks = Vec::new();
+    chunks: &mut Vec<ChunkKind>,
+) {
     match event {
         Event::RunStarted { trigger: Trigger::Execute | Trigger::Continue, .. } => {
             chunks.push(ChunkKind::RunStarted);
@@ -51,7 +54,6 @@ pub(super) fn of_event<'a>(
         Event::RunEnded { outcome } => chunks.extend(end_of_run(outcome)),
         _ => {}
     }
-    chunks
 }
 
 /// What the calls of a step changed of the state, in the order in which the fold takes it in.
@@ -80,23 +82,18 @@ fn end_of_run(outcome: &RunOutcome) -> Vec<ChunkKind> {
 }
 
 /// What people are shown of a call's end.
-#[must_use]
-pub fn end_of_call(call: &ToolCall, outcome: &ToolOutcome) -> Vec<ChunkKind> {
-    let (id, tool) = (&call.id, &call.name);
-    let mut chunks = Vec::with_capacity(2);
-    let result = match outcome {
-        ToolOutcome::Acknowledged => return chunks,
-        ToolOutcome::Success(result) => Some(result.text().to_owned()),
+pub fn end_of_call(call: &ToolCall, outcome: &ToolOutcome) -> impl Iterator<Item = ChunkKind> {
+    let (call, tool) = (&call.id, &call.name);
+    let end = |success, result| {
+        Some(ChunkKind::ToolEnd { call: call.clone(), tool: tool.clone(), success, result })
+    };
+    let chunks = match outcome {
+        ToolOutcome::Acknowledged => [None, None],
+        ToolOutcome::Success(result) => [None, end(true, Some(result.text().to_owned()))],
         ToolOutcome::Error(error) => {
-            chunks.push(ChunkKind::ToolError {
-                call: id.clone(),
-                tool: tool.clone(),
-                error: error.clone(),
-            });
-            None
+            let (call, tool, error) = (call.clone(), tool.clone(), error.clone());
+            [Some(ChunkKind::ToolError { call, tool, error }), end(false, None)]
         }
     };
-    let success = result.is_some();
-    chunks.push(ChunkKind::ToolEnd { call: id.clone(), tool: tool.clone(), success, result });
-    chunks
+    chunks.into_iter().flatten()
 }

@@ -195,33 +195,26 @@ fn next_in_step(
     if !answers.is_empty() {
         return Action::Answer(answers);
     }
-    let open: Vec<_> = step.pairs().filter(|(_, state)| state.finish.is_none()).collect();
+    let open = || step.pairs().filter(|(_, state)| state.finish.is_none()).map(|(call, _)| call);
     let is_finish = |call: &ToolCall| agent.tool(&call.name).is_some_and(|tool| tool.finish);
     let task = |call: &ToolCall| task(session, agent, step, call);
-    let at_once: Vec<_> =
-        open.iter().filter(|(call, _)| !is_finish(call)).map(|(call, _)| task(call)).collect();
-    let next = if at_once.is_empty() {
-        open.first().map(|(call, _)| vec![task(call)])
-    } else {
-        Some(at_once.clone())
-    };
-    let Some(next) = next else {
+    let regular: Vec<_> = open().filter(|call| !is_finish(call)).map(task).collect();
+    // Finish tools run one by one, when all others have their results.
+    let finish = if regular.is_empty() { open().next().map(task) } else { None };
+    if regular.is_empty() && finish.is_none() {
         let retries_left = session.corrections() < agent.limits().completion_retries
             && session.abort_request().is_none();
         if step.correction.is_none() && retries_left && owes_output(agent, step) {
             return Action::Correct(correction(agent, step));
         }
         return Action::CloseStep(step.reply.step);
-    };
-    let unrecorded: Vec<_> =
-        next.iter().filter(|task| needs_start(agent, step, task)).cloned().collect();
+    }
+    let next = regular.iter().chain(&finish);
+    let unrecorded: Vec<_> = next.filter(|task| needs_start(agent, step, task)).cloned().collect();
     if !unrecorded.is_empty() {
         return Action::StartTools(unrecorded);
     }
-    match next.first() {
-        Some(finish) if at_once.is_empty() => Action::RunFinishTool(finish.clone()),
-        _ => Action::RunTools(next),
-    }
+    finish.map_or_else(|| Action::RunTools(regular), Action::RunFinishTool)
 }
 
 fn needs_start(agent: &AgentDefinition, step: &OpenStep, task: &CallTask) -> bool {

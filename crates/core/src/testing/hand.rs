@@ -216,7 +216,7 @@ pub(crate) fn run_tool(iterator: &StepIterator, task: &CallTask) -> ToolFinish {
         feed: Arc::new(Nobody),
     });
     let returned: std::result::Result<Json, _> =
-        tool.invoke(input.to_value(), cx.clone()).now_or_never().unwrap();
+        tool.invoke(input, cx.clone()).now_or_never().unwrap();
     let outcome = judge(agent, tool, returned);
     // As the runtimes have it: what a failed tool did to the state is not kept.
     let kept = matches!(outcome, ToolOutcome::Success(_));

@@ -52,7 +52,7 @@ pub type Reconcile =
     Arc<dyn Fn(Value, ToolContext) -> BoxFuture<'static, Reconciled> + Send + Sync>;
 
 type Run =
-    Arc<dyn Fn(Value, ToolContext) -> BoxFuture<'static, Result<Json, ToolError>> + Send + Sync>;
+    Arc<dyn Fn(&Json, ToolContext) -> BoxFuture<'static, Result<Json, ToolError>> + Send + Sync>;
 
 /// A tool with its options. Made from a `#[tool]` function, or by [`Tool::function`].
 #[derive(Clone)]
@@ -92,9 +92,10 @@ impl Tool {
     {
         let run = Arc::new(run);
         Self::erased(name, description, Schema::of::<I>(), move |input, cx| {
-            let run = Arc::clone(&run);
+            let (run, input) = (Arc::clone(&run), input.clone());
             Box::pin(async move {
-                let input = serde_json::from_value::<I>(input)
+                let input = input
+                    .to_typed::<I>()
                     .map_err(|error| ToolError::new(format!("invalid arguments: {error}")))?;
                 let output = run(input, cx).await?;
                 Json::from_serialize(&output)
@@ -112,14 +113,14 @@ impl Tool {
     {
         let run = Arc::new(run);
         Self::erased(name, description, Schema::from_value(input_schema), move |input, cx| {
-            let run = Arc::clone(&run);
+            let (run, input) = (Arc::clone(&run), input.to_value());
             Box::pin(async move { run(input, cx).await.map(Json::from) })
         })
     }
 
     fn erased<F>(name: &str, description: &str, input: Result<Schema>, run: F) -> Self
     where
-        F: Fn(Value, ToolContext) -> BoxFuture<'static, Result<Json, ToolError>>
+        F: Fn(&Json, ToolContext) -> BoxFuture<'static, Result<Json, ToolError>>
             + Send
             + Sync
             + 'static,
@@ -285,7 +286,7 @@ impl Tool {
     #[must_use]
     pub fn invoke(
         &self,
-        input: Value,
+        input: &Json,
         cx: ToolContext,
     ) -> BoxFuture<'static, Result<Json, ToolError>> {
         (self.run)(input, cx)

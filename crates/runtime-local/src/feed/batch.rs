@@ -73,7 +73,12 @@ impl Batch {
                     chunks.push(chunk(kind));
                 }
             }
-            _ => self.pending.push(Pending::Chunks { ticket, chunks: vec![chunk(kind)] }),
+            _ => {
+                // Most come in twos: the start and the end of something.
+                let mut chunks = Vec::with_capacity(2);
+                chunks.push(chunk(kind));
+                self.pending.push(Pending::Chunks { ticket, chunks });
+            }
         }
     }
 
