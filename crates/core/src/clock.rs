@@ -63,42 +63,47 @@ pub trait IdSource: fmt::Debug + Send + Sync + 'static {
     fn next(&self) -> u128;
 }
 
-/// A name in front of 32 hexadecimal digits. Ids are made in every step, and the formatter costs
-/// more than the number.
-fn hexadecimal(name: &str, number: u128) -> String {
+/// The id of a name of four characters, or none, in front of 32 hexadecimal digits. Ids are made in
+/// every step, and the formatter costs more than the number.
+fn hexadecimal<T: for<'a> From<&'a str>>(name: &str, number: u128) -> T {
     const DIGITS: [u8; 16] = *b"0123456789abcdef";
-    let bytes = number.to_be_bytes();
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
-    let digits = digits.map(|digit| DIGITS.get(usize::from(digit)).copied().unwrap_or_default());
-    let mut text = String::with_capacity(name.len() + 32);
-    text.push_str(name);
-    text.extend(digits.map(char::from));
-    text
+    let digit = |half: u8| DIGITS.get(usize::from(half)).copied().unwrap_or_default();
+    let mut text = [0; 36];
+    let (front, digits) = text.split_at_mut(name.len().min(4));
+    for (place, letter) in front.iter_mut().zip(name.bytes()) {
+        *place = letter;
+    }
+    for (pair, byte) in digits.chunks_exact_mut(2).zip(number.to_be_bytes()) {
+        pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 0xf)]);
+    }
+    let length = name.len() + 32;
+    let text = text.get(..length).and_then(|text| std::str::from_utf8(text).ok());
+    T::from(text.unwrap_or_default())
 }
 
 impl dyn IdSource {
     /// A fresh session id.
     #[must_use]
     pub fn session(&self) -> SessionId {
-        SessionId::from(hexadecimal("ses_", self.next()))
+        hexadecimal("ses_", self.next())
     }
 
     /// A fresh run id.
     #[must_use]
     pub fn run(&self) -> RunId {
-        RunId::from(hexadecimal("run_", self.next()))
+        hexadecimal("run_", self.next())
     }
 
     /// A fresh append id.
     #[must_use]
     pub fn append(&self) -> AppendId {
-        AppendId::from(hexadecimal("", self.next()))
+        hexadecimal("", self.next())
     }
 
     /// A fresh request id.
     #[must_use]
     pub fn request(&self) -> RequestId {
-        RequestId::from(hexadecimal("req_", self.next()))
+        hexadecimal("req_", self.next())
     }
 }
 

@@ -83,7 +83,7 @@ pub struct ToolCall {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<Arc<str>>,
     /// The tool's name as the model wrote it.
-    pub name: String,
+    pub name: Arc<str>,
     /// The arguments.
     pub arguments: Arguments,
 }

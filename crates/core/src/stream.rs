@@ -70,7 +70,7 @@ pub enum ChunkKind {
         /// The call's place in the reply, from 0.
         index: u32,
         /// The tool's name as the model wrote it.
-        tool: String,
+        tool: Arc<str>,
     },
     /// The model wrote more of a call's arguments.
     ToolArgDelta {
@@ -84,7 +84,7 @@ pub enum ChunkKind {
         /// The call.
         call: CallId,
         /// The tool's name.
-        tool: String,
+        tool: Arc<str>,
         /// The arguments as JSON text.
         arguments: String,
     },
@@ -102,7 +102,7 @@ pub enum ChunkKind {
         /// The call.
         call: CallId,
         /// The tool's name.
-        tool: String,
+        tool: Arc<str>,
         /// Whether the tool returned without an error.
         success: bool,
         /// The result as JSON text, if it succeeded.
@@ -113,7 +113,7 @@ pub enum ChunkKind {
         /// The call.
         call: CallId,
         /// The tool's name.
-        tool: String,
+        tool: Arc<str>,
         /// Why.
         error: ErrorRecord,
     },

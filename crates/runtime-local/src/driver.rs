@@ -139,7 +139,7 @@ impl Driver {
             let changes = self.result_hooks(results, &decided).await;
             self.journal.stage(&changes)?;
         }
-        if let Action::End(outcome) = self.journal.next() {
+        if let Some(outcome) = self.journal.ending() {
             let change = self.end_hooks(&outcome).await;
             self.journal.stage(change.as_slice())?;
             self.journal.end_run()?;

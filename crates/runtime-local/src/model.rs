@@ -112,7 +112,7 @@ impl LlmSink for ModelSink<'_> {
             self.hidden.lock().unwrap_or_else(PoisonError::into_inner).insert(index);
             return;
         }
-        let kind = ChunkKind::ToolArgStart { index, tool: name.to_owned() };
+        let kind = ChunkKind::ToolArgStart { index, tool: name.into() };
         self.feed.show(Some(self.ticket), self.step, kind);
     }
 

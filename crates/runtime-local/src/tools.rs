@@ -89,7 +89,7 @@ impl CallRun {
                 ticket,
                 ChunkKind::ToolStart {
                     call: self.call.id.clone(),
-                    tool: self.call.name.clone(),
+                    tool: Arc::clone(&self.call.name),
                     arguments: self.input.text().to_owned(),
                 },
             );

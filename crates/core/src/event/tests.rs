@@ -118,7 +118,7 @@ fn calls_get_ids_of_ours_and_keep_the_providers() {
     let ids: Vec<_> =
         message.tool_calls.iter().map(|call| (call.id.as_str(), call.wire_id())).collect();
     assert_eq!(ids, [("7.0", "call_a"), ("7.1", "call_b")]);
-    assert_eq!(message.tool_calls[1].name, "subagent__subagent__odd");
+    assert_eq!(&*message.tool_calls[1].name, "subagent__subagent__odd");
     let StepResult::ToolCalls { sub_agent_calls, tool_calls, content, .. } = reply.to_step_result()
     else {
         panic!("{reply:?}")

@@ -30,7 +30,7 @@ fn the_wire_id_is_the_providers_if_it_gave_one() {
     let mut call = ToolCall {
         id: "1.0".into(),
         provider_id: None,
-        name: "t".to_owned(),
+        name: "t".into(),
         arguments: json!({}).into(),
     };
     assert_eq!(call.wire_id(), "1.0");

@@ -10,7 +10,7 @@ use super::{Savepoint, Session, StartedCall};
 use crate::agent::AnyAgent;
 use crate::clock::{Clock, IdSource, Timestamp};
 use crate::error::{Error, ErrorCode, Result};
-use crate::event::{Event, SCHEMA, encode};
+use crate::event::{Event, RunOutcome, SCHEMA, encode};
 use crate::fault;
 use crate::id::{AppendId, CallId, RunId, SessionId};
 use crate::step::{Action, StepIterator};
@@ -107,6 +107,12 @@ impl Journal {
         self.iterator.next()
     }
 
+    /// How the run ends, if that is what comes next.
+    #[must_use]
+    pub fn ending(&self) -> Option<RunOutcome> {
+        self.iterator.ending()
+    }
+
     /// The version that the store has acknowledged.
     #[must_use]
     pub fn acknowledged(&self) -> u64 {
@@ -194,7 +200,7 @@ impl Journal {
     /// # Errors
     /// Those of events that are not legal.
     pub fn end_run(&mut self) -> Result<()> {
-        if let Action::End(outcome) = self.iterator.next() {
+        if let Some(outcome) = self.ending() {
             self.hold(&[Event::RunEnded { outcome }])?;
         }
         Ok(())

@@ -1,6 +1,8 @@
 //! What people are shown of the log itself: the chunks that no attempt has shown. Decided here, so
 //! that every runtime shows alike.
 
+use std::sync::Arc;
+
 use super::Session;
 use crate::event::{Event, RunOutcome, ToolFinish, ToolOutcome, Trigger};
 use crate::message::ToolCall;
@@ -39,7 +41,7 @@ pub(super) fn of_event<'a>(
         Event::ToolFinished(finish) => {
             if finish.attempts == 0
                 && let Some(call) = session.tool_call(&finish.call)
-                && call.name != FINISH_TOOL
+                && *call.name != *FINISH_TOOL
             {
                 chunks.extend(end_of_call(call, &finish.outcome));
             }
@@ -85,13 +87,13 @@ fn end_of_run(outcome: &RunOutcome) -> Vec<ChunkKind> {
 pub fn end_of_call(call: &ToolCall, outcome: &ToolOutcome) -> impl Iterator<Item = ChunkKind> {
     let (call, tool) = (&call.id, &call.name);
     let end = |success, result| {
-        Some(ChunkKind::ToolEnd { call: call.clone(), tool: tool.clone(), success, result })
+        Some(ChunkKind::ToolEnd { call: call.clone(), tool: Arc::clone(tool), success, result })
     };
     let chunks = match outcome {
         ToolOutcome::Acknowledged => [None, None],
         ToolOutcome::Success(result) => [None, end(true, Some(result.text().to_owned()))],
         ToolOutcome::Error(error) => {
-            let (call, tool, error) = (call.clone(), tool.clone(), error.clone());
+            let (call, tool, error) = (call.clone(), Arc::clone(tool), error.clone());
             [Some(ChunkKind::ToolError { call, tool, error }), end(false, None)]
         }
     };

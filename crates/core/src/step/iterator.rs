@@ -106,6 +106,19 @@ impl StepIterator {
         self.found.clone().unwrap_or_else(|| self.find())
     }
 
+    /// How the run ends, if that is what comes next.
+    #[must_use]
+    pub fn ending(&self) -> Option<RunOutcome> {
+        match &self.found {
+            Some(Action::End(outcome)) => Some(outcome.clone()),
+            Some(_) => None,
+            None => match self.find() {
+                Action::End(outcome) => Some(outcome),
+                _ => None,
+            },
+        }
+    }
+
     fn find(&self) -> Action {
         let (session, agent) = (&self.session, &*self.agent);
         if session.current_run().is_none() {
@@ -251,7 +264,7 @@ fn answers(
         let message = format!("not run: {}", super::stop_reason_error(reason, None).message);
         return open().map(|call| error(call, ErrorCode::ToolNotRun, message.clone())).collect();
     }
-    let finish = open().any(|call| call.name == FINISH_TOOL);
+    let finish = open().any(|call| *call.name == *FINISH_TOOL);
     if finish && *agent.completion() == Completion::Finish {
         return finish_answers(agent, step, open());
     }
@@ -288,13 +301,13 @@ fn finish_answers<'a>(
     let Some(output) = plan.output else {
         let message = format!("the output was not accepted: {}", plan.violations.join("; "));
         return open
-            .filter(|call| call.name == FINISH_TOOL)
+            .filter(|call| *call.name == *FINISH_TOOL)
             .map(|call| error(call, ErrorCode::OutputInvalid, message.clone()))
             .collect();
     };
     let mut accepted = false;
     open.map(|call| {
-        if call.name == FINISH_TOOL && !accepted {
+        if *call.name == *FINISH_TOOL && !accepted {
             accepted = true;
             let mut result = synthesize_finish_tool_result(call.id.clone());
             result.finish = Some(FinishOutput::Output(output.clone()));
@@ -359,7 +372,7 @@ pub(crate) fn heal(session: &Session) -> Vec<(CallId, ToolOutcome)> {
     session
         .unpaired_calls()
         .map(|call| {
-            let outcome = if call.name == FINISH_TOOL {
+            let outcome = if *call.name == *FINISH_TOOL {
                 synthesize_finish_tool_result(call.id.clone()).outcome
             } else {
                 let message = "not run: the session was imported without the result";

@@ -40,7 +40,7 @@ pub fn create_assistant_message(plan: AssistantMessagePlan) -> AssistantMessage 
     let children = plan.sub_agent_calls.into_iter().map(|call| ToolCall {
         id: call.id,
         provider_id: call.provider_id,
-        name: format!("{SUB_AGENT_PREFIX}{}", call.agent_type),
+        name: format!("{SUB_AGENT_PREFIX}{}", call.agent_type).into(),
         arguments: call.input,
     });
     AssistantMessage {
@@ -146,6 +146,6 @@ pub fn find_unpaired_finish_call_id(transcript: &[SharedMessage]) -> Option<Call
     });
     assistants
         .flat_map(|assistant| &assistant.tool_calls)
-        .find(|call| call.name == FINISH_TOOL && !answered(&call.id))
+        .find(|call| *call.name == *FINISH_TOOL && !answered(&call.id))
         .map(|call| call.id.clone())
 }

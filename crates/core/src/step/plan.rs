@@ -104,7 +104,7 @@ fn plan_calls(
     sub_agent_calls: &[ParsedSubAgentCall],
     options: &PlanOptions<'_>,
 ) {
-    if let Some(finish) = tool_calls.iter().find(|call| call.name == FINISH_TOOL) {
+    if let Some(finish) = tool_calls.iter().find(|call| *call.name == *FINISH_TOOL) {
         match (&finish.arguments, plan.stop_reason) {
             (Arguments::Json(output), reason) if reason != Some(StopReason::MaxTokens) => {
                 plan.take_output(output, options);
@@ -113,7 +113,7 @@ fn plan_calls(
         }
     }
     if !plan.is_terminal {
-        let others = tool_calls.iter().filter(|call| call.name != FINISH_TOOL);
+        let others = tool_calls.iter().filter(|call| *call.name != *FINISH_TOOL);
         plan.pending_tool_calls = others.cloned().collect();
         plan.pending_sub_agent_calls = sub_agent_calls.to_vec();
     }

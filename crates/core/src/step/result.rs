@@ -99,14 +99,14 @@ pub struct ParsedToolCall {
     /// The provider's id once `id` is ours.
     pub provider_id: Option<Arc<str>>,
     /// The tool's name as the model wrote it.
-    pub name: String,
+    pub name: Arc<str>,
     /// The arguments.
     pub arguments: Arguments,
 }
 
 impl ParsedToolCall {
     /// A call as an adapter reads it.
-    pub fn new(id: impl Into<CallId>, name: impl Into<String>, arguments: Arguments) -> Self {
+    pub fn new(id: impl Into<CallId>, name: impl Into<Arc<str>>, arguments: Arguments) -> Self {
         Self { id: id.into(), provider_id: None, name: name.into(), arguments }
     }
 }
@@ -116,7 +116,7 @@ impl From<&ToolCall> for ParsedToolCall {
         Self {
             id: call.id.clone(),
             provider_id: call.provider_id.clone(),
-            name: call.name.clone(),
+            name: Arc::clone(&call.name),
             arguments: call.arguments.clone(),
         }
     }

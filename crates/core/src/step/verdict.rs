@@ -88,7 +88,7 @@ pub(super) fn owes_output(agent: &AgentDefinition, step: &OpenStep) -> bool {
         }
         _ => {
             step.pairs().any(|(call, state)| {
-                call.name == FINISH_TOOL
+                *call.name == *FINISH_TOOL
                     && state.finish.as_ref().is_some_and(|result| result.finish.is_none())
             }) && step
                 .calls

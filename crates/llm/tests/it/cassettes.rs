@@ -146,7 +146,7 @@ fn message(wire: &Value) -> Message {
             let calls = calls.map(|call| ToolCall {
                 id: CallId::new(1, 0),
                 provider_id: call["id"].as_str().map(Into::into),
-                name: call["function"]["name"].as_str().unwrap().to_owned(),
+                name: call["function"]["name"].as_str().unwrap().into(),
                 arguments: Arguments::parse(call["function"]["arguments"].as_str().unwrap()),
             });
             let message = AssistantMessage {

@@ -116,7 +116,7 @@ async fn a_conversation_with_tools_and_outputs_fits_the_official_types() {
         panic!("no calls: {response:?}");
     };
     assert_eq!(stop_reason, Some(StopReason::ToolUse));
-    assert_eq!(tool_calls[0].name, "get_weather");
+    assert_eq!(&*tool_calls[0].name, "get_weather");
     let arguments = tool_calls[0].arguments.as_json().unwrap().to_value();
     assert!(arguments["city"].is_string() && arguments["days"].is_i64(), "{arguments}");
     assert!(response.usage.output_tokens > 0);
@@ -125,7 +125,7 @@ async fn a_conversation_with_tools_and_outputs_fits_the_official_types() {
     let call = ToolCall {
         id: CallId::new(1, 0),
         provider_id: Some(Arc::clone(&wire_id)),
-        name: "get_weather".to_owned(),
+        name: "get_weather".into(),
         arguments: tool_calls[0].arguments.clone(),
     };
     let message = AssistantMessage { tool_calls: vec![call], ..AssistantMessage::default() };
@@ -133,7 +133,7 @@ async fn a_conversation_with_tools_and_outputs_fits_the_official_types() {
     let result = ToolResultMessage {
         tool_call_id: CallId::new(1, 0),
         provider_id: Some(wire_id),
-        tool_name: "get_weather".to_owned(),
+        tool_name: "get_weather".into(),
         content: "{\"sky\":\"blue\"}".to_owned(),
     };
     ask.messages.push(Message::Tool(result).into());
@@ -164,7 +164,7 @@ async fn broken_calls_are_handed_on_as_they_are() {
             panic!("no calls: {response:?}");
         };
         let is_malformed = matches!(tool_calls[0].arguments, Arguments::Malformed(_));
-        let is_known = tool_calls[0].name == "get_weather";
+        let is_known = *tool_calls[0].name == *"get_weather";
         assert_eq!(
             (is_malformed, is_known),
             (fault == "malformed_arguments", fault != "unknown_tool")

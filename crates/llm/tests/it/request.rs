@@ -38,7 +38,7 @@ fn call(provider_id: Option<&str>, arguments: Arguments) -> ToolCall {
     ToolCall {
         id: CallId::new(1, 0),
         provider_id: provider_id.map(Into::into),
-        name: "add".to_owned(),
+        name: "add".into(),
         arguments,
     }
 }
@@ -96,7 +96,7 @@ async fn a_conversation_keeps_ids_arguments_and_order() {
     let result = ToolResultMessage {
         tool_call_id: CallId::new(1, 0),
         provider_id: Some("call_a".into()),
-        tool_name: "add".to_owned(),
+        tool_name: "add".into(),
         content: r#"{"sum":3}"#.to_owned(),
     };
     let ask = Ask {

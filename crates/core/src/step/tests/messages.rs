@@ -28,7 +28,7 @@ fn sub_agent_calls_follow_under_their_prefixed_name() {
         thinking: None,
     });
     let calls: Vec<_> =
-        message.tool_calls.iter().map(|call| (call.id.as_str(), call.name.as_str())).collect();
+        message.tool_calls.iter().map(|call| (call.id.as_str(), &*call.name)).collect();
     assert_eq!(calls, [("t1", "search"), ("s1", "subagent__summarizer")]);
     assert_eq!(message.tool_calls[1].arguments, json!({}).into());
     assert_eq!(message.content.as_deref(), Some("text"));
@@ -131,7 +131,7 @@ fn assistant(calls: &[(&str, &str)]) -> SharedMessage {
         .map(|(id, name)| ToolCall {
             id: CallId::from(*id),
             provider_id: None,
-            name: (*name).to_owned(),
+            name: (*name).into(),
             arguments: json!({}).into(),
         })
         .collect();
@@ -144,7 +144,7 @@ fn acknowledged(id: &str) -> SharedMessage {
     let call = ToolCall {
         id: CallId::from(id),
         provider_id: Some("tc1".into()),
-        name: "__finish__".to_owned(),
+        name: "__finish__".into(),
         arguments: json!({"result": "done"}).into(),
     };
     Message::Tool(result_message(&call, &finish.outcome)).into()

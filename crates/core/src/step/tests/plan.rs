@@ -108,7 +108,7 @@ fn the_finish_call_completes_the_turn_and_is_not_run() {
     );
     assert!(plan.is_terminal);
     let message = plan.assistant_message_plan.unwrap();
-    assert_eq!(message.tool_calls[0].name, "__finish__", "it stays in the history");
+    assert_eq!(&*message.tool_calls[0].name, "__finish__", "it stays in the history");
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn calls_beside_a_finish_call_that_does_not_fit_are_pending() {
     let step = calls([("search", json!({"q": 1})), ("__finish__", json!({}))]);
     let names: Vec<_> =
         plan_for_result(&step).pending_tool_calls.into_iter().map(|call| call.name).collect();
-    assert_eq!(names, ["search"]);
+    assert_eq!(names, ["search".into()]);
 }
 
 #[test]
