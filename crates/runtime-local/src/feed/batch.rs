@@ -22,7 +22,7 @@ pub(super) struct Batch {
 enum Pending {
     Begin { ticket: Ticket, effect: Effect, origin: Chunk },
     Chunks { ticket: Option<Ticket>, chunks: Vec<Chunk> },
-    Mark(Box<(FeedMark, Chunk)>),
+    Mark(Box<Mark>),
 }
 
 #[derive(Debug)]
@@ -102,7 +102,8 @@ impl Batch {
     }
 
     pub(super) fn mark(&mut self, mark: FeedMark, origin: Chunk) {
-        self.pending.push(Pending::Mark(Box::new((mark, origin))));
+        let mark = Box::new(self.settle(mark, origin));
+        self.pending.push(Pending::Mark(mark));
     }
 
     /// Everything that waits, as the stream takes it, and the tries that it begins. What belongs
@@ -128,10 +129,7 @@ impl Batch {
                         ops.push(StreamOp::Chunks { attempt, chunks });
                     }
                 }
-                Pending::Mark(marked) => {
-                    let (mark, origin) = *marked;
-                    ops.push(StreamOp::Mark(Box::new(self.settle(mark, origin))));
-                }
+                Pending::Mark(mark) => ops.push(StreamOp::Mark(mark)),
             }
         }
         (ops, begun)
