@@ -53,6 +53,10 @@ pub(crate) async fn execute(
             Some(_) => load(&*parts.store, &session).await?,
             None => Session::new(session.clone()),
         };
+        if head.as_ref().is_some_and(|head| head.position != *fold.position()) {
+            // They are of two moments, and would be taken for a run whose owner is gone.
+            continue;
+        }
         if let Some(record) = fold.run(&run) {
             return Ok(attach(parts, &session, record, runtime.live(&session)));
         }

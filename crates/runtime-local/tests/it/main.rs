@@ -5,3 +5,4 @@ mod guarantees;
 mod lifecycle;
 mod parity;
 mod slow_stream;
+mod two_moments;

@@ -1,0 +1,92 @@
+//! A session that changes while a start looks at it.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use helix_agents_core::agent::Agent;
+use helix_agents_core::error::{ErrorCode, Result};
+use helix_agents_core::executor::{AgentExecutorExt as _, ExecuteOptions};
+use helix_agents_core::guarantee::Guarantee;
+use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::store::{
+    Append, AppendOutcome, CreateOutcome, Head, NewSession, Page, Reach, Renewal, SessionFilter,
+    StateStore, StoredAppend,
+};
+use helix_agents_runtime_local::LocalRuntime;
+use helix_agents_store_memory::MemoryStore;
+use helix_agents_testkit::gate::{Gate, within};
+use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+
+/// Answers the first question for a head with an old one.
+#[derive(Debug)]
+struct Slow {
+    store: MemoryStore,
+    old: Mutex<Option<Head>>,
+}
+
+#[async_trait]
+impl StateStore for Slow {
+    fn reach(&self) -> Reach {
+        self.store.reach()
+    }
+
+    fn guarantees(&self) -> Vec<Guarantee> {
+        self.store.guarantees()
+    }
+
+    async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
+        self.store.create_session(new, first).await
+    }
+
+    async fn append(&self, append: Append) -> Result<AppendOutcome> {
+        StateStore::append(&self.store, append).await
+    }
+
+    async fn read(&self, session: &SessionId, after: u64, limit: u32) -> Result<Vec<StoredAppend>> {
+        StateStore::read(&self.store, session, after, limit).await
+    }
+
+    async fn head(&self, session: &SessionId) -> Result<Option<Head>> {
+        let old = self.old.lock().unwrap().take();
+        if old.is_some() { Ok(old) } else { self.store.head(session).await }
+    }
+
+    async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
+        self.store.list(filter, page).await
+    }
+
+    async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
+        self.store.renew(session, run, ttl).await
+    }
+
+    async fn delete(&self, session: &SessionId) -> Result<bool> {
+        self.store.delete(session).await
+    }
+}
+
+/// The head is from before another process's run began, the log from after.
+#[tokio::test]
+async fn a_run_that_begins_between_two_looks_counts_as_alive() {
+    let (store, gate) = (MemoryStore::new(), Gate::new());
+    let agent = Agent::builder("teller").system_prompt("You tell.").build().unwrap();
+    let options = || ExecuteOptions::default().session("s");
+    let llm = ScriptedLlm::new([Reply::text("One."), Reply::text("Two.").at_gate(&gate)]);
+    let there = LocalRuntime::builder().store(store.clone()).llm(llm).build().unwrap();
+    let first = there.start(&agent, "go", options()).await.unwrap();
+    within(first.result()).await.unwrap();
+    let old = store.head(&SessionId::from("s")).await.unwrap();
+    let second = there.start(&agent, "go", options()).await.unwrap();
+    within(gate.reached()).await;
+
+    let here = LocalRuntime::builder()
+        .state_store(Arc::new(Slow { store: store.clone(), old: Mutex::new(old) }))
+        .stream_manager(Arc::new(store))
+        .llm(ScriptedLlm::new([]))
+        .build()
+        .unwrap();
+    let refused = here.start(&agent, "go", options()).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::AlreadyRunning);
+    gate.open();
+    within(second.result()).await.unwrap();
+}
