@@ -17,6 +17,10 @@ pub(crate) enum Subject {
     SqlitePerEffect,
     /// The local runtime on SQLite, facts appended once per step.
     SqlitePerStep,
+    /// `SqlitePerEffect`, with `Synchronous::Normal`: no append waits for the disk.
+    SqliteNormalPerEffect,
+    /// `SqlitePerStep`, likewise.
+    SqliteNormalPerStep,
 }
 
 impl fmt::Display for Subject {
@@ -26,6 +30,8 @@ impl fmt::Display for Subject {
             Self::Memory => "memory",
             Self::SqlitePerEffect => "SQLite PerEffect",
             Self::SqlitePerStep => "SQLite PerStep",
+            Self::SqliteNormalPerEffect => "SQLite normal PerEffect",
+            Self::SqliteNormalPerStep => "SQLite normal PerStep",
         })
     }
 }

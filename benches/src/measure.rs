@@ -47,6 +47,6 @@ async fn measure(job: &Job) -> Result<Outcome> {
             load::run(bare::TextRuns::new(job, chunks)?, job).await
         }
         (Subject::Memory, _) => ours::on_memory(job).await,
-        (Subject::SqlitePerEffect | Subject::SqlitePerStep, _) => ours::on_sqlite(job).await,
+        _ => ours::on_sqlite(job).await,
     }
 }

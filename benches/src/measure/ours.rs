@@ -6,6 +6,7 @@ use helix_agents::prelude::*;
 use helix_agents::providers::{OpenAiChatOptions, ServerProfile};
 use helix_agents::runtime_local::LocalRuntimeBuilder;
 use helix_agents::session::Durability;
+use helix_agents::store_sqlite::Synchronous;
 
 use super::bare::{Pair, Total};
 use super::left::Watch;
@@ -42,10 +43,14 @@ pub(super) async fn on_memory(job: &Job) -> Result<Outcome> {
 
 pub(super) async fn on_sqlite(job: &Job) -> Result<Outcome> {
     let path = job.folder.join(DATABASE);
-    let store = SqliteStore::open(&path).await?;
+    let level = match job.subject {
+        Subject::SqliteNormalPerEffect | Subject::SqliteNormalPerStep => Synchronous::Normal,
+        _ => Synchronous::Full,
+    };
+    let store = SqliteStore::builder(&path).synchronous(level).open().await?;
     let watch = if job.inspect { Some(Watch::begin(&path)?) } else { None };
     let durability = match job.subject {
-        Subject::SqlitePerStep => Durability::PerStep,
+        Subject::SqlitePerStep | Subject::SqliteNormalPerStep => Durability::PerStep,
         _ => Durability::PerEffect,
     };
     let builder = LocalRuntime::builder().store(store.clone()).durability(durability);

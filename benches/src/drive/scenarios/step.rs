@@ -9,13 +9,15 @@ use crate::job::{Ending, Job, Subject, Wire, Work};
 const FINISH: Work = Work::Tools { calls: 10, delay_ms: 0, ending: Ending::Finish };
 
 /// Who is compared with the bare loop of the same wire and ending.
-const CASES: [(Subject, Wire, Work, &str); 8] = [
+const CASES: [(Subject, Wire, Work, &str); 10] = [
     (Subject::Bare, Wire::Json, Work::USUAL, "bare reqwest, not streamed"),
     (Subject::Memory, Wire::Json, Work::USUAL, "memory, not streamed"),
     (Subject::Bare, Wire::Sse, FINISH, "bare reqwest, __finish__"),
     (Subject::Memory, Wire::Sse, FINISH, "memory, __finish__"),
     (Subject::Bare, Wire::Sse, Work::USUAL, "bare reqwest"),
     (Subject::Memory, Wire::Sse, Work::USUAL, "memory"),
+    (Subject::SqliteNormalPerEffect, Wire::Sse, Work::USUAL, "SQLite normal PerEffect"),
+    (Subject::SqliteNormalPerStep, Wire::Sse, Work::USUAL, "SQLite normal PerStep"),
     (Subject::SqlitePerEffect, Wire::Sse, Work::USUAL, "SQLite PerEffect"),
     (Subject::SqlitePerStep, Wire::Sse, Work::USUAL, "SQLite PerStep"),
 ];
@@ -26,8 +28,11 @@ pub(super) async fn measure(bench: &mut Bench) -> Result<()> {
         .map(|(subject, wire, work, _)| {
             let runs = match subject {
                 Subject::Bare | Subject::Memory => bench.often(500, 2),
+                Subject::SqliteNormalPerEffect | Subject::SqliteNormalPerStep => {
+                    bench.often(200, 1)
+                }
                 // Each of its appends waits for the disk.
-                _ => bench.often(60, 1),
+                Subject::SqlitePerEffect | Subject::SqlitePerStep => bench.often(60, 1),
             };
             Job { warm: bench.often(20, 0), runs, ..bench.client.job(*subject, *wire, *work) }
         })

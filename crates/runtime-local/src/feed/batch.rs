@@ -175,11 +175,15 @@ fn joined(last: Option<&mut ChunkKind>, next: ChunkKind) -> Option<ChunkKind> {
     None
 }
 
+/// About how much of a batch it fills. Nothing is so urgent that nobody could wait for it as long as
+/// for the text beside it.
 fn weight(kind: &ChunkKind) -> usize {
     match kind {
         ChunkKind::TextDelta { delta } | ChunkKind::ToolArgDelta { delta, .. } => delta.len(),
         ChunkKind::Thinking { content, .. } => content.len(),
-        // What people wait for is not held back.
-        _ => BATCH_BYTES,
+        ChunkKind::ToolStart { arguments, .. } => arguments.len(),
+        ChunkKind::ToolEnd { result: Some(result), .. } => result.len(),
+        ChunkKind::Custom { data, .. } => data.len(),
+        _ => 64,
     }
 }
