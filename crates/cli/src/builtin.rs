@@ -6,7 +6,7 @@ mod http;
 mod note;
 mod time;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::fs::Dir;
@@ -28,6 +28,8 @@ pub(crate) struct Around<'a> {
     pub(crate) folder: &'a Arc<Dir>,
     /// The folder that file tools see, if a person named one.
     pub(crate) files: Option<&'a Path>,
+    /// The agent file and the files that it names.
+    pub(crate) own: &'a [PathBuf],
     /// Where the tools' settings stand.
     pub(crate) places: &'a Places,
 }

@@ -6,12 +6,15 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use helix_agents::agent::AnyAgent;
 use helix_agents::error::{Error, ErrorCode};
+use helix_agents::executor::ResumeOptions;
 use helix_agents::prelude::{LocalRuntime, SqliteStore};
+use helix_agents::providers::ProviderRegistry;
 use helix_agents::store::Head;
 
 use crate::agent_file::AgentFile;
@@ -22,6 +25,9 @@ use crate::screen::{Screen, notice};
 /// How long a session has to wait after its process died. Short, so that nobody gets bored between
 /// `kill -9` and `resume`.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
+
+/// How much longer than a lease to wait for one.
+const MARGIN: Duration = Duration::from_secs(2);
 
 /// The tag with the model's name.
 pub(crate) const MODEL: &str = "model";
@@ -79,6 +85,7 @@ impl Cast {
     /// If the file cannot be used, or its model is not to be had.
     pub(crate) async fn of_file(path: &Path, wishes: Wishes<'_>) -> Result<Self> {
         let file = AgentFile::read(path)?;
+        check_files(&file, wishes)?;
         // What is wrong with the file is told before what is missing on the machine.
         file.agent(file.model().unwrap_or_default(), wishes.files)?;
         let model = Model::wanted(wishes.model.or(file.model())).await?.ok_or_else(no_model)?;
@@ -132,14 +139,20 @@ impl Cast {
                 let error = Error::new(ErrorCode::AgentMismatch, message);
                 return Err(error.with_context("agent", agent).into());
             }
+            if wishes.files.is_some() {
+                return Err(no_use("--files", "the session's agent has no file tools"));
+            }
             if agent == ASSISTANT {
+                check_trace(wishes)?;
                 return Self::assistant(Model::again(model).await?);
             }
             let (model, setting) = Setting::of_tags(tags, model, wishes.trace).await?;
             return Self::of_setting(model, &setting);
         };
+        check_trace(wishes)?;
         let path = wishes.agent.unwrap_or(recorded);
         let file = read_again(path, wishes.agent.is_none())?;
+        check_files(&file, wishes)?;
         if file.name() != &*head.created.agent {
             let message = format!(
                 "the session belongs to the agent `{}`, and {} describes `{}`",
@@ -201,6 +214,25 @@ impl Cast {
     }
 }
 
+/// Whether a session is one of `helix demo`: no file or other program describes its agent.
+pub(crate) fn is_demo(agent: &str, tags: &BTreeMap<String, String>) -> bool {
+    agent == research::NAME && tags.contains_key(MODEL) && !tags.contains_key(AGENT_FILE)
+}
+
+/// A wait for the lease of a process that may have died.
+pub(crate) fn patiently() -> ResumeOptions {
+    ResumeOptions::default().wait(LEASE + MARGIN)
+}
+
+/// A runtime that only shows what has ended: no model answers in it.
+///
+/// # Errors
+/// If it contradicts itself, which is a bug.
+pub(crate) fn spectator(store: SqliteStore) -> Result<LocalRuntime> {
+    let nobody = Arc::new(ProviderRegistry::new());
+    Ok(LocalRuntime::builder().store(store).llm_adapter(nobody).build()?)
+}
+
 /// The agent file of a session, of which the session has only the path.
 fn read_again(path: &Path, is_recorded: bool) -> Result<AgentFile> {
     if is_recorded && !path.exists() {
@@ -210,6 +242,31 @@ fn read_again(path: &Path, is_recorded: bool) -> Result<AgentFile> {
         return Err(error.with_context("file", path.display()).into());
     }
     Ok(AgentFile::read(path)?)
+}
+
+/// A folder is of use to an agent with file tools only, and is remembered as text.
+fn check_files(file: &AgentFile, wishes: Wishes<'_>) -> Result<()> {
+    match wishes.files {
+        Some(_) if !file.has_files() => {
+            Err(no_use("--files", "the agent file has no `[tools.files]`"))
+        }
+        Some(folder) if folder.to_str().is_none() => {
+            Err(no_use("--files", "the folder's path is not in UTF-8"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_trace(wishes: Wishes<'_>) -> Result<()> {
+    match wishes.trace {
+        Some(_) => Err(no_use("--trace", "only the tools of `helix demo` leave traces")),
+        None => Ok(()),
+    }
+}
+
+/// What is said in vain is not passed over.
+fn no_use(option: &str, because: &str) -> anyhow::Error {
+    Error::new(ErrorCode::InputInvalid, format!("`{option}` has no use here: {because}")).into()
 }
 
 fn not_ours(head: &Head) -> Error {

@@ -68,6 +68,10 @@ async fn chat(args: &ChatArgs, store: &SqliteStore, db: &Path, screen: &Screen) 
     loop {
         let entry = match input.next().await? {
             Happened::Entry(entry) => Entry::of(&entry),
+            Happened::Unusable(error) => {
+                exit = report(&error, screen);
+                continue;
+            }
             Happened::Cleared => {
                 notice(HINT);
                 continue;

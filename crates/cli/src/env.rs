@@ -31,7 +31,8 @@ pub(crate) const HELIX_MODEL: EnvVar = EnvVar {
 /// The log output.
 pub(crate) const HELIX_LOG: EnvVar = EnvVar {
     name: "HELIX_LOG",
-    doc: "What to log on standard error, for instance `debug` or `helix_agents_llm=trace`.",
+    doc: "What to log on standard error: `off`, `debug`, `helix_agents_llm=trace`. Default: \
+          warnings, and with `--json` nothing.",
     since: "0.1.0",
 };
 

@@ -15,7 +15,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use self::activity::Activity;
 use crate::screen::{Screen, Style};
 use crate::terminal;
-use crate::text::{duration, shortened};
+use crate::text::{duration, one_line, shortened};
 
 mod activity;
 
@@ -27,6 +27,9 @@ const PAUSE: Duration = Duration::from_millis(400);
 
 /// How much of a tool's arguments or result is shown.
 const MOST: usize = 100;
+
+/// How much of a name that others chose is shown.
+const MOST_NAME: usize = 40;
 
 /// When to [`tick`](LiveView::tick).
 pub(crate) fn ticks() -> Interval {
@@ -143,20 +146,25 @@ impl<'a> LiveView<'a> {
             ChunkKind::ToolArgStart { .. } => self.finish(),
             ChunkKind::ToolStart { call, tool, arguments } => {
                 self.started.insert(call.clone(), chunk.at);
+                let tool = shortened(tool, MOST_NAME);
                 self.line(format!("  → {tool} {}", shortened(arguments, MOST)))
             }
             // The status line tells of it.
             ChunkKind::ToolProgress { .. } if self.has_status() => Ok(()),
-            ChunkKind::ToolProgress { message, .. } => self.dim(format!("    {message}")),
+            ChunkKind::ToolProgress { message, .. } => {
+                self.dim(format!("    {}", shortened(message, MOST)))
+            }
             ChunkKind::ToolEnd { call, tool, success: true, result } => {
                 let result = result.as_deref().unwrap_or_default();
                 let took = self.took(call, chunk);
                 let done = self.screen.styled(Style::Good, "✓");
+                let tool = shortened(tool, MOST_NAME);
                 self.line(format!("  {done} {tool}{took} {}", shortened(result, MOST)))
             }
             ChunkKind::ToolError { call, tool, error } => {
                 let took = self.took(call, chunk);
                 let failed = self.screen.styled(Style::Bad, "✗");
+                let tool = shortened(tool, MOST_NAME);
                 self.line(format!("  {failed} {tool}{took} {}", shortened(&error.message, MOST)))
             }
             ChunkKind::RunResumed => self.dim(format!("run {} goes on", chunk.run)),
@@ -167,13 +175,15 @@ impl<'a> LiveView<'a> {
                 self.dim(format!("step {} is done; checkpoint at {version}", chunk.step))
             }
             ChunkKind::StepDiscarded { .. } => {
-                self.dim("what was under way when the process died begins anew".to_owned())
+                self.dim("what was shown of an unfinished step is void".to_owned())
             }
             ChunkKind::Custom { name, data } => {
-                self.dim(format!("{name}: {}", shortened(data, MOST)))
+                self.dim(format!("{}: {}", shortened(name, MOST_NAME), shortened(data, MOST)))
             }
             ChunkKind::Error { error } if self.outcomes => self.error(error),
-            ChunkKind::Output { output } if self.outcomes => self.line(output.clone()),
+            ChunkKind::Output { output } if self.outcomes => {
+                self.line(self.screen.foreign(output).into_owned())
+            }
             ChunkKind::StreamResync => {
                 self.dim("older chunks are gone; the log has what happened".to_owned())
             }
@@ -198,7 +208,7 @@ impl<'a> LiveView<'a> {
     }
 
     fn error(&self, error: &ErrorRecord) -> io::Result<()> {
-        let line = self.screen.styled(Style::Bad, error);
+        let line = self.screen.styled(Style::Bad, one_line(&error.to_string()));
         self.line(line)
     }
 

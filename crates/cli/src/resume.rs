@@ -2,23 +2,21 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
-use helix_agents::executor::{AgentExecutor as _, Resumable, ResumeOptions};
+use helix_agents::executor::AgentExecutor as _;
 use helix_agents::prelude::SqliteStore;
+use helix_agents::store::{Head, SessionStatus};
 
-use crate::cast::{Cast, LEASE, Wishes};
+use crate::cast::{self, Cast, LEASE, Wishes};
 use crate::drive::{self, Around};
 use crate::exit::Exit;
 use crate::model::is_script;
 use crate::screen::{Screen, notice};
 use crate::storage::{self, Which};
 use crate::summary::{self, Circumstances};
-
-/// How much longer than a lease to wait for one.
-const MARGIN: Duration = Duration::from_secs(2);
 
 /// The options of `helix resume`.
 #[derive(Debug, Args)]
@@ -50,20 +48,12 @@ pub(crate) async fn run(args: ResumeArgs, db: &Path, screen: &Screen) -> Result<
 async fn go_on(args: &ResumeArgs, store: &SqliteStore, db: &Path, screen: &Screen) -> Result<Exit> {
     let began = Instant::now();
     let head = args.which.head(store).await?;
+    if matches!(head.summary.status, SessionStatus::Completed | SessionStatus::Aborted) {
+        return show_ended(&head, store, db, screen).await;
+    }
     let cast = Cast::of_session(&head, args.wishes()).await?;
     let runtime = cast.runtime(store.clone())?;
     let model = cast.model().name();
-
-    if runtime.can_resume(&head.session).await? == Resumable::Ended {
-        let handle = runtime.handle(&head.session).await?;
-        if !screen.is_json() {
-            let status = head.summary.status;
-            notice(&format!("session {} is {status}: there is nothing to resume", head.session));
-        }
-        let result = handle.result().await?;
-        let around = Circumstances { db, model, took: None };
-        return summary::show(screen, &handle, &result, around).await;
-    }
     cast.tell_remarks(screen);
     if !screen.is_json() {
         if is_script(model) {
@@ -79,10 +69,21 @@ async fn go_on(args: &ResumeArgs, store: &SqliteStore, db: &Path, screen: &Scree
             ));
         }
     }
-    let options = ResumeOptions::default().wait(LEASE + MARGIN);
     let agent = Arc::clone(cast.agent());
-    let handle = runtime.resume(agent, &head.session, options).await?;
+    let handle = runtime.resume(agent, &head.session, cast::patiently()).await?;
     drive::to_the_end(&runtime, &handle, screen, Around { db, model, began }).await
+}
+
+/// Shows what came of a session that has ended. Neither its agent nor its model has to be there.
+async fn show_ended(head: &Head, store: &SqliteStore, db: &Path, screen: &Screen) -> Result<Exit> {
+    let handle = cast::spectator(store.clone())?.handle(&head.session).await?;
+    if !screen.is_json() {
+        let status = head.summary.status;
+        notice(&format!("session {} is {status}: there is nothing to resume", head.session));
+    }
+    let result = handle.result().await?;
+    let model = head.created.tags.get(cast::MODEL).map_or("not recorded", String::as_str);
+    summary::show(screen, &handle, &result, Circumstances { db, model, took: None }).await
 }
 
 impl ResumeArgs {

@@ -44,8 +44,10 @@ pub(crate) struct RunArgs {
 /// Runs the command.
 pub(crate) async fn run(args: RunArgs, db: &Path, screen: &Screen) -> Result<Exit> {
     let began = Instant::now();
+    let screen = &screen.for_answers();
     let Some(prompt) = prompt(args.prompt.as_deref())? else {
-        let message = "there is no prompt; give one behind the agent file, or on standard input";
+        let message = "there is no prompt, or an empty one; give one behind the agent file, or on \
+                       standard input";
         let told = if screen.is_json() {
             failure::usage(message).to_string()
         } else {
@@ -54,15 +56,17 @@ pub(crate) async fn run(args: RunArgs, db: &Path, screen: &Screen) -> Result<Exi
         notice(&told);
         return Ok(Exit::Usage);
     };
-    // What is wrong with the file is found out before a database is made for it.
-    let (cast, store) = match args.session {
-        Some(_) => (None, storage::open(db).await?),
-        None => {
-            let cast = Cast::of_file(&args.agent, args.wishes()).await?;
-            (Some(cast), storage::open_or_create(db).await?)
-        }
+    let around = Surroundings { db, screen, began };
+    let Some(session) = &args.session else {
+        // What is wrong with the file is found out before a database is made for it.
+        let cast = Cast::of_file(&args.agent, args.wishes()).await?;
+        let store = storage::open_or_create(db).await?;
+        let exit = turn(cast, ExecuteOptions::default(), prompt, &store, around).await;
+        storage::close(&store).await;
+        return exit;
     };
-    let exit = turn(&args, cast, prompt, &store, Surroundings { db, screen, began }).await;
+    let store = storage::open(db).await?;
+    let exit = further_turn(&args, session, prompt, &store, around).await;
     storage::close(&store).await;
     exit
 }
@@ -75,24 +79,26 @@ struct Surroundings<'a> {
     began: Instant,
 }
 
-async fn turn(
+async fn further_turn(
     args: &RunArgs,
-    cast: Option<Cast>,
+    session: &str,
+    prompt: String,
+    store: &SqliteStore,
+    around: Surroundings<'_>,
+) -> Result<Exit> {
+    let head = storage::head(store, session).await?;
+    let cast = Cast::of_session(&head, args.wishes()).await?;
+    turn(cast, ExecuteOptions::default().session(head.session), prompt, store, around).await
+}
+
+async fn turn(
+    cast: Cast,
+    mut options: ExecuteOptions,
     prompt: String,
     store: &SqliteStore,
     around: Surroundings<'_>,
 ) -> Result<Exit> {
     let Surroundings { db, screen, began } = around;
-    let mut options = ExecuteOptions::default();
-    let cast = match (cast, &args.session) {
-        (None, Some(session)) => {
-            let head = storage::head(store, session).await?;
-            options.session = Some(head.session.clone());
-            Cast::of_session(&head, args.wishes()).await?
-        }
-        (Some(cast), _) => cast,
-        (None, None) => Cast::of_file(&args.agent, args.wishes()).await?,
-    };
     options.tags = cast.tags();
     cast.tell_remarks(screen);
     let runtime = cast.runtime(store.clone())?;
@@ -119,7 +125,7 @@ impl RunArgs {
     }
 }
 
-/// What to ask. Nothing if nobody says.
+/// What to ask. Nothing if nobody says, or there is nothing in it.
 fn prompt(given: Option<&str>) -> Result<Option<String>> {
     let prompt = match given {
         Some("-") => read_prompt()?,
@@ -128,7 +134,7 @@ fn prompt(given: Option<&str>) -> Result<Option<String>> {
         Some(prompt) => prompt.to_owned(),
     };
     if prompt.trim().is_empty() {
-        return Err(Error::new(ErrorCode::InputInvalid, "the prompt is empty").into());
+        return Ok(None);
     }
     Ok(Some(prompt))
 }

@@ -15,6 +15,8 @@ use crate::terminal::{self, Output};
 pub(crate) struct Screen {
     json: bool,
     color: bool,
+    /// Where all goes but answers.
+    talk: Output,
     closed: Cell<bool>,
 }
 
@@ -35,7 +37,22 @@ impl Screen {
     /// Standard output, for programs if `json`.
     pub(crate) fn new(json: bool) -> Self {
         let color = !json && terminal::has_colors(Output::Out);
-        Self { json, color, closed: Cell::new(false) }
+        Self { json, color, talk: Output::Out, closed: Cell::new(false) }
+    }
+
+    /// The same, but where standard output is a pipe or file only answers go there, and everything
+    /// else to standard error.
+    pub(crate) fn for_answers(&self) -> Self {
+        if self.json || terminal::is_shown(Output::Out) {
+            return Self::new(self.json);
+        }
+        let color = terminal::has_colors(Output::Err);
+        Self { json: false, color, talk: Output::Err, closed: Cell::new(false) }
+    }
+
+    /// Whether answers go elsewhere than the rest.
+    pub(crate) fn is_for_answers(&self) -> bool {
+        self.talk == Output::Err
     }
 
     /// Whether it is for programs.
@@ -50,10 +67,19 @@ impl Screen {
 
     /// Writes text: as it is into a pipe or file, without control characters on a terminal.
     pub(crate) fn text(&self, text: &str) -> io::Result<()> {
+        self.write(self.talk, text)
+    }
+
+    /// Writes an answer, which ends with its line.
+    pub(crate) fn answer(&self, answer: impl Display) -> io::Result<()> {
+        self.write(Output::Out, &format!("{answer}\n"))
+    }
+
+    fn write(&self, output: Output, text: &str) -> io::Result<()> {
         if self.closed.get() {
             return Ok(());
         }
-        match terminal::write(Output::Out, text) {
+        match terminal::write(output, text) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 self.closed.set(true);
                 Ok(())
@@ -74,12 +100,12 @@ impl Screen {
 
     /// Ends a line that text has left open.
     pub(crate) fn end_line(&self) -> io::Result<()> {
-        if self.closed.get() { Ok(()) } else { terminal::end_line() }
+        if self.closed.get() { Ok(()) } else { terminal::end_line(self.talk) }
     }
 
     /// What others wrote, which must not pass for our own words on a terminal.
     pub(crate) fn foreign<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        if terminal::is_shown(Output::Out) { terminal::plain(text).into() } else { text.into() }
+        if terminal::is_shown(self.talk) { terminal::plain(text).into() } else { text.into() }
     }
 
     /// Text that stands out, where that is possible.

@@ -36,7 +36,10 @@ pub(crate) enum SessionsCommand {
 
 /// Runs one of the commands. None of them makes a database.
 pub(crate) async fn run(command: SessionsCommand, db: &Path, screen: &Screen) -> Result<Exit> {
-    let store = storage::open(db).await?;
+    let store = match command {
+        SessionsCommand::Delete(_) => storage::open(db).await?,
+        _ => storage::open_to_read(db).await?,
+    };
     let done = match command {
         SessionsCommand::List(args) => list::run(&args, &store, screen).await,
         SessionsCommand::Show(which) => show::run(&which, &store, screen).await,

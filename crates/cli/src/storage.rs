@@ -44,6 +44,22 @@ pub(crate) async fn open(db: &Path) -> Result<SqliteStore> {
     open_or_create(db).await
 }
 
+/// Opens a database that is there for a command that only reads: where it or its folder cannot be
+/// written, as it is.
+pub(crate) async fn open_to_read(db: &Path) -> Result<SqliteStore> {
+    match open(db).await {
+        Err(error) if is_read_only(&error) => {
+            // The first error says more about what is in the way.
+            Ok(SqliteStore::builder(db).read_only().open().await.map_err(|_| error)?)
+        }
+        opened => opened,
+    }
+}
+
+fn is_read_only(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<Error>().is_some_and(|it| it.code() == ErrorCode::StoreReadOnly)
+}
+
 /// Closes a database, so that nothing but its file stays behind. Waits only for a moment: a file
 /// that was not closed is as good.
 pub(crate) async fn close(store: &SqliteStore) {

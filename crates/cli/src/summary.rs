@@ -17,7 +17,7 @@ use crate::research::Report;
 use crate::screen::{Screen, Style};
 use crate::terminal::{self, Output};
 use crate::text::{count, duration, quoted};
-use crate::{env, model, storage};
+use crate::{cast, env, model, storage};
 
 /// What is told beside the result.
 #[derive(Debug, Clone, Copy)]
@@ -39,21 +39,20 @@ pub(crate) async fn show(
 ) -> Result<Exit> {
     let session = handle.fold().await?;
     if screen.is_json() {
-        show_json(screen, handle, result, &session, around)?;
+        screen.json(&as_json(handle, result, &session, around))?;
     } else {
         show_text(screen, result, &session, around)?;
     }
     Ok(Exit::of(result.status))
 }
 
-fn show_json(
-    screen: &Screen,
+fn as_json(
     handle: &RunHandle,
     result: &AgentResult,
     session: &Session,
     around: Circumstances<'_>,
-) -> io::Result<()> {
-    screen.json(&json!({
+) -> Value {
+    json!({
         "session": handle.session(),
         "run": handle.run(),
         "status": result.status,
@@ -69,7 +68,7 @@ fn show_json(
         "took_ms": around.took.map(|took| took.as_millis()),
         "db": around.db,
         "log_command": command("sessions log", session.id(), around.db),
-    }))
+    })
 }
 
 fn show_text(
@@ -81,7 +80,7 @@ fn show_text(
     screen.line("")?;
     if let Some(output) = &result.output {
         let ran_here = session.last_run().is_some_and(|run| run.steps > 0);
-        show_output(screen, output, around.took.is_some() && ran_here)?;
+        show_output(screen, session, output, around.took.is_some() && ran_here)?;
     }
     if let Some(error) = &result.error {
         screen.line(screen.styled(Style::Bad, error))?;
@@ -132,11 +131,15 @@ pub(crate) async fn show_turn(
 ) -> Result<Exit> {
     let session = handle.fold().await?;
     if screen.is_json() {
-        show_json(screen, handle, result, &session, around)?;
+        let mut told = as_json(handle, result, &session, around);
+        if let Some(told) = told.as_object_mut() {
+            told.insert("turn".to_owned(), own_costs(handle, &session, turn.before, around));
+        }
+        screen.json(&told)?;
         return Ok(Exit::of(result.status));
     }
     if let Some(output) = &result.output {
-        show_output(screen, output, turn.said)?;
+        show_output(screen, &session, output, turn.said)?;
     }
     if let Some(error) = &result.error {
         screen.line(screen.styled(Style::Bad, error))?;
@@ -151,6 +154,26 @@ pub(crate) async fn show_turn(
         screen.line(screen.styled(Style::Dim, costs(handle, &session, turn.before, around)))?;
     }
     Ok(Exit::of(result.status))
+}
+
+/// What a turn took by itself, where the rest is the session's.
+fn own_costs(
+    handle: &RunHandle,
+    session: &Session,
+    before: Usage,
+    around: Circumstances<'_>,
+) -> Value {
+    let usage = session.usage();
+    json!({
+        "steps": session.run(handle.run()).map_or(0, |run| run.steps),
+        "usage": {
+            "input_tokens": usage.input_tokens.saturating_sub(before.input_tokens),
+            "output_tokens": usage.output_tokens.saturating_sub(before.output_tokens),
+            "cached_tokens": usage.cached_tokens.saturating_sub(before.cached_tokens),
+            "reasoning_tokens": usage.reasoning_tokens.saturating_sub(before.reasoning_tokens),
+        },
+        "took_ms": around.took.map(|took| took.as_millis()),
+    })
 }
 
 /// What a turn took: `2 steps · 310 in, 25 out · 4.2 s`.
@@ -174,16 +197,24 @@ fn costs(
     parts.join(" · ")
 }
 
-/// The report, or whatever else it is. A text that was shown as it came is not shown again.
-fn show_output(screen: &Screen, output: &Json, was_shown: bool) -> io::Result<()> {
+/// The demo's report, or whatever else it is. A text that was shown as it came is not shown again.
+fn show_output(
+    screen: &Screen,
+    session: &Session,
+    output: &Json,
+    was_shown: bool,
+) -> io::Result<()> {
     let value = output.to_value();
+    if screen.is_for_answers() {
+        return match &value {
+            Value::String(text) => screen.answer(text),
+            _ => screen.answer(format!("{value:#}")),
+        };
+    }
     if let Value::String(text) = &value {
         return if was_shown { Ok(()) } else { screen.line(format!("{}\n", screen.foreign(text))) };
     }
-    let report = output.to_typed::<Report>().ok();
-    // What has more in it than a report is not told by one.
-    let report = report.filter(|it| serde_json::to_value(it).is_ok_and(|it| it == value));
-    let Some(report) = report else {
+    let Some(report) = report(session, output) else {
         return screen.line(format!("{value:#}\n"));
     };
     screen.line(screen.styled(Style::Bold, "Report"))?;
@@ -193,6 +224,12 @@ fn show_output(screen: &Screen, output: &Json, was_shown: bool) -> io::Result<()
         screen.line(format!("  - {}: {}", fact.body, fact.statement))?;
     }
     screen.line("")
+}
+
+/// The output as a report, if it is the demo's agent that handed it in.
+fn report(session: &Session, output: &Json) -> Option<Report> {
+    let is_demo = cast::is_demo(session.agent(), session.tags());
+    is_demo.then(|| output.to_typed().ok()).flatten()
 }
 
 /// A command on a session, ready to be typed.

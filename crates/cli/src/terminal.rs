@@ -40,7 +40,7 @@ struct Terminal {
     err: bool,
     dumb: bool,
     cursor: Cursor,
-    /// Whether the last text on standard output did not end its line, where that is no terminal.
+    /// Whether the last text did not end its line, where standard output is no terminal.
     open: bool,
 }
 
@@ -69,16 +69,20 @@ pub(crate) fn is_line_open() -> bool {
     terminal().is_line_open()
 }
 
-/// Ends a line on standard output that text has left open.
-pub(crate) fn end_line() -> io::Result<()> {
+/// Ends a line that text has left open on this output.
+pub(crate) fn end_line(output: Output) -> io::Result<()> {
     let mut terminal = terminal();
-    if terminal.is_line_open() { terminal.write(Output::Out, "\n") } else { Ok(()) }
+    let is_open = match output {
+        Output::Err if terminal.err => terminal.cursor.is_in_line(),
+        _ => terminal.is_line_open(),
+    };
+    if is_open { terminal.write(output, "\n") } else { Ok(()) }
 }
 
 /// Writes lines to standard error, on a terminal never in the middle of a line of text.
 pub(crate) fn notice(lines: &str) -> io::Result<()> {
     let mut terminal = terminal();
-    if terminal.out && terminal.err && terminal.is_line_open() {
+    if terminal.err && terminal.cursor.is_in_line() {
         terminal.write(Output::Err, "\n")?;
     }
     terminal.write(Output::Err, lines)
@@ -136,7 +140,7 @@ impl Terminal {
 
     fn write(&mut self, output: Output, text: &str) -> io::Result<()> {
         if !self.is_shown(output) {
-            if output == Output::Out && !text.is_empty() {
+            if !text.is_empty() {
                 self.open = !text.ends_with('\n');
             }
             return put(output, text);

@@ -5,12 +5,35 @@ use std::time::Duration;
 
 /// One line of at most `most` characters.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
-    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let line: String = text.chars().map(|c| if is_no_text(c) { ' ' } else { c }).collect();
     if line.chars().count() <= most {
         return line;
     }
     let kept: String = line.chars().take(most.saturating_sub(1)).collect();
     format!("{}…", kept.trim_end())
+}
+
+/// The text in one line: its line ends, and all else that is no text, as they are escaped in Rust.
+pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_no_text) {
+        return Cow::Borrowed(text);
+    }
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_no_text(c) { line.extend(c.escape_default()) } else { line.push(c) }
+    }
+    Cow::Owned(line)
+}
+
+/// Whether it does something to the text around it: a control character, or one that turns the
+/// direction.
+pub(crate) fn is_no_text(c: char) -> bool {
+    c.is_control() || turns(c)
+}
+
+/// Whether it turns the direction of the text around it, so that this reads as another one.
+pub(crate) fn turns(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// `340 ms`, `4.2 s`, `2 min 05 s`.

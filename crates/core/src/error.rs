@@ -323,7 +323,18 @@ impl Error {
 }
 
 impl fmt::Debug for Error {
+    /// For people, with the causes: this is what a `main` that returns an error shows. `{:#?}` has
+    /// the fields.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            write!(f, "{self}")?;
+            let first = std::error::Error::source(self);
+            let causes = std::iter::successors(first, |cause| cause.source());
+            for (index, cause) in causes.enumerate() {
+                write!(f, "{}    {cause}", if index == 0 { "\n\nCaused by:\n" } else { "\n" })?;
+            }
+            return Ok(());
+        }
         let mut out = f.debug_struct("Error");
         out.field("kind", &self.kind()).field("code", &self.inner.code.as_str());
         out.field("message", &self.inner.message).field("operation", &self.inner.operation);

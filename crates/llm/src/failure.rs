@@ -140,14 +140,17 @@ impl Subject<'_> {
                 format!("the provider `{provider}` did not accept the connection in time"),
             )
         } else if error.is_connect() {
-            (ErrorCode::ProviderUnavailable, format!("the provider `{provider}` cannot be reached"))
+            (
+                ErrorCode::ProviderUnavailable,
+                format!("the provider `{provider}` cannot be reached{}", whereabouts(&error)),
+            )
         } else {
             (
                 ErrorCode::ProviderUnavailable,
                 format!("the connection to the provider `{provider}` broke before it answered"),
             )
         };
-        // The address may hold credentials.
+        // The rest of the address may hold credentials.
         Failure::from(self.error(code, sentence).with_source(error.without_url()))
     }
 
@@ -208,4 +211,23 @@ fn code_of(status: u16) -> ErrorCode {
 fn is_word(code: &str) -> bool {
     let fits = |it: char| it.is_ascii_alphanumeric() || "_-.".contains(it);
     code.len() <= 64 && code.chars().all(fits)
+}
+
+/// How long a cause may be told, in letters.
+const MOST: usize = 200;
+
+/// Where nobody was reached, and why: the host and the port, and the innermost cause.
+fn whereabouts(error: &reqwest::Error) -> String {
+    let mut told = String::new();
+    if let Some(url) = error.url()
+        && let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default())
+    {
+        told.push_str(&format!(" at {host}:{port}"));
+    }
+    let causes = std::iter::successors(std::error::Error::source(error), |it| it.source());
+    if let Some(cause) = causes.last() {
+        told.push_str(": ");
+        told.extend(cause.to_string().chars().take(MOST));
+    }
+    told
 }

@@ -47,7 +47,7 @@ enum Provider {
         server: Option<OpenAiChat>,
     },
     /// Its key is missing. That matters only to those who use it.
-    WithoutKey { variable: Arc<str> },
+    WithoutKey { variable: Arc<str>, default_model: Option<Arc<str>> },
 }
 
 /// A model and its provider.
@@ -133,8 +133,10 @@ impl ProviderRegistry {
     pub fn model(&self, name: &str) -> Result<ResolvedModel> {
         let (provider, model) = self.find(name)?;
         let default = match self.providers.get(&*provider) {
-            Some(Provider::Ready { default_model, .. }) => default_model.as_deref(),
-            _ => None,
+            Some(
+                Provider::Ready { default_model, .. } | Provider::WithoutKey { default_model, .. },
+            ) => default_model.as_deref(),
+            None => None,
         };
         let model = Some(model).filter(|it| !it.is_empty()).or(default);
         let model = model.ok_or_else(|| {
@@ -190,7 +192,7 @@ impl ProviderRegistry {
         let (name, _) = self.find(&config.model)?;
         match self.providers.get(&*name) {
             Some(Provider::Ready { adapter, .. }) => Ok(adapter),
-            Some(Provider::WithoutKey { variable }) => Err(without_key(&name, variable)),
+            Some(Provider::WithoutKey { variable, .. }) => Err(without_key(&name, variable)),
             None => Err(unknown(format!("no provider `{name}` is configured"))),
         }
     }

@@ -36,6 +36,7 @@ pub(crate) struct Config {
     pub(crate) stream_retention: u64,
     pub(crate) poll_interval: Duration,
     pub(crate) max_pages: Option<u32>,
+    pub(crate) read_only: bool,
 }
 
 impl SqliteBuilder {
@@ -48,6 +49,7 @@ impl SqliteBuilder {
                 stream_retention: 100_000,
                 poll_interval: Duration::from_millis(50),
                 max_pages: None,
+                read_only: false,
             },
         }
     }
@@ -76,6 +78,15 @@ impl SqliteBuilder {
     /// What this process writes is seen at once. 50 ms unless told.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.config.poll_interval = interval;
+        self
+    }
+
+    /// Opens a file that is there and of the newest schema to read it only, also where its folder
+    /// cannot be written. Nothing is made beside it; whatever writes fails with
+    /// [`StoreReadOnly`](helix_agents_core::error::ErrorCode::StoreReadOnly). If no log lies beside
+    /// the file, no process may write it meanwhile: it is not locked.
+    pub fn read_only(mut self) -> Self {
+        self.config.read_only = true;
         self
     }
 

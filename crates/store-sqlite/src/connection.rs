@@ -1,5 +1,6 @@
 //! Opening connections.
 
+use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
@@ -31,6 +32,11 @@ pub(crate) fn open_all(config: &Config) -> Result<Connections> {
 fn try_open_all(config: &Config) -> Result<Connections, Failure> {
     check_path(config)?;
     let mut writer = connect(config)?;
+    if config.read_only {
+        migrations::check(&writer)?;
+        let readers = (0..READERS).map(|_| open_reader(config)).collect::<Result<_, _>>()?;
+        return Ok(Connections { writer, readers });
+    }
     migrations::run(&mut writer, config.busy_timeout)?;
     configure(&writer, config)?;
     let readers = (0..READERS).map(|_| open_reader(config)).collect::<Result<_, _>>()?;
@@ -63,7 +69,34 @@ pub(crate) fn open_existing(config: &Config) -> Result<Connection, Failure> {
 
 /// A connection that has not touched the file yet.
 fn connect(config: &Config) -> Result<Connection, Failure> {
+    if config.read_only {
+        return connect_to_read(config);
+    }
     connect_with(config, OpenFlags::SQLITE_OPEN_CREATE)
+}
+
+/// SQLite wants to write beside a file in WAL mode even to read it, unless the log is there already
+/// or nothing can change.
+fn connect_to_read(config: &Config) -> Result<Connection, Failure> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut log = config.path.as_os_str().to_owned();
+    log.push("-wal");
+    let connection = if Path::new(&log).exists() {
+        Connection::open_with_flags(&config.path, flags)?
+    } else {
+        let mut uri = "file:".to_owned();
+        for byte in config.path.as_os_str().as_encoded_bytes() {
+            match byte {
+                b'/' | b'.' | b'-' | b'_' => uri.push(char::from(*byte)),
+                byte if byte.is_ascii_alphanumeric() => uri.push(char::from(*byte)),
+                byte => uri.push_str(&format!("%{byte:02X}")),
+            }
+        }
+        uri.push_str("?immutable=1");
+        Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?
+    };
+    connection.busy_timeout(longest(config))?;
+    Ok(connection)
 }
 
 fn connect_with(config: &Config, more: OpenFlags) -> Result<Connection, Failure> {
@@ -71,13 +104,16 @@ fn connect_with(config: &Config, more: OpenFlags) -> Result<Connection, Failure>
     // means itself, whatever characters it has.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(&config.path, flags | more)?;
-    // SQLite keeps it as an `int` of milliseconds.
-    let longest = Duration::from_millis(i32::MAX.unsigned_abs().into());
-    connection.busy_timeout(config.busy_timeout.min(longest))?;
+    connection.busy_timeout(longest(config))?;
     if let Some(pages) = config.max_pages {
         connection.pragma_update(None, "max_page_count", pages)?;
     }
     Ok(connection)
+}
+
+/// How long to wait. SQLite keeps it as an `int` of milliseconds.
+fn longest(config: &Config) -> Duration {
+    config.busy_timeout.min(Duration::from_millis(i32::MAX.unsigned_abs().into()))
 }
 
 fn configure(connection: &Connection, config: &Config) -> Result<(), Failure> {

@@ -53,6 +53,17 @@ pub(crate) fn run(connection: &mut Connection, patience: Duration) -> Result<(),
     Ok(())
 }
 
+/// Checks that the file needs no change to be read.
+pub(crate) fn check(connection: &Connection) -> Result<(), Failure> {
+    match inspect_alone(connection)? {
+        Found::Ours(done) if done == MIGRATIONS.len() => Ok(()),
+        _ => {
+            let message = "the database has to be brought up to date first, and cannot be written";
+            Err(Error::new(ErrorCode::StoreReadOnly, message).into())
+        }
+    }
+}
+
 /// The schema that this version writes.
 pub(crate) fn newest() -> u32 {
     u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)

@@ -21,7 +21,7 @@ impl AgentFile {
     /// [`ErrorCode::AgentInvalid`], with everything that is wrong.
     pub(crate) fn agent(&self, model: &str, files: Option<&Path>) -> Result<AnyAgent> {
         let form = &self.form;
-        let around = Around { folder: &self.folder, files, places: &self.places };
+        let around = Around { folder: &self.folder, files, own: &self.own, places: &self.places };
         let mut builder = Agent::builder(&form.name)
             .description(&form.description)
             .model(model)

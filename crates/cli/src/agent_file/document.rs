@@ -29,6 +29,8 @@ pub(crate) struct AgentFile {
     pub(super) form: Form,
     pub(super) prompt: String,
     pub(super) output: Option<Value>,
+    /// It and the files that it names: what the agent must not be able to write.
+    pub(super) own: Vec<PathBuf>,
     pub(super) places: Places,
     digest: String,
 }
@@ -47,6 +49,12 @@ impl AgentFile {
         let text = regular::read_text(path, MOST_BYTES).map_err(unreadable)?;
         // The folder that the file lies in, not the one of a link to it.
         let path = path.canonicalize().map_err(unreadable)?;
+        if path.to_str().is_none() {
+            let message = "the agent file's path is not in UTF-8, so a session could not find the \
+                           file again; rename it, or the folder that it is in";
+            let error = Error::new(ErrorCode::InputInvalid, message);
+            return Err(error.with_context("file", path.display()));
+        }
         let folder = path.parent().unwrap_or(Path::new("/"));
         let folder = Dir::open_ambient_dir(folder, ambient_authority()).map_err(unreadable)?;
         Self::parse(path, folder, &text)
@@ -69,13 +77,13 @@ impl AgentFile {
     /// # Errors
     /// [`ErrorCode::AgentInvalid`], with everything that is wrong.
     pub(super) fn parse(path: PathBuf, folder: Dir, text: &str) -> Result<Self> {
-        let mut places = Places::of_file(&path);
+        let mut places = Places::of_file(&path, text);
         let table = DeTable::parse(text).map_err(|error| {
             let at = error.span().map_or(0, |it| it.start);
             let message = format!("this is not TOML: {}", error.message().replace('\n', "; "));
-            places.error(vec![Places::problem_at(text, at, message)])
+            places.error(vec![Places::problem_at(at, message)])
         })?;
-        let (members, problems) = places.take_in(text, table.get_ref());
+        let (members, problems) = places.take_in(table.get_ref());
         if !problems.is_empty() {
             return Err(places.error(problems));
         }
@@ -92,7 +100,11 @@ impl AgentFile {
         let output = beside.output(&form)?;
         let digest = beside.digest.finalize();
         let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { path, folder: Arc::new(folder), form, prompt, output, places, digest })
+        let named = form.prompt_file.iter();
+        let named = named.chain(form.output.iter().filter_map(|it| it.schema_file.as_ref()));
+        let own = std::iter::once(path.clone()).chain(named.map(|name| path.with_file_name(name)));
+        let own = own.collect();
+        Ok(Self { path, folder: Arc::new(folder), form, prompt, output, own, places, digest })
     }
 
     /// The agent's name.
@@ -103,6 +115,11 @@ impl AgentFile {
     /// The model that it names.
     pub(crate) fn model(&self) -> Option<&str> {
         self.form.model.as_deref()
+    }
+
+    /// Whether its agent sees files.
+    pub(crate) fn has_files(&self) -> bool {
+        self.form.tools.files.is_some()
     }
 
     /// Where it lies.

@@ -1,12 +1,18 @@
 //! Whether an output schema can be worked with: it refers to nothing but itself, not to itself in a
-//! circle, and is not nested without end.
+//! circle, is not nested without end, and is not endless once every reference in it is replaced by
+//! what it refers to: a value that does not fit is held against each of the parts.
 
 use std::collections::HashMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The deepest nesting of a schema, and the longest chain of references in it.
 const MOST_DEPTH: usize = 64;
+
+/// The most schemas in a schema if each reference counts as what it refers to, and the longest way
+/// into it.
+const MOST_EXPANDED: usize = 10_000;
+const MOST_EXPANDED_DEPTH: usize = 256;
 
 /// What holds a schema for the value that the schema around it describes. One that leads back to
 /// itself this way says nothing.
@@ -16,19 +22,39 @@ const SAME_VALUE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 /// What holds values, not schemas.
 const DATA: [&str; 4] = ["const", "default", "enum", "examples"];
 
+/// What holds schemas by names of people's choice, which are no keywords.
+const NAMED: [&str; 5] =
+    ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
+
+/// What is only there to be referred to.
+const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
+
+/// Other ways to name a schema or to refer to one.
+const OTHER_NAMES: [&str; 6] =
+    ["$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "$recursiveRef", "id"];
+
 /// Checks a schema, and says what is wrong with it.
 pub(super) fn check(schema: &Value) -> Result<(), String> {
     if !schema.is_object() {
         return Err("it must be a table".to_owned());
     }
-    let mut walk = Walk { root: schema, seen: HashMap::new() };
-    walk.visit(schema, 0)
+    let mut walk = Walk { root: schema, seen: HashMap::new(), sizes: HashMap::new() };
+    walk.visit(schema, 0)?;
+    if walk.size(schema, 0)? > MOST_EXPANDED {
+        return Err(format!(
+            "its references multiply to more than {MOST_EXPANDED} schemas; refer less often to \
+             what refers to other schemas itself"
+        ));
+    }
+    Ok(())
 }
 
 struct Walk<'a> {
     root: &'a Value,
     /// By address: what is being followed, and what was found to end.
     seen: HashMap<*const Value, Followed>,
+    /// By address: how many schemas there are in it, references and all.
+    sizes: HashMap<*const Value, usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,11 +72,61 @@ impl<'a> Walk<'a> {
             Value::Array(items) => items.iter().try_for_each(|it| self.visit(it, depth + 1)),
             Value::Object(members) => {
                 self.follow(schema, 0)?;
-                let mut parts = members.iter().filter(|(key, _)| !DATA.contains(&key.as_str()));
-                parts.try_for_each(|(_, part)| self.visit(part, depth + 1))
+                if depth > 0
+                    && let Some(name) = OTHER_NAMES
+                        .iter()
+                        .find(|name| members.get(**name).is_some_and(Value::is_string))
+                {
+                    return Err(format!(
+                        "`{name}` in it is not understood; refer to `#/$defs/NAME` instead"
+                    ));
+                }
+                parts(members).try_for_each(|(key, part)| match part {
+                    Value::Object(named) if NAMED.contains(&key) => {
+                        named.values().try_for_each(|part| self.visit(part, depth + 2))
+                    }
+                    part => self.visit(part, depth + 1),
+                })
             }
             _ => Ok(()),
         }
+    }
+
+    /// How many schemas there are in one if each reference counts as what it refers to. Where one
+    /// leads back into itself, values decide how often it counts.
+    fn size(&mut self, schema: &'a Value, depth: usize) -> Result<usize, String> {
+        if depth > MOST_EXPANDED_DEPTH {
+            return Err(format!("it refers to itself over more than {MOST_EXPANDED_DEPTH} levels"));
+        }
+        if let Some(size) = self.sizes.get(&std::ptr::from_ref(schema)) {
+            return Ok(*size);
+        }
+        let mut size = 1_usize;
+        match schema {
+            Value::Array(items) => {
+                for item in items {
+                    size = size.saturating_add(self.size(item, depth + 1)?);
+                }
+            }
+            Value::Object(members) => {
+                self.sizes.insert(schema, 1);
+                if let Some(Value::String(reference)) = members.get("$ref")
+                    && let Some(target) = self.target(reference)?
+                {
+                    size = size.saturating_add(self.size(target, depth + 1)?);
+                }
+                for (key, part) in parts(members).filter(|(key, _)| !DEFINITIONS.contains(key)) {
+                    let named = part.as_object().filter(|_| NAMED.contains(&key));
+                    let single = named.is_none().then_some(part);
+                    for part in named.into_iter().flat_map(Map::values).chain(single) {
+                        size = size.saturating_add(self.size(part, depth + 1)?);
+                    }
+                }
+                self.sizes.insert(schema, size);
+            }
+            _ => size = 0,
+        }
+        Ok(size)
     }
 
     /// Follows everything that describes the same value as `schema` does.
@@ -84,13 +160,22 @@ impl<'a> Walk<'a> {
     fn target(&self, reference: &str) -> Result<Option<&'a Value>, String> {
         match reference.strip_prefix('#') {
             Some("") => Ok(Some(self.root)),
-            Some(pointer) => Ok(self.root.pointer(pointer)),
+            Some(pointer) if pointer.starts_with('/') && !pointer.contains('%') => {
+                Ok(self.root.pointer(pointer))
+            }
+            Some(_) => Err(format!("`$ref` to `{reference}` is no path such as `#/$defs/NAME`")),
             None => Err(format!(
                 "`$ref` to `{reference}` leads out of it, and nothing is fetched; put that schema \
                  under `$defs` and refer to it as `#/$defs/NAME`"
             )),
         }
     }
+}
+
+/// The members of a schema that are schemas, or hold some.
+fn parts(members: &Map<String, Value>) -> impl Iterator<Item = (&str, &Value)> {
+    let members = members.iter().map(|(key, part)| (key.as_str(), part));
+    members.filter(|(key, _)| !DATA.contains(key))
 }
 
 #[cfg(test)]

@@ -12,19 +12,31 @@ use crate::number;
 use crate::text::shortened;
 
 /// How many problems are told at once, and how many characters of each.
-const MOST: usize = 10;
+const MOST: usize = 50;
 const MOST_CHARS: usize = 500;
 
-/// Lines and columns by JSON pointer.
+/// The longest key, and the most keys and items of lists in a file.
+const MOST_KEY_CHARS: usize = 200;
+const MOST_PARTS: usize = 20_000;
+
+/// Where everything in a file stands.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     file: String,
-    places: HashMap<String, Place>,
+    text: String,
+    spot: Spot,
+}
+
+/// The byte with which something begins, and what is in it, by key or index.
+#[derive(Debug, Default)]
+struct Spot {
+    at: Option<usize>,
+    parts: HashMap<String, Self>,
 }
 
 /// A line and a column, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+struct Place {
     line: usize,
     column: usize,
 }
@@ -32,13 +44,14 @@ pub(crate) struct Place {
 /// Something that is wrong with an agent file.
 #[derive(Debug)]
 pub(crate) struct Problem {
-    place: Option<Place>,
+    /// The byte at which it stands. Lines are counted for what is told only.
+    at: Option<usize>,
     message: String,
 }
 
 impl Place {
     /// The place of a byte.
-    pub(super) fn of(text: &str, at: usize) -> Self {
+    fn of(text: &str, at: usize) -> Self {
         let before = text.get(..at).unwrap_or(text);
         let begin = before.rfind('\n').map_or(0, |it| it + 1);
         let column = before.get(begin..).map_or(0, |it| it.chars().count()) + 1;
@@ -48,32 +61,31 @@ impl Place {
 
 impl Places {
     /// Those of a file in which nothing was read yet.
-    pub(super) fn of_file(file: &Path) -> Self {
-        Self { file: file.display().to_string(), places: HashMap::new() }
+    pub(super) fn of_file(file: &Path, text: &str) -> Self {
+        Self { file: file.display().to_string(), text: text.to_owned(), spot: Spot::default() }
     }
 
     /// A problem with what stands at a JSON pointer.
     pub(crate) fn problem(&self, pointer: &str, message: impl Into<String>) -> Problem {
         // What is missing has no place of its own; what it is missing in has.
-        let mut at = pointer;
-        let place = loop {
-            match (self.places.get(at), at.rfind('/')) {
-                (None, Some(end)) => at = at.get(..end).unwrap_or_default(),
-                (place, _) => break place.copied(),
+        let mut spot = &self.spot;
+        for name in pointer.split('/').skip(1) {
+            match spot.parts.get(&*name.replace("~1", "/").replace("~0", "~")) {
+                Some(part) => spot = part,
+                None => break,
             }
-        };
-        Problem { place, message: message.into() }
+        }
+        Problem { at: spot.at, message: message.into() }
     }
 
     /// A problem at a byte of the text.
-    pub(super) fn problem_at(text: &str, at: usize, message: impl Into<String>) -> Problem {
-        Problem { place: Some(Place::of(text, at)), message: message.into() }
+    pub(super) fn problem_at(at: usize, message: impl Into<String>) -> Problem {
+        Problem { at: Some(at), message: message.into() }
     }
 
     /// The error that tells of all the problems, in the order in which they stand in the file.
     pub(crate) fn error(&self, mut problems: Vec<Problem>) -> Error {
-        let order = |it: &Problem| it.place.map_or((0, 0), |it| (it.line, it.column));
-        problems.sort_by_key(order);
+        problems.sort_by_key(|it| it.at);
         let mut lines: Vec<String> =
             problems.iter().take(MOST).map(|it| self.describe(it)).collect();
         if let Some(more) = problems.len().checked_sub(MOST).filter(|more| *more > 0) {
@@ -81,8 +93,9 @@ impl Places {
         }
         let mut error = Error::new(ErrorCode::AgentInvalid, lines.join("\n"));
         error = error.with_context("file", &self.file);
-        match problems.iter().find_map(|it| it.place) {
-            Some(place) => {
+        match problems.iter().find_map(|it| it.at) {
+            Some(at) => {
+                let place = Place::of(&self.text, at);
                 error.with_context("line", place.line).with_context("column", place.column)
             }
             None => error,
@@ -91,9 +104,8 @@ impl Places {
 
     /// In one line, and without what would move the cursor of whoever reads it.
     fn describe(&self, problem: &Problem) -> String {
-        let Problem { place, message } = problem;
-        let message = shortened(message, MOST_CHARS);
-        match place {
+        let message = shortened(&problem.message, MOST_CHARS);
+        match problem.at.map(|at| Place::of(&self.text, at)) {
             Some(Place { line, column }) => {
                 format!("{}, line {line}, column {column}: {message}", self.file)
             }
@@ -102,40 +114,54 @@ impl Places {
     }
 
     /// Notes where everything in a table stands, and makes JSON of it.
-    pub(super) fn take_in(
-        &mut self,
-        text: &str,
-        table: &DeTable<'_>,
-    ) -> (Map<String, Value>, Vec<Problem>) {
-        let mut reader = Reader { text, places: &mut self.places, problems: Vec::new() };
-        let members = reader.table("", table);
+    pub(super) fn take_in(&mut self, table: &DeTable<'_>) -> (Map<String, Value>, Vec<Problem>) {
+        let mut reader = Reader { parts: 0, problems: Vec::new() };
+        let members = reader.table(&mut self.spot, table);
         (members, reader.problems)
     }
 }
 
 /// The parser refuses more than 80 levels, so this may recurse.
-struct Reader<'a> {
-    text: &'a str,
-    places: &'a mut HashMap<String, Place>,
+struct Reader {
+    /// How many keys and items were read.
+    parts: usize,
     problems: Vec<Problem>,
 }
 
-impl Reader<'_> {
-    fn table(&mut self, pointer: &str, table: &DeTable<'_>) -> Map<String, Value> {
+impl Reader {
+    fn table(&mut self, spot: &mut Spot, table: &DeTable<'_>) -> Map<String, Value> {
         let mut keys: Vec<_> = table.iter().collect();
         keys.sort_by_key(|(key, _)| key.span().start);
         let mut members = Map::new();
         for (key, value) in keys {
-            let name = key.get_ref().as_ref();
-            let pointer = format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"));
-            self.places.insert(pointer.clone(), Place::of(self.text, key.span().start));
-            let value = self.value(&pointer, value);
+            let (name, at) = (key.get_ref().as_ref(), key.span().start);
+            if !self.has_room(at) {
+                break;
+            }
+            if name.chars().count() > MOST_KEY_CHARS {
+                let message = format!("the key is longer than {MOST_KEY_CHARS} characters");
+                self.problems.push(Places::problem_at(at, message));
+                continue;
+            }
+            let value = self.value(spot.part(name.to_owned(), at), value);
             members.insert(name.to_owned(), value);
         }
         members
     }
 
-    fn value(&mut self, pointer: &str, value: &Spanned<DeValue<'_>>) -> Value {
+    /// Whether there may be one more key or item. The first one too many is a problem.
+    fn has_room(&mut self, at: usize) -> bool {
+        self.parts = self.parts.saturating_add(1);
+        if self.parts == MOST_PARTS + 1 {
+            let message = format!(
+                "the file has more than {MOST_PARTS} keys and items; what follows is too much"
+            );
+            self.problems.push(Places::problem_at(at, message));
+        }
+        self.parts <= MOST_PARTS
+    }
+
+    fn value(&mut self, spot: &mut Spot, value: &Spanned<DeValue<'_>>) -> Value {
         match value.get_ref() {
             DeValue::String(text) => Value::from(text.as_ref()),
             DeValue::Boolean(yes) => Value::from(*yes),
@@ -153,20 +179,30 @@ impl Reader<'_> {
                 self.refuse(value, "no dates are needed here; a text needs quotes")
             }
             DeValue::Array(items) => {
-                let mut list = Vec::with_capacity(items.len());
+                let mut list = Vec::new();
                 for (index, item) in items.iter().enumerate() {
-                    let pointer = format!("{pointer}/{index}");
-                    self.places.insert(pointer.clone(), Place::of(self.text, item.span().start));
-                    list.push(self.value(&pointer, item));
+                    let at = item.span().start;
+                    if !self.has_room(at) {
+                        break;
+                    }
+                    list.push(self.value(spot.part(index.to_string(), at), item));
                 }
                 Value::Array(list)
             }
-            DeValue::Table(table) => Value::Object(self.table(pointer, table)),
+            DeValue::Table(table) => Value::Object(self.table(spot, table)),
         }
     }
 
     fn refuse(&mut self, value: &Spanned<DeValue<'_>>, problem: &str) -> Value {
-        self.problems.push(Places::problem_at(self.text, value.span().start, problem));
+        self.problems.push(Places::problem_at(value.span().start, problem));
         Value::Null
+    }
+}
+
+impl Spot {
+    fn part(&mut self, name: String, at: usize) -> &mut Self {
+        let part = self.parts.entry(name).or_default();
+        part.at = Some(at);
+        part
     }
 }

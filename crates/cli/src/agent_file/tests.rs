@@ -238,7 +238,10 @@ timeout = "a while"
             agent.toml, line 11, column 1: `settings.temperature` must be at most 2.0
             agent.toml, line 12, column 19: `settings.stop_sequences.0` must be a text in quotes, not a number
             agent.toml, line 12, column 22: `settings.stop_sequences.1` must not be empty
-            and 4 more"#]],
+            agent.toml, line 14, column 1: `tools.files.root` must not be empty
+            agent.toml, line 15, column 1: `tools.files.write` must be `true` or `false`, not a text
+            agent.toml, line 17, column 1: `tools.http.hosts` must not be empty
+            agent.toml, line 18, column 1: `tools.http.timeout` must look like `500ms` or `30s` or `2m`"#]],
     );
 }
 
@@ -323,7 +326,10 @@ fn an_agent_cannot_write_its_own_file() {
     for root in [".", "./", "data/.."] {
         assert!(of(root, false).is_ok(), "{root}");
         let problem = of(root, true).unwrap_err();
-        assert!(problem.contains("line 3, column 13: an agent that may write"), "{problem}");
+        assert!(
+            problem.contains("line 3, column 13: `agent.toml` lies in the folder"),
+            "{problem}"
+        );
     }
     assert!(of("data", true).is_ok());
 }

@@ -8,6 +8,7 @@ mod list;
 mod read;
 mod write;
 
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,8 +28,8 @@ const ROOT: &str = "/tools/files/root";
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FilesForm {
-    /// The folder: the agent file's own (`.`), or one below it; with `write`, one below it. Another
-    /// one is named by `helix run --files`.
+    /// The folder: the agent file's own (`.`), or one below it; with `write`, one in which neither
+    /// the agent file nor a file that it names lies. Another one is named by `helix run --files`.
     #[schemars(length(min = 1))]
     root: String,
     /// Whether the agent may write files, too.
@@ -69,9 +70,15 @@ impl FilesForm {
             );
             around.places.error(vec![around.places.problem(ROOT, message)])
         })?;
-        if self.write && around.files.is_none() && is_same(&root, around.folder) {
-            let message = "an agent that may write needs a folder below its file's, such as \
-                           `data`: it must not be able to write a new file for itself";
+        if self.write
+            && let Some(own) = around.own.iter().find(|own| lies_below(own, &root))
+        {
+            let own = own.file_name().unwrap_or(own.as_os_str()).display();
+            let message = format!(
+                "`{own}` lies in the folder that the agent may write in: it must not be able to \
+                 write a new agent file, prompt or schema for itself; name another folder, such as \
+                 `data`, with nothing but its data in it"
+            );
             return Err(around.places.error(vec![around.places.problem(ROOT, message)]));
         }
         let shelf = Shelf { root: Arc::new(root), max_bytes: self.max_bytes };
@@ -83,11 +90,18 @@ impl FilesForm {
     }
 }
 
-/// Whether two open folders are one. Of what cannot be looked at nobody knows.
-fn is_same(one: &Dir, other: &Dir) -> bool {
-    let place = |dir: &Dir| dir.dir_metadata().map(|it| (it.dev(), it.ino()));
-    match (place(one), place(other)) {
-        (Ok(one), Ok(other)) => one == other,
+/// Whether a file lies in a folder or below it: as it is named, or where links lead to.
+fn lies_below(file: &Path, root: &Dir) -> bool {
+    let target = file.canonicalize().ok();
+    let folders = target.iter().flat_map(|it| it.ancestors().skip(1));
+    file.ancestors().skip(1).chain(folders).any(|folder| is_same(folder, root))
+}
+
+/// Whether a path leads to an open folder. Of what cannot be looked at nobody knows.
+fn is_same(folder: &Path, root: &Dir) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    match (fs::metadata(folder), root.dir_metadata()) {
+        (Ok(folder), Ok(root)) => (folder.dev(), folder.ino()) == (root.dev(), root.ino()),
         _ => true,
     }
 }
@@ -121,7 +135,8 @@ fn refused(path: &str, error: &std::io::Error) -> ToolError {
 
 /// A path as a model writes it: the folder itself may be called `.`, `/` or nothing.
 fn tidied(path: &str) -> &str {
-    match path.trim() {
+    // Blanks count: a file's name may begin or end with them.
+    match path {
         "" | "/" | "./" => ".",
         path => path,
     }

@@ -24,6 +24,10 @@ use crate::agent_file::Period;
 /// How much longer than its own timeout the tool may take, so that it can tell of it itself.
 const MARGIN: Duration = Duration::from_secs(5);
 
+/// The longest address, and how much of anything else that a server says beside a page is told.
+const MOST_URL_BYTES: usize = 2000;
+const MOST_CHARS: usize = 200;
+
 /// Pages of the hosts that are listed.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

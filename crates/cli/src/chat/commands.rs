@@ -4,6 +4,7 @@ use anyhow::Result;
 use helix_agents::id::SessionId;
 use helix_agents::session::load;
 use helix_agents::store::Page;
+use serde_json::json;
 
 use super::conversation::{Conversation, unusable};
 use super::entry::{self, Command};
@@ -26,6 +27,9 @@ impl Conversation<'_> {
         signals: &mut Signals,
     ) -> Result<Exit> {
         match (command, argument) {
+            (Command::Help, _) if self.screen.is_json() => {
+                self.screen.json(&entry::help_as_json())?
+            }
             (Command::Help, _) => self.screen.line(entry::help())?,
             (Command::Resume, None) => return self.resume(signals).await,
             (Command::Resume, Some(session)) => return self.switch(session, signals).await,
@@ -35,8 +39,16 @@ impl Conversation<'_> {
                 list::show(page, self.store, self.screen).await?;
             }
             (Command::State, _) => self.show_state().await?,
+            (Command::Model, None) if self.screen.is_json() => self.tell_model()?,
             (Command::Model, None) => self.screen.line(self.cast.model())?,
-            (Command::Model, Some(model)) => self.choose(model).await?,
+            (Command::Model, Some(model)) => {
+                // A server of a model can take its time to answer.
+                tokio::select! {
+                    biased;
+                    chosen = self.choose(model) => chosen?,
+                    _ = signals.next() => return Ok(Exit::Interrupted),
+                }
+            }
             (Command::New, _) => {
                 self.session = None;
                 aside(self.screen, "the next message begins a new session")?;
@@ -55,7 +67,11 @@ impl Conversation<'_> {
     /// Goes on with another session, and with what it was doing.
     async fn switch(&mut self, session: &str, signals: &mut Signals) -> Result<Exit> {
         let head = storage::head(self.store, session).await?;
-        self.recast(Cast::of_session(&head, Wishes::default()).await?)?;
+        let cast = tokio::select! {
+            cast = Cast::of_session(&head, Wishes::default()) => cast?,
+            _ = signals.next() => return Ok(Exit::Interrupted),
+        };
+        self.recast(cast)?;
         self.file = None;
         self.session = Some(head.session.clone());
         self.cast.tell_remarks(self.screen);
@@ -75,7 +91,14 @@ impl Conversation<'_> {
             None => cast(self.file.as_deref(), wishes).await?,
         };
         self.recast(cast)?;
+        if self.screen.is_json() {
+            return self.tell_model();
+        }
         aside(self.screen, &format!("from now on: {}", self.cast.model()))
+    }
+
+    fn tell_model(&self) -> Result<()> {
+        Ok(self.screen.json(&json!({ "model": self.cast.model().name() }))?)
     }
 
     async fn show_state(&self) -> Result<()> {

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Result;
 use helix_agents::error::{Error, ErrorCode};
-use helix_agents::executor::{AgentExecutor as _, ExecuteOptions, Resumable, ResumeOptions};
+use helix_agents::executor::{AgentExecutor as _, ExecuteOptions, Resumable};
 use helix_agents::id::SessionId;
 use helix_agents::prelude::{LocalRuntime, SqliteStore};
 use helix_agents::session::load;
@@ -14,15 +14,12 @@ use helix_agents::usage::Usage;
 
 use super::aside;
 use super::plain::MOST;
-use crate::cast::{Cast, LEASE};
+use crate::cast::{self, Cast, LEASE};
 use crate::drive::{self, Around};
 use crate::exit::Exit;
 use crate::screen::{Screen, Style, notice};
 use crate::signals::Signals;
 use crate::{storage, summary};
-
-/// How much longer than a lease to wait for one.
-const MARGIN: Duration = Duration::from_secs(2);
 
 /// A conversation.
 pub(super) struct Conversation<'a> {
@@ -144,8 +141,8 @@ impl<'a> Conversation<'a> {
             )?;
         }
         let before = self.usage().await?;
-        let options = ResumeOptions::default().wait(LEASE + MARGIN);
-        let resumed = self.runtime.resume(Arc::clone(self.cast.agent()), session, options);
+        let agent = Arc::clone(self.cast.agent());
+        let resumed = self.runtime.resume(agent, session, cast::patiently());
         let handle = tokio::select! {
             handle = resumed => handle?,
             _ = signals.next() => return Ok(Exit::Interrupted),

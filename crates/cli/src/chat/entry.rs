@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use serde_json::{Value, json};
+
 /// One entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Entry {
@@ -98,6 +100,17 @@ fn unknown(name: &str) -> String {
 /// The commands that begin like this.
 pub(super) fn completions(typed: &str) -> Vec<&'static str> {
     COMMANDS.iter().map(|described| described.1).filter(|name| name.starts_with(typed)).collect()
+}
+
+/// What `/help` tells programs.
+pub(super) fn help_as_json() -> Value {
+    let commands: Vec<_> = COMMANDS
+        .iter()
+        .map(|Described(_, name, argument, does)| {
+            json!({ "name": name, "argument": argument, "does": does })
+        })
+        .collect();
+    json!({ "commands": commands })
 }
 
 /// What `/help` shows.

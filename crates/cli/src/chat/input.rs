@@ -4,6 +4,7 @@ use std::io::{self, BufReader, IsTerminal as _, Stdin};
 
 use anyhow::Result;
 use futures_util::FutureExt as _;
+use helix_agents::error::Error;
 use tokio::task::spawn_blocking;
 
 use super::editor::{LineEditor, PROMPT, Typed};
@@ -17,6 +18,8 @@ use crate::terminal::{self, Modes, Output};
 pub(super) enum Happened {
     /// Somebody typed, or a line came out of the pipe.
     Entry(String),
+    /// A line came that is no entry, and why.
+    Unusable(anyhow::Error),
     /// Ctrl-C where a person types.
     Cleared,
     /// There is no more.
@@ -115,9 +118,11 @@ impl Source {
                 Ok(Typed::End) => Ok(Happened::End),
                 Err(error) => Err(error.into()),
             },
-            Self::Plain(input) => {
-                plain::read(input).map(|entry| entry.map_or(Happened::End, Happened::Entry))
-            }
+            Self::Plain(input) => match plain::read(input) {
+                Ok(entry) => Ok(entry.map_or(Happened::End, Happened::Entry)),
+                Err(error) if error.is::<Error>() => Ok(Happened::Unusable(error)),
+                Err(error) => Err(error),
+            },
         };
         (self, happened)
     }

@@ -25,13 +25,16 @@ pub(super) fn joined(lines: &str) -> String {
     lines.iter().enumerate().map(cut).collect::<Vec<_>>().join("\n")
 }
 
-/// The next entry; none at the end.
+/// The next entry; none at the end. What cannot be one is behind it then: another one can be read.
 pub(super) fn read(input: &mut impl BufRead) -> Result<Option<String>> {
     let mut bytes = Vec::new();
     loop {
         let left = (MOST + 1).saturating_sub(bytes.len());
         let read = input.by_ref().take(left as u64).read_until(b'\n', &mut bytes)?;
         if bytes.len() > MOST {
+            if !bytes.ends_with(b"\n") {
+                skip_line(input)?;
+            }
             let message = "a line of standard input is longer than a message may be";
             return Err(Error::new(ErrorCode::InputInvalid, message)
                 .with_context("most_bytes", MOST)
@@ -47,6 +50,22 @@ pub(super) fn read(input: &mut impl BufRead) -> Result<Option<String>> {
             0 => return Ok(Some(joined(line))),
             _ if goes_on(line.rsplit('\n').next().unwrap_or(line)) => {}
             _ => return Ok(Some(joined(line))),
+        }
+    }
+}
+
+/// Reads to the end of the line, and keeps nothing.
+fn skip_line(input: &mut impl BufRead) -> Result<()> {
+    loop {
+        let read = input.fill_buf()?;
+        if read.is_empty() {
+            return Ok(());
+        }
+        let end = read.iter().position(|byte| *byte == b'\n');
+        let skipped = end.map_or(read.len(), |end| end + 1);
+        input.consume(skipped);
+        if end.is_some() {
+            return Ok(());
         }
     }
 }

@@ -62,7 +62,12 @@ impl Draft {
 
     fn try_write(self, done: &mut Done) -> Result<()> {
         let unwritable = |path: &Path, error: io::Error| {
-            refused(path, format!("it cannot be written: {error}")).with_source(error)
+            if error.kind() == io::ErrorKind::PermissionDenied {
+                let message = "its folder cannot be written: name another one, or give yourself \
+                               the right to write it";
+                return refused(path, message);
+            }
+            refused(path, "it cannot be written").with_source(error)
         };
         // Whatever can fail for want of room or rights does so here, before anything is replaced.
         let mut staged = Vec::new();

@@ -1,6 +1,8 @@
 //! What a model, a tool or a web page wrote must not move the cursor, change the title or answer in
 //! the person's name: of control characters only line ends, tabs and our own colours pass.
 
+use crate::text::turns;
+
 /// What stands out.
 pub(crate) const BOLD: &str = "\u{1b}[1m";
 /// What matters less.
@@ -46,7 +48,7 @@ fn visible(c: char) -> Option<char> {
         '\r' => None,
         '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)),
         '\u{7f}' => Some('\u{2421}'),
-        c if c.is_control() => Some(char::REPLACEMENT_CHARACTER),
+        c if c.is_control() || turns(c) => Some(char::REPLACEMENT_CHARACTER),
         c => Some(c),
     }
 }

@@ -11,6 +11,11 @@ use super::clean::RESET;
 #[derive(Debug, Default)]
 pub(super) struct Cursor {
     column: usize,
+    /// How wide the terminal was when the text before it was written.
+    width: usize,
+    /// Whether the terminal was made wider or narrower in the middle of that text: some break the
+    /// line anew and some do not, so nobody knows the column.
+    lost: bool,
     shown: Option<Shown>,
 }
 
@@ -35,6 +40,7 @@ impl Cursor {
             Some(shown) => shown,
             None if self.column == 0 => Shown { column: 0, width },
             None => {
+                self.lose_if_resized(width);
                 bytes.push('\n');
                 Shown { column: self.column, width }
             }
@@ -51,29 +57,39 @@ impl Cursor {
         let Some(shown) = self.shown.take() else { return String::new() };
         let mut bytes = "\r\u{1b}[J".to_owned();
         let is_known = shown.width == width && shown.column < width;
-        if shown.column > 0 && is_known {
+        if shown.column > 0 && is_known && !self.lost {
             bytes.push_str(&format!("\u{1b}[A\u{1b}[{}G", shown.column + 1));
         } else {
             // The line above is full, or was broken anew: the text goes on below it.
             self.column = 0;
+            self.lost = false;
         }
         bytes
     }
 
+    fn lose_if_resized(&mut self, width: usize) {
+        self.lost |= self.column > 0 && self.width != width;
+    }
+
     /// Follows the cursor through clean text.
     pub(super) fn advance(&mut self, text: &str, width: usize) {
+        self.lose_if_resized(width);
+        self.width = width;
         let mut chars = text.chars();
         while let Some(c) = chars.next() {
             let columns = c.width().unwrap_or(0);
             self.column = match c {
-                '\n' => 0,
+                '\n' => {
+                    self.lost = false;
+                    0
+                }
                 '\t' => (self.column / 8 * 8 + 8).min(width.saturating_sub(1)),
                 '\u{1b}' => {
                     // One of our colours.
                     let _end = chars.find(|c| *c == 'm');
                     self.column
                 }
-                _ if self.column + columns > width => columns,
+                _ if self.column + columns > width => columns.max(1),
                 _ => self.column + columns,
             };
         }

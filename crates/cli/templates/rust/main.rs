@@ -1,11 +1,17 @@
 //! An agent with a tool and a typed answer, whose sessions outlive this process.
 
+use std::time::Duration;
+
 use helix_agents::prelude::*;
+use helix_agents::store::{Page, SessionFilter, StateStore};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// What is asked where nothing else is.
 const QUESTION: &str = "I am off to Bergen. Do I need an umbrella?";
+
+/// How long a killed process counts as alive, so that no two work on one session.
+const LEASE: Duration = Duration::from_secs(3);
 
 /// What the tool takes. The model is told of fields and their comments.
 #[derive(Deserialize, JsonSchema)]
@@ -44,13 +50,21 @@ async fn main() -> Result<(), Error> {
         .build()?;
     let agents = AgentRegistry::default();
     agents.register(&agent)?;
+    let store = SqliteStore::open("{{name}}.db").await?;
     let runtime = LocalRuntime::builder()
-        .store(SqliteStore::open("{{name}}.db").await?)
+        .store(store.clone())
+        .lease(LEASE)
         .llm(ProviderRegistry::from_env()?)
         .registry(agents)
         .build()?;
 
     // What an earlier process was killed in the middle of goes on first.
+    let sessions = store.list(&SessionFilter::default(), &Page::default()).await?;
+    if let Some(head) = sessions.iter().find(|head| head.is_leased()) {
+        let (session, seconds) = (&head.session, LEASE.as_secs());
+        eprintln!("session {session} may still be at work elsewhere: waiting for {seconds} s");
+        tokio::time::sleep(LEASE).await;
+    }
     for run in runtime.recover().await? {
         println!("going on with session {}", run.session());
         show(&run.result().await?.typed()?.into_output()?);

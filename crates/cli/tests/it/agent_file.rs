@@ -88,6 +88,20 @@ async fn a_file_without_a_model_says_where_to_name_one() {
 }
 
 #[tokio::test]
+async fn a_key_that_is_not_set_is_what_is_missing() {
+    let place = Place::new();
+    place.write("agent.toml", with(""));
+    let provider = "base_url = \"https://models.example.com/v1\"\napi_key_env = \"KK\"";
+    place.write("helix.toml", format!("[providers.x]\n{provider}\nmodel = \"m\"\n"));
+    let done = place.helix(&["run", "agent.toml", "Hi", "--json"]).await;
+    is_refused(&done, "config_invalid", "the key of the provider `x` is missing: set KK");
+    let doctor = place.helix(&["doctor", "--json"]).await.json();
+    assert_eq!(doctor["problems"][0]["code"], "config_invalid");
+    let message = &doctor["problems"][0]["message"];
+    assert!(message.as_str().unwrap().ends_with("set KK"), "{message}");
+}
+
+#[tokio::test]
 async fn the_schema_is_printed_for_editors() {
     let place = Place::new();
     let people = place.helix(&["schema"]).await;
@@ -157,6 +171,39 @@ async fn a_person_may_name_another_folder_which_the_session_keeps() {
         let told = model.requests()[request].json()["messages"].as_array().unwrap().last().cloned();
         assert_eq!(told.unwrap()["content"], r#"{"text":"elsewhere","bytes":9}"#);
     }
+}
+
+#[tokio::test]
+async fn what_would_be_said_in_vain_is_refused() {
+    let place = Place::new();
+    let model = model(vec![Turn::Text("One.")]).await;
+    place.ask(&model);
+    place.write("agent.toml", with(""));
+    let run = ["run", "agent.toml", "Go.", "--json"];
+    let done = place.helix(&[&run[..], &["--files", "."]].concat()).await;
+    is_refused(&done, "input_invalid", "`--files` has no use here: the agent file has no");
+    let session = place.helix(&run).await.json()["session"].as_str().unwrap().to_owned();
+    let again = [&run[..], &["--session", &session, "--files", "."]].concat();
+    is_refused(&place.helix(&again).await, "input_invalid", "`--files` has no use here");
+    let failing = Server::start(|_| Reply::of(400, "", "no")).await;
+    place.ask(&failing);
+    place.helix(&run).await;
+    for (option, value) in [("--files", "."), ("--trace", "trace.jsonl")] {
+        let done = place.helix(&["resume", "--last", option, value, "--json"]).await;
+        is_refused(&done, "input_invalid", &format!("`{option}` has no use here"));
+    }
+}
+
+#[tokio::test]
+async fn a_path_that_a_session_could_not_keep_is_refused() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let place = Place::new();
+    let folder = place.path("").join(std::ffi::OsStr::from_bytes(b"odd\xff"));
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("agent.toml"), with("")).unwrap();
+    symlink(&folder, place.path("link")).unwrap();
+    let done = place.helix(&["run", "link/agent.toml", "Hi", "--json"]).await;
+    is_refused(&done, "input_invalid", "is not in UTF-8");
 }
 
 #[tokio::test]

@@ -92,12 +92,50 @@ async fn a_session_that_is_not_there_makes_no_database() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_is_refused() {
-    let (place, server) = (Place::new(), ModelServer::start([]).await);
-    let long = format!("{}\n", "x".repeat((1 << 20) + 1));
+async fn a_line_that_is_no_message_is_one_failed_turn() {
+    let (place, server) = (Place::new(), ModelServer::start([Says::Words("Yes.")]).await);
+    let long = format!("{}\nstill there?\n", "x".repeat((1 << 20) + 1));
     let done = chat(&place, &server, &["--json"], &long).await;
-    assert_eq!((done.code, &done.json_error()["code"]), (1, &"input_invalid".into()));
-    assert!(server.requests().is_empty());
+    let [error, result] = [&done.stderr, &done.stdout]
+        .map(|told| serde_json::from_str::<serde_json::Value>(told).unwrap());
+    assert_eq!((done.code, &error["error"]["code"]), (1, &"input_invalid".into()));
+    assert_eq!(result["output"], "Yes.");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn the_name_of_a_tool_cannot_forge_lines() {
+    let forged = "calc\n  ✓ calculate (2 ms) {\"value\":666}\u{1b}[31m";
+    let replies = [Says::Calls(forged, json!({})), Says::Words("Done.")];
+    let (place, server) = (Place::new(), ModelServer::start(replies).await);
+    let done = chat(&place, &server, &[], "hello\n").await;
+    assert!(done.stdout.starts_with("  ✗ calc   ✓ calculate (2 ms)"), "{done:?}");
+    assert!(!done.stdout.contains("\n  ✓"), "{done:?}");
+    assert!(!done.stdout.contains('\u{1b}'), "{done:?}");
+}
+
+#[tokio::test]
+async fn with_json_commands_answer_json_too() {
+    let (place, server) = (Place::new(), ModelServer::start([Says::Words("One.")]).await);
+    let lines = "/help\n/model\nhello\n/log\n/sessions\n/state\n/model openai:another\n/new\n";
+    let done = chat(&place, &server, &["--json"], lines).await;
+    let lines = done.json_lines();
+    assert_eq!(lines[0]["commands"][0]["name"], "/help");
+    assert_eq!(lines[1], json!({ "model": "openai:scripted" }));
+    assert_eq!(lines.last().unwrap(), &json!({ "model": "openai:another" }));
+}
+
+#[tokio::test]
+async fn with_json_a_turn_tells_its_own_costs() {
+    let replies = [Says::Calls("dance", json!({})), Says::Words("One."), Says::Words("Two.")];
+    let (place, server) = (Place::new(), ModelServer::start(replies).await);
+    let done = chat(&place, &server, &["--json"], "first\nsecond\n").await;
+    let results = done.json_lines();
+    let [first, second] = &results[..] else { panic!("{done:?}") };
+    assert_eq!((&first["turn"]["steps"], &first["steps"]), (&json!(2), &json!(2)));
+    assert_eq!((&second["turn"]["steps"], &second["steps"]), (&json!(1), &json!(3)));
+    assert_eq!(second["turn"]["usage"]["input_tokens"], 1200);
+    assert_eq!(second["usage"]["input_tokens"], 3600);
 }
 
 #[tokio::test]

@@ -165,12 +165,15 @@ async fn the_project_compiles_and_its_agent_runs() {
     let advice = json!({ "umbrella": true, "reason": "it rains" });
     let weather = Turn::call("weather", json!({ "city": "Bergen" }));
     let server = model(vec![weather, Turn::finish(advice)]).await;
-    let url = format!("http://127.0.0.1:{}/v1", server.port);
-    for turn in 1..=2 {
+    let program = |port: u16| {
         let mut program = Command::new(project.join("target/debug/weather"));
-        program.current_dir(place.path(".")).env_remove("OPENAI_API_KEY");
-        program.env("OPENAI_BASE_URL", &url).env("HELIX_MODEL", "openai:small");
-        let output = program.output().await.unwrap();
+        program.current_dir(place.path(".")).env_remove("OPENAI_API_KEY").kill_on_drop(true);
+        program.env("OPENAI_BASE_URL", format!("http://127.0.0.1:{port}/v1"));
+        program.env("HELIX_MODEL", "openai:small");
+        program
+    };
+    for turn in 1..=2 {
+        let output = program(server.port).output().await.unwrap();
         assert_eq!(
             String::from_utf8_lossy(&output.stdout),
             "umbrella: true, because it rains\n",
@@ -186,6 +189,21 @@ async fn the_project_compiles_and_its_agent_runs() {
             (&"completed".into(), &"weather".into())
         );
     }
+
+    // Killed and started again at once, it says what it waits for, and goes on.
+    let silent = model(vec![Turn::Silence]).await;
+    let mut killed = program(silent.port).spawn().unwrap();
+    silent.arrived().await;
+    killed.kill().await.unwrap();
+    let advice = json!({ "umbrella": false, "reason": "it is dry" });
+    let server = model(vec![Turn::finish(advice)]).await;
+    let output = program(server.port).output().await.unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("may still be at work elsewhere: waiting for 3 s"), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let said: Vec<_> = said.lines().collect();
+    assert!(said[0].starts_with("going on with session"), "{output:?}");
+    assert_eq!(said[1..], ["umbrella: false, because it is dry"; 2], "{output:?}");
 }
 
 #[tokio::test]

@@ -37,7 +37,8 @@ async fn an_agent_file_and_a_prompt_make_an_answer() {
     place.ask(&model);
     place.write("agent.toml", CALCULATOR);
     let done = place.helix(&["run", "agent.toml", "What is six times seven?"]).await;
-    assert_eq!((done.code, &*done.stderr), (0, ""), "{done:?}");
+    // Nothing but the answer is in a pipe.
+    assert_eq!((done.code, &*done.stdout), (0, "It is 42.\n"), "{done:?}");
     for told in [
         "agent    reckoner",
         "model    mine:small",
@@ -46,9 +47,9 @@ async fn an_agent_file_and_a_prompt_make_an_answer() {
         "completed in",
         "tokens   20 in",
     ] {
-        assert!(done.stdout.contains(told), "{told} is not in {}", done.stdout);
+        assert!(done.stderr.contains(told), "{told} is not in {}", done.stderr);
     }
-    assert_eq!(done.stdout.matches("It is 42.").count(), 1, "{}", done.stdout);
+    assert_eq!(done.stderr.matches("It is 42.").count(), 1, "{}", done.stderr);
 
     let asked = model.requests();
     let (first, second) = (asked[0].json(), asked[1].json());
@@ -71,7 +72,28 @@ async fn with_json_the_typed_output_is_all_there_is() {
     assert_eq!((&result["model"], &result["scripted"]), (&"mine:small".into(), &false.into()));
 
     let people = place.helix(&["run", "agent.toml", "Compute."]).await;
-    assert!(people.stdout.contains("{\n  \"sum\": 42\n}"), "{}", people.stdout);
+    assert_eq!(people.stdout, "{\n  \"sum\": 42\n}\n", "{people:?}");
+}
+
+#[tokio::test]
+async fn what_looks_like_the_demos_report_is_not_told_as_one_and_needs_nothing_to_be_shown() {
+    let place = Place::new();
+    let fact = json!({ "body": "Titan", "statement": "It is large." });
+    let report = json!({ "question": "Which?", "answer": "Titan.", "facts": [fact] });
+    let model = model(vec![Turn::finish(report.clone())]).await;
+    place.ask(&model);
+    let typed = "name = \"reckoner\"\nprompt = \"x\"\n[output.schema]\ntype = \"object\"\n";
+    place.write("agent.toml", typed);
+    let done = place.helix(&["run", "agent.toml", "Compute."]).await;
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&done.stdout).unwrap(), report);
+
+    // The session has ended: its agent and its model are not needed any more.
+    std::fs::remove_file(place.path("agent.toml")).unwrap();
+    std::fs::remove_file(place.path("helix.toml")).unwrap();
+    let shown = place.helix(&["resume", "--last"]).await;
+    assert_eq!(shown.code, 0, "{shown:?}");
+    assert!(shown.stdout.contains("\"answer\": \"Titan.\""), "{shown:?}");
+    assert!(!shown.stdout.contains("Report"), "{shown:?}");
 }
 
 #[tokio::test]
@@ -83,6 +105,8 @@ async fn an_answer_of_another_form_fails_after_the_corrections() {
     let done = place.helix(&["run", "agent.toml", "Compute.", "--json"]).await;
     let result = done.json();
     assert_eq!((done.code, &result["error"]["code"]), (1, &"output_invalid".into()), "{result}");
+    let message = result["error"]["message"].as_str().unwrap();
+    assert!(message.contains("at /sum: \"many\" is not of type"), "{message}");
 }
 
 #[tokio::test]
@@ -106,7 +130,9 @@ async fn without_a_prompt_nothing_is_begun() {
     let place = Place::new();
     place.write("agent.toml", CALCULATOR);
     let done = place.helix(&["run", "agent.toml", "--json"]).await;
-    assert_eq!((done.code, &done.json_error()["code"]), (1, &"input_invalid".into()));
+    let error = done.json_error();
+    assert_eq!((done.code, &error["code"]), (2, &"usage".into()));
+    assert!(error["message"].as_str().unwrap().contains("on standard input"), "{error}");
     assert!(!place.path("helix.db").exists());
 }
 
@@ -241,6 +267,10 @@ async fn killed_under_one_model_a_session_may_be_finished_by_another() {
     assert_eq!(model.requests().last().unwrap().json()["model"], "other");
 }
 
+async fn hears(lines: &mut tokio::io::Lines<BufReader<tokio::process::ChildStderr>>, text: &str) {
+    while !lines.next_line().await.unwrap().unwrap().contains(text) {}
+}
+
 #[tokio::test]
 async fn ctrl_c_while_the_model_is_silent_aborts_at_the_second_time() {
     let place = Place::new();
@@ -250,10 +280,10 @@ async fn ctrl_c_while_the_model_is_silent_aborts_at_the_second_time() {
     let mut running = place.start(&["run", "agent.toml", "Hello?"]);
     model.arrived().await;
     running.signal(Signal::INT);
-    let heard = BufReader::new(running.child.stderr.take().unwrap()).lines().next_line().await;
-    assert!(heard.unwrap().unwrap().contains("interrupting"));
+    let mut told = BufReader::new(running.child.stderr.take().unwrap()).lines();
+    hears(&mut told, "interrupting").await;
     running.signal(Signal::INT);
+    hears(&mut told, "aborted in").await;
     let done = tokio::time::timeout(Duration::from_secs(20), running.end()).await.unwrap();
-    assert_eq!(done.code, 4, "{done:?}");
-    assert!(done.stdout.contains("aborted in"), "{done:?}");
+    assert_eq!((done.code, &*done.stdout), (4, ""), "{done:?}");
 }

@@ -5,4 +5,5 @@ mod chat;
 mod commands;
 mod demo;
 mod recorded;
+mod resize;
 mod tmux;

@@ -67,7 +67,19 @@ fn an_error_reads_as_code_operation_sentence_and_context() {
     assert_eq!(error.context().collect::<Vec<_>>(), [("session", "s1"), ("bytes", "7")]);
     let source = std::error::Error::source(&error).unwrap();
     assert_eq!(source.to_string(), "disk on fire", "told by the source, not repeated");
-    assert!(format!("{error:?}").contains("disk on fire"));
+    assert!(format!("{error:#?}").contains("disk on fire"));
+}
+
+#[test]
+fn a_main_that_returns_an_error_shows_it_to_people() {
+    let cause = Error::new(ErrorCode::StoreFull, "no room").with_source(std::fmt::Error);
+    let error = Error::new(ErrorCode::Internal, "it broke").with_context("session", "s1");
+    assert_eq!(format!("{error:?}"), "internal: it broke; session=s1");
+    assert_eq!(
+        format!("{:?}", error.with_source(cause)),
+        "internal: it broke; session=s1\n\nCaused by:\n    store_full: no room\n    an error \
+         occurred when formatting an argument"
+    );
 }
 
 #[test]

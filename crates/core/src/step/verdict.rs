@@ -7,10 +7,13 @@ use super::stop::{
 };
 use crate::agent::AgentDefinition;
 use crate::error::{ErrorCode, ErrorRecord};
-use crate::event::{FinishOutput, ModelReply, RunOutcome};
+use crate::event::{FinishOutput, ModelReply, RunOutcome, ToolOutcome};
 use crate::json::Json;
 use crate::session::{OpenStep, Session};
 use crate::tool::FINISH_TOOL;
+
+/// How many letters are told of what is wrong with an output.
+const MOST: usize = 500;
 
 /// What a closed step means for the turn.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,6 +101,29 @@ pub(super) fn owes_output(agent: &AgentDefinition, step: &OpenStep) -> bool {
     }
 }
 
+/// What is wrong with the output that is owed, if one was handed in.
+fn unfit(agent: &AgentDefinition, step: &OpenStep) -> String {
+    let mut message = "the model did not hand in an output that fits the output type".to_owned();
+    let violations = match &step.reply.output {
+        Some(output) => fitting_output(agent, output).err().map(|it| it.join("; ")),
+        None => step.pairs().find_map(|(call, state)| {
+            let answer = state.finish.as_ref().filter(|_| *call.name == *FINISH_TOOL)?;
+            match &answer.outcome {
+                ToolOutcome::Error(error) => Some(error.message.clone()),
+                _ => None,
+            }
+        }),
+    };
+    if let Some(violations) = violations {
+        message.push_str(": ");
+        message.extend(violations.chars().take(MOST));
+        if violations.chars().nth(MOST).is_some() {
+            message.push('…');
+        }
+    }
+    message
+}
+
 fn answer_outcome(agent: &AgentDefinition, step: &OpenStep) -> Option<RunOutcome> {
     let reply = &step.reply;
     if reply.error.is_some() {
@@ -114,10 +140,7 @@ fn answer_outcome(agent: &AgentDefinition, step: &OpenStep) -> Option<RunOutcome
     if owes_output(agent, step) {
         let error = match fatal {
             Some(reason) => stop_reason_error(reason, None),
-            None => ErrorRecord::new(
-                ErrorCode::OutputInvalid,
-                "the model did not hand in an output that fits the output type",
-            ),
+            None => ErrorRecord::new(ErrorCode::OutputInvalid, unfit(agent, step)),
         };
         return Some(failed(error));
     }

@@ -1,5 +1,7 @@
 //! What a tool's return means: decided here, so that every runtime decides alike.
 
+use std::borrow::Cow;
+
 use super::definition::Tool;
 use super::error::ToolError;
 use crate::agent::AgentDefinition;
@@ -19,7 +21,8 @@ pub fn judge(
     let result = match returned {
         Ok(result) => result,
         Err(error) => {
-            return ToolOutcome::Error(ErrorRecord::new(ErrorCode::ToolFailed, error.message()));
+            let message = bounded(error.message(), agent.limits().max_result_bytes);
+            return ToolOutcome::Error(ErrorRecord::new(ErrorCode::ToolFailed, message));
         }
     };
     let (size, most) = (result.text().len(), agent.limits().max_result_bytes);
@@ -33,9 +36,19 @@ pub fn judge(
     {
         let message =
             format!("the tool's result does not fit its schema: {}", violations.join("; "));
+        let message = bounded(&message, most);
         return ToolOutcome::Error(ErrorRecord::new(ErrorCode::ToolFailed, message));
     }
     ToolOutcome::Success(result)
+}
+
+/// An error's message, of which at most `most` bytes are kept: it goes where results go.
+fn bounded(message: &str, most: usize) -> Cow<'_, str> {
+    if message.len() <= most {
+        return Cow::Borrowed(message);
+    }
+    let kept = message.get(..message.floor_char_boundary(most)).unwrap_or_default();
+    Cow::Owned(format!("{kept}… (shortened; the error has {} bytes)", message.len()))
 }
 
 /// The fact of a call that was carried out: completes a finish with what the outcome means. What a

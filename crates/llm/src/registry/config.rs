@@ -28,7 +28,7 @@ pub(super) struct ConfigFile {
 pub(super) struct ProviderConfig {
     base_url: Option<String>,
     api_key_env: Option<String>,
-    model: Option<String>,
+    pub(super) model: Option<String>,
     allow_http: bool,
     server: Option<ServerKind>,
     stream: Option<bool>,
@@ -69,10 +69,27 @@ impl ConfigFile {
             let line = before.map_or(1, |it| it.matches('\n').count() + 1);
             Error::new(
                 ErrorCode::ConfigInvalid,
-                format!("{file}, line {line}: {}", error.message()),
+                format!("{file}, line {line}: {}{}", error.message(), hint(error.message())),
             )
         })
     }
+}
+
+/// How similar a key has to be to one that may be meant.
+const NEAR: f64 = 0.75;
+
+/// Which key may be meant, if the reader's message is that one is unknown and names those there are.
+fn hint(message: &str) -> String {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let Some(given) = quoted.next().filter(|_| message.starts_with("unknown field")) else {
+        return String::new();
+    };
+    let given = given.to_lowercase().replace('-', "_");
+    let near = quoted
+        .map(|key| (strsim::jaro_winkler(&given, key), key))
+        .filter(|(similarity, _)| *similarity >= NEAR)
+        .max_by(|(one, _), (other, _)| one.total_cmp(other));
+    near.map_or_else(String::new, |(_, key)| format!("; did you mean `{key}`?"))
 }
 
 impl ProviderConfig {

@@ -52,7 +52,8 @@ impl ProviderRegistry {
                 profile: None,
             };
             match provider {
-                Provider::WithoutKey { variable } => {
+                Provider::WithoutKey { variable, default_model } => {
+                    info.default_model = default_model.as_deref().map(str::to_owned);
                     info.key = ProviderKey::Missing(variable.to_string());
                 }
                 Provider::Ready { server: None, .. } => {}
@@ -84,7 +85,9 @@ impl ProviderRegistry {
                 let message = format!("the provider `{provider}` keeps no list of models");
                 Err(Error::new(ErrorCode::Unsupported, message))
             }
-            Some(Provider::WithoutKey { variable }) => Err(super::without_key(provider, variable)),
+            Some(Provider::WithoutKey { variable, .. }) => {
+                Err(super::without_key(provider, variable))
+            }
             None => {
                 Err(unknown(format!("no provider `{provider}` is configured ({})", self.list())))
             }

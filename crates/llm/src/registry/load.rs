@@ -51,7 +51,10 @@ impl ProviderRegistry {
             registry = match provider.options(name, &lookup)? {
                 Ok(options) => registry.with_provider(options)?,
                 Err(variable) => {
-                    let provider = Provider::WithoutKey { variable: variable.as_str().into() };
+                    let provider = Provider::WithoutKey {
+                        variable: variable.as_str().into(),
+                        default_model: provider.model.as_deref().map(Into::into),
+                    };
                     registry.providers.insert(name.as_str().into(), provider);
                     registry
                 }

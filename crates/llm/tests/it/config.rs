@@ -93,6 +93,7 @@ fn a_missing_key_matters_only_to_those_who_need_it() {
         [providers.a]
         base_url = "https://a.example/v1"
         api_key_env = "A_KEY"
+        model = "big"
         [providers.b]
         base_url = "https://b.example/v1"
     "#;
@@ -101,12 +102,18 @@ fn a_missing_key_matters_only_to_those_who_need_it() {
     let error = check(&registry, "a:m").unwrap_err();
     assert_eq!(error.code(), ErrorCode::ConfigInvalid);
     assert_eq!(error.message(), "the key of the provider `a` is missing: set A_KEY");
+    // Its model is known all the same, so it is the key that is found to be missing.
+    assert_eq!(registry.model("a:").unwrap().to_string(), "a:big");
 }
 
 #[test]
 fn whatever_is_unknown_or_wrong_is_refused_by_line() {
     check_refused("colour = 1", &["line 1", "colour"]);
-    check_refused("\n[providers.a]\nbase_ulr = \"x\"", &["line 3", "base_ulr"]);
+    check_refused(
+        "\n[providers.a]\nbase_ulr = \"x\"",
+        &["line 3", "base_ulr", "did you mean `base_url`?"],
+    );
+    check_refused("[provider.a]", &["line 1", "did you mean `providers`?"]);
     check_refused(
         "[providers.a]\nbase_url = \"https://x.example\"\napi_key = \"hunter2\"",
         &["line 3", "api_key"],

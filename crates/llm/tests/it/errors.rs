@@ -127,16 +127,18 @@ async fn what_is_not_http_is_a_failure() {
 }
 
 #[tokio::test]
-async fn nobody_listening_is_unavailable_without_the_address() {
+async fn nobody_listening_is_unavailable_with_host_port_and_cause_alone() {
     let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = closed.local_addr().unwrap().port();
     drop(closed);
-    let options = OpenAiChatOptions::new("local", &format!("http://127.0.0.1:{port}/v1"));
+    let options = OpenAiChatOptions::new("local", &format!("http://127.0.0.1:{port}/secret/v1"));
     let response = Ask::default().answer(&OpenAiChat::new(options).unwrap()).await;
     let (error, should_stop) = failure(&response);
     assert_eq!(error.code, "provider_unavailable");
     assert!(should_stop);
-    assert_eq!(error.message, "the provider `local` cannot be reached");
+    let told = format!("the provider `local` cannot be reached at 127.0.0.1:{port}: ");
+    assert!(error.message.starts_with(&told), "{error}");
+    assert!(error.message.contains("refused") && !error.message.contains("secret"), "{error}");
 }
 
 #[tokio::test]

@@ -161,3 +161,30 @@ async fn a_file_that_is_locked_for_too_long_is_busy() {
     add(&store, &session, &mut position, "a").await;
     assert_eq!(ids(&store, &session).await, ["first", "a"]);
 }
+
+fn beside(folder: &Folder) -> usize {
+    std::fs::read_dir(folder.file().parent().unwrap()).unwrap().count()
+}
+
+#[tokio::test]
+async fn to_be_read_only_a_file_needs_nothing_beside_it() {
+    let folder = Folder::new();
+    refused(SqliteStore::builder(folder.file()).read_only(), ErrorCode::StoreReadOnly).await;
+    let store = folder.open().await;
+    create(&store, &id("s")).await;
+    store.close().await;
+    let store = SqliteStore::builder(folder.file()).read_only().open().await.unwrap();
+    assert_eq!(ids(&store, &id("s")).await, ["first"]);
+    assert_eq!(beside(&folder), 1);
+    let position = store.head(&id("s")).await.unwrap().unwrap().position;
+    let error = store.append(append(&id("s"), &position, "second")).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::StoreReadOnly);
+    store.close().await;
+    assert_eq!(beside(&folder), 1);
+
+    // What is in the log beside the file is read too.
+    let writer = folder.open().await;
+    create(&writer, &id("t")).await;
+    let store = SqliteStore::builder(folder.file()).read_only().open().await.unwrap();
+    assert_eq!(ids(&store, &id("t")).await, ["first"]);
+}

@@ -32,16 +32,48 @@ fn a_tree_may_hold_trees() {
     assert_eq!(check(&tree), Ok(()));
 }
 
+/// Schemas of which each refers twice to the next one.
+fn pairs(levels: usize, pair: impl Fn(Value) -> Value) -> Value {
+    let mut defs = serde_json::Map::new();
+    for level in 0..levels {
+        let next = json!({ "$ref": format!("#/$defs/level{}", level + 1) });
+        defs.insert(format!("level{level}"), pair(next));
+    }
+    defs.insert(format!("level{levels}"), json!({ "type": "string" }));
+    json!({ "$ref": "#/$defs/level0", "$defs": defs })
+}
+
 #[test]
 fn one_schema_may_be_referred_to_often() {
-    // As a tree this would have 2^60 leaves.
-    let mut defs = serde_json::Map::new();
-    for level in 0..30 {
-        let next = json!({ "$ref": format!("#/$defs/level{}", level + 1) });
-        defs.insert(format!("level{level}"), json!({ "allOf": [next.clone(), next] }));
-    }
-    defs.insert("level30".to_owned(), json!({ "type": "string" }));
-    assert_eq!(check(&json!({ "type": "object", "$defs": defs })), Ok(()));
+    let any = |next: Value| json!({ "anyOf": [next.clone(), next] });
+    assert_eq!(check(&pairs(8, any)), Ok(()));
+    let nodes: Vec<Value> = (0..1000).map(|_| json!({ "$ref": "#/$defs/a" })).collect();
+    assert_eq!(check(&json!({ "anyOf": nodes, "$defs": { "a": { "type": "null" } } })), Ok(()));
+}
+
+#[test]
+fn references_that_multiply_are_refused() {
+    let multiply = "multiply to more than 10000 schemas";
+    // As a tree this would have 2^30 leaves.
+    refused(&pairs(30, |next| json!({ "anyOf": [next.clone(), next] })), multiply);
+    refused(&pairs(30, |next| json!({ "allOf": [next.clone()], "if": next })), multiply);
+    // A value that is nested as deeply meets as many of them.
+    let nested = |next: Value| json!({ "properties": { "enum": next } });
+    let both = |next: Value| json!({ "anyOf": [nested(next.clone()), nested(next)] });
+    refused(&pairs(30, both), multiply);
+    refused(&pairs(200, |next| json!({ "items": next })), "over more than 256 levels");
+}
+
+#[test]
+fn other_ways_to_refer_are_refused() {
+    let anchors = json!({ "items": { "$ref": "#a" }, "$defs": { "a": { "$anchor": "a" } } });
+    refused(&anchors, "is no path such as");
+    refused(&json!({ "$defs": { "a": { "$anchor": "a" } } }), "`$anchor` in it is not understood");
+    refused(&json!({ "items": { "$ref": "#/%24defs/a" } }), "is no path such as");
+    refused(&json!({ "items": { "$dynamicRef": "#" } }), "`$dynamicRef` in it is not understood");
+    let id =
+        json!({ "$id": "https://example.com/a", "properties": { "id": { "type": "string" } } });
+    assert_eq!(check(&id), Ok(()));
 }
 
 #[test]

@@ -43,13 +43,22 @@ fn nesting_without_end_is_refused() {
 fn thousands_of_mistakes_are_not_all_told() {
     let keys: String = (0..5000).map(|number| format!("key{number} = 1\n")).collect();
     let problem = Place::new(&with(&keys)).agent().unwrap_err();
-    assert_eq!(problem.lines().count(), 11, "{problem}");
-    assert!(problem.ends_with("and 4990 more"), "{problem}");
+    assert_eq!(problem.lines().count(), 51, "{problem}");
+    assert!(problem.ends_with("and 4950 more"), "{problem}");
+}
+
+#[test]
+fn keys_and_items_are_bounded() {
+    let numbers = "1,".repeat(60_000);
+    refused(&with(&format!("{} = [{numbers}]", "k".repeat(120_000))), "longer than 200 characters");
+    refused(&with(&format!("[output]\nschema = {{ enum = [{numbers}] }}")), "more than 20000 keys");
+    let keys: String = (0..21_000).map(|number| format!("k{number}=1\n")).collect();
+    refused(&with(&keys), "line 20001, column 1: the file has more than 20000 keys and items");
 }
 
 #[test]
 fn no_key_moves_the_cursor_or_fills_the_screen() {
-    let key = format!("\"\\u001b[2J{}\" = 1", "x".repeat(10_000));
+    let key = format!("\"\\u001b[2J{}\" = 1", "x".repeat(150));
     let problem = Place::new(&with(&key)).agent().unwrap_err();
     assert!(!problem.contains('\u{1b}') && problem.len() < 1000, "{problem}");
     let pattern = format!("[output]\nschema = {{ pattern = \"(\\u001b{}\" }}", "x".repeat(10_000));
@@ -109,4 +118,40 @@ fn output_schemas_that_go_in_circles_or_lead_out_are_refused() {
     refused(&with("[output]\nschema = { pattern = \"(\" }"), "not a usable JSON Schema");
     let remote = "[output.schema]\n\"$schema\" = \"https://example.com/meta\"";
     refused(&with(remote), "not a usable JSON Schema");
+}
+
+#[test]
+fn an_agent_cannot_write_what_it_is_made_of() {
+    let files = "[tools.files]\nroot = \"data\"\nwrite = true";
+    let because = "lies in the folder that the agent may write in";
+    let refused = |text: &str, because: &str| {
+        let place = Place::new(text);
+        fs::write(place.path("data/prompt.md"), "prompt").unwrap();
+        fs::create_dir(place.path("data/sub")).unwrap();
+        fs::write(place.path("data/sub/schema.json"), "{\"type\":\"object\"}").unwrap();
+        symlink("data/prompt.md", place.path("link.md")).unwrap();
+        symlink("data/sub", place.path("sub")).unwrap();
+        let problem = place.agent().unwrap_err();
+        assert!(problem.contains(because), "{problem}");
+    };
+    for prompt in ["data/prompt.md", "link.md", "./data/../data/prompt.md"] {
+        refused(&format!("name = \"a\"\nprompt_file = \"{prompt}\"\n{files}"), because);
+    }
+    for schema in ["data/sub/schema.json", "sub/schema.json"] {
+        refused(&with(&format!("output.schema_file = \"{schema}\"\n{files}")), because);
+    }
+    refused(&with(&files.replace("data", ".")), "`agent.toml` lies in");
+}
+
+#[test]
+fn whoever_names_the_folder_the_agent_file_is_not_written() {
+    let place = Place::new(&with("[tools.files]\nroot = \"data\"\nwrite = true"));
+    let agent = |files| AgentFile::read(&place.path("agent.toml")).unwrap().agent("m", Some(files));
+    let outer = place.folder.path();
+    for files in [outer, outer.parent().unwrap(), std::path::Path::new("/")] {
+        let error = agent(files).unwrap_err();
+        assert!(error.message().contains("`agent.toml` lies in"), "{error}");
+    }
+    let other = tempfile::tempdir().unwrap();
+    assert!(agent(other.path()).is_ok());
 }

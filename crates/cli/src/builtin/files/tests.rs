@@ -1,7 +1,7 @@
 //! What can be listed, read and written below a folder, and what cannot.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -162,4 +162,29 @@ fn what_cannot_be_written_is_told() {
     assert!(told(write(&place.shelf, ".", "x", "1")).contains("does not name a file"));
     assert!(told(write(&place.shelf, "within.txt", "x", "1")).contains("is no file"));
     assert!(!Path::new(&place.inner("d.txt")).exists());
+}
+
+#[test]
+fn a_file_keeps_its_permissions() {
+    let place = Place::new();
+    for mode in [0o600, 0o755, 0o444] {
+        let path = place.inner("kept.txt");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        write(&place.shelf, "kept.txt", "new", "1").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, mode, "{mode:o}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+fn names_may_be_as_long_as_the_system_has_them_and_blanks_count() {
+    let place = Place::new();
+    let mark = "0197f2a4-0000-7000-8000-000000000000-call_0123456789";
+    for name in ["n".repeat(255), " blank.txt ".to_owned()] {
+        write(&place.shelf, tidied(&name), "text", mark).unwrap();
+        assert_eq!(read(&place.shelf, tidied(&name), 0, 100).unwrap().text, "text", "{name}");
+        assert!(paths(&place, ".", false).contains(&format!("file {name} 4")), "{name}");
+    }
 }

@@ -1,13 +1,15 @@
 //! `write_file`.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path};
 
-use cap_std::fs::OpenOptions;
+use cap_std::fs::{OpenOptions, OpenOptionsExt as _, Permissions};
 use helix_agents::tool::{EffectClass, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use super::{Shelf, refused, tidied};
 
@@ -76,18 +78,16 @@ pub(super) fn write(
             Err(error) => return Err(refused(error)),
         }
     }
-    match shelf.root.symlink_metadata(target) {
+    let permissions = match shelf.root.symlink_metadata(target) {
         Ok(there) if !there.is_file() => {
             return Err(ToolError::new(format!("`{path}` is there already, and is no file")));
         }
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(refused(error)),
-        _ => {}
-    }
-    let mut beside = OsString::from(".");
-    beside.push(name);
-    beside.push(format!(".{mark}.part"));
-    let beside = target.with_file_name(beside);
-    let written = write_whole(shelf, &beside, text)
+        Ok(there) => Some(there.permissions()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(refused(error)),
+    };
+    let beside = target.with_file_name(name_beside(name, mark));
+    let written = write_whole(shelf, &beside, text, permissions)
         .and_then(|()| shelf.root.rename(&beside, &shelf.root, target));
     if let Err(error) = written {
         // The error that counts is the first one.
@@ -97,10 +97,36 @@ pub(super) fn write(
     Ok(Written { path: path.to_owned(), bytes: text.len() })
 }
 
-fn write_whole(shelf: &Shelf, path: &Path, text: &str) -> io::Result<()> {
+/// A name of its own for each call and file, however long theirs are.
+fn name_beside(name: &OsStr, mark: &str) -> String {
+    let digest = Sha256::new().chain_update(mark).chain_update([0]).chain_update(name.as_bytes());
+    let digest: String =
+        digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!(".{digest}.part")
+}
+
+/// With the permissions of the file that it will take the place of. Nobody else may see the text
+/// before it has them.
+fn write_whole(
+    shelf: &Shelf,
+    path: &Path,
+    text: &str,
+    permissions: Option<Permissions>,
+) -> io::Result<()> {
+    // What this very call left behind when its process died.
+    match shelf.root.remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    options.write(true).create_new(true);
+    if permissions.is_some() {
+        options.mode(0o600);
+    }
     let mut file = shelf.root.open_with(path, &options)?;
+    if let Some(permissions) = permissions {
+        file.set_permissions(permissions)?;
+    }
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }

@@ -4,6 +4,9 @@ use encoding_rs::{Encoding, UTF_8};
 use reqwest::Response;
 use reqwest::header::{self, HeaderMap};
 
+use super::MOST_CHARS;
+use crate::text::shortened;
+
 /// Kinds of application data that are text.
 const TEXT: [&str; 8] = [
     "json",
@@ -23,14 +26,15 @@ const TEXT: [&str; 8] = [
 pub(super) fn content_type(headers: &HeaderMap) -> Result<String, String> {
     let encoding = headers.get(header::CONTENT_ENCODING).and_then(|it| it.to_str().ok());
     if let Some(encoding) = encoding.filter(|it| !it.eq_ignore_ascii_case("identity")) {
+        let encoding = shortened(encoding, MOST_CHARS);
         return Err(format!("the page is packed as `{encoding}`, though that was not asked for"));
     }
     let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(String::new()) };
-    let value = value.to_str().unwrap_or_default().trim();
-    if is_text(value) {
-        return Ok(value.to_owned());
+    let value = shortened(value.to_str().unwrap_or_default().trim(), MOST_CHARS);
+    if is_text(&value) {
+        return Ok(value);
     }
-    Err(format!("the page is `{}`, not text", essence(value)))
+    Err(format!("the page is `{}`, not text", essence(&value)))
 }
 
 fn essence(content_type: &str) -> String {

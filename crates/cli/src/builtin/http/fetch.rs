@@ -15,8 +15,9 @@ use reqwest::{Client, Response, StatusCode, Url};
 use serde::Serialize;
 use tokio::time::timeout;
 
-use super::body;
 use super::policy::Policy;
+use super::{MOST_CHARS, MOST_URL_BYTES, body};
+use crate::text::shortened;
 
 /// How many redirects are followed.
 const MOST_REDIRECTS: usize = 5;
@@ -150,11 +151,17 @@ pub(super) fn next(
         return Ok(None);
     };
     let location = location.to_str().map_err(|_| "the redirect leads to no address".to_owned())?;
-    let mut next = url.join(location).map_err(|error| {
-        format!("the redirect leads to `{location}`, which is no address: {error}")
-    })?;
+    let told = shortened(location, MOST_CHARS);
+    let mut next = url
+        .join(location)
+        .map_err(|error| format!("the redirect leads to `{told}`, which is no address: {error}"))?;
+    if next.as_str().len() > MOST_URL_BYTES {
+        return Err(format!(
+            "the redirect leads to `{told}`, an address of more than {MOST_URL_BYTES} bytes"
+        ));
+    }
     if url.scheme() == "https" && next.scheme() == "http" {
-        return Err(format!("the redirect from {url} to {next} gives up the encryption"));
+        return Err(format!("the redirect from {url} to `{told}` gives up the encryption"));
     }
     next.set_fragment(None);
     Ok(Some(next))

@@ -66,6 +66,11 @@ fn site(path: &str, port: u16) -> String {
         "/image" => page("content-type: image/png\r\n", "PNG"),
         "/binary" => page(text, "a\0b"),
         "/packed" => page(&format!("{text}content-encoding: gzip\r\n"), "xxx"),
+        "/far" => redirect(&format!("/{}", "x".repeat(5000))),
+        "/unreadable" => redirect(&format!("http://[{}", "x".repeat(100_000))),
+        "/odd-type" => page(&format!("content-type: image/{}\r\n", "x".repeat(100_000)), ""),
+        "/long-type" => page(&format!("content-type: text/{}\r\n", "x".repeat(100_000)), "text"),
+        "/odd-packing" => page(&format!("content-encoding: {}\r\n", "x".repeat(100_000)), ""),
         "/missing" => {
             "HTTP/1.1 404 Not Found\r\ncontent-type: text/html\r\n\r\nnot here".to_owned()
         }
@@ -224,4 +229,16 @@ async fn nobody_there_and_no_address_are_told() {
         let problem = fetcher.get(url).await.unwrap_err();
         assert!(problem.contains("is no address"), "{url}: {problem}");
     }
+}
+
+#[tokio::test]
+async fn what_stands_in_headers_is_told_shortened() {
+    let port = serve(site).await;
+    let fetcher = fetcher(&[format!("127.0.0.1:{port}")], &["127.0.0.0/8"]);
+    for path in ["/far", "/unreadable", "/odd-type", "/odd-packing"] {
+        let problem = fetcher.get(&format!("http://127.0.0.1:{port}{path}")).await.unwrap_err();
+        assert!(problem.contains("xxx…`") && problem.len() < 400, "{path}: {problem}");
+    }
+    let page = fetcher.get(&format!("http://127.0.0.1:{port}/long-type")).await.unwrap();
+    assert_eq!((page.text.as_str(), page.content_type.chars().count()), ("text", 200));
 }

@@ -25,6 +25,13 @@ fn what_is_too_long_or_no_text_is_refused() {
     let long = "x".repeat(MOST + 1);
     assert!(read(&mut long.as_bytes()).unwrap_err().to_string().contains("longer"));
     assert!(read(&mut &b"\xff\n"[..]).unwrap_err().to_string().contains("UTF-8"));
+    let lines = format!("{long}{long}\nnext\n");
+    let mut input = lines.as_bytes();
+    assert!(read(&mut input).is_err());
+    assert_eq!(read(&mut input).unwrap().unwrap(), "next");
+    let mut input = &b"\xff\nnext\n"[..];
+    assert!(read(&mut input).is_err());
+    assert_eq!(read(&mut input).unwrap().unwrap(), "next");
     let longest = format!("{}\n", "x".repeat(MOST - 1));
     assert_eq!(read(&mut longest.as_bytes()).unwrap().unwrap().len(), MOST - 1);
 }

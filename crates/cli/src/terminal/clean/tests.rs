@@ -26,3 +26,10 @@ fn what_others_wrote_has_no_colours() {
     assert_eq!(plain("\u{1b}[32mcompleted\u{1b}[0m\n"), "␛[32mcompleted␛[0m\n");
     assert_eq!(clean("\u{1b}[32mx\u{1b}[0m", false), "␛[32mx␛[0m");
 }
+
+#[test]
+fn nothing_turns_the_direction_of_text() {
+    let text = "a\u{202e}b\u{2066}c\u{2069}d\u{200f}e\u{200e}f\u{202a}";
+    assert_eq!(plain(text), "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}e\u{fffd}f\u{fffd}");
+    assert_eq!(plain("👩\u{200d}👧 שלום"), "👩\u{200d}👧 שלום");
+}

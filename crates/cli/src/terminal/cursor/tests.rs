@@ -43,6 +43,31 @@ fn after_a_resize_the_text_goes_on_below() {
 }
 
 #[test]
+fn after_a_resize_without_it_nothing_above_is_touched() {
+    for width in [40, 10] {
+        let mut cursor = after("12345", 20);
+        drop(cursor.show("waiting", "", width));
+        assert_eq!((cursor.hide(width), cursor.column), ("\r\u{1b}[J".to_owned(), 0), "{width}");
+        // What follows has a place of its own again.
+        cursor.advance("123", width);
+        drop(cursor.show("waiting", "", width));
+        assert_eq!(cursor.hide(width), format!("\r\u{1b}[J{UP}\u{1b}[4G"));
+    }
+}
+
+#[test]
+fn text_after_a_resize_does_not_hide_it() {
+    let mut cursor = after("12345", 20);
+    cursor.advance("678", 40);
+    drop(cursor.show("waiting", "", 40));
+    assert_eq!(cursor.hide(40), "\r\u{1b}[J");
+    let mut cursor = after("12345", 20);
+    cursor.advance("678\n12", 40);
+    drop(cursor.show("waiting", "", 40));
+    assert_eq!(cursor.hide(40), format!("\r\u{1b}[J{UP}\u{1b}[3G"));
+}
+
+#[test]
 fn it_is_cut_to_the_width() {
     let mut cursor = Cursor::default();
     assert_eq!(cursor.show("12345678", "", 5), "\r\u{1b}[J1234\r");

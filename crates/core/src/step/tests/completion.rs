@@ -93,8 +93,17 @@ fn an_output_that_never_fits_fails_after_the_retries() {
     assert_eq!(hand.session().last_step(), 3);
     assert_eq!(
         failure(&hand),
-        "output_invalid: the model did not hand in an output that fits the output type"
+        "output_invalid: the model did not hand in an output that fits the output type: the output \
+         was not accepted: \"result\" is a required property"
     );
+}
+
+#[test]
+fn what_is_told_of_an_output_that_does_not_fit_is_bounded() {
+    let agent = built(builder().output_schema(result_schema()).completion_retries(0));
+    let mut hand = Hand::new(&agent);
+    hand.drive([finish(json!({"result": ["x".repeat(10_000)]}))]);
+    assert!(failure(&hand).len() < 700, "{}", failure(&hand));
 }
 
 #[test]

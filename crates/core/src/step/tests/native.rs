@@ -61,7 +61,9 @@ fn a_native_output_that_never_fits_is_output_invalid() {
     let mut hand = Hand::new(&agent());
     let bad = || output(json!({"result": 1}));
     hand.drive([bad(), bad(), bad()]);
-    assert!(hand.session().last_run().unwrap().error.clone().unwrap().is(ErrorCode::OutputInvalid));
+    let error = hand.session().last_run().unwrap().error.clone().unwrap();
+    assert!(error.is(ErrorCode::OutputInvalid));
+    assert!(error.message.ends_with(": at /result: 1 is not of type \"string\""), "{error}");
 }
 
 #[test]

@@ -47,6 +47,17 @@ fn a_result_that_is_too_large_is_a_failure_that_says_so() {
 }
 
 #[test]
+fn an_error_that_is_too_large_is_shortened() {
+    let message = |text: &str| match judge(&agent(), &echo("t"), Err(ToolError::new(text))) {
+        ToolOutcome::Error(error) => error.message.to_string(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(message(&"x".repeat(20)), "x".repeat(20));
+    let expected = format!("{}… (shortened; the error has 201 bytes)", "x".repeat(19));
+    assert_eq!(message(&format!("{}{}", "x".repeat(19), "ä".repeat(91))), expected);
+}
+
+#[test]
 fn a_result_is_checked_against_the_tools_output_schema() {
     let tool = echo("t").output_schema::<Vec<u8>>();
     assert!(matches!(judge(&agent(), &tool, returned(json!([1]))), ToolOutcome::Success(_)));
