@@ -54,7 +54,7 @@ pub(super) fn read(path: &Path, wal_bytes: u64) -> Result<Left> {
 /// The rows of the log by step. What comes before the first reply is step 0; a row with a reply in
 /// it and all after it belong to the reply's step.
 fn steps(connection: &Connection) -> Result<Vec<StepRows>> {
-    let mut statement = connection.prepare("SELECT body FROM appends ORDER BY session, first")?;
+    let mut statement = connection.prepare("SELECT body FROM appends ORDER BY key")?;
     let mut rows = statement.query([])?;
     let mut steps: Vec<StepRows> = Vec::new();
     let mut step = 0;

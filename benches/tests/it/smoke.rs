@@ -6,9 +6,9 @@ use serde_json::Value;
 
 /// Every figure, of every subject that has it, but for those that need a counter of instructions.
 const FIGURES: [(&str, usize); 13] = [
-    ("step.wall", 8),
-    ("step.cpu", 8),
-    ("durable.cpu", 2),
+    ("step.wall", 10),
+    ("step.cpu", 10),
+    ("durable.cpu", 4),
     ("growth.at-4", 3),
     ("growth.8", 3),
     ("stream.cpu", 3),
