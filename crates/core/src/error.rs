@@ -108,6 +108,24 @@ codes! {
     RunUnfinished = "run_unfinished", Conflict;
     /// The session belongs to another agent.
     AgentMismatch = "agent_mismatch", Conflict;
+    /// The session waits for people; what it waits for has to be answered first.
+    Suspended = "suspended", Conflict;
+    /// No call of this id waits for people in the session or below it.
+    CallNotFound = "call_not_found", NotFound;
+    /// Somebody else answered the call first.
+    AlreadyAnswered = "already_answered", Conflict;
+    /// The answer came after the call's deadline.
+    AnswerExpired = "answer_expired", Conflict;
+    /// The run that the call belonged to was aborted.
+    AnswerToAborted = "answer_to_aborted", Conflict;
+    /// The call waits for another kind of answer.
+    AnswerWrongKind = "answer_wrong_kind", InvalidInput;
+    /// The answer does not fit what the call needs.
+    AnswerInvalid = "answer_invalid", InvalidInput;
+    /// The arguments are not those that the answer was given to.
+    ArgumentsChanged = "arguments_changed", Conflict;
+    /// The session is a child: its root is the one to ask.
+    NotRoot = "not_root", InvalidInput;
     /// Another run owns the session now.
     Superseded = "superseded", Superseded;
     /// Chunks of a stream attempt that was discarded.
@@ -134,6 +152,10 @@ codes! {
     ProviderStreamCut = "provider_stream_cut", Unavailable;
     /// The provider sent something that is not its protocol.
     ProviderProtocol = "provider_protocol", Unavailable;
+    /// Whoever was asked did not approve the call.
+    ToolDenied = "tool_denied", Failed;
+    /// Nobody answered the call in time.
+    ToolUnanswered = "tool_unanswered", Failed;
     /// The output does not fit the agent's output type.
     OutputInvalid = "output_invalid", Failed;
     /// The transform of a finish tool failed.

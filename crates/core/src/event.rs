@@ -3,11 +3,15 @@
 //! The enum is the format of the log. Adding a variant or an optional field is fine; anything else
 //! takes a new [`SCHEMA`] number and an upcaster.
 
+mod suspension;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+
+pub use suspension::{Answer, PendingCall, PendingKind, SuspendReason, Suspension};
 
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, ErrorRecord, Result};
@@ -112,6 +116,31 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// Somebody answered a call that waits for people (fact; its key is the request).
+    Submitted {
+        /// The request.
+        request: RequestId,
+        /// The call.
+        call: CallId,
+        /// The answer.
+        answer: Answer,
+        /// Who answered, for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+    },
+    /// A message was put into the session from outside; it enters the transcript between two steps
+    /// (fact; its key is the request).
+    MessageQueued {
+        /// The request.
+        request: RequestId,
+        /// The message.
+        message: UserMessage,
+    },
+    /// Queued messages entered the transcript (decision).
+    MessagesTaken {
+        /// The requests that brought them, in order.
+        requests: Vec<RequestId>,
+    },
     /// A hook changed the custom state.
     StateChanged {
         /// The change.
@@ -127,6 +156,12 @@ pub enum Event {
         source_name: String,
         /// How much.
         amount: f64,
+        /// The call that it is about, if it is about one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+        /// Whether what was paid for came about.
+        #[serde(default = "yes", skip_serializing_if = "is_yes")]
+        success: bool,
     },
     /// The step is complete: every call of it has exactly one result (decision).
     StepClosed {
@@ -191,6 +226,11 @@ pub enum RunOutcome {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// The step cannot go on before somebody answered. Nothing waits in memory.
+    Suspended {
+        /// What it waits for.
+        on: Suspension,
+    },
 }
 
 /// What came of one model call.
@@ -253,6 +293,15 @@ pub struct ToolFinish {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_zero(number: &u32) -> bool {
     *number == 0
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_yes(flag: &bool) -> bool {
+    *flag
 }
 
 impl ToolFinish {
@@ -380,6 +429,9 @@ impl Event {
             Self::ToolFinished(_) => "tool_finished",
             Self::InterruptRequested { .. } => "interrupt_requested",
             Self::AbortRequested { .. } => "abort_requested",
+            Self::Submitted { .. } => "submitted",
+            Self::MessageQueued { .. } => "message_queued",
+            Self::MessagesTaken { .. } => "messages_taken",
             Self::StateChanged { .. } => "state_changed",
             Self::UsageRecorded { .. } => "usage_recorded",
             Self::StepClosed { .. } => "step_closed",
@@ -396,6 +448,7 @@ impl Event {
                 | Self::StepClosed { .. }
                 | Self::RunEnded { .. }
                 | Self::CorrectionSent { .. }
+                | Self::MessagesTaken { .. }
         )
     }
 }

@@ -15,11 +15,12 @@ use serde_json::Value;
 
 use crate::agent::{Agent, AnyAgent};
 use crate::error::{Error, ErrorCode, ErrorRecord, Result};
+use crate::event::Suspension;
 use crate::hooks::AgentHooks;
 use crate::id::{RunId, SessionId};
 use crate::json::Json;
 use crate::message::UserMessage;
-use crate::session::{RunRecord, RunStatus, Session};
+use crate::session::{PendingView, RunRecord, RunStatus, Session, Submission};
 use crate::stream::ChunkStream;
 use crate::usage::Usage;
 
@@ -173,6 +174,8 @@ pub struct AgentResult<O = Json> {
     pub error: Option<ErrorRecord>,
     /// The reason that was given, if it was interrupted or aborted.
     pub reason: Option<String>,
+    /// What it waits for, if it was suspended.
+    pub suspended: Option<Suspension>,
 }
 
 impl AgentResult {
@@ -184,6 +187,7 @@ impl AgentResult {
             output: run.output.clone(),
             error: run.error.clone(),
             reason: run.reason.clone(),
+            suspended: run.suspended.clone(),
         }
     }
 
@@ -196,7 +200,8 @@ impl AgentResult {
             Error::new(ErrorCode::OutputInvalid, "the recorded output does not fit the type")
                 .with_source(error)
         })?;
-        Ok(AgentResult { status: self.status, output, error: self.error, reason: self.reason })
+        let Self { status, error, reason, suspended, .. } = self;
+        Ok(AgentResult { status, output, error, reason, suspended })
     }
 }
 
@@ -205,7 +210,8 @@ impl<O> AgentResult<O> {
     ///
     /// # Errors
     /// With the run's own code if it failed, [`ErrorCode::Cancelled`] if it was interrupted or
-    /// aborted, [`ErrorCode::OutputInvalid`] if it completed without output.
+    /// aborted, [`ErrorCode::Suspended`] if it waits for people, [`ErrorCode::OutputInvalid`] if it
+    /// completed without output.
     pub fn into_output(self) -> Result<O> {
         if let Some(output) = self.output {
             return Ok(output);
@@ -216,6 +222,7 @@ impl<O> AgentResult<O> {
                 same.copied().unwrap_or(ErrorCode::Internal)
             }
             (None, RunStatus::Completed) => ErrorCode::OutputInvalid,
+            (None, status) if status.is_suspended() => ErrorCode::Suspended,
             (None, _) => ErrorCode::Cancelled,
         };
         let message = match self.error {
@@ -233,6 +240,8 @@ pub enum Resumable {
     Yes,
     /// Its run is alive.
     Running,
+    /// It waits for people, and none of them has answered.
+    Waiting,
     /// Its last turn is complete or aborted: `execute` begins another one.
     Ended,
 }
@@ -419,6 +428,23 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// [`ErrorCode::NothingToResume`] if it has ended already, and the store's.
     async fn abort(&self, session: &SessionId, reason: Option<String>) -> Result<()>;
+
+    /// Records an answer to a call that waits for people, in this session or one below it. It does
+    /// not go on with the session, unless the executor was built with `auto_resume`.
+    ///
+    /// # Errors
+    /// As [`submit`](crate::session::submit).
+    ///
+    /// # Durability
+    /// When it returns, the answer is in the log.
+    async fn submit_tool_result(&self, root: &SessionId, submission: Submission) -> Result<()>;
+
+    /// The calls of this session and those below it that wait for people, those whose time is over
+    /// included.
+    ///
+    /// # Errors
+    /// [`ErrorCode::SessionNotFound`], and the store's.
+    async fn pending_calls(&self, root: &SessionId) -> Result<Vec<PendingView>>;
 
     /// A handle on the session's last run, wherever it is carried out.
     ///

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::{Error, ErrorRecord};
-use crate::event::ToolOutcome;
+use crate::event::{Suspension, ToolOutcome};
 use crate::id::{CallId, RunId, SessionId};
 use crate::json::Json;
 use crate::llm::{LlmConfig, LlmResponse};
@@ -80,6 +80,16 @@ pub trait AgentHooks: Send + Sync + 'static {
 
     /// A run failed.
     async fn on_agent_fail(&self, _cx: &HookContext, _error: &ErrorRecord) -> HookResult {
+        Ok(())
+    }
+
+    /// A run is about to end because it has to wait.
+    async fn on_agent_suspended(&self, _cx: &HookContext, _on: &Suspension) -> HookResult {
+        Ok(())
+    }
+
+    /// A run goes on with what another one was suspended on.
+    async fn on_agent_resumed(&self, _cx: &HookContext, _from: &Suspension) -> HookResult {
         Ok(())
     }
 

@@ -7,9 +7,11 @@ mod journal;
 mod ledger;
 mod legality;
 mod load;
+mod people;
 mod repeat;
 mod request;
 mod shown;
+mod submit;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,14 +23,19 @@ pub use align::{Alignment, align_ended, alignment};
 pub use apply::result_message;
 pub use begin::{BeginRun, abort_events, execute_events, resume_events};
 pub use journal::{Committed, Durability, Journal, JournalParts, StartOutcome};
-pub use ledger::{ClosedStep, OpenCall, OpenStep, Request, StartedCall};
+pub use ledger::{
+    Answered, ClosedStep, OpenCall, OpenStep, QueuedMessage, Request, SettledCall, StartedCall,
+    Waiting,
+};
 pub use load::{load, load_events};
-pub use request::{RequestKind, request};
+pub use people::{WAIT_USAGE, report_waiting};
+pub use request::{Outside, RequestKind, queue_message, request};
 pub use shown::{boundaries, end_of_call};
+pub use submit::{CallRef, PendingView, Submission, pending_calls, submit};
 
 use crate::clock::Timestamp;
 use crate::error::ErrorRecord;
-use crate::event::Trigger;
+use crate::event::{Suspension, Trigger};
 use crate::id::{CallId, RunId, SessionId};
 use crate::json::Json;
 use crate::message::{Message, SharedMessage, ToolCall};
@@ -79,6 +86,8 @@ pub struct RunRecord {
     pub error: Option<ErrorRecord>,
     /// The reason that was given, if it was interrupted or aborted.
     pub reason: Option<String>,
+    /// What it waits for, if it was suspended.
+    pub suspended: Option<Suspension>,
 }
 
 /// How a run stands.
@@ -96,6 +105,12 @@ pub enum RunStatus {
     Interrupted,
     /// Stopped at once on request.
     Aborted,
+    /// It waits for people.
+    SuspendedClientTool,
+    /// It waits for children that wait for people.
+    SuspendedAwaitingChildren,
+    /// It waits, and part of what it waited for has come already; or it waits for both.
+    SuspendedStepPartial,
     /// It stopped without ending, and another run took over.
     Superseded,
 }
@@ -110,8 +125,27 @@ impl RunStatus {
             Self::Failed => "failed",
             Self::Interrupted => "interrupted",
             Self::Aborted => "aborted",
+            Self::SuspendedClientTool => "suspended_client_tool",
+            Self::SuspendedAwaitingChildren => "suspended_awaiting_children",
+            Self::SuspendedStepPartial => "suspended_step_partial",
             Self::Superseded => "superseded",
         }
+    }
+
+    /// Whether it ended because it has to wait.
+    #[must_use]
+    pub const fn is_suspended(self) -> bool {
+        matches!(
+            self,
+            Self::SuspendedClientTool
+                | Self::SuspendedAwaitingChildren
+                | Self::SuspendedStepPartial
+        )
+    }
+
+    /// Whether a run that resumes the turn goes on in it: limits that the turn has reached hold.
+    pub(crate) const fn leaves_turn_open(self) -> bool {
+        self.is_suspended() || matches!(self, Self::Superseded | Self::Interrupted)
     }
 }
 
@@ -224,7 +258,7 @@ impl Session {
     }
 
     /// All runs, oldest first.
-    pub fn runs(&self) -> impl Iterator<Item = &RunRecord> {
+    pub fn runs(&self) -> impl DoubleEndedIterator<Item = &RunRecord> {
         self.past_runs.iter().chain(&self.ledger.run)
     }
 
@@ -358,8 +392,8 @@ impl Session {
                 Some(run) => Arc::clone(&run.runtime),
                 None => "".into(),
             },
-            pending: 0,
-            wake_at: None,
+            pending: u32::try_from(self.pending_calls().count()).unwrap_or(u32::MAX),
+            wake_at: self.pending_calls().filter_map(|pending| pending.deadline).min(),
         }
     }
 
@@ -386,7 +420,10 @@ impl Session {
             self.agent = "".into();
             self.tags.clear();
         }
+        // What is known of the time stays known.
+        let now = self.ledger.clock;
         self.ledger = savepoint.ledger;
+        self.observe(now);
         self.transcript.truncate(savepoint.messages);
         self.past_runs.truncate(savepoint.past_runs);
         self.checkpoints.truncate(savepoint.checkpoints);

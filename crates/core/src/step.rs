@@ -2,18 +2,21 @@
 //!
 //! Runtimes drive a [`StepIterator`]; whoever writes a loop of their own uses the functions.
 
+mod answers;
 mod finish;
 mod iterator;
 mod messages;
+mod next;
 mod output;
+mod people;
 mod plan;
 mod result;
 mod stop;
 mod verdict;
 
+pub(crate) use answers::heal;
 pub(crate) use finish::acknowledged_message;
 pub use finish::{build_effective_tools, output_requirement, synthesize_finish_tool_result};
-pub(crate) use iterator::heal;
 pub use iterator::{Action, CallTask, StepIterator};
 pub use messages::{
     AssistantMessagePlan, LlmMessages, SubAgentResultInput, ToolResultInput,

@@ -53,6 +53,13 @@ pub enum ChunkKind {
         /// As given with the request.
         reason: Option<String>,
     },
+    /// A run ended because it has to wait.
+    RunSuspended {
+        /// The calls that wait for people.
+        calls: Vec<CallId>,
+        /// Until when the first of them has to be answered, by the store's clock.
+        deadline: Option<Timestamp>,
+    },
     /// Text of the model.
     TextDelta {
         /// The next piece.
@@ -87,6 +94,21 @@ pub enum ChunkKind {
         tool: Arc<str>,
         /// The arguments as JSON text.
         arguments: String,
+    },
+    /// A call waits for somebody to approve it.
+    ToolApprovalRequest {
+        /// The call.
+        call: CallId,
+        /// The tool's name.
+        tool: Arc<str>,
+        /// The arguments as JSON text.
+        arguments: String,
+        /// A digest of the arguments, to answer to what was seen.
+        digest: String,
+        /// Whether the arguments may be changed.
+        editable: bool,
+        /// Until when it can be answered, by the store's clock.
+        deadline: Option<Timestamp>,
     },
     /// A tool says how far it is.
     ToolProgress {
@@ -164,7 +186,10 @@ impl ChunkKind {
     /// Whether it is the last chunk of a run.
     #[must_use]
     pub fn ends_run(&self) -> bool {
-        matches!(self, Self::RunEnded { .. } | Self::RunInterrupted { .. })
+        matches!(
+            self,
+            Self::RunEnded { .. } | Self::RunInterrupted { .. } | Self::RunSuspended { .. }
+        )
     }
 }
 

@@ -36,6 +36,7 @@ pub struct LocalRuntimeBuilder {
     lease: Duration,
     grace: Duration,
     tasks: Option<Handle>,
+    auto_resume: bool,
 }
 
 impl LocalRuntimeBuilder {
@@ -51,6 +52,7 @@ impl LocalRuntimeBuilder {
             lease: Duration::from_secs(15),
             grace: Duration::from_secs(5),
             tasks: None,
+            auto_resume: false,
         }
     }
 
@@ -114,6 +116,13 @@ impl LocalRuntimeBuilder {
         self
     }
 
+    /// Goes on with a session as soon as an answer to one of its calls was submitted here. Its agent
+    /// has to be in the registry. Without this, whoever submits calls `resume`.
+    pub fn auto_resume(mut self, auto_resume: bool) -> Self {
+        self.auto_resume = auto_resume;
+        self
+    }
+
     /// Another clock, for tests.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
@@ -154,6 +163,7 @@ impl LocalRuntimeBuilder {
             lease: self.lease,
             grace: self.grace,
             tasks: self.tasks,
+            auto_resume: self.auto_resume,
         }))
     }
 }

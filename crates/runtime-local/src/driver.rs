@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::error::{ErrorCode, Result};
-use helix_agents_core::event::{Event, RunOutcome, Trigger};
+use helix_agents_core::event::{Event, RunOutcome, ToolFinish, Trigger};
 use helix_agents_core::executor::AgentResult;
 use helix_agents_core::hooks::{HookContext, HookPlace, HookPoint, ToolCallView};
-use helix_agents_core::message::Message;
-use helix_agents_core::session::{Alignment, Journal, alignment, boundaries, result_message};
+use helix_agents_core::json::Json;
+use helix_agents_core::message::{Message, ToolCall};
+use helix_agents_core::session::{
+    Alignment, Journal, alignment, boundaries, report_waiting, result_message,
+};
 use helix_agents_core::step::Action;
 use tokio_util::sync::CancellationToken;
 
@@ -75,8 +78,10 @@ impl Driver {
                 Action::RunFinishTool(task) => {
                     step_site::run_calls(self, lease, vec![task]).await?;
                 }
-                Action::Answer(_)
+                Action::Account(_)
+                | Action::Answer(_)
                 | Action::Correct(_)
+                | Action::TakeMessages(_)
                 | Action::CloseStep(_)
                 | Action::End(_)
                 | Action::Heal(_) => self.record(lease, Vec::new(), &[]).await?,
@@ -110,8 +115,11 @@ impl Driver {
         let mark =
             FeedMark { version, settled_before, discarded, boundaries, ..FeedMark::default() };
         self.feed.mark(0, mark);
-        if self.hooks.is_empty() || !begins_turn {
+        if self.hooks.is_empty() {
             return Ok(());
+        }
+        if !begins_turn {
+            return self.resumed_hooks().await;
         }
         let place = self.place(0);
         let state = Arc::clone(self.journal.session().state());
@@ -126,6 +134,19 @@ impl Driver {
         self.journal.stage(&events).map(drop)
     }
 
+    /// Tells the hooks that a suspended run goes on.
+    async fn resumed_hooks(&mut self) -> Result<()> {
+        let session = self.journal.session();
+        let runs: Vec<_> = session.runs().rev().take(2).collect();
+        let before = runs.get(1).and_then(|run| run.suspended.as_ref());
+        let Some(from) = before.filter(|_| session.current_run().is_some()) else { return Ok(()) };
+        let place = self.place(session.last_step());
+        let cx = HookContext::new(&place, "on_agent_resumed", session.step_state());
+        self.hooks.agent_resumed(&cx, from).await;
+        let events: Vec<_> = changed(&cx, "on_agent_resumed").into_iter().collect();
+        self.journal.hold_back(&events)
+    }
+
     /// Records facts, runs the hooks that ride in the same append, and shows what it means.
     pub(crate) async fn record(
         &mut self,
@@ -134,7 +155,12 @@ impl Driver {
         results: &[Settled],
     ) -> Result<()> {
         let step = self.journal.session().last_step();
-        let decided = self.journal.stage(&facts)?;
+        let mut decided = self.journal.stage(&facts)?;
+        if matches!(self.journal.ending(), Some(RunOutcome::Suspended { .. })) {
+            // Deadlines count from now by the store's clock, which may have passed some.
+            self.journal.observe_clock().await?;
+            decided.extend(self.journal.stage(&[])?);
+        }
         if !self.hooks.is_empty() {
             let changes = self.result_hooks(results, &decided).await;
             self.journal.stage(&changes)?;
@@ -154,6 +180,7 @@ impl Driver {
         }
         lease.extended(sent);
         let session = self.journal.session();
+        report_waiting(session, &committed.events);
         let step = step.max(session.last_step());
         let boundaries = boundaries(session, &committed.events, committed.version)
             .into_iter()
@@ -193,8 +220,12 @@ impl Driver {
             let (message, point) = match event {
                 Event::ToolFinished(finish) => match session.tool_call(&finish.call) {
                     Some(call) => {
-                        let message = result_message(call, &finish.outcome);
-                        (Message::Tool(message), HookPoint::Of("on_message", finish.call.clone()))
+                        let message = Message::Tool(result_message(call, &finish.outcome));
+                        if session.settled_call(&finish.call).is_some() {
+                            events.extend(self.drained_hooks(call, finish, &message).await);
+                            continue;
+                        }
+                        (message, HookPoint::Of("on_message", finish.call.clone()))
                     }
                     None => continue,
                 },
@@ -208,6 +239,24 @@ impl Driver {
             events.extend(changed(&cx, "on_message"));
         }
         events
+    }
+
+    /// The hooks of a call that got its result from people, or from nobody in time.
+    async fn drained_hooks(
+        &self,
+        call: &ToolCall,
+        finish: &ToolFinish,
+        message: &Message,
+    ) -> Option<Event> {
+        let session = self.journal.session();
+        let place = self.place(session.last_step());
+        let point = HookPoint::Of("after_tool", finish.call.clone());
+        let cx = HookContext::new(&place, point, session.step_state());
+        self.hooks.message(&cx, message).await;
+        let input = call.arguments.as_json().cloned().unwrap_or_else(Json::empty_object);
+        let view = ToolCallView { call: &finish.call, tool: &call.name, input: &input };
+        self.hooks.after_tool(&cx, view, &finish.outcome).await;
+        changed(&cx, "after_tool")
     }
 
     async fn end_hooks(&self, outcome: &RunOutcome) -> Option<Event> {
@@ -225,6 +274,10 @@ impl Driver {
             RunOutcome::Failed { error } => {
                 self.hooks.agent_fail(&cx, error).await;
                 changed(&cx, "on_agent_fail")
+            }
+            RunOutcome::Suspended { on } => {
+                self.hooks.agent_suspended(&cx, on).await;
+                changed(&cx, "on_agent_suspended")
             }
             _ => None,
         }

@@ -78,17 +78,8 @@ impl Control {
     }
 
     async fn ask(&self, kind: RequestKind, reason: Option<String>) -> Result<()> {
-        let parts = &self.parts;
-        request(
-            &*parts.store,
-            &*parts.ids,
-            &*parts.clock,
-            &self.session,
-            Some(&self.run),
-            kind,
-            reason,
-        )
-        .await?;
+        let outside = self.parts.outside();
+        request(outside, &self.session, Some(&self.run), kind, reason).await?;
         if let Some(live) = &self.live {
             live.nudge.notify_one();
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use helix_agents_core::agent::AgentDefinition;
 use helix_agents_core::error::ErrorRecord;
-use helix_agents_core::event::{Event, ToolOutcome};
+use helix_agents_core::event::{Event, Suspension, ToolOutcome};
 use helix_agents_core::hooks::{
     AgentHooks, Before, HookContext, HookPlace, HookPoint, LlmChange, ToolCallView, log_failure,
 };
@@ -42,6 +42,18 @@ impl Hooks {
     pub(crate) async fn agent_fail(&self, cx: &HookContext, error: &ErrorRecord) {
         for hooks in self.0.iter() {
             log_failure(cx, "on_agent_fail", hooks.on_agent_fail(cx, error).await);
+        }
+    }
+
+    pub(crate) async fn agent_suspended(&self, cx: &HookContext, on: &Suspension) {
+        for hooks in self.0.iter() {
+            log_failure(cx, "on_agent_suspended", hooks.on_agent_suspended(cx, on).await);
+        }
+    }
+
+    pub(crate) async fn agent_resumed(&self, cx: &HookContext, from: &Suspension) {
+        for hooks in self.0.iter() {
+            log_failure(cx, "on_agent_resumed", hooks.on_agent_resumed(cx, from).await);
         }
     }
 

@@ -18,6 +18,7 @@ mod runtime;
 mod start;
 mod step_site;
 mod stop;
+mod sweep;
 mod tools;
 
 pub use builder::LocalRuntimeBuilder;

@@ -8,7 +8,7 @@ use helix_agents_core::clock::{Clock, IdSource};
 use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::llm::LlmAdapter;
-use helix_agents_core::session::{Durability, align_ended};
+use helix_agents_core::session::{Durability, Outside, align_ended};
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
 use tokio::runtime::Handle;
@@ -29,9 +29,15 @@ pub(crate) struct Parts {
     pub(crate) lease: Duration,
     pub(crate) grace: Duration,
     pub(crate) tasks: Option<Handle>,
+    pub(crate) auto_resume: bool,
 }
 
 impl Parts {
+    /// What requests from outside are appended with.
+    pub(crate) fn outside(&self) -> Outside<'_> {
+        Outside { store: &*self.store, ids: &*self.ids, clock: &*self.clock }
+    }
+
     /// Brings the stream of a session without a current run into line with its log.
     pub(crate) async fn align_ended(&self, session: &SessionId) -> Result<()> {
         align_ended(&*self.store, &*self.streams, &*self.clock, session).await

@@ -10,15 +10,17 @@ use helix_agents_core::executor::{
     AgentExecutor, AgentResult, ExecuteOptions, Input, Resumable, ResumeOptions, RunHandle,
 };
 use helix_agents_core::id::SessionId;
-use helix_agents_core::session::{RequestKind, load, request};
-use helix_agents_core::store::{Head, Page, SessionFilter, SessionStatus};
+use helix_agents_core::session::{
+    PendingView, RequestKind, Submission, load, pending_calls, request, submit,
+};
+use helix_agents_core::store::{Head, SessionStatus};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::builder::LocalRuntimeBuilder;
 use crate::handle::attach;
 use crate::live::{LiveRun, LiveRuns};
-use crate::parts::{Parts, RUNTIME};
+use crate::parts::Parts;
 use crate::start;
 
 /// Carries out runs as tasks of this process. Cheap to clone.
@@ -91,55 +93,6 @@ impl LocalRuntime {
         }
     }
 
-    /// Goes on with every session whose local run stopped without ending and whose lease has run
-    /// out. Sessions that somebody else takes first, and those whose agent is not registered, are
-    /// left alone; the latter are logged.
-    ///
-    /// # Errors
-    /// The store's.
-    pub async fn recover(&self) -> Result<Vec<RunHandle>> {
-        let filter = SessionFilter {
-            runtime: Some(RUNTIME.into()),
-            lease_expired: true,
-            ..SessionFilter::default()
-        };
-        let mut page = Page::default();
-        let mut handles = Vec::new();
-        loop {
-            let heads = self.parts.store.list(&filter, &page).await?;
-            let Some(last) = heads.last() else { return Ok(handles) };
-            page.after = Some(last.session.clone());
-            for head in heads {
-                handles.extend(self.recover_one(&head).await?);
-            }
-        }
-    }
-
-    async fn recover_one(&self, head: &Head) -> Result<Option<RunHandle>> {
-        let cx = FactoryContext { session: head.session.clone() };
-        let agent = match self.parts.registry.resolve(&head.created.agent, &cx) {
-            Ok(agent) => agent,
-            Err(error) => {
-                tracing::warn!(session = %head.session, %error, "the session is left alone");
-                return Ok(None);
-            }
-        };
-        let mut options = ResumeOptions::default();
-        options.after.clone_from(&head.summary.run);
-        match self.resume(agent, &head.session, options).await {
-            Ok(handle) => Ok(Some(handle)),
-            Err(error) if error.kind() == helix_agents_core::error::ErrorKind::Conflict => {
-                tracing::debug!(session = %head.session, %error, "somebody else was first");
-                Ok(None)
-            }
-            Err(error) if error.is_retryable() => Err(error),
-            Err(error) => {
-                tracing::warn!(session = %head.session, %error, "the session is left alone");
-                Ok(None)
-            }
-        }
-    }
-
     /// Stops taking runs and ends those under way: they stop before their next effect, and after
     /// the grace period in the middle of it. They do not end in the log: another process goes on
     /// with them at once, for their leases are given up.
@@ -152,14 +105,14 @@ impl LocalRuntime {
         }
     }
 
-    fn check_open(&self) -> Result<()> {
+    pub(crate) fn check_open(&self) -> Result<()> {
         if self.drain.is_cancelled() {
             return Err(Error::new(ErrorCode::Closed, "the runtime was shut down"));
         }
         Ok(())
     }
 
-    async fn head(&self, session: &SessionId) -> Result<Head> {
+    pub(crate) async fn head(&self, session: &SessionId) -> Result<Head> {
         self.parts.store.head(session).await?.ok_or_else(|| {
             Error::new(ErrorCode::SessionNotFound, "there is no session of this id")
                 .with_context("session", session)
@@ -172,8 +125,7 @@ impl LocalRuntime {
         kind: RequestKind,
         reason: Option<String>,
     ) -> Result<()> {
-        let parts = &self.parts;
-        request(&*parts.store, &*parts.ids, &*parts.clock, session, None, kind, reason).await?;
+        request(self.parts.outside(), session, None, kind, reason).await?;
         if let Some(live) = self.live(session) {
             live.nudge.notify_one();
         }
@@ -230,6 +182,18 @@ impl AgentExecutor for LocalRuntime {
         start::abort(self, agent, session, reason).await
     }
 
+    async fn submit_tool_result(&self, root: &SessionId, submission: Submission) -> Result<()> {
+        let owner = submit(self.parts.outside(), root, &submission).await?;
+        if let Some(live) = self.live(&owner) {
+            live.nudge.notify_one();
+        }
+        if self.parts.auto_resume { self.go_on(root).await } else { Ok(()) }
+    }
+
+    async fn pending_calls(&self, root: &SessionId) -> Result<Vec<PendingView>> {
+        pending_calls(&*self.parts.store, root).await
+    }
+
     async fn handle(&self, session: &SessionId) -> Result<RunHandle> {
         let fold = load(&*self.parts.store, session).await?;
         let run = fold.last_run().ok_or_else(|| {
@@ -243,6 +207,11 @@ impl AgentExecutor for LocalRuntime {
         let head = self.head(session).await?;
         Ok(match head.summary.status {
             SessionStatus::Active if head.is_leased() => Resumable::Running,
+            SessionStatus::Active if head.summary.run.is_none() => {
+                let mut fold = load(&*self.parts.store, session).await?;
+                fold.observe(head.read_at);
+                if fold.has_news() { Resumable::Yes } else { Resumable::Waiting }
+            }
             SessionStatus::Active | SessionStatus::Interrupted | SessionStatus::Failed => {
                 Resumable::Yes
             }

@@ -49,10 +49,13 @@ pub(crate) async fn execute(
     let known = options.session.is_some();
     for _ in 0..MAX_TRIES {
         let head = if known { parts.store.head(&session).await? } else { None };
-        let fold = match &head {
+        let mut fold = match &head {
             Some(_) => load(&*parts.store, &session).await?,
             None => Session::new(session.clone()),
         };
+        if let Some(head) = &head {
+            fold.observe(head.read_at);
+        }
         if head.as_ref().is_some_and(|head| head.position != *fold.position()) {
             // They are of two moments, and would be taken for a run whose owner is gone.
             continue;
@@ -113,11 +116,14 @@ pub(crate) async fn resume(
     let mut after = options.after.clone();
     let mut waited = Duration::ZERO;
     for _ in 0..MAX_TRIES {
-        let fold = load(&*parts.store, session).await?;
+        let mut fold = load(&*parts.store, session).await?;
         if after.is_none() {
             after = fold.last_run().map(|run| run.id.clone());
         }
         let head = parts.store.head(session).await?;
+        if let Some(head) = &head {
+            fold.observe(head.read_at);
+        }
         let begin = begin(parts, run.clone(), head.as_ref()).await?;
         let message = options.message.as_ref();
         let events = match resume_events(&fold, &agent, &begin, after.as_ref(), message) {

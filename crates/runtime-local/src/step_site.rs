@@ -194,7 +194,7 @@ fn prepare(driver: &Driver, tasks: &[CallTask], cancel: &CancellationToken) -> V
     runs.extend(tasks.iter().filter_map(|task| {
         let call = step.tool_call(&task.call)?.clone();
         let tool = Arc::clone(driver.agent.tool(&call.name)?);
-        let input = call.arguments.as_json().cloned().unwrap_or_else(Json::empty_object);
+        let input = step.input(&call.id).unwrap_or_else(Json::empty_object);
         Some(CallRun {
             agent: Arc::clone(&driver.agent),
             tool,

@@ -254,6 +254,8 @@ impl Settled {
             source_type: format!("tool:{}", self.call.name),
             source_name: name.clone(),
             amount: *amount,
+            call: Some(self.call.id.clone()),
+            success: matches!(self.finish.outcome, ToolOutcome::Success(_)),
         });
         usage.chain(std::iter::once(Event::ToolFinished(Arc::clone(&self.finish))))
     }

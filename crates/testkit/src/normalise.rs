@@ -8,9 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use helix_agents_core::event::{
-    Event, FinishOutput, ModelReply, RecordedEvent, RunOutcome, ToolFinish, ToolOutcome, Trigger,
+    Answer, Event, FinishOutput, ModelReply, RecordedEvent, RunOutcome, ToolFinish, ToolOutcome,
+    Trigger,
 };
 use helix_agents_core::message::{Arguments, Message, SharedMessage};
+use helix_agents_core::session::WAIT_USAGE;
 use helix_agents_core::stream::{Attempt, ChunkKind, StoredChunk};
 
 /// A session's log as text, one line for each fact or decision.
@@ -69,9 +71,21 @@ fn line(event: &Event) -> String {
         Event::StateChanged { patch, by } => {
             format!("state by {by} {}\n", serde_json::to_string(patch).unwrap_or_default())
         }
-        Event::UsageRecorded { source_type, source_name, amount } => {
-            format!("usage {source_type} {source_name} {amount}\n")
+        // How long people took is no part of the story.
+        Event::UsageRecorded { source_type, source_name, success, .. }
+            if source_type == WAIT_USAGE =>
+        {
+            format!("usage {source_type} {source_name} success={success}\n")
         }
+        Event::UsageRecorded { source_type, source_name, amount, success, .. } => {
+            let failed = if *success { "" } else { " success=false" };
+            format!("usage {source_type} {source_name} {amount}{failed}\n")
+        }
+        Event::Submitted { call, answer, .. } => {
+            format!("submitted {call} {}\n", answer_text(answer))
+        }
+        Event::MessageQueued { message, .. } => format!("queued {:?}\n", message.content),
+        Event::MessagesTaken { requests } => format!("took {} messages\n", requests.len()),
         Event::StepClosed { step } => format!("step {step} closed\n"),
         other => format!("{}\n", other.name()),
     }
@@ -147,6 +161,24 @@ fn outcome_text(outcome: &RunOutcome) -> String {
         RunOutcome::Failed { error } => format!("failed {error}"),
         RunOutcome::Interrupted { reason } => format!("interrupted {reason:?}"),
         RunOutcome::Aborted { reason } => format!("aborted {reason:?}"),
+        RunOutcome::Suspended { on } => {
+            let calls = on.calls.iter().map(|pending| {
+                let deadline = if pending.deadline.is_some() { " with a deadline" } else { "" };
+                format!(" {} {} {:?}{deadline}", pending.call, pending.tool, pending.kind)
+            });
+            format!("suspended{}", calls.collect::<String>())
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+fn answer_text(answer: &Answer) -> String {
+    match answer {
+        Answer::Result(result) => format!("result {}", result.text()),
+        Answer::Approved { edited: Some(edited) } => format!("approved as {}", edited.text()),
+        Answer::Approved { edited: None } => "approved".to_owned(),
+        Answer::Denied { reason } => format!("denied {reason:?}"),
+        Answer::Error(message) => format!("error {message}"),
         other => format!("{other:?}"),
     }
 }
@@ -265,6 +297,14 @@ fn chunk_text(kind: &ChunkKind) -> Option<String> {
         ChunkKind::RunStarted => "run_started".to_owned(),
         ChunkKind::RunEnded { status } => format!("run_ended {status}"),
         ChunkKind::RunInterrupted { reason } => format!("run_interrupted {reason:?}"),
+        ChunkKind::RunSuspended { calls, .. } => {
+            let calls: Vec<_> = calls.iter().map(|call| call.as_str()).collect();
+            format!("run_suspended {}", calls.join(" "))
+        }
+        ChunkKind::ToolApprovalRequest { call, tool, arguments, editable, .. } => {
+            let editable = if *editable { " editable" } else { "" };
+            format!("approval_request {call} {tool} {arguments}{editable}")
+        }
         // How often a run was taken over, and what was forgotten, is no part of the story.
         _ => return None,
     })

@@ -7,7 +7,7 @@ use crate::error::{ErrorCode, ErrorRecord};
 use crate::session::RunStatus;
 
 fn result(status: RunStatus) -> AgentResult {
-    AgentResult { status, output: None, error: None, reason: None }
+    AgentResult { status, output: None, error: None, reason: None, suspended: None }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::ledger::{OpenCall, OpenStep, Request, StartedCall, Unpaired};
+use super::ledger::{OpenCall, OpenStep, QueuedMessage, Request, StartedCall, Unpaired};
+use super::people::WAIT_USAGE;
 use super::{Checkpoint, RunRecord, RunStatus, Session};
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
@@ -35,9 +36,15 @@ impl Session {
                 .with_context("expected", self.ledger.position.version + 1)
                 .with_context("found", recorded.seq));
         }
+        self.observe(recorded.at);
         self.fold(&recorded.event, recorded.run.as_ref(), recorded.schema == 0)?;
         self.stamp(recorded.at);
         Ok(())
+    }
+
+    /// Learns what the store's clock says: what has expired by then is taken for expired.
+    pub fn observe(&mut self, now: Timestamp) {
+        self.ledger.clock = self.ledger.clock.max(now);
     }
 
     /// Takes one append of the log into the fold.
@@ -55,6 +62,7 @@ impl Session {
     /// Notes that the store took the events applied since the last append, as this one.
     pub fn settle(&mut self, append: AppendId, at: Timestamp) {
         self.ledger.position.append = append;
+        self.observe(at);
         self.stamp(at);
     }
 
@@ -108,12 +116,26 @@ impl Session {
             Event::AbortRequested { request, reason, .. } => {
                 self.ledger.abort = Some(Request { id: request.clone(), reason: reason.clone() });
             }
+            Event::Submitted { request, call, answer, by } => {
+                self.take_answer(request, call, answer, by.as_deref());
+            }
+            Event::MessageQueued { request, message } => {
+                let (request, message) = (request.clone(), message.clone());
+                self.ledger.queue.push(Arc::new(QueuedMessage { request, message }));
+            }
+            Event::MessagesTaken { requests } => self.take_queued(requests.len()),
             Event::StateChanged { patch, .. } => {
                 // The hook saw what the tools had done, so that goes in first.
                 self.take_patches();
                 patch.apply(Arc::make_mut(&mut self.ledger.state));
             }
-            Event::UsageRecorded { source_type, source_name, amount } => {
+            Event::UsageRecorded { source_type, source_name, amount, call, .. } => {
+                if let Some(state) = call.as_ref().and_then(|call| self.open_call(call))
+                    && source_type == WAIT_USAGE
+                    && let Some(waiting) = &mut state.waiting
+                {
+                    Arc::make_mut(waiting).accounted = true;
+                }
                 let totals = Arc::make_mut(&mut self.ledger.recorded_usage);
                 *totals.entry((source_type.clone(), source_name.clone())).or_default() += amount;
             }
@@ -124,23 +146,24 @@ impl Session {
     fn start_run(&mut self, id: &RunId, trigger: Trigger, runtime: &Arc<str>, stream_from: u64) {
         let ledger = &mut self.ledger;
         let begins_turn = matches!(trigger, Trigger::Execute | Trigger::Continue);
-        let mut after_end = true;
+        let mut goes_on = false;
         if let Some(mut past) = ledger.run.take() {
             if past.status == RunStatus::Running {
                 past.status = RunStatus::Superseded;
-                after_end = false;
+                // It may have begun what this one finds open.
+                if let Some(step) = &mut ledger.step {
+                    step.runs += 1;
+                }
             }
+            goes_on = !begins_turn && past.status.leaves_turn_open();
             self.past_runs.push(past);
         }
-        if after_end {
+        if !goes_on {
             // What the last step meant for the turn was carried out by the run that ended.
             ledger.closed = None;
             ledger.turn_steps = 0;
             ledger.corrections = 0;
             ledger.model_failures = 0;
-        }
-        if let Some(step) = &mut ledger.step {
-            step.runs += 1;
         }
         ledger.status = SessionStatus::Active;
         ledger.interrupt = None;
@@ -158,11 +181,13 @@ impl Session {
             output: None,
             error: None,
             reason: None,
+            suspended: None,
         });
     }
 
     fn end_run(&mut self, outcome: &RunOutcome) {
         let (run_status, status) = match outcome {
+            RunOutcome::Suspended { on } => (self.suspend(on), SessionStatus::Active),
             RunOutcome::Completed { .. } => (RunStatus::Completed, SessionStatus::Completed),
             RunOutcome::Failed { .. } => (RunStatus::Failed, SessionStatus::Failed),
             RunOutcome::Interrupted { .. } => (RunStatus::Interrupted, SessionStatus::Interrupted),
@@ -179,6 +204,7 @@ impl Session {
                 RunOutcome::Interrupted { reason } | RunOutcome::Aborted { reason } => {
                     run.reason.clone_from(reason);
                 }
+                RunOutcome::Suspended { on } => run.suspended = Some(on.clone()),
             }
         }
     }
@@ -222,12 +248,13 @@ impl Session {
         if finish.attempts > 0 {
             self.ledger.tool_calls += 1;
         }
+        self.settle_waiting(&finish.call);
         if let Some(state) = self.open_call(&finish.call) {
             state.finish = Some(Arc::clone(finish));
         }
     }
 
-    fn open_call(&mut self, id: &CallId) -> Option<&mut OpenCall> {
+    pub(super) fn open_call(&mut self, id: &CallId) -> Option<&mut OpenCall> {
         let step = self.ledger.step.as_mut()?;
         let index = step.tool_calls().iter().position(|call| call.id == *id)?;
         step.calls.get_mut(index)
@@ -313,6 +340,11 @@ impl Session {
         if let Some(step) = &mut self.ledger.step {
             for started in step.calls.iter_mut().filter_map(|call| call.started.as_mut()) {
                 started.at.get_or_insert(at);
+            }
+            for waiting in step.calls.iter_mut().filter_map(|call| call.waiting.as_mut()) {
+                if waiting.is_unstamped() {
+                    Arc::make_mut(waiting).stamp(at);
+                }
             }
         }
     }

@@ -40,12 +40,14 @@ impl BeginRun {
 }
 
 /// What begins a turn: on a new session (`session` has no event yet) or on one whose last run
-/// ended. Whether a run that did not end is alive is for the caller to say.
+/// ended. Whether a run that did not end is alive is for the caller to say. On a session that
+/// waited for people, and all of them have answered, the turn goes on and the messages enter it
+/// when the step is done.
 ///
 /// # Errors
 /// [`ErrorCode::InputInvalid`] without a message or with a state that does not fit,
 /// [`ErrorCode::AgentMismatch`], [`ErrorCode::AlreadyRunning`] or [`ErrorCode::RunUnfinished`] if
-/// the last run did not end.
+/// the last run did not end, [`ErrorCode::Suspended`] if it waits for people.
 pub fn execute_events(
     session: &Session,
     agent: &AgentDefinition,
@@ -72,6 +74,15 @@ pub fn execute_events(
             return Err(unfinished(session, alive));
         }
         let after = session.last_run().map(|run| run.id.clone());
+        if let Some(run) = session.last_run().filter(|run| run.status.is_suspended()) {
+            if session.pending_calls().next().is_some() || !session.has_news() {
+                return Err(waiting(session));
+            }
+            events.push(begin.started(Some(run.id.clone()), Trigger::Resume));
+            events.extend(state_change(agent, session.state(), input.state.as_ref())?);
+            events.extend(queued(begin, &input.messages));
+            return Ok(events);
+        }
         let trigger = if after.is_some() { Trigger::Continue } else { Trigger::Execute };
         events.push(begin.started(after, trigger));
         Value::clone(session.state())
@@ -81,11 +92,13 @@ pub fn execute_events(
     Ok(events)
 }
 
-/// What goes on with a session whose last run was `after` when the caller looked.
+/// What goes on with a session whose last run was `after` when the caller looked. A message enters
+/// the transcript when the step under way is done.
 ///
 /// # Errors
 /// [`ErrorCode::AlreadyResumed`] if another run has begun since,
 /// [`ErrorCode::NothingToResume`] if the last turn is complete or aborted,
+/// [`ErrorCode::Suspended`] if nothing that it waits for has come,
 /// [`ErrorCode::AgentMismatch`], and [`ErrorCode::StateInvalid`].
 pub fn resume_events(
     session: &Session,
@@ -104,6 +117,12 @@ pub fn resume_events(
     }
     let trigger = match (session.status(), last.map(|run| run.status)) {
         (_, Some(RunStatus::Running)) => Trigger::Recover,
+        (_, Some(status)) if status.is_suspended() => {
+            if !session.has_news() {
+                return Err(waiting(session));
+            }
+            Trigger::Resume
+        }
         (SessionStatus::Failed | SessionStatus::Interrupted, Some(_)) => Trigger::Resume,
         (status, _) => {
             let message = format!("the session is {status}: there is nothing to resume");
@@ -111,18 +130,28 @@ pub fn resume_events(
                 .with_context("session", session.id()));
         }
     };
-    if trigger == Trigger::Recover && message.is_some() {
-        return Err(Error::new(
-            ErrorCode::RunUnfinished,
-            "the last run stopped in the middle of a step; resume it without a message first",
-        )
-        .with_context("session", session.id()));
-    }
     agent.check_state(session.state())?;
     let mut events: Vec<_> = healed(session).into_iter().collect();
     events.push(begin.started(after.cloned(), trigger));
-    events.extend(message.map(|message| Event::UserMessages { messages: vec![message.clone()] }));
+    match message {
+        Some(message) if session.open_step().is_some() => {
+            events.extend(queued(begin, std::slice::from_ref(message)));
+        }
+        Some(message) => events.push(Event::UserMessages { messages: vec![message.clone()] }),
+        None => {}
+    }
     Ok(events)
+}
+
+/// Messages that enter the transcript when the step under way is done.
+fn queued<'a>(
+    begin: &'a BeginRun,
+    messages: &'a [UserMessage],
+) -> impl Iterator<Item = Event> + use<'a> {
+    messages.iter().enumerate().map(|(index, message)| Event::MessageQueued {
+        request: RequestId::from(format!("{}/{index}", begin.run)),
+        message: message.clone(),
+    })
 }
 
 /// What ends a session as aborted that has no live run: a run of its own, in one append.
@@ -162,6 +191,14 @@ fn check_agent(session: &Session, agent: &AgentDefinition) -> Result<()> {
         .with_context("session", session.id())
         .with_context("belongs_to", session.agent())
         .with_context("agent", agent.name()))
+}
+
+fn waiting(session: &Session) -> Error {
+    let calls: Vec<_> = session.pending_calls().map(|pending| pending.call.as_str()).collect();
+    let message = "the session waits for people: submit answers to its calls, or abort it";
+    Error::new(ErrorCode::Suspended, message)
+        .with_context("session", session.id())
+        .with_context("calls", calls.join(", "))
 }
 
 fn unfinished(session: &Session, alive: bool) -> Error {

@@ -156,9 +156,9 @@ impl Journal {
     /// The store's, and those of events that are not legal.
     pub async fn start(&mut self, events: Vec<Event>) -> Result<StartOutcome> {
         self.hold(&events)?;
-        let decided = self.iterator.decide()?;
-        self.held.extend(decided);
         if events.iter().any(|event| matches!(event, Event::AbortRequested { .. })) {
+            let decided = self.iterator.decide()?;
+            self.held.extend(decided);
             self.end_run()?;
         }
         let append = self.append_of_held(Guard::LeaseFree)?;
@@ -194,6 +194,14 @@ impl Journal {
         Ok(decided)
     }
 
+    /// Takes facts into the fold and decides nothing yet: the next [`stage`](Self::stage) does.
+    ///
+    /// # Errors
+    /// As [`stage`](Self::stage).
+    pub fn hold_back(&mut self, facts: &[Event]) -> Result<()> {
+        self.hold(facts)
+    }
+
     /// Takes the end of the run into the fold, if that is what comes next; after `stage`, and
     /// after the hooks of the end were run.
     ///
@@ -202,6 +210,18 @@ impl Journal {
     pub fn end_run(&mut self) -> Result<()> {
         if let Some(outcome) = self.ending() {
             self.hold(&[Event::RunEnded { outcome }])?;
+        }
+        Ok(())
+    }
+
+    /// Lets the fold know the store's clock: what has expired by then is decided upon, and
+    /// deadlines are counted from there.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn observe_clock(&mut self) -> Result<()> {
+        if let Some(head) = self.parts.store.head(self.session().id()).await? {
+            self.iterator.session_mut().observe(head.read_at);
         }
         Ok(())
     }

@@ -1,14 +1,16 @@
 //! The part of a session that is small and changes: what a savepoint copies.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use super::RunRecord;
 use crate::clock::Timestamp;
-use crate::event::{ModelReply, ToolFinish};
+use crate::event::{Answer, ModelReply, PendingCall, ToolFinish};
 use crate::id::{CallId, RequestId, RunId};
+use crate::json::Json;
 use crate::message::{ToolCall, UserMessage};
 use crate::store::{Position, SessionStatus};
 use crate::usage::Usage;
@@ -32,6 +34,33 @@ pub(super) struct Ledger {
     pub tool_calls: u64,
     pub recorded_usage: Arc<BTreeMap<(String, String), f64>>,
     pub unpaired: Vec<Unpaired>,
+    /// The store's clock, as far as it is known.
+    pub clock: Timestamp,
+    pub queue: Vec<Arc<QueuedMessage>>,
+    /// The requests of messages that have entered the transcript.
+    pub taken: Arc<BTreeSet<RequestId>>,
+    /// Calls that waited for people, and what became of them.
+    pub settled: Arc<BTreeMap<CallId, SettledCall>>,
+}
+
+/// What became of a call that waited for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SettledCall {
+    /// This request answered it.
+    Answered(RequestId),
+    /// Nobody answered in time.
+    Expired,
+    /// It got another result: the run was aborted, or the tool is gone.
+    Dropped,
+}
+
+/// A message that has not entered the transcript yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueuedMessage {
+    /// The request that brought it.
+    pub request: RequestId,
+    /// The message.
+    pub message: UserMessage,
 }
 
 /// A call of an imported log that has no result, and where its result belongs.
@@ -61,6 +90,10 @@ impl Ledger {
             tool_calls: 0,
             recorded_usage: Arc::default(),
             unpaired: Vec::new(),
+            clock: Timestamp::default(),
+            queue: Vec::new(),
+            taken: Arc::default(),
+            settled: Arc::default(),
         }
     }
 }
@@ -112,6 +145,16 @@ impl OpenStep {
         }
     }
 
+    /// The arguments that a call runs with: the model's, unless whoever approved it changed them.
+    #[must_use]
+    pub fn input(&self, id: &CallId) -> Option<Json> {
+        let (call, state) = self.pairs().find(|(call, _)| call.id == *id)?;
+        match state.answer() {
+            Some(Answer::Approved { edited: Some(edited) }) => Some(edited.clone()),
+            _ => call.arguments.as_json().cloned(),
+        }
+    }
+
     /// What is recorded of a call.
     #[must_use]
     pub fn call(&self, id: &CallId) -> Option<&OpenCall> {
@@ -128,9 +171,80 @@ pub struct OpenCall {
     pub finish: Option<Arc<ToolFinish>>,
     /// Whether the result's change of the state is in the session's state already.
     pub patched: bool,
+    /// What it waits for from people, if it does or did.
+    pub waiting: Option<Arc<Waiting>>,
+}
+
+/// A call that waits for people, or did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Waiting {
+    /// What it waits for.
+    pub on: Arc<PendingCall>,
+    /// Since when, by the store's clock.
+    pub since: Option<Timestamp>,
+    /// The answer, once there is one.
+    pub answer: Option<Answered>,
+    /// Whether the time that it took is on record.
+    pub accounted: bool,
+}
+
+/// An answer as it was recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answered {
+    /// The request that brought it.
+    pub request: RequestId,
+    /// The answer.
+    pub answer: Answer,
+    /// Who answered, for people.
+    pub by: Option<String>,
+    /// When, by the store's clock.
+    pub at: Option<Timestamp>,
+}
+
+impl Waiting {
+    pub(super) fn is_unstamped(&self) -> bool {
+        self.since.is_none() || self.answer.as_ref().is_some_and(|answer| answer.at.is_none())
+    }
+
+    pub(super) fn stamp(&mut self, at: Timestamp) {
+        self.since.get_or_insert(at);
+        if let Some(answer) = &mut self.answer {
+            answer.at.get_or_insert(at);
+        }
+    }
+
+    /// Whether its time is over without an answer, at this moment of the store's clock.
+    #[must_use]
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.answer.is_none() && self.on.deadline.is_some_and(|deadline| now > deadline)
+    }
+
+    /// How long it waited, if it does not any more at this moment of the store's clock.
+    #[must_use]
+    pub fn waited(&self, now: Timestamp) -> Option<Duration> {
+        let until = match &self.answer {
+            Some(answer) => answer.at.unwrap_or(now),
+            None if self.is_expired(now) => self.on.deadline?,
+            None => return None,
+        };
+        Some(until.since(self.since?))
+    }
 }
 
 impl OpenCall {
+    /// What is waited for, while nobody has answered and there is no result.
+    #[must_use]
+    pub fn pending(&self) -> Option<&Arc<PendingCall>> {
+        let waiting = self.waiting.as_ref().filter(|it| it.answer.is_none())?;
+        self.finish.is_none().then_some(&waiting.on)
+    }
+
+    /// The answer of people.
+    #[must_use]
+    pub fn answer(&self) -> Option<&Answer> {
+        self.waiting.as_ref()?.answer.as_ref().map(|it| &it.answer)
+    }
+
     pub(super) fn has_open_patch(&self) -> bool {
         !self.patched && self.finish.as_ref().is_some_and(|finish| !finish.state_patch.is_empty())
     }

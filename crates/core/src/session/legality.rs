@@ -1,9 +1,9 @@
 //! Which event may stand where. A store never sees an illegal log, because writers fold before
 //! they append.
 
-use super::{RunStatus, Session};
+use super::{OpenStep, RunStatus, Session};
 use crate::error::{Error, ErrorCode, Result};
-use crate::event::{Event, RunOutcome, ToolOutcome, Trigger};
+use crate::event::{Answer, Event, RunOutcome, Suspension, ToolOutcome, Trigger};
 use crate::id::{CallId, RunId};
 use crate::store::SessionStatus;
 
@@ -38,6 +38,13 @@ impl Session {
                 run,
                 self.ledger.abort.as_ref().map(|r| &r.id) == Some(request),
             ),
+            Event::Submitted { call, answer, .. } => self.check_submitted(event, call, answer),
+            Event::MessageQueued { request, .. } => {
+                if self.knows_message(request) {
+                    return Err(self.illegal(event, "it is known already"));
+                }
+                Ok(())
+            }
             Event::HistoryHealed { results } => self.check_heal(event, results),
             Event::ToolFinished(finish) => self.check_finish(event, &finish.call, run),
             _ => {
@@ -79,7 +86,20 @@ impl Session {
             Event::UsageRecorded { amount, .. } if !amount.is_finite() => {
                 "the amount is not a finite number"
             }
+            Event::RunEnded { outcome: RunOutcome::Suspended { on } } => match step {
+                None => "no step is open",
+                Some(step) if !legacy && !waits(step, on) => "nothing of it is waited for",
+                Some(_) => return Ok(()),
+            },
             Event::RunEnded { .. } if step.is_some() => "a step is open",
+            Event::MessagesTaken { .. } if step.is_some() => "no message may enter an open step",
+            Event::MessagesTaken { requests } => {
+                let queue = self.ledger.queue.iter().map(|queued| &queued.request);
+                if !requests.is_empty() && queue.take(requests.len()).eq(requests) {
+                    return Ok(());
+                }
+                "these are not the next messages"
+            }
             Event::RunEnded { outcome: RunOutcome::Completed { .. } }
                 if self.ledger.closed.is_none() =>
             {
@@ -112,10 +132,14 @@ impl Session {
         );
         let resumable =
             matches!(self.ledger.status, SessionStatus::Failed | SessionStatus::Interrupted);
+        let suspended = last.is_some_and(|run| run.status.is_suspended());
+        if trigger == Trigger::Resume && suspended && !self.has_news() {
+            return Err(self.illegal(event, "nothing that it waits for has come"));
+        }
         let fits = match trigger {
             Trigger::Execute => last.is_none(),
             Trigger::Continue => rested,
-            Trigger::Resume => resumable,
+            Trigger::Resume => resumable || suspended,
             Trigger::Recover => unended,
             Trigger::Abort => last.is_some(),
         };
@@ -152,6 +176,17 @@ impl Session {
         }
     }
 
+    fn check_submitted(&self, event: &Event, call: &CallId, answer: &Answer) -> Result<()> {
+        let state = self.ledger.step.as_ref().and_then(|step| step.call(call));
+        match state.and_then(|state| state.pending()) {
+            None => Err(self.illegal(event, "the call waits for nobody")),
+            Some(pending) if !answer.fits(pending.kind) => {
+                Err(self.illegal(event, "the call waits for another kind of answer"))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
     fn check_heal(&self, event: &Event, healed: &[(CallId, ToolOutcome)]) -> Result<()> {
         let unpaired = &self.ledger.unpaired;
         let same = healed.len() == unpaired.len()
@@ -182,4 +217,10 @@ impl Session {
         .with_context("session", &self.id)
         .with_context("version", self.ledger.position.version)
     }
+}
+
+/// Whether a step can wait for this: for calls of it that have no result.
+fn waits(step: &OpenStep, on: &Suspension) -> bool {
+    let open = |call| step.call(call).is_some_and(|state| state.finish.is_none());
+    !on.calls.is_empty() && on.calls.iter().all(|pending| open(&pending.call))
 }

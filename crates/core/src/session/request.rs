@@ -6,7 +6,8 @@ use crate::clock::{Clock, IdSource};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Event, SCHEMA, encode};
 use crate::fault;
-use crate::id::{RunId, SessionId};
+use crate::id::{RequestId, RunId, SessionId};
+use crate::message::UserMessage;
 use crate::store::{Append, AppendOutcome, Guard, Head, LeaseChange, StateStore};
 
 /// How often a request is appended against a log that grows meanwhile.
@@ -21,6 +22,17 @@ pub enum RequestKind {
     Abort,
 }
 
+/// Where requests are appended, and with whose ids and clock.
+#[derive(Debug, Clone, Copy)]
+pub struct Outside<'a> {
+    /// The store.
+    pub store: &'a dyn StateStore,
+    /// Fresh ids.
+    pub ids: &'a dyn IdSource,
+    /// For waits between tries.
+    pub clock: &'a dyn Clock,
+}
+
 /// Asks a run to stop. The owner meets the request with its next append, or sooner if it hears
 /// of it.
 ///
@@ -28,62 +40,98 @@ pub enum RequestKind {
 /// [`ErrorCode::SessionNotFound`], [`ErrorCode::NothingToResume`] if the run (or, without one
 /// named, every run) has ended, and the store's.
 pub async fn request(
-    store: &dyn StateStore,
-    ids: &dyn IdSource,
-    clock: &dyn Clock,
+    outside: Outside<'_>,
     session: &SessionId,
     run: Option<&RunId>,
     kind: RequestKind,
     reason: Option<String>,
 ) -> Result<()> {
-    let request = ids.request();
-    let mut fold: Option<Session> = None;
-    for _ in 0..MAX_CONFLICTS {
-        let head = head(store, session).await?;
-        let current =
-            head.summary.run.clone().filter(|current| run.is_none_or(|run| run == current));
-        let Some(current) = current else {
+    let request = outside.ids.request();
+    let ask = |fold: &Session| {
+        let current = fold.current_run().map(|current| &current.id);
+        let Some(current) = current.filter(|current| run.is_none_or(|run| run == *current)) else {
             return Err(Error::new(ErrorCode::NothingToResume, "the run has ended already")
                 .with_context("session", session));
         };
-        let (run, request, reason) = (current, request.clone(), reason.clone());
+        let (run, request, reason) = (current.clone(), request.clone(), reason.clone());
         let event = match kind {
             RequestKind::Interrupt => Event::InterruptRequested { request, run, reason },
             RequestKind::Abort => Event::AbortRequested { request, run, reason },
         };
-        // Folding first keeps a request that is known already, or void, out of the log.
-        let fold = match &mut fold {
-            Some(fold) => fold,
-            none => none.insert(super::load(store, session).await?),
-        };
-        advance(store, fold).await?;
-        fold.check(&event, None, false)?;
-        let append = Append {
-            session: session.clone(),
-            expected: fold.position().clone(),
-            id: ids.append(),
-            run: None,
-            schema: SCHEMA,
-            count: 1,
-            body: encode(&[event])?,
-            summary: None,
-            lease: LeaseChange::Keep,
-            guard: Guard::None,
-        };
-        fault::point("request.before_append");
-        match repeated(ids, clock, || store.append(append.clone())).await? {
-            AppendOutcome::Appended { .. } => return Ok(()),
-            AppendOutcome::Conflict { .. } => {}
-            AppendOutcome::GuardFailed { .. } | AppendOutcome::HistoryLost => {
-                let message = "the store lost what it had acknowledged";
-                return Err(
-                    Error::new(ErrorCode::HistoryLost, message).with_context("session", session)
-                );
+        Ok(Some((event, Guard::None)))
+    };
+    outside.append(session, ask).await
+}
+
+/// Puts a message into a session: it enters the transcript between two steps, and a turn does not
+/// complete before. Under the same `request` it is queued once.
+///
+/// # Errors
+/// [`ErrorCode::SessionNotFound`], and the store's.
+pub async fn queue_message(
+    outside: Outside<'_>,
+    session: &SessionId,
+    request: &RequestId,
+    message: &UserMessage,
+) -> Result<()> {
+    let queue = |fold: &Session| {
+        let known = fold.knows_message(request);
+        let (request, message) = (request.clone(), message.clone());
+        Ok((!known).then_some((Event::MessageQueued { request, message }, Guard::None)))
+    };
+    outside.append(session, queue).await
+}
+
+impl Outside<'_> {
+    /// Appends what `ask` makes of the session as it is then; nothing, if it makes nothing.
+    pub(super) async fn append(
+        self,
+        session: &SessionId,
+        mut ask: impl FnMut(&Session) -> Result<Option<(Event, Guard)>> + Send,
+    ) -> Result<()> {
+        let mut fold = super::load(self.store, session).await?;
+        for _ in 0..MAX_CONFLICTS {
+            let head = head(self.store, session).await?;
+            fold.observe(head.read_at);
+            let Some((event, guard)) = ask(&fold)? else { return Ok(()) };
+            let expected = fold.position().clone();
+            let savepoint = fold.savepoint();
+            // Folding first keeps a request that is known already, or void, out of the log.
+            fold.apply(&event, None)?;
+            let append = Append {
+                session: session.clone(),
+                expected,
+                id: self.ids.append(),
+                run: None,
+                schema: SCHEMA,
+                count: 1,
+                body: encode(&[event])?,
+                summary: Some(fold.summary()),
+                lease: LeaseChange::Keep,
+                guard,
+            };
+            fault::point("request.before_append");
+            let sent = repeated(self.ids, self.clock, || self.store.append(append.clone()));
+            match sent.await? {
+                AppendOutcome::Appended { .. } => return Ok(()),
+                AppendOutcome::Conflict { .. } => {
+                    fold.rollback(savepoint);
+                    advance(self.store, &mut fold).await?;
+                }
+                AppendOutcome::GuardFailed { now, .. } => {
+                    fold.rollback(savepoint);
+                    fold.observe(now);
+                }
+                AppendOutcome::HistoryLost => {
+                    let message = "the store lost what it had acknowledged";
+                    return Err(Error::new(ErrorCode::HistoryLost, message)
+                        .with_context("session", session));
+                }
             }
         }
+        Err(Error::new(ErrorCode::StoreBusy, "others append to the session without pause")
+            .with_context("session", session))
     }
-    Err(Error::new(ErrorCode::StoreBusy, "others append to the session without pause")
-        .with_context("session", session))
 }
 
 async fn advance(store: &dyn StateStore, fold: &mut Session) -> Result<()> {
@@ -94,7 +142,7 @@ async fn advance(store: &dyn StateStore, fold: &mut Session) -> Result<()> {
     Ok(())
 }
 
-async fn head(store: &dyn StateStore, session: &SessionId) -> Result<Head> {
+pub(super) async fn head(store: &dyn StateStore, session: &SessionId) -> Result<Head> {
     store.head(session).await?.ok_or_else(|| {
         Error::new(ErrorCode::SessionNotFound, "there is no session of this id")
             .with_context("session", session)

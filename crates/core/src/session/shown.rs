@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::Session;
-use crate::event::{Event, RunOutcome, ToolFinish, ToolOutcome, Trigger};
+use crate::event::{Event, PendingCall, PendingKind, RunOutcome, ToolFinish, ToolOutcome, Trigger};
 use crate::message::ToolCall;
 use crate::stream::ChunkKind;
 use crate::tool::FINISH_TOOL;
@@ -53,7 +53,12 @@ pub(super) fn of_event<'a>(
             chunks.extend(state_patches(finishes(*step)));
             chunks.push(ChunkKind::Checkpoint { version: seq });
         }
-        Event::RunEnded { outcome } => chunks.extend(end_of_run(outcome)),
+        Event::RunEnded { outcome } => {
+            if let RunOutcome::Suspended { on } = outcome {
+                chunks.extend(on.news().filter_map(|pending| question(session, pending)));
+            }
+            chunks.extend(end_of_run(outcome));
+        }
         _ => {}
     }
 }
@@ -79,8 +84,29 @@ fn end_of_run(outcome: &RunOutcome) -> Vec<ChunkKind> {
         RunOutcome::Interrupted { reason } => {
             vec![ChunkKind::RunInterrupted { reason: reason.clone() }]
         }
-        _ => vec![ended("aborted")],
+        RunOutcome::Suspended { on } => {
+            let calls = on.calls.iter().map(|pending| pending.call.clone()).collect();
+            vec![ChunkKind::RunSuspended { calls, deadline: on.deadline() }]
+        }
+        RunOutcome::Aborted { .. } => vec![ended("aborted")],
     }
+}
+
+/// What people are asked by a call that waits for them.
+fn question(session: &Session, pending: &PendingCall) -> Option<ChunkKind> {
+    let arguments = session.tool_call(&pending.call)?.arguments.as_json()?.text().to_owned();
+    let (call, tool) = (pending.call.clone(), Arc::clone(&pending.tool));
+    Some(match pending.kind {
+        PendingKind::Client => ChunkKind::ToolStart { call, tool, arguments },
+        PendingKind::Approval { editable } => ChunkKind::ToolApprovalRequest {
+            call,
+            tool,
+            arguments,
+            digest: pending.digest.clone(),
+            editable,
+            deadline: pending.deadline,
+        },
+    })
 }
 
 /// What people are shown of a call's end.

@@ -7,8 +7,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Entry, log_text};
 use crate::agent::AnyAgent;
+use crate::clock::Timestamp;
 use crate::error::Result;
-use crate::event::{Event, ModelReply, ToolFinish, ToolOutcome, Trigger};
+use crate::event::{Answer, Event, ModelReply, ToolFinish, ToolOutcome, Trigger};
 use crate::id::{CallId, RequestId, RunId, SessionId};
 use crate::json::Json;
 use crate::llm::LlmResponse;
@@ -24,6 +25,8 @@ use crate::usage::Usage;
 pub(crate) struct Hand {
     pub(crate) iterator: StepIterator,
     pub(crate) log: Vec<Entry>,
+    /// What the store's clock said when each of them was put in.
+    pub(crate) times: Vec<Timestamp>,
     runs: u32,
 }
 
@@ -32,7 +35,7 @@ impl Hand {
     pub(crate) fn new(agent: &AnyAgent) -> Self {
         let session = Session::new(SessionId::from("s"));
         let iterator = StepIterator::new(Arc::clone(agent), session);
-        let mut hand = Self { iterator, log: Vec::new(), runs: 0 };
+        let mut hand = Self { iterator, log: Vec::new(), times: Vec::new(), runs: 0 };
         hand.put(Event::SessionCreated {
             agent: Arc::clone(agent.name()),
             tags: std::collections::BTreeMap::new(),
@@ -46,13 +49,19 @@ impl Hand {
 
     /// The machine over these events, folded anew.
     pub(crate) fn refolded(agent: &AnyAgent, log: &[Entry]) -> Self {
+        Self::refolded_at(agent, log, &vec![Timestamp(0); log.len()])
+    }
+
+    /// The machine over these events, folded anew, each at its time.
+    pub(crate) fn refolded_at(agent: &AnyAgent, log: &[Entry], times: &[Timestamp]) -> Self {
         let mut session = Session::new(SessionId::from("s"));
-        for (run, event) in log {
+        for ((run, event), at) in log.iter().zip(times) {
+            session.observe(*at);
             session.apply(event, run.as_ref()).unwrap();
         }
         let runs = u32::try_from(session.runs().count()).unwrap();
         let iterator = StepIterator::new(Arc::clone(agent), session);
-        Self { iterator, log: log.to_vec(), runs }
+        Self { iterator, log: log.to_vec(), times: times.to_vec(), runs }
     }
 
     pub(crate) fn session(&self) -> &Session {
@@ -76,6 +85,7 @@ impl Hand {
     pub(crate) fn put_as(&mut self, run: Option<&RunId>, event: Event) -> Result<()> {
         self.iterator.session_mut().apply(&event, run)?;
         self.log.push((run.cloned(), event));
+        self.times.push(self.session().clock());
         Ok(())
     }
 
@@ -109,15 +119,37 @@ impl Hand {
         self.put_as(None, Event::AbortRequested { request, run, reason }).unwrap();
     }
 
+    /// Somebody answers a call.
+    pub(crate) fn answer(&mut self, call: &str, answer: Answer) -> Result<()> {
+        let (request, call) = (self.request_id(), CallId::from(call));
+        self.put_as(None, Event::Submitted { request, call, answer, by: None })
+    }
+
+    /// Somebody puts in a message.
+    pub(crate) fn queue(&mut self, text: &str) {
+        let (request, message) = (self.request_id(), UserMessage::new(text));
+        self.put_as(None, Event::MessageQueued { request, message }).unwrap();
+    }
+
+    /// The store's clock says so much.
+    pub(crate) fn clock(&mut self, millis: i64) {
+        self.iterator.session_mut().observe(Timestamp(millis));
+    }
+
+    fn request_id(&self) -> RequestId {
+        RequestId::from(format!("q{}", self.log.len()))
+    }
+
     fn request(&self) -> (RequestId, RunId) {
         let run = self.session().current_run().unwrap().id.clone();
-        (RequestId::from(format!("q{}", self.log.len())), run)
+        (self.request_id(), run)
     }
 
     /// Carries out the decisions that are due.
     pub(crate) fn decide(&mut self) {
         let run = self.session().current_run().map(|run| run.id.clone());
         let decided = self.iterator.decide().unwrap();
+        self.times.extend(decided.iter().map(|_| self.iterator.session().clock()));
         self.log.extend(decided.into_iter().map(|event| (run.clone(), event)));
     }
 
@@ -200,7 +232,7 @@ pub(crate) fn run_tool(iterator: &StepIterator, task: &CallTask) -> ToolFinish {
     let step = session.open_step().unwrap();
     let call = step.tool_call(&task.call).unwrap();
     let tool = agent.tool(&call.name).unwrap();
-    let input = call.arguments.as_json().unwrap();
+    let input = &step.input(&call.id).unwrap();
     let cx = ToolContext::new(ToolContextParts {
         agent: Arc::clone(agent.name()),
         session: session.id().clone(),

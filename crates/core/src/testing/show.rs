@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use super::Entry;
-use crate::event::{Event, FinishOutput, ModelReply, RunOutcome, ToolFinish, ToolOutcome};
+use crate::event::{
+    Event, FinishOutput, ModelReply, RunOutcome, Suspension, ToolFinish, ToolOutcome,
+};
 use crate::message::{Arguments, Message, SharedMessage, ToolCall};
 use crate::step::{Action, CallTask};
 
@@ -39,7 +41,10 @@ fn event_text(event: &Event) -> String {
         Event::InterruptRequested { .. } => "interrupt requested".to_owned(),
         Event::AbortRequested { .. } => "abort requested".to_owned(),
         Event::StateChanged { patch, by } => format!("state changed by {by}: {}", json(patch)),
-        Event::UsageRecorded { source_type, source_name, amount } => {
+        Event::Submitted { call, answer, .. } => format!("submitted {call}: {answer:?}"),
+        Event::MessageQueued { message, .. } => format!("queued {:?}", message.content),
+        Event::MessagesTaken { requests } => format!("took {} messages", requests.len()),
+        Event::UsageRecorded { source_type, source_name, amount, .. } => {
             format!("used {amount} of {source_type} {source_name}")
         }
         Event::StepClosed { step } => format!("closed {step}"),
@@ -53,7 +58,16 @@ fn outcome_text(outcome: &RunOutcome) -> String {
         RunOutcome::Failed { error } => format!("failed: {error}"),
         RunOutcome::Interrupted { reason } => format!("interrupted: {reason:?}"),
         RunOutcome::Aborted { reason } => format!("aborted: {reason:?}"),
+        RunOutcome::Suspended { on } => suspended(on),
     }
+}
+
+fn suspended(on: &Suspension) -> String {
+    let calls = on.calls.iter().map(|pending| {
+        let until = pending.deadline.map_or_else(String::new, |it| format!(" until {}", it.0));
+        format!(" {} {} {:?}{until}", pending.call, pending.tool, pending.kind)
+    });
+    format!("suspended on{}", calls.collect::<Vec<_>>().join(","))
 }
 
 fn reply_text(reply: &ModelReply) -> String {

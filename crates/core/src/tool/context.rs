@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
+use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 
 use super::error::ToolError;
@@ -144,8 +144,7 @@ impl ToolContext {
     #[must_use]
     pub fn idempotency_key(&self) -> String {
         let parts = &self.0.parts;
-        let digest = Sha256::digest(parts.arguments.as_bytes());
-        let digest: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let digest = digest(&parts.arguments);
         format!("{}/{}/{}/{digest}", parts.session, parts.call, parts.tool)
     }
 
@@ -226,4 +225,10 @@ impl fmt::Debug for ToolContext {
             .field("attempt", &parts.attempt)
             .finish_non_exhaustive()
     }
+}
+
+/// A digest of arguments: the same text, the same digest.
+pub(crate) fn digest(arguments: &str) -> String {
+    let digest = Sha256::digest(arguments.as_bytes());
+    digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::context::ToolContext;
 use super::error::ToolError;
 use super::function::ToolFunction;
+use super::people::People;
 use crate::error::{Error, ErrorCode, Result};
 use crate::json::Json;
 use crate::llm::RetryPolicy;
@@ -67,7 +68,8 @@ pub struct Tool {
     pub(crate) strict: bool,
     pub(crate) timeout: Option<Duration>,
     pub(crate) retry: Option<RetryPolicy>,
-    pub(crate) effect: EffectClass,
+    pub(crate) effect: Option<EffectClass>,
+    pub(crate) people: People,
     pub(crate) reconcile: Option<Reconcile>,
 }
 
@@ -118,7 +120,7 @@ impl Tool {
         })
     }
 
-    fn erased<F>(name: &str, description: &str, input: Result<Schema>, run: F) -> Self
+    pub(super) fn erased<F>(name: &str, description: &str, input: Result<Schema>, run: F) -> Self
     where
         F: Fn(&Json, ToolContext) -> BoxFuture<'static, Result<Json, ToolError>>
             + Send
@@ -137,7 +139,8 @@ impl Tool {
             strict: false,
             timeout: None,
             retry: None,
-            effect: EffectClass::default(),
+            effect: None,
+            people: People::default(),
             reconcile: None,
         }
     }
@@ -212,10 +215,11 @@ impl Tool {
         self
     }
 
-    /// What running it twice does. Default: [`EffectClass::Idempotent`].
+    /// What running it twice does. Default: [`EffectClass::Idempotent`], and
+    /// [`EffectClass::AtMostOnce`] for a tool that requires approval.
     #[must_use]
     pub fn effect(mut self, effect: EffectClass) -> Self {
-        self.effect = effect;
+        self.effect = Some(effect);
         self
     }
 
@@ -240,7 +244,8 @@ impl Tool {
     /// What running it twice does.
     #[must_use]
     pub fn effect_class(&self) -> EffectClass {
-        self.effect
+        let gated = self.people.approval.is_some();
+        self.effect.unwrap_or(if gated { EffectClass::AtMostOnce } else { EffectClass::default() })
     }
 
     /// Whether it completes the agent.
@@ -312,12 +317,13 @@ impl Tool {
         problems.extend(schemas.filter_map(|schema| {
             schema.as_ref().err().map(|error| format!("tool `{name}`: {}", error.message()))
         }));
-        if self.reconcile.is_some() && self.effect != EffectClass::AtMostOnce {
+        if self.reconcile.is_some() && self.effect_class() != EffectClass::AtMostOnce {
             problems.push(format!("tool `{name}`: `reconcile` needs `EffectClass::AtMostOnce`"));
         }
-        if self.retry.is_some() && self.effect == EffectClass::AtMostOnce {
+        if self.retry.is_some() && self.effect_class() == EffectClass::AtMostOnce {
             problems.push(format!("tool `{name}`: an at-most-once tool cannot have `retry`"));
         }
+        problems.extend(self.people_problems());
         problems
     }
 
@@ -331,7 +337,7 @@ impl fmt::Debug for Tool {
         f.debug_struct("Tool")
             .field("name", &self.name)
             .field("finish", &self.finish)
-            .field("effect", &self.effect)
+            .field("effect", &self.effect_class())
             .field("timeout", &self.timeout)
             .finish_non_exhaustive()
     }

@@ -162,10 +162,12 @@ fn a_message_to_go_on_with_begins_a_turn() {
 }
 
 #[test]
-fn a_run_that_stopped_without_ending_is_recovered_and_takes_no_message() {
+fn a_run_that_stopped_without_ending_is_recovered_with_a_message_or_without() {
     let events = resume(&begun(), Some("r1"), None).unwrap();
     assert_eq!(trigger(&events), Trigger::Recover);
-    assert_eq!(code(resume(&begun(), Some("r1"), Some("but"))), "run_unfinished");
+    let events = resume(&begun(), Some("r1"), Some("but")).unwrap();
+    assert_eq!(trigger(&events), Trigger::Recover);
+    assert!(matches!(events.last(), Some(Event::UserMessages { .. })), "no step is under way");
 }
 
 #[test]

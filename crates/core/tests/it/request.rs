@@ -10,7 +10,7 @@ use crate::support::{World, calls, code, id, reply, result, text};
 
 async fn ask(world: &World, run: Option<&str>, kind: RequestKind) -> Result<()> {
     let run = run.map(Into::into);
-    request(&world.faults, &*world.ids(), &*world.clock, &id(), run.as_ref(), kind, None).await
+    request(world.outside(), &id(), run.as_ref(), kind, None).await
 }
 
 #[tokio::test]
@@ -104,9 +104,8 @@ async fn a_request_whose_reply_is_lost_is_in_the_log_once() {
     let _journal = world.begun().await;
     world.faults.strike("interrupt_requested", helix_agents_testkit::faults::Fault::LoseReply);
     let before = load(&world.faults, &id()).await.unwrap().position().version;
-    let ids = world.ids();
     let kind = RequestKind::Interrupt;
-    request(&world.faults, &*ids, &*world.clock, &id(), None, kind, None).await.unwrap();
+    request(world.outside(), &id(), None, kind, None).await.unwrap();
     let after = load(&world.faults, &id()).await.unwrap();
     assert_eq!(after.position().version, before + 1);
     assert!(after.interrupt_request().is_some());

@@ -14,8 +14,8 @@ use helix_agents_core::executor::Input;
 use helix_agents_core::id::{CallId, RunId, SessionId};
 use helix_agents_core::llm::LlmResponse;
 use helix_agents_core::session::{
-    BeginRun, Durability, Journal, JournalParts, Session, StartOutcome, execute_events, load,
-    load_events, resume_events,
+    BeginRun, Durability, Journal, JournalParts, Outside, Session, StartOutcome, execute_events,
+    load, load_events, resume_events,
 };
 use helix_agents_core::step::{ParsedToolCall, StepResult, StopReason};
 use helix_agents_core::store::{NewSession, StateStore, StoredAppend};
@@ -54,6 +54,11 @@ impl World {
             lease: self.lease,
             durability: self.durability,
         }
+    }
+
+    /// What requests from outside are appended with.
+    pub(crate) fn outside(&self) -> Outside<'_> {
+        Outside { store: &self.faults, ids: &*self.counter, clock: &*self.clock }
     }
 
     pub(crate) fn ids(&self) -> Arc<dyn IdSource> {

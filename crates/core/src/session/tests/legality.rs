@@ -267,7 +267,7 @@ fn nothing_is_healed_in_a_log_without_gaps() {
 fn an_amount_that_is_no_number_never_enters_a_log() {
     for amount in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         let (source_type, source_name) = ("t".to_owned(), "n".to_owned());
-        let event = Event::UsageRecorded { source_type, source_name, amount };
+        let event = usage(source_type, source_name, amount);
         refused(&mut working(), event, "not a finite number");
     }
 }
@@ -278,6 +278,10 @@ fn state_changes_and_usage_are_legal_at_any_point_of_a_run() {
         let patch = Patch::between(&json!(null), &json!({"a": 1}));
         hand().put(Event::StateChanged { patch, by: "h".to_owned() }).unwrap();
         let (source_type, source_name) = ("t".to_owned(), "n".to_owned());
-        hand().put(Event::UsageRecorded { source_type, source_name, amount: 1.5 }).unwrap();
+        hand().put(usage(source_type, source_name, 1.5)).unwrap();
     }
+}
+
+fn usage(source_type: String, source_name: String, amount: f64) -> Event {
+    Event::UsageRecorded { source_type, source_name, amount, call: None, success: true }
 }

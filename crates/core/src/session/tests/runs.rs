@@ -150,7 +150,14 @@ fn recorded_amounts_add_up_by_type_and_name() {
     let mut hand = Hand::new(&agent());
     for (name, amount) in [("web", 1.5), ("disk", 2.0), ("web", 0.25)] {
         let (source_type, source_name) = ("tool".to_owned(), name.to_owned());
-        hand.put(Event::UsageRecorded { source_type, source_name, amount }).unwrap();
+        hand.put(Event::UsageRecorded {
+            source_type,
+            source_name,
+            amount,
+            call: None,
+            success: true,
+        })
+        .unwrap();
     }
     let totals: Vec<_> = hand.session().recorded_usage().iter().collect();
     let key = |name: &str| ("tool".to_owned(), name.to_owned());

@@ -21,7 +21,10 @@ fn config() -> ProptestConfig {
     ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() }
 }
 
+/// All of a session but how late it is.
 fn view(session: &Session) -> String {
+    let mut session = session.clone();
+    session.observe(Timestamp(i64::MAX));
     format!("{session:?}")
 }
 
@@ -48,13 +51,16 @@ fn unpaired(session: &Session) -> Option<String> {
 }
 
 /// The log in appends of these sizes, over and over.
-fn appends(log: &[Entry], sizes: &[usize]) -> Vec<StoredAppend> {
+fn appends(hand: &Hand, sizes: &[usize]) -> Vec<StoredAppend> {
     let mut appends = Vec::new();
-    let (mut rest, mut first, mut sizes) = (log, 1, sizes.iter().cycle());
+    let (mut rest, mut first, mut sizes) = (&*hand.log, 1, sizes.iter().cycle());
     while !rest.is_empty() {
-        // One append is one run's.
+        // One append is one run's, and of one time.
         let run = &rest[0].0;
-        let same = rest.iter().take_while(|(other, _)| other == run).count();
+        let times = &hand.times[hand.log.len() - rest.len()..];
+        let same =
+            rest.iter().zip(times).take_while(|((other, _), at)| other == run && **at == times[0]);
+        let same = same.count();
         let (now, later) = rest.split_at(same.min(*sizes.next().unwrap()));
         let events: Vec<_> = now.iter().map(|(_, event)| event.clone()).collect();
         appends.push(StoredAppend {
@@ -63,7 +69,7 @@ fn appends(log: &[Entry], sizes: &[usize]) -> Vec<StoredAppend> {
             id: AppendId::from(format!("up to {}", first + now.len() as u64 - 1)),
             run: run.clone(),
             schema: SCHEMA,
-            at: Timestamp(0),
+            at: times[0],
             body: encode(&events).unwrap(),
         });
         first += now.len() as u64;
@@ -80,10 +86,10 @@ fn folded(appends: &[StoredAppend]) -> Session {
     session
 }
 
-fn imported(log: &[Entry]) -> Session {
+fn imported(log: &[(Entry, Timestamp)]) -> Session {
     let mut session = Session::new(SessionId::from("s"));
-    for ((run, event), seq) in log.iter().zip(1..) {
-        let (at, run, event) = (Timestamp(0), run.clone(), event.clone());
+    for (((run, event), at), seq) in log.iter().zip(1..) {
+        let (at, run, event) = (*at, run.clone(), event.clone());
         session.apply_recorded(&RecordedEvent { seq, at, run, schema: 0, event }).unwrap();
     }
     session
@@ -107,7 +113,8 @@ proptest! {
     fn what_comes_next_is_a_function_of_the_events(kind: Agents, moves in moves()) {
         let agent = agent(kind);
         play(&agent, &moves, |hand| {
-            let again = Hand::refolded(&agent, &hand.log);
+            let mut again = Hand::refolded_at(&agent, &hand.log, &hand.times);
+            again.clock(hand.session().clock().0);
             assert_eq!(again.next(), hand.next(), "{}", hand.story());
             assert_eq!(view(again.session()), view(hand.session()));
         });
@@ -119,9 +126,9 @@ proptest! {
         moves in moves(),
         sizes in vec(1..9_usize, 1..5),
     ) {
-        let log = play(&agent(kind), &moves, |_| {}).log;
-        let one_by_one = appends(&log, &[1]);
-        let session = folded(&appends(&log, &sizes));
+        let hand = play(&agent(kind), &moves, |_| {});
+        let one_by_one = appends(&hand, &[1]);
+        let session = folded(&appends(&hand, &sizes));
         prop_assert_eq!(view(&session), view(&folded(&one_by_one)));
         prop_assert_eq!(session.position(), &one_by_one.last().unwrap().position());
     }
@@ -129,12 +136,15 @@ proptest! {
     #[test]
     fn going_back_is_never_having_gone(kind: Agents, moves in moves(), at: prop::sample::Index) {
         let agent = agent(kind);
-        let log = play(&agent, &moves, |_| {}).log;
-        let (before, after) = log.split_at(at.index(log.len() + 1));
-        let mut session = Hand::refolded(&agent, before).session().clone();
+        let Hand { log, times, .. } = play(&agent, &moves, |_| {});
+        let at = at.index(log.len() + 1);
+        let (before, after) = log.split_at(at);
+        let (past, future) = times.split_at(at);
+        let mut session = Hand::refolded_at(&agent, before, past).session().clone();
         let earlier = view(&session);
         let savepoint = session.savepoint();
-        for (run, event) in after {
+        for ((run, event), at) in after.iter().zip(future) {
+            session.observe(*at);
             session.apply(event, run.as_ref()).unwrap();
         }
         session.rollback(savepoint);
@@ -149,8 +159,9 @@ proptest! {
     ) {
         let agent = agent(kind);
         let mut losing = lost.iter().cycle();
-        let mut log = play(&agent, &moves, |_| {}).log;
-        log.retain(|(_, event)| {
+        let Hand { log, times, .. } = play(&agent, &moves, |_| {});
+        let mut log: Vec<_> = log.into_iter().zip(times).collect();
+        log.retain(|((_, event), _)| {
             !matches!(event, Event::ToolFinished(_)) || !losing.next().unwrap()
         });
         let mut session = imported(&log);
@@ -180,8 +191,9 @@ proptest! {
 
     #[test]
     fn every_event_reads_back_as_it_was_written(kind: Agents, moves in moves()) {
-        let log = play(&agent(kind), &moves, |_| {}).log;
-        for append in appends(&log, &[7]) {
+        let hand = play(&agent(kind), &moves, |_| {});
+        let log = &hand.log;
+        for append in appends(&hand, &[7]) {
             let decoded = decode(&"s".into(), &append).unwrap();
             let start = usize::try_from(append.first).unwrap() - 1;
             for (recorded, (_, event)) in decoded.iter().zip(&log[start..]) {
@@ -196,7 +208,7 @@ proptest! {
         let (source_type, source_name) = ("t".to_owned(), "n".to_owned());
         let events = [
             Event::StateChanged { patch, by: "h".to_owned() },
-            Event::UsageRecorded { source_type, source_name, amount: number },
+            Event::UsageRecorded { source_type, source_name, amount: number, call: None, success: true },
         ];
         let body = encode(&events).unwrap();
         let back: Vec<Event> = serde_json::from_slice(&body).unwrap();

@@ -11,8 +11,7 @@ use serde_json::json;
 use crate::support::{World, calls, code, id, names, reply, result, started, text};
 
 async fn ask(world: &World, kind: RequestKind) -> Result<()> {
-    request(&world.faults, &*world.ids(), &*world.clock, &id(), None, kind, Some("stop".to_owned()))
-        .await
+    request(world.outside(), &id(), None, kind, Some("stop".to_owned())).await
 }
 
 #[tokio::test]

@@ -89,10 +89,9 @@ async fn what_is_held_back_outlives_a_request_that_comes_in_between() {
     journal.stage(&[reply(1, calls(&["search"]))]).unwrap();
     journal.commit().await.unwrap();
     let kind = helix_agents_core::session::RequestKind::Interrupt;
-    let (store, ids) = (&world.faults, world.ids());
     let id = crate::support::id();
-    let clock = &*world.clock;
-    helix_agents_core::session::request(store, &*ids, clock, &id, None, kind, None).await.unwrap();
+    let outside = world.outside();
+    helix_agents_core::session::request(outside, &id, None, kind, None).await.unwrap();
     journal.catch_up().await.unwrap();
     journal.stage(&[result("1.0", json!({}))]).unwrap();
     journal.commit().await.unwrap();

@@ -222,7 +222,13 @@ pub(super) fn requests() -> Recorder {
     let patch = Patch::between(&json!({"notes": []}), &json!({"notes": [], "seen": true}));
     recorder.take(Event::StateChanged { patch, by: "after_llm_call".to_owned() });
     let (source_type, source_name) = ("tool".to_owned(), "pages".to_owned());
-    recorder.take(Event::UsageRecorded { source_type, source_name, amount: 2.5 });
+    recorder.take(Event::UsageRecorded {
+        source_type,
+        source_name,
+        amount: 2.5,
+        call: None,
+        success: true,
+    });
     recorder.reply(StepResult::Text {
         content: "I".to_owned(),
         thinking: None,

@@ -1,21 +1,27 @@
 //! A game against the machine: random moves that are legal where they are made.
 
+use std::time::Duration;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::agent::AnyAgent;
 use crate::error::{ErrorCode, ErrorRecord};
-use crate::event::{Event, FinishOutput, ModelReply, RunOutcome, ToolFinish, ToolOutcome, Trigger};
+use crate::event::{
+    Answer, Event, FinishOutput, ModelReply, PendingKind, RunOutcome, ToolFinish, ToolOutcome,
+    Trigger,
+};
 use crate::id::{CallId, RunId};
 use crate::llm::LlmResponse;
 use crate::message::Arguments;
 use crate::state::Patch;
+use crate::step::people::wait_usage;
 use crate::step::{Action, ParsedToolCall, StepResult, StopReason};
 use crate::testing::{
     Hand, builder, built, echo, error_step, output, result_schema, stopped, text,
 };
-use crate::tool::EffectClass;
+use crate::tool::{EffectClass, NoInput, Tool};
 use crate::usage::Usage;
 
 /// The kinds of agents that play.
@@ -38,7 +44,10 @@ impl Arbitrary for Agents {
 
 pub(super) fn agent(kind: Agents) -> AnyAgent {
     let pay = echo("pay").effect(EffectClass::AtMostOnce);
-    let plain = builder().max_steps(6).tool(echo("search")).tool(pay);
+    let ask = Tool::client::<NoInput>("ask", "Asks.").deadline(Duration::from_secs(60));
+    let guarded = echo("guarded").requires_approval().editable();
+    let people = builder().tool(ask).tool(guarded);
+    let plain = people.max_steps(6).tool(echo("search")).tool(pay);
     match kind {
         Agents::Text => built(plain.stop_when(|step| matches!(step, StepResult::Text { .. }))),
         Agents::Finish => built(plain.output_schema(result_schema())),
@@ -68,6 +77,12 @@ pub(super) enum Move {
     Hook(u8),
     /// A tool used something up.
     Used(f64),
+    /// Somebody answers a call that waits for people.
+    Answer(u8),
+    /// Somebody puts in a message.
+    Queue,
+    /// So many seconds pass.
+    Time(u8),
 }
 
 impl Move {
@@ -87,6 +102,9 @@ pub(super) fn moves() -> impl Strategy<Value = Vec<Move>> {
         2 => any::<u8>().prop_map(Move::Late),
         1 => any::<u8>().prop_map(Move::Hook),
         1 => (-1e9..1e9).prop_map(Move::Used),
+        2 => any::<u8>().prop_map(Move::Answer),
+        1 => Just(Move::Queue),
+        1 => any::<u8>().prop_map(Move::Time),
     ];
     vec(one, 1..48)
 }
@@ -123,7 +141,8 @@ fn answer() -> impl Strategy<Value = StepResult> {
 }
 
 fn call() -> impl Strategy<Value = ParsedToolCall> {
-    let names = ["search", "search", "pay", "submit", "close", "__finish__", "no_such"];
+    let names =
+        ["search", "search", "pay", "submit", "close", "__finish__", "no_such", "ask", "guarded"];
     let arguments = prop_oneof![
         4 => Just(Arguments::from(json!({}))),
         2 => Just(Arguments::from(json!({"result": "done"}))),
@@ -149,6 +168,12 @@ pub(super) fn carry_on(hand: &mut Hand, one: &Move) {
     let current = hand.session().current_run().map(|run| run.id.clone());
     match (one, current) {
         (Move::Next(answer, bits), _) => next(hand, answer, *bits),
+        (Move::Answer(bits), _) => answer_one(hand, *bits),
+        (Move::Queue, _) => hand.queue("one more thing"),
+        (Move::Time(seconds), _) => {
+            let now = hand.session().clock();
+            hand.clock(now.after(Duration::from_secs(u64::from(*seconds))).0);
+        }
         (_, None) => {}
         (Move::TakeOver, Some(_)) => hand.start(Trigger::Recover).unwrap(),
         (Move::Interrupt, Some(_)) => hand.interrupt(),
@@ -161,7 +186,14 @@ pub(super) fn carry_on(hand: &mut Hand, one: &Move) {
         }
         (Move::Used(amount), Some(_)) => {
             let (source_type, source_name) = ("tool".to_owned(), "web".to_owned());
-            hand.put(Event::UsageRecorded { source_type, source_name, amount: *amount }).unwrap();
+            hand.put(Event::UsageRecorded {
+                source_type,
+                source_name,
+                amount: *amount,
+                call: None,
+                success: true,
+            })
+            .unwrap();
         }
     }
 }
@@ -201,11 +233,44 @@ fn next(hand: &mut Hand, answer: &StepResult, bits: u8) {
             assert!(!interrupted || hand.session().interrupt_request().is_some());
             hand.put(Event::RunEnded { outcome }).unwrap();
         }
+        Action::Account(calls) => {
+            for event in wait_usage(hand.session(), &calls) {
+                hand.put(event).unwrap();
+            }
+        }
+        Action::TakeMessages(requests) => hand.put(Event::MessagesTaken { requests }).unwrap(),
         Action::Heal(_) => panic!("our own logs need no healing"),
     }
 }
 
+/// Answers the first call that waits for people, if one does.
+fn answer_one(hand: &mut Hand, bits: u8) {
+    let Some(pending) = hand.session().pending_calls().next().cloned() else { return };
+    let answer = match pending.kind {
+        PendingKind::Client if bits.is_multiple_of(4) => Answer::Error("no".to_owned()),
+        PendingKind::Client => Answer::Result(json!(bits).into()),
+        PendingKind::Approval { .. } if bits.is_multiple_of(4) => Answer::Denied { reason: None },
+        PendingKind::Approval { .. } => {
+            let edited = bits.is_multiple_of(3).then(|| json!({"edited": bits}).into());
+            Answer::Approved { edited }
+        }
+    };
+    hand.answer(pending.call.as_str(), answer).unwrap();
+}
+
 fn begin(hand: &mut Hand, bits: u8) {
+    if hand.session().last_run().is_some_and(|run| run.status.is_suspended()) {
+        if hand.session().has_news() {
+            hand.start(Trigger::Resume).unwrap();
+        } else if bits.is_multiple_of(4) {
+            hand.start(Trigger::Abort).unwrap();
+            hand.abort();
+        } else {
+            hand.start(Trigger::Resume).unwrap_err();
+            answer_one(hand, bits);
+        }
+        return;
+    }
     if bits.is_multiple_of(2) && hand.start(Trigger::Resume).is_ok() {
         return;
     }

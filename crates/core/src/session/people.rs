@@ -1,0 +1,136 @@
+//! What the fold makes of calls that wait for people, and of messages that wait for a step's end.
+
+use std::sync::Arc;
+
+use super::ledger::{Answered, SettledCall, Waiting};
+use super::{RunStatus, Session};
+use crate::clock::Timestamp;
+use crate::event::{Answer, Event, PendingCall, RunOutcome, Suspension};
+use crate::id::{CallId, RequestId};
+use crate::message::{Message, SharedMessage};
+
+/// The source type under which the time is recorded that a call waited for people, in
+/// milliseconds. The source name is the tool's.
+pub const WAIT_USAGE: &str = "client_tool_wait_ms";
+
+/// Says in the program's log what an append means for calls that wait for people; for runtimes.
+pub fn report_waiting(session: &Session, events: &[Event]) {
+    let id = session.id();
+    for event in events {
+        match event {
+            Event::RunEnded { outcome: RunOutcome::Suspended { on } } => {
+                for pending in on.news() {
+                    let (call, tool) = (&pending.call, &pending.tool);
+                    tracing::info!(session = %id, %call, %tool, "client_tool.suspended");
+                }
+            }
+            Event::ToolFinished(finish) => match session.settled_call(&finish.call) {
+                Some(SettledCall::Expired) => {
+                    tracing::warn!(session = %id, call = %finish.call, "client_tool.timeout");
+                }
+                Some(SettledCall::Dropped) => {
+                    tracing::info!(session = %id, call = %finish.call, "client_tool.aborted");
+                }
+                Some(SettledCall::Answered(_)) | None => {}
+            },
+            _ => {}
+        }
+    }
+}
+
+impl Session {
+    /// The store's clock, as far as it is known.
+    #[must_use]
+    pub fn clock(&self) -> Timestamp {
+        self.ledger.clock
+    }
+
+    /// The calls that wait for people and have no answer, in call order. Those whose time is over
+    /// are among them until a run has taken note of it.
+    pub fn pending_calls(&self) -> impl Iterator<Item = &Arc<PendingCall>> {
+        let calls = self.open_step().map_or(&[][..], |step| &step.calls);
+        calls.iter().filter_map(|call| call.pending())
+    }
+
+    /// What became of a call that waited for people and does not any more.
+    #[must_use]
+    pub fn settled_call(&self, call: &CallId) -> Option<&SettledCall> {
+        self.ledger.settled.get(call)
+    }
+
+    /// Messages that wait for the end of the step under way.
+    #[must_use]
+    pub fn queued_messages(&self) -> &[Arc<super::QueuedMessage>] {
+        &self.ledger.queue
+    }
+
+    /// Whether a message of this request was queued, taken or not.
+    #[must_use]
+    pub fn knows_message(&self, request: &RequestId) -> bool {
+        let waits = self.ledger.queue.iter().any(|queued| queued.request == *request);
+        waits || self.ledger.taken.contains(request)
+    }
+
+    /// Whether a suspended step can go on: a call has its answer, or its time is over.
+    #[must_use]
+    pub fn has_news(&self) -> bool {
+        let calls = self.open_step().map_or(&[][..], |step| &step.calls);
+        calls.iter().filter(|call| call.finish.is_none()).any(|call| {
+            let waiting = call.waiting.as_deref();
+            waiting.is_some_and(|it| it.answer.is_some() || it.is_expired(self.ledger.clock))
+        })
+    }
+
+    pub(super) fn take_answer(
+        &mut self,
+        request: &RequestId,
+        call: &CallId,
+        answer: &Answer,
+        by: Option<&str>,
+    ) {
+        let (request, answer) = (request.clone(), answer.clone());
+        let settled = Arc::make_mut(&mut self.ledger.settled);
+        settled.insert(call.clone(), SettledCall::Answered(request.clone()));
+        if let Some(waiting) = self.open_call(call).and_then(|state| state.waiting.as_mut()) {
+            let by = by.map(str::to_owned);
+            Arc::make_mut(waiting).answer = Some(Answered { request, answer, by, at: None });
+        }
+    }
+
+    /// Notes what the open step waits for; a call that waited before waits on as it was.
+    pub(super) fn suspend(&mut self, on: &Suspension) -> RunStatus {
+        for pending in &on.calls {
+            if let Some(state) = self.open_call(&pending.call) {
+                state.waiting.get_or_insert_with(|| {
+                    let on = Arc::clone(pending);
+                    Arc::new(Waiting { on, since: None, answer: None, accounted: false })
+                });
+            }
+        }
+        let calls = self.open_step().map_or(&[][..], |step| &step.calls);
+        let consumed = calls.iter().any(|call| call.waiting.is_some() && call.finish.is_some());
+        if consumed { RunStatus::SuspendedStepPartial } else { RunStatus::SuspendedClientTool }
+    }
+
+    /// Notes that a call that waited for people has its result.
+    pub(super) fn settle_waiting(&mut self, call: &CallId) {
+        let now = self.ledger.clock;
+        let waiting = self.open_call(call).and_then(|state| state.waiting.as_deref());
+        let Some(waiting) = waiting.filter(|it| it.answer.is_none()) else { return };
+        let settled =
+            if waiting.is_expired(now) { SettledCall::Expired } else { SettledCall::Dropped };
+        Arc::make_mut(&mut self.ledger.settled).insert(call.clone(), settled);
+    }
+
+    pub(super) fn take_queued(&mut self, count: usize) {
+        let count = count.min(self.ledger.queue.len());
+        let known = Arc::make_mut(&mut self.ledger.taken);
+        for queued in self.ledger.queue.drain(..count) {
+            known.insert(queued.request.clone());
+            self.transcript.push(SharedMessage::new(Message::User(queued.message.clone())));
+        }
+        // Whatever the last step meant for the turn, there is something to answer now.
+        self.ledger.closed = None;
+        self.ledger.model_failures = 0;
+    }
+}

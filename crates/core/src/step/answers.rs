@@ -1,0 +1,140 @@
+//! The calls that get their result without anything being run.
+
+use super::finish::synthesize_finish_tool_result;
+use super::people::answered_by_people;
+use super::plan::{PlanOptions, plan_step_processing};
+use super::result::StopReason;
+use super::stop::{is_error_stop_reason, is_recoverable_error_stop_reason};
+use crate::agent::{AgentDefinition, Completion};
+use crate::error::{ErrorCode, ErrorRecord};
+use crate::event::{FinishOutput, ToolFinish, ToolOutcome};
+use crate::id::CallId;
+use crate::message::ToolCall;
+use crate::session::{OpenStep, Session};
+use crate::tool::FINISH_TOOL;
+
+/// The open calls that are answered without running anything. Of a reply that `is_fit` none is
+/// refused.
+pub(super) fn answers(
+    session: &Session,
+    agent: &AgentDefinition,
+    step: &OpenStep,
+    is_fit: bool,
+) -> Vec<ToolFinish> {
+    let open = || step.pairs().filter(|(_, state)| state.finish.is_none()).map(|(call, _)| call);
+    if open().next().is_none() {
+        return Vec::new();
+    }
+    if let Some(reason) = fatal_stop(step) {
+        let message =
+            format!("not run: {}", super::verdict::stop_reason_error(reason, None).message);
+        return open().map(|call| error(call, ErrorCode::ToolNotRun, message.clone())).collect();
+    }
+    let finish = open().any(|call| *call.name == *FINISH_TOOL);
+    if finish && *agent.completion() == Completion::Finish {
+        return finish_answers(agent, step, open());
+    }
+    if session.abort_request().is_some() {
+        return open().map(|call| aborted(step, call)).collect();
+    }
+    let answered = answered_by_people(session, agent, step);
+    if !answered.is_empty() || is_fit {
+        return answered;
+    }
+    open().filter_map(|call| refusal(agent, step, call)).collect()
+}
+
+/// The answer to a call of an aborted run that has no result.
+fn aborted(step: &OpenStep, call: &ToolCall) -> ToolFinish {
+    let state = step.call(&call.id);
+    if state.is_some_and(|state| state.waiting.is_some() && state.started.is_none()) {
+        let message = "not run: the run was aborted while the call waited for people";
+        return error(call, ErrorCode::ToolNotRun, message);
+    }
+    let message = "the run was aborted before the call had a result; whether it acted is not known";
+    error(call, ErrorCode::ToolOutcomeUnknown, message)
+}
+
+fn fatal_stop(step: &OpenStep) -> Option<StopReason> {
+    step.reply.stop_reason.filter(|reason| {
+        is_error_stop_reason(*reason) && !is_recoverable_error_stop_reason(*reason)
+    })
+}
+
+/// The answers of a reply that calls `__finish__`: the acknowledgement and the word to the calls
+/// beside it, or what is wrong with the output.
+fn finish_answers<'a>(
+    agent: &AgentDefinition,
+    step: &OpenStep,
+    open: impl Iterator<Item = &'a ToolCall>,
+) -> Vec<ToolFinish> {
+    let options = PlanOptions { output_schema: agent.output_schema() };
+    let plan = plan_step_processing(&step.reply.to_step_result(), &options);
+    let Some(output) = plan.output else {
+        let message = format!("the output was not accepted: {}", plan.violations.join("; "));
+        return open
+            .filter(|call| *call.name == *FINISH_TOOL)
+            .map(|call| error(call, ErrorCode::OutputInvalid, message.clone()))
+            .collect();
+    };
+    let mut accepted = false;
+    open.map(|call| {
+        if *call.name == *FINISH_TOOL && !accepted {
+            accepted = true;
+            let mut result = synthesize_finish_tool_result(call.id.clone());
+            result.finish = Some(FinishOutput::Output(output.clone()));
+            result
+        } else {
+            error(call, ErrorCode::ToolNotRun, "not run: the turn was finished in the same reply")
+        }
+    })
+    .collect()
+}
+
+/// Why a call is not run at all, if it is not.
+fn refusal(agent: &AgentDefinition, step: &OpenStep, call: &ToolCall) -> Option<ToolFinish> {
+    let Some(tool) = agent.tool(&call.name) else {
+        let known = agent.effective_tools().specs().iter().map(|spec| &*spec.name);
+        let message = format!(
+            "there is no tool `{}`; the tools are: {}",
+            call.name,
+            known.collect::<Vec<_>>().join(", ")
+        );
+        let waited = step.call(&call.id).is_some_and(|state| state.waiting.is_some());
+        let code =
+            if waited || step.runs > 1 { ErrorCode::ToolMissing } else { ErrorCode::ToolUnknown };
+        return Some(error(call, code, message));
+    };
+    let Some(input) = call.arguments.as_json() else {
+        let message = "the arguments are not valid JSON; the call was not run";
+        return Some(error(call, ErrorCode::ToolCallTruncated, message));
+    };
+    if step.reply.stop_reason == Some(StopReason::MaxTokens) {
+        let message = "the reply was cut off at the token limit; the call was not run";
+        return Some(error(call, ErrorCode::ToolCallTruncated, message));
+    }
+    let violations = tool.input().ok()?.validate(&input.to_value()).err()?;
+    let message = format!("the arguments do not fit: {}", violations.join("; "));
+    Some(error(call, ErrorCode::ToolInputInvalid, message))
+}
+
+pub(super) fn error(call: &ToolCall, code: ErrorCode, message: impl Into<String>) -> ToolFinish {
+    let outcome = ToolOutcome::Error(ErrorRecord::new(code, message));
+    ToolFinish::without_run(call.id.clone(), outcome)
+}
+
+/// What the calls get that an imported log left without a result.
+pub(crate) fn heal(session: &Session) -> Vec<(CallId, ToolOutcome)> {
+    session
+        .unpaired_calls()
+        .map(|call| {
+            let outcome = if *call.name == *FINISH_TOOL {
+                synthesize_finish_tool_result(call.id.clone()).outcome
+            } else {
+                let message = "not run: the session was imported without the result";
+                ToolOutcome::Error(ErrorRecord::new(ErrorCode::ToolNotRun, message))
+            };
+            (call.id.clone(), outcome)
+        })
+        .collect()
+}

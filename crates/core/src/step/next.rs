@@ -1,0 +1,124 @@
+//! What comes next, as a function of the session.
+
+use super::answers::answers;
+use super::finish::tool_names;
+use super::iterator::{Action, CallTask};
+use super::people::{Gates, gates, suspension, unaccounted};
+use super::result::StopReason;
+use super::verdict::{Verdict, owes_output, verdict};
+use crate::agent::{AgentDefinition, Completion};
+use crate::event::RunOutcome;
+use crate::message::{ToolCall, UserMessage};
+use crate::session::{OpenStep, Session};
+use crate::tool::EffectClass;
+
+pub(super) fn next_step(session: &Session, agent: &AgentDefinition) -> Action {
+    if let Some(request) = session.abort_request() {
+        return Action::End(RunOutcome::Aborted { reason: request.reason.clone() });
+    }
+    let queued = session.queued_messages();
+    match verdict(session, agent) {
+        // A turn is not complete while somebody has something to say.
+        Some(Verdict::End(RunOutcome::Completed { .. })) if !queued.is_empty() => {}
+        Some(Verdict::End(outcome)) => return Action::End(outcome),
+        _ => {}
+    }
+    if let Some(request) = session.interrupt_request() {
+        return Action::End(RunOutcome::Interrupted { reason: request.reason.clone() });
+    }
+    if !queued.is_empty() {
+        return Action::TakeMessages(queued.iter().map(|it| it.request.clone()).collect());
+    }
+    let corrected = session.closed_step().is_some_and(|step| step.correction.is_some());
+    // What tools return in the last step that the turn may take, nobody could use any more. A
+    // finish tool of the user's acts, so a limit is no reason to have it called.
+    let last = *agent.completion() == Completion::Finish
+        && session.turn_steps() + 1 >= agent.limits().max_steps;
+    Action::CallModel { step: session.last_step() + 1, force_completion: corrected || last }
+}
+
+pub(super) fn next_in_step(
+    session: &Session,
+    agent: &AgentDefinition,
+    step: &OpenStep,
+    known: Option<&Gates>,
+) -> Action {
+    let waited = unaccounted(session, step);
+    if !waited.is_empty() {
+        return Action::Account(waited);
+    }
+    let answers = answers(session, agent, step, known.is_some());
+    if !answers.is_empty() {
+        return Action::Answer(answers);
+    }
+    let found;
+    let gates = match known {
+        Some(gates) => gates,
+        None => {
+            found = gates(session, agent, step);
+            &found
+        }
+    };
+    let waits = |call: &ToolCall| gates.kind(step, call).is_some();
+    let open = || step.pairs().filter(|(_, state)| state.finish.is_none()).map(|(call, _)| call);
+    let is_finish = |call: &ToolCall| agent.tool(&call.name).is_some_and(|tool| tool.finish);
+    let task = |call: &ToolCall| task(session, agent, step, call);
+    let waiting = open().any(waits);
+    let regular: Vec<_> =
+        open().filter(|call| !is_finish(call) && !waits(call)).map(task).collect();
+    // Finish tools run one by one, when all others have their results.
+    let finish = if regular.is_empty() && !waiting { open().next().map(task) } else { None };
+    if regular.is_empty() && waiting {
+        return Action::End(RunOutcome::Suspended { on: suspension(session, agent, step, gates) });
+    }
+    if regular.is_empty() && finish.is_none() {
+        let retries_left = session.corrections() < agent.limits().completion_retries
+            && session.abort_request().is_none();
+        if step.correction.is_none() && retries_left && owes_output(agent, step) {
+            return Action::Correct(correction(agent, step));
+        }
+        return Action::CloseStep(step.reply.step);
+    }
+    let next = regular.iter().chain(&finish);
+    let unrecorded: Vec<_> = next.filter(|task| needs_start(agent, step, task)).cloned().collect();
+    if !unrecorded.is_empty() {
+        return Action::StartTools(unrecorded);
+    }
+    finish.map_or_else(|| Action::RunTools(regular), Action::RunFinishTool)
+}
+
+fn needs_start(agent: &AgentDefinition, step: &OpenStep, task: &CallTask) -> bool {
+    let tool = step.tool_call(&task.call).and_then(|call| agent.tool(&call.name));
+    let at_most_once = tool.is_some_and(|tool| tool.effect_class() == EffectClass::AtMostOnce);
+    at_most_once && step.call(&task.call).is_some_and(|state| state.started.is_none())
+}
+
+fn task(session: &Session, agent: &AgentDefinition, step: &OpenStep, call: &ToolCall) -> CallTask {
+    let at_most_once =
+        agent.tool(&call.name).is_some_and(|tool| tool.effect_class() == EffectClass::AtMostOnce);
+    let started = step.call(&call.id).and_then(|state| state.started.as_ref());
+    let here = session.current_run().map(|run| &run.id);
+    CallTask {
+        call: call.id.clone(),
+        attempt: step.runs,
+        in_doubt: at_most_once && started.is_some_and(|started| Some(&started.run) != here),
+    }
+}
+
+fn correction(agent: &AgentDefinition, step: &OpenStep) -> UserMessage {
+    let how = match agent.completion() {
+        Completion::Native => {
+            "Answer again with one JSON value that fits the given schema, and nothing else"
+                .to_owned()
+        }
+        completion => format!(
+            "The task is not complete: its output has to be handed in. Call {} directly now, \
+             with the output as its arguments",
+            tool_names(completion)
+        ),
+    };
+    let cut_off = step.reply.stop_reason == Some(StopReason::MaxTokens);
+    let hint =
+        if cut_off { ". Your reply was cut off at the token limit: keep it short." } else { "." };
+    UserMessage { content: format!("{how}{hint}"), hidden: true }
+}

@@ -1,0 +1,167 @@
+//! Calls that wait for people: which they are, what they wait for, and what came of it.
+
+use std::sync::Arc;
+
+use super::answers::error;
+use crate::agent::AgentDefinition;
+use crate::error::ErrorCode;
+use crate::event::{Answer, Event, PendingCall, PendingKind, Suspension, ToolFinish};
+use crate::id::CallId;
+use crate::json::Json;
+use crate::message::ToolCall;
+use crate::session::{OpenCall, OpenStep, Session, WAIT_USAGE, Waiting};
+use crate::tool::{ApprovalContext, Tool, digest, judge};
+
+/// What each call of a reply waits for, if it waits for people before it has run.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Gates(Vec<Option<PendingKind>>);
+
+impl Gates {
+    /// What a call still waits for.
+    pub(super) fn kind(&self, step: &OpenStep, call: &ToolCall) -> Option<PendingKind> {
+        let (index, (_, state)) =
+            step.pairs().enumerate().find(|(_, (other, _))| other.id == call.id)?;
+        match &state.waiting {
+            Some(waiting) => waiting.answer.is_none().then_some(waiting.on.kind),
+            // Whoever let it start had found that it need not wait.
+            None if state.started.is_some() => None,
+            None => *self.0.get(index)?,
+        }
+    }
+}
+
+/// Finds out which calls of a reply wait for people. The conditions are the user's, so this is
+/// asked once per reply as long as a process lives.
+pub(super) fn gates(session: &Session, agent: &AgentDefinition, step: &OpenStep) -> Gates {
+    let gate = |(call, state): (&ToolCall, &OpenCall)| {
+        if state.finish.is_some() || state.waiting.is_some() || state.started.is_some() {
+            return None;
+        }
+        let tool = agent.tool(&call.name)?;
+        if tool.is_client() {
+            return Some(PendingKind::Client);
+        }
+        let cx = ApprovalContext {
+            agent: agent.name(),
+            session: session.id(),
+            call: &call.id,
+            tool: tool.name(),
+            state: session.state(),
+        };
+        let needed = tool.asks_people() && tool.needs_approval(&arguments(call).to_value(), &cx);
+        needed.then_some(PendingKind::Approval { editable: tool.people.editable })
+    };
+    Gates(step.pairs().map(gate).collect())
+}
+
+/// What the step waits for. A call that waited before waits on as it was: its deadline stays.
+pub(super) fn suspension(
+    session: &Session,
+    agent: &AgentDefinition,
+    step: &OpenStep,
+    gates: &Gates,
+) -> Suspension {
+    let pending = |(call, state): (&ToolCall, &OpenCall)| {
+        let kind = gates.kind(step, call).filter(|_| state.finish.is_none())?;
+        if let Some(waiting) = &state.waiting {
+            return Some(Arc::clone(&waiting.on));
+        }
+        let tool = agent.tool(&call.name)?;
+        Some(Arc::new(PendingCall {
+            call: call.id.clone(),
+            tool: Arc::clone(&call.name),
+            kind,
+            digest: digest(arguments(call).text()),
+            deadline: tool.people.deadline.map(|it| session.clock().after(it)),
+            schema: schema(tool, kind),
+        }))
+    };
+    let calls: Vec<_> = step.pairs().filter_map(pending).collect();
+    let waited = |id: &CallId| step.call(id).is_some_and(|state| state.waiting.is_some());
+    let before = calls.iter().map(|it| it.call.clone()).filter(waited).collect();
+    Suspension { calls, before }
+}
+
+/// What an answer of that kind has to fit.
+fn schema(tool: &Tool, kind: PendingKind) -> Option<Json> {
+    let schema = match kind {
+        PendingKind::Client => tool.output.as_ref()?.as_ref().ok()?,
+        PendingKind::Approval { editable: true } => tool.input().ok()?,
+        PendingKind::Approval { .. } => return None,
+    };
+    Some(schema.json().clone())
+}
+
+/// The results that people's answers, and the lack of them in time, make of open calls.
+pub(super) fn answered_by_people(
+    session: &Session,
+    agent: &AgentDefinition,
+    step: &OpenStep,
+) -> Vec<ToolFinish> {
+    let result = |(call, state): (&ToolCall, &OpenCall)| {
+        let waiting = state.waiting.as_deref().filter(|_| state.finish.is_none())?;
+        let Some(answered) = &waiting.answer else {
+            let late = waiting.is_expired(session.clock());
+            return late.then(|| error(call, ErrorCode::ToolUnanswered, unanswered(waiting)));
+        };
+        match &answered.answer {
+            Answer::Approved { .. } => None,
+            Answer::Denied { reason } => {
+                let mut message = format!("Tool call {} was not approved by the user", call.name);
+                if let Some(reason) = reason {
+                    message = format!("{message}: {reason}");
+                }
+                Some(error(call, ErrorCode::ToolDenied, message))
+            }
+            Answer::Error(message) => Some(error(call, ErrorCode::ToolFailed, message.clone())),
+            Answer::Result(result) => {
+                let tool = agent.tool(&call.name)?;
+                let outcome = judge(agent, tool, Ok(result.clone()));
+                Some(ToolFinish::without_run(call.id.clone(), outcome))
+            }
+        }
+    };
+    step.pairs().filter_map(result).collect()
+}
+
+fn unanswered(waiting: &Waiting) -> String {
+    let what = match waiting.on.kind {
+        PendingKind::Client => "the result of the call was not submitted in time",
+        PendingKind::Approval { .. } => "nobody approved the call in time; it was not run",
+    };
+    match waiting.on.deadline.zip(waiting.since) {
+        Some((deadline, since)) => format!("{what} ({:?})", deadline.since(since)),
+        None => what.to_owned(),
+    }
+}
+
+/// Open calls that do not wait any more and whose wait is not on record.
+pub(super) fn unaccounted(session: &Session, step: &OpenStep) -> Vec<CallId> {
+    let ended = |(call, state): (&ToolCall, &OpenCall)| {
+        let waiting = state.waiting.as_deref().filter(|it| !it.accounted)?;
+        waiting.waited(session.clock())?;
+        state.finish.is_none().then(|| call.id.clone())
+    };
+    step.pairs().filter_map(ended).collect()
+}
+
+/// The entries for the time that calls waited for people.
+pub(super) fn wait_usage(session: &Session, calls: &[CallId]) -> Vec<Event> {
+    let Some(step) = session.open_step() else { return Vec::new() };
+    let usage = |id: &CallId| {
+        let waiting = step.call(id)?.waiting.as_deref()?;
+        let waited = waiting.waited(session.clock())?;
+        Some(Event::UsageRecorded {
+            source_type: WAIT_USAGE.to_owned(),
+            source_name: waiting.on.tool.to_string(),
+            amount: waited.as_secs_f64() * 1000.0,
+            call: Some(id.clone()),
+            success: waiting.answer.is_some(),
+        })
+    };
+    calls.iter().filter_map(usage).collect()
+}
+
+fn arguments(call: &ToolCall) -> Json {
+    call.arguments.as_json().cloned().unwrap_or_else(Json::empty_object)
+}
