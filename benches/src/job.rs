@@ -124,6 +124,8 @@ pub(crate) struct Job {
     pub(crate) runs: u32,
     /// How many runs are under way at once.
     pub(crate) at_once: u32,
+    /// Threads that share the runs evenly.
+    pub(crate) threads: u32,
     /// Whether to stay on the server's processor, so that neither waits for an idle one to wake.
     pub(crate) beside: bool,
     /// An empty folder for a database.

@@ -1,5 +1,9 @@
 //! The client under measure: one job, then its figures as one JSON object.
 
+use std::panic::resume_unwind;
+use std::sync::Barrier;
+use std::thread;
+
 use anyhow::{Context as _, Result};
 
 use crate::job::{Job, Outcome, Subject, Work};
@@ -32,21 +36,39 @@ pub(crate) fn run(job: &str) -> Result<()> {
     if job.beside {
         pin::to_last_processor()?;
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let outcome = runtime.block_on(measure(&job))?;
-    println!("{}", serde_json::to_string(&outcome)?);
+    println!("{}", serde_json::to_string(&on_threads(&job)?)?);
     Ok(())
 }
 
-async fn measure(job: &Job) -> Result<Outcome> {
+/// Splits the job among threads that have a runtime, a store and a client each; the outcome is that
+/// of the last one to end.
+fn on_threads(job: &Job) -> Result<Outcome> {
+    let threads = job.threads;
+    let (warm, runs, at_once) = (job.warm / threads, job.runs / threads, job.at_once / threads);
+    let share = Job { warm, runs, at_once, ..job.clone() };
+    let warmed = Barrier::new(threads as usize);
+    let outcomes: Result<Vec<Outcome>> = thread::scope(|scope| {
+        let begun: Vec<_> =
+            (0..threads).map(|_| scope.spawn(|| on_thread(&share, &warmed))).collect();
+        begun.into_iter().map(|it| it.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    });
+    outcomes?.into_iter().max_by_key(|it| it.wall_ns).context("a job takes at least one thread")
+}
+
+fn on_thread(job: &Job, warmed: &Barrier) -> Result<Outcome> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(measure(job, warmed))
+}
+
+async fn measure(job: &Job, warmed: &Barrier) -> Result<Outcome> {
     match (job.subject, job.work) {
         (Subject::Bare, Work::Tools { calls, .. }) => {
-            load::run(bare::ToolRuns::new(job, calls)?, job).await
+            load::run(bare::ToolRuns::new(job, calls)?, job, warmed).await
         }
         (Subject::Bare, Work::Text { chunks, .. }) => {
-            load::run(bare::TextRuns::new(job, chunks)?, job).await
+            load::run(bare::TextRuns::new(job, chunks)?, job, warmed).await
         }
-        (Subject::Memory, _) => ours::on_memory(job).await,
-        _ => ours::on_sqlite(job).await,
+        (Subject::Memory, _) => ours::on_memory(job, warmed).await,
+        _ => ours::on_sqlite(job, warmed).await,
     }
 }

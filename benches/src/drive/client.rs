@@ -43,6 +43,7 @@ impl Client {
             warm: 0,
             runs: 1,
             at_once: 1,
+            threads: 1,
             beside: true,
             folder: PathBuf::new(),
             inspect: false,

@@ -1,7 +1,7 @@
 //! Runs, one after the other or many at once, and what they cost.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
@@ -10,10 +10,12 @@ use tokio::task::JoinSet;
 use super::{Runs, process};
 use crate::job::{Job, Outcome};
 
-/// Warms up, then measures.
-pub(super) async fn run<R: Runs>(subject: R, job: &Job) -> Result<Outcome> {
+/// Warms up, waits until the other threads have, then measures.
+pub(super) async fn run<R: Runs>(subject: R, job: &Job, warmed: &Barrier) -> Result<Outcome> {
     let subject = Arc::new(subject);
     repeat(&subject, job.warm, job.at_once).await?;
+    // This runtime has nothing to do meanwhile.
+    warmed.wait();
     let (cpu, begun) = (process::cpu(), Instant::now());
     let mut took = repeat(&subject, job.runs, job.at_once).await?;
     let (wall, cpu) = (begun.elapsed(), process::cpu().saturating_sub(cpu));

@@ -1,5 +1,7 @@
 //! The framework, set up as a program would set it up.
 
+use std::sync::Barrier;
+
 use anyhow::{Result, ensure};
 use futures_util::StreamExt as _;
 use helix_agents::prelude::*;
@@ -37,11 +39,11 @@ struct TextRuns {
     bytes: usize,
 }
 
-pub(super) async fn on_memory(job: &Job) -> Result<Outcome> {
-    on(job, LocalRuntime::builder().store(MemoryStore::new())).await
+pub(super) async fn on_memory(job: &Job, warmed: &Barrier) -> Result<Outcome> {
+    on(job, LocalRuntime::builder().store(MemoryStore::new()), warmed).await
 }
 
-pub(super) async fn on_sqlite(job: &Job) -> Result<Outcome> {
+pub(super) async fn on_sqlite(job: &Job, warmed: &Barrier) -> Result<Outcome> {
     let path = job.folder.join(DATABASE);
     let level = match job.subject {
         Subject::SqliteNormalPerEffect | Subject::SqliteNormalPerStep => Synchronous::Normal,
@@ -54,7 +56,7 @@ pub(super) async fn on_sqlite(job: &Job) -> Result<Outcome> {
         _ => Durability::PerEffect,
     };
     let builder = LocalRuntime::builder().store(store.clone()).durability(durability);
-    let mut outcome = on(job, builder).await?;
+    let mut outcome = on(job, builder, warmed).await?;
     if let Some(watch) = watch {
         let wal_bytes = watch.end()?;
         store.close().await;
@@ -63,7 +65,7 @@ pub(super) async fn on_sqlite(job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-async fn on(job: &Job, builder: LocalRuntimeBuilder) -> Result<Outcome> {
+async fn on(job: &Job, builder: LocalRuntimeBuilder, warmed: &Barrier) -> Result<Outcome> {
     let runtime = builder.llm(models(job)?).build()?;
     match job.work {
         Work::Tools { calls, ending, .. } => {
@@ -77,12 +79,12 @@ async fn on(job: &Job, builder: LocalRuntimeBuilder) -> Result<Outcome> {
                 Ending::Native => agent.native_output(),
                 Ending::Finish => agent,
             };
-            load::run(ToolRuns { runtime, agent: agent.build()?, calls }, job).await
+            load::run(ToolRuns { runtime, agent: agent.build()?, calls }, job, warmed).await
         }
         Work::Text { chunks, .. } => {
             let agent = Agent::builder("writer").system_prompt(PROMPT).model("bench:bench");
             let bytes = chunks as usize * WORD.len();
-            load::run(TextRuns { runtime, agent: agent.build()?, bytes }, job).await
+            load::run(TextRuns { runtime, agent: agent.build()?, bytes }, job, warmed).await
         }
     }
 }

@@ -7,14 +7,12 @@ mod build;
 mod check;
 mod document;
 mod form;
-mod output;
 mod places;
 mod schema;
-mod suggest;
 
 pub(crate) use document::AgentFile;
 pub(crate) use form::{Period, ToolsForm};
-pub(crate) use places::Places;
+pub(crate) use places::{Places, problems};
 pub(crate) use schema::schema;
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::error::ContextValue;
 use clap::{Parser, Subcommand};
 
 use crate::chat::ChatArgs;
@@ -18,6 +19,7 @@ use crate::run::RunArgs;
 use crate::screen;
 use crate::sessions::SessionsCommand;
 use crate::tail::TailArgs;
+use crate::text::one_line;
 
 /// Agents that survive: run one, kill it, resume it, and look at what it recorded.
 ///
@@ -81,12 +83,26 @@ impl Args {
                 let _unread = error.print();
                 return Exit::Completed;
             }
+            // What was given is told in it, so this takes the way of what others wrote.
+            let told = in_one_line(error).to_string();
             if json {
-                screen::notice(&failure::usage(&error.to_string()).to_string());
+                screen::notice(&failure::usage(&told).to_string());
             } else {
-                let _unread = error.print();
+                screen::notice(told.trim_end());
             }
             Exit::Usage
         })
     }
+}
+
+/// The error with each argument that it quotes in one line.
+fn in_one_line(mut error: clap::Error) -> clap::Error {
+    let quoted = error.context().filter_map(|(kind, value)| match value {
+        ContextValue::String(text) => Some((kind, one_line(text).into_owned())),
+        _ => None,
+    });
+    for (kind, text) in quoted.collect::<Vec<_>>() {
+        error.insert(kind, ContextValue::String(text));
+    }
+    error
 }

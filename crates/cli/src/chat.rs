@@ -7,6 +7,7 @@ mod entry;
 mod input;
 mod plain;
 
+use std::ops::ControlFlow::{Break, Continue};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -18,6 +19,7 @@ use self::conversation::Conversation;
 use self::entry::Entry;
 use self::input::{Happened, Input};
 use crate::cast::{Cast, Wishes};
+use crate::drive::Unshown;
 use crate::exit::Exit;
 use crate::failure;
 use crate::screen::{Screen, Style, notice};
@@ -81,15 +83,21 @@ async fn chat(args: &ChatArgs, store: &SqliteStore, db: &Path, screen: &Screen) 
         };
         let done = match entry {
             Entry::Blank => continue,
-            Entry::Message(message) => conversation.turn(message).await,
+            Entry::Message(message) => conversation.turn(message).await.map(Continue),
             Entry::Command(entry::Command::Quit, _) => break,
             Entry::Command(command, argument) => {
                 conversation.command(command, argument.as_deref(), input.signals()).await
             }
             Entry::Unknown(told) => Err(conversation::unusable(told)),
         };
-        // What fails here is one turn: the person, or the next line, has other ideas.
-        let done = done.unwrap_or_else(|error| report(&error, screen));
+        let done = match done {
+            Ok(Continue(done)) => done,
+            Ok(Break(exit)) => return Ok(exit),
+            // The runtime is shut down, and the next turn would not be shown either.
+            Err(error) if error.is::<Unshown>() => return Err(error),
+            // What fails here is one turn: the person, or the next line, has other ideas.
+            Err(error) => report(&error, screen),
+        };
         if input.is_terminal() {
             continue;
         }

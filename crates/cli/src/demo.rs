@@ -9,12 +9,13 @@ use clap::Args;
 use helix_agents::executor::{AgentExecutor as _, ExecuteOptions};
 
 use crate::cast::Cast;
-use crate::drive::{self, Around};
+use crate::drive;
 use crate::env;
 use crate::exit::Exit;
 use crate::model::{Model, is_script};
 use crate::research::QUESTION;
 use crate::screen::{Screen, Style, notice};
+use crate::stage::Stage;
 use crate::storage;
 
 /// The options of `helix demo`.
@@ -57,18 +58,19 @@ pub(crate) async fn run(args: DemoArgs, db: &Path, screen: &Screen) -> Result<Ex
     let cast = Cast::of_demo(model, pace, args.trace.as_deref())?;
     let store = storage::open_or_create(db).await?;
     let runtime = cast.runtime(store.clone())?;
-    let around = Around { db, model: cast.model().name(), began };
     let mut options = ExecuteOptions::default();
     options.tags = cast.tags();
     let agent = Arc::clone(cast.agent());
     let handle = runtime.execute(agent, QUESTION.into(), options).await?;
-    if !screen.is_json() {
-        screen.line(format!("model    {}", cast.model()))?;
-        screen.line(format!("session  {} in {}", handle.session(), db.display()))?;
-        screen.line(format!("question {}", screen.styled(Style::Bold, QUESTION)))?;
-        screen.line("")?;
-    }
-    let exit = drive::to_the_end(&runtime, &handle, screen, around).await;
+    let heading = format!(
+        "model    {}\nsession  {} in {}\nquestion {}\n\n",
+        cast.model(),
+        handle.session(),
+        db.display(),
+        screen.styled(Style::Bold, QUESTION)
+    );
+    let stage = Stage { screen, db, model: cast.model().name(), began: Some(began) };
+    let exit = drive::to_the_end(&runtime, &handle, stage, &heading).await;
     storage::close(&store).await;
     exit
 }

@@ -1,11 +1,13 @@
 //! A run from its beginning to its end, with a person in front of it.
 
-use std::path::Path;
+mod requests;
+
+use std::fmt;
 use std::pin::pin;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::executor::{AgentResult, RunHandle};
 use helix_agents::runtime_local::LocalRuntime;
@@ -13,135 +15,146 @@ use helix_agents::stream::ChunkKind;
 use helix_agents::usage::Usage;
 use tokio::time::timeout;
 
+use self::requests::Requests;
 use crate::exit::Exit;
 use crate::failure;
 use crate::live::{LiveView, ticks};
-use crate::screen::{Screen, notice};
-use crate::signals::{Signal, Signals};
-use crate::summary::{self, Circumstances, Turn};
+use crate::screen::notice;
+use crate::signals::Signals;
+use crate::stage::Stage;
+use crate::summary::{self, Turn};
 
 /// How long the last chunks may take after the run has ended.
 const LAST_CHUNKS: Duration = Duration::from_millis(500);
 
-/// What a run happens in.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Around<'a> {
-    /// The database file.
-    pub(crate) db: &'a Path,
-    /// The model's name.
-    pub(crate) model: &'a str,
-    /// When the command began.
-    pub(crate) began: Instant,
-}
-
-impl<'a> Around<'a> {
-    fn circumstances(self) -> Circumstances<'a> {
-        Circumstances { db: self.db, model: self.model, took: Some(self.began.elapsed()) }
-    }
-}
-
-/// Shows a run until it has ended, and tells how. The first Ctrl-C interrupts it at the next step
-/// boundary, the second aborts it; a request to terminate shuts the runtime down.
+/// Shows a run below a heading until it has ended, and tells how. The first Ctrl-C interrupts it at
+/// the next step boundary, the second aborts it; a request to terminate shuts the runtime down, and
+/// whatever is asked after that ends the program at once.
+///
+/// # Errors
+/// [`Unshown`], and then the runtime is shut down.
 pub(crate) async fn to_the_end(
     runtime: &LocalRuntime,
     handle: &RunHandle,
-    screen: &Screen,
-    around: Around<'_>,
+    stage: Stage<'_>,
+    heading: &str,
 ) -> Result<Exit> {
-    let mut view = LiveView::new(screen);
-    let tokens = Tokens { handle, before: Usage::default() };
-    match follow(runtime, tokens, screen, &mut view).await {
-        Ok(result) => summary::show(screen, handle, &result, around.circumstances()).await,
-        Err(error) => stopped(error, handle, screen, around),
-    }
+    let driven = Driven { runtime, handle, stage, before: Usage::default() };
+    let mut signals = Signals::listen()?;
+    let shown = async {
+        if !stage.screen.is_json() {
+            stage.screen.text(heading)?;
+        }
+        let mut view = LiveView::new(stage.screen);
+        match driven.follow(&mut view, &mut signals).await? {
+            Ok(result) => summary::show(handle, &result, stage).await,
+            Err(error) => Ok(stopped(error, handle, stage)),
+        }
+    };
+    let shown = shown.await;
+    driven.or_shut_down(shown, &mut signals).await
 }
 
 /// The same as a turn of a conversation, which goes on: everything but the answer is brief.
 /// `before` are the conversation's tokens until then.
+///
+/// # Errors
+/// [`Unshown`], and then the runtime is shut down.
 pub(crate) async fn turn(
     runtime: &LocalRuntime,
     handle: &RunHandle,
-    screen: &Screen,
-    around: Around<'_>,
+    stage: Stage<'_>,
     before: Usage,
 ) -> Result<Exit> {
-    let mut view = LiveView::new(screen).within_conversation();
-    match follow(runtime, Tokens { handle, before }, screen, &mut view).await {
-        Ok(result) => {
-            let turn = Turn { before, said: view.has_said() };
-            summary::show_turn(screen, handle, &result, turn, around.circumstances()).await
-        }
-        Err(error) => stopped(error, handle, screen, around),
-    }
-}
-
-/// Tells of a run that did not end: that was the wish of whoever shut the runtime down.
-fn stopped(
-    error: anyhow::Error,
-    handle: &RunHandle,
-    screen: &Screen,
-    around: Around<'_>,
-) -> Result<Exit> {
-    if !is_shut_down(&error) {
-        return Err(error);
-    }
-    if screen.is_json() {
-        failure::report(&error, true);
-    } else {
-        let resume = summary::command("resume", handle.session(), around.db);
-        notice(&format!("stopped; to go on: {resume}"));
-    }
-    Ok(Exit::Interrupted)
-}
-
-fn is_shut_down(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<Error>().is_some_and(|error| error.code() == ErrorCode::Closed)
-}
-
-async fn follow(
-    runtime: &LocalRuntime,
-    tokens: Tokens<'_>,
-    screen: &Screen,
-    view: &mut LiveView<'_>,
-) -> Result<AgentResult> {
-    let handle = tokens.handle;
+    let driven = Driven { runtime, handle, stage, before };
     let mut signals = Signals::listen()?;
-    let mut requests = Requests { runtime, handle, interrupts: 0, quiet: screen.is_json() };
-    let mut ticks = ticks();
-    let mut chunks = handle.stream().await?;
-    let mut follows = !screen.is_json();
-    let mut result = pin!(handle.result());
-    let ended = loop {
-        tokio::select! {
-            biased;
-            signal = signals.next() => requests.pass_on(signal, view).await?,
-            chunk = chunks.next(), if follows => match chunk.transpose()? {
-                Some(chunk) => {
-                    view.show(&chunk)?;
-                    tokens.follow(&chunk.chunk.kind, view).await?;
-                }
-                None => follows = false,
-            },
-            result = &mut result => break result,
-            _ = ticks.tick(), if view.has_status() => view.tick(),
+    let shown = async {
+        let mut view = LiveView::new(stage.screen).within_conversation();
+        match driven.follow(&mut view, &mut signals).await? {
+            Ok(result) => {
+                let turn = Turn { before, said: view.has_said() };
+                summary::show_turn(handle, &result, turn, stage).await
+            }
+            Err(error) => Ok(stopped(error, handle, stage)),
         }
     };
-    while follows && let Ok(Some(chunk)) = timeout(LAST_CHUNKS, chunks.next()).await {
-        view.show(&chunk?)?;
-    }
-    view.finish()?;
-    Ok(ended?)
+    let shown = shown.await;
+    driven.or_shut_down(shown, &mut signals).await
 }
 
-/// A run and its tokens, which the log tells after each reply of the model.
-struct Tokens<'a> {
+/// That a run could not be shown to its end, and how to go on with it.
+#[derive(Debug)]
+pub(crate) struct Unshown {
+    resume: String,
+}
+
+impl fmt::Display for Unshown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the run cannot be shown (to go on: {})", self.resume)
+    }
+}
+
+/// Tells of a run that stopped without an end. Mostly whoever shut the runtime down wished it so.
+fn stopped(error: Error, handle: &RunHandle, stage: Stage<'_>) -> Exit {
+    let is_wish = error.code() == ErrorCode::Closed;
+    let is_json = stage.screen.is_json();
+    if is_wish && !is_json {
+        let resume = summary::command("resume", handle.session(), stage.db);
+        notice(&format!("stopped; to go on: {resume}"));
+    } else {
+        failure::report(&error.into(), is_json);
+    }
+    if is_wish { Exit::Interrupted } else { Exit::Failed }
+}
+
+/// A run under way.
+struct Driven<'a> {
+    runtime: &'a LocalRuntime,
     handle: &'a RunHandle,
-    /// Those that are not the run's.
+    stage: Stage<'a>,
+    /// The tokens that are not the run's.
     before: Usage,
 }
 
-impl Tokens<'_> {
-    async fn follow(&self, kind: &ChunkKind, view: &mut LiveView<'_>) -> Result<()> {
+impl Driven<'_> {
+    /// Shows the run until it has ended or stopped.
+    async fn follow(
+        &self,
+        view: &mut LiveView<'_>,
+        signals: &mut Signals,
+    ) -> Result<Result<AgentResult, Error>> {
+        let is_json = self.stage.screen.is_json();
+        let mut requests = Requests::new(self.handle, self.stage);
+        let mut ticks = ticks();
+        let mut chunks = self.handle.stream().await?;
+        let mut follows = !is_json;
+        let mut result = pin!(self.handle.result());
+        let mut shutdown = pin!(self.runtime.shutdown().fuse());
+        let ended = loop {
+            tokio::select! {
+                biased;
+                signal = signals.next() => requests.pass_on(signal, view).await?,
+                chunk = chunks.next(), if follows => match chunk.transpose()? {
+                    Some(chunk) => {
+                        view.show(&chunk)?;
+                        self.count(&chunk.chunk.kind, view).await?;
+                    }
+                    None => follows = false,
+                },
+                result = &mut result => break result,
+                () = &mut shutdown, if requests.are_to_terminate() => {}
+                _ = ticks.tick(), if view.has_status() => view.tick(),
+            }
+        };
+        while follows && let Ok(Some(chunk)) = timeout(LAST_CHUNKS, chunks.next()).await {
+            view.show(&chunk?)?;
+        }
+        view.finish()?;
+        Ok(ended)
+    }
+
+    /// Takes in the run's tokens, which the log tells after each reply of the model.
+    async fn count(&self, kind: &ChunkKind, view: &mut LiveView<'_>) -> Result<()> {
         if view.has_status() && matches!(kind, ChunkKind::StepCommitted { .. }) {
             let Usage { input_tokens, output_tokens, .. } = self.handle.usage().await?;
             view.count(
@@ -151,46 +164,16 @@ impl Tokens<'_> {
         }
         Ok(())
     }
-}
 
-struct Requests<'a> {
-    runtime: &'a LocalRuntime,
-    handle: &'a RunHandle,
-    interrupts: u32,
-    quiet: bool,
-}
-
-impl Requests<'_> {
-    async fn pass_on(&mut self, signal: Signal, view: &mut LiveView<'_>) -> Result<()> {
-        if signal == Signal::Terminate {
-            self.say("terminating: the session can be resumed");
-            view.ask("terminating");
-            self.runtime.shutdown().await;
-            return Ok(());
+    /// Shuts the runtime down if the run could not be shown: it must not go on unseen, nor without
+    /// the store, which is closed next.
+    async fn or_shut_down(&self, shown: Result<Exit>, signals: &mut Signals) -> Result<Exit> {
+        let Err(error) = shown else { return shown };
+        tokio::select! {
+            () = self.runtime.shutdown() => {}
+            _ = signals.next() => requests::leave(self.handle, self.stage),
         }
-        self.interrupts += 1;
-        let reason = Some("Ctrl-C".to_owned());
-        let (asked, what, says) = if self.interrupts == 1 {
-            let says = "interrupting at the end of this step; Ctrl-C again aborts";
-            (self.handle.interrupt(reason).await, "interrupting", says)
-        } else {
-            (self.handle.abort(reason).await, "aborting", "aborting")
-        };
-        match asked {
-            Ok(()) => {
-                self.say(says);
-                view.ask(what);
-                Ok(())
-            }
-            // It has ended meanwhile.
-            Err(error) if error.code() == ErrorCode::NothingToResume => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn say(&self, message: &str) {
-        if !self.quiet {
-            notice(message);
-        }
+        let resume = summary::command("resume", self.handle.session(), self.stage.db);
+        Err(error.context(Unshown { resume }))
     }
 }

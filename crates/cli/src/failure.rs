@@ -4,6 +4,7 @@
 use helix_agents::error::Error;
 use serde_json::{Map, Value, json};
 
+use crate::agent_file;
 use crate::exit::Exit;
 use crate::screen;
 
@@ -17,7 +18,7 @@ pub(crate) fn report(error: &anyhow::Error, json: bool) -> Exit {
     Exit::Failed
 }
 
-/// `{"error":{code,kind,message,context}}`.
+/// `{"error":{code,kind,message,context}}`, and of an agent file its `problems` one by one.
 pub(crate) fn as_json(error: &anyhow::Error) -> Value {
     let ours = error.chain().find_map(|cause| cause.downcast_ref::<Error>());
     let Some(ours) = ours else {
@@ -31,7 +32,12 @@ pub(crate) fn as_json(error: &anyhow::Error) -> Value {
     }
     let kind = serde_json::to_value(ours.kind()).unwrap_or_default();
     let kind = kind.as_str().unwrap_or_default();
-    object(ours.code().as_str(), kind, ours.message(), &context)
+    let mut told = object(ours.code().as_str(), kind, ours.message(), &context);
+    let error = told.get_mut("error").and_then(Value::as_object_mut);
+    if let (Some(problems), Some(error)) = (agent_file::problems(ours), error) {
+        error.insert("problems".to_owned(), problems.into());
+    }
+    told
 }
 
 /// The same for a command line that makes no sense.

@@ -15,7 +15,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use self::activity::Activity;
 use crate::screen::{Screen, Style};
 use crate::terminal;
-use crate::text::{duration, one_line, shortened};
+use crate::text::{duration, shortened};
 
 mod activity;
 
@@ -208,8 +208,8 @@ impl<'a> LiveView<'a> {
     }
 
     fn error(&self, error: &ErrorRecord) -> io::Result<()> {
-        let line = self.screen.styled(Style::Bad, one_line(&error.to_string()));
-        self.line(line)
+        self.finish()?;
+        self.screen.error(error)
     }
 
     fn took(&mut self, call: &CallId, chunk: &Chunk) -> String {

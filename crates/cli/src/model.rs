@@ -19,9 +19,6 @@ const SCRIPT: &str = "script";
 /// Before the model of a server that was found on this machine.
 const LOCAL: &str = "local:";
 
-/// The model of the provider `openai` where none is named.
-const OPENAI_DEFAULT: &str = "openai:gpt-4.1-mini";
-
 /// How long a server of this machine may be busy before it counts as gone.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -104,15 +101,11 @@ impl Model {
     async fn first() -> Result<Option<Self>> {
         let registry = ProviderRegistry::from_env()?;
         if !registry.is_empty() {
-            let default = registry.model("");
-            let default = default.or_else(|error| registry.model(OPENAI_DEFAULT).or(Err(error)))?;
-            let model = Self::of(registry, &default.to_string())?;
-            return Ok(Some(Self { why: Why::Configured, ..model }));
+            return Ok(Some(Self { why: Why::Configured, ..Self::of(registry, "")? }));
         }
         match ProviderRegistry::detect_local().await {
             Some(server) => {
-                let name = format!("{LOCAL}{}", server.model);
-                let model = Self::of(registry.with_local(&server)?, &name)?;
+                let model = Self::of(registry.with_local(&server)?, "")?;
                 Ok(Some(Self { why: Why::Found(server.port), ..model }))
             }
             None => Ok(None),

@@ -11,12 +11,13 @@ use helix_agents::prelude::SqliteStore;
 use helix_agents::store::{Head, SessionStatus};
 
 use crate::cast::{self, Cast, LEASE, Wishes};
-use crate::drive::{self, Around};
+use crate::drive;
 use crate::exit::Exit;
 use crate::model::is_script;
 use crate::screen::{Screen, notice};
+use crate::stage::Stage;
 use crate::storage::{self, Which};
-use crate::summary::{self, Circumstances};
+use crate::summary;
 
 /// The options of `helix resume`.
 #[derive(Debug, Args)]
@@ -71,7 +72,8 @@ async fn go_on(args: &ResumeArgs, store: &SqliteStore, db: &Path, screen: &Scree
     }
     let agent = Arc::clone(cast.agent());
     let handle = runtime.resume(agent, &head.session, cast::patiently()).await?;
-    drive::to_the_end(&runtime, &handle, screen, Around { db, model, began }).await
+    let stage = Stage { screen, db, model, began: Some(began) };
+    drive::to_the_end(&runtime, &handle, stage, "").await
 }
 
 /// Shows what came of a session that has ended. Neither its agent nor its model has to be there.
@@ -83,7 +85,7 @@ async fn show_ended(head: &Head, store: &SqliteStore, db: &Path, screen: &Screen
     }
     let result = handle.result().await?;
     let model = head.created.tags.get(cast::MODEL).map_or("not recorded", String::as_str);
-    summary::show(screen, &handle, &result, Circumstances { db, model, took: None }).await
+    summary::show(&handle, &result, Stage { screen, db, model, began: None }).await
 }
 
 impl ResumeArgs {

@@ -12,10 +12,11 @@ use helix_agents::executor::{AgentExecutor as _, ExecuteOptions};
 use helix_agents::prelude::SqliteStore;
 
 use crate::cast::{Cast, Wishes};
-use crate::drive::{self, Around};
+use crate::drive;
 use crate::exit::Exit;
 use crate::failure;
 use crate::screen::{Screen, Style, notice};
+use crate::stage::Stage;
 use crate::storage;
 
 /// The most bytes of a prompt on standard input.
@@ -56,62 +57,49 @@ pub(crate) async fn run(args: RunArgs, db: &Path, screen: &Screen) -> Result<Exi
         notice(&told);
         return Ok(Exit::Usage);
     };
-    let around = Surroundings { db, screen, began };
+    let began = Some(began);
     let Some(session) = &args.session else {
         // What is wrong with the file is found out before a database is made for it.
         let cast = Cast::of_file(&args.agent, args.wishes()).await?;
         let store = storage::open_or_create(db).await?;
-        let exit = turn(cast, ExecuteOptions::default(), prompt, &store, around).await;
+        let stage = Stage { screen, db, model: cast.model().name(), began };
+        let exit = turn(&cast, ExecuteOptions::default(), prompt, &store, stage).await;
         storage::close(&store).await;
         return exit;
     };
     let store = storage::open(db).await?;
-    let exit = further_turn(&args, session, prompt, &store, around).await;
+    let further_turn = async {
+        let head = storage::head(&store, session).await?;
+        let cast = Cast::of_session(&head, args.wishes()).await?;
+        let stage = Stage { screen, db, model: cast.model().name(), began };
+        let options = ExecuteOptions::default().session(head.session);
+        turn(&cast, options, prompt, &store, stage).await
+    };
+    let exit = further_turn.await;
     storage::close(&store).await;
     exit
 }
 
-/// What a turn is run in.
-#[derive(Clone, Copy)]
-struct Surroundings<'a> {
-    db: &'a Path,
-    screen: &'a Screen,
-    began: Instant,
-}
-
-async fn further_turn(
-    args: &RunArgs,
-    session: &str,
-    prompt: String,
-    store: &SqliteStore,
-    around: Surroundings<'_>,
-) -> Result<Exit> {
-    let head = storage::head(store, session).await?;
-    let cast = Cast::of_session(&head, args.wishes()).await?;
-    turn(cast, ExecuteOptions::default().session(head.session), prompt, store, around).await
-}
-
 async fn turn(
-    cast: Cast,
+    cast: &Cast,
     mut options: ExecuteOptions,
     prompt: String,
     store: &SqliteStore,
-    around: Surroundings<'_>,
+    stage: Stage<'_>,
 ) -> Result<Exit> {
-    let Surroundings { db, screen, began } = around;
     options.tags = cast.tags();
-    cast.tell_remarks(screen);
+    cast.tell_remarks(stage.screen);
     let runtime = cast.runtime(store.clone())?;
     let agent = Arc::clone(cast.agent());
     let handle = runtime.execute(agent, prompt.into(), options).await?;
-    if !screen.is_json() {
-        screen.line(format!("agent    {}", screen.styled(Style::Bold, cast.agent().name())))?;
-        screen.line(format!("model    {}", cast.model()))?;
-        screen.line(format!("session  {} in {}", handle.session(), db.display()))?;
-        screen.line("")?;
-    }
-    let around = Around { db, model: cast.model().name(), began };
-    drive::to_the_end(&runtime, &handle, screen, around).await
+    let heading = format!(
+        "agent    {}\nmodel    {}\nsession  {} in {}\n\n",
+        stage.screen.styled(Style::Bold, cast.agent().name()),
+        cast.model(),
+        handle.session(),
+        stage.db.display()
+    );
+    drive::to_the_end(&runtime, &handle, stage, &heading).await
 }
 
 impl RunArgs {

@@ -5,9 +5,11 @@ use std::cell::Cell;
 use std::fmt::Display;
 use std::io;
 
+use helix_agents::error::ErrorRecord;
 use serde::Serialize;
 
 use crate::terminal::{self, Output};
+use crate::text::one_line;
 
 /// Standard output. Once nobody reads it any more, it is silent: a run does not die of a closed
 /// pipe.
@@ -84,13 +86,31 @@ impl Screen {
                 self.closed.set(true);
                 Ok(())
             }
-            result => result,
+            Err(error) => {
+                let output = match output {
+                    Output::Out => "standard output",
+                    Output::Err => "standard error",
+                };
+                let message = format!("{output} cannot be written: {error}");
+                Err(io::Error::new(error.kind(), message))
+            }
+            Ok(()) => Ok(()),
         }
     }
 
     /// Writes one line.
     pub(crate) fn line(&self, line: impl Display) -> io::Result<()> {
         self.text(&format!("{line}\n"))
+    }
+
+    /// Writes a name and what it stands for, in one line, whoever wrote that.
+    pub(crate) fn field(&self, name: &str, value: impl Display) -> io::Result<()> {
+        self.line(format!("{name:<8} {}", one_line(&value.to_string())))
+    }
+
+    /// Writes what a run failed of, in one line.
+    pub(crate) fn error(&self, error: &ErrorRecord) -> io::Result<()> {
+        self.line(self.styled(Style::Bad, one_line(&error.to_string())))
     }
 
     /// Writes one JSON value as one line.

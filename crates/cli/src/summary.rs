@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::Result;
 use helix_agents::executor::{AgentResult, RunHandle};
@@ -13,45 +12,30 @@ use helix_agents::usage::Usage;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
+use crate::model::is_script;
 use crate::research::Report;
 use crate::screen::{Screen, Style};
+use crate::stage::Stage;
 use crate::terminal::{self, Output};
-use crate::text::{count, duration, quoted};
-use crate::{cast, env, model, storage};
-
-/// What is told beside the result.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Circumstances<'a> {
-    /// The database file.
-    pub(crate) db: &'a Path,
-    /// The model's name.
-    pub(crate) model: &'a str,
-    /// How long it took, if it ran here.
-    pub(crate) took: Option<Duration>,
-}
+use crate::text::{count, duration, one_line, quoted};
+use crate::{cast, env, storage};
 
 /// Tells how a run ended, and turns that into an exit code.
 pub(crate) async fn show(
-    screen: &Screen,
     handle: &RunHandle,
     result: &AgentResult,
-    around: Circumstances<'_>,
+    stage: Stage<'_>,
 ) -> Result<Exit> {
     let session = handle.fold().await?;
-    if screen.is_json() {
-        screen.json(&as_json(handle, result, &session, around))?;
+    if stage.screen.is_json() {
+        stage.screen.json(&as_json(handle, result, &session, stage))?;
     } else {
-        show_text(screen, result, &session, around)?;
+        show_text(result, &session, stage)?;
     }
     Ok(Exit::of(result.status))
 }
 
-fn as_json(
-    handle: &RunHandle,
-    result: &AgentResult,
-    session: &Session,
-    around: Circumstances<'_>,
-) -> Value {
+fn as_json(handle: &RunHandle, result: &AgentResult, session: &Session, stage: Stage<'_>) -> Value {
     json!({
         "session": handle.session(),
         "run": handle.run(),
@@ -59,31 +43,27 @@ fn as_json(
         "output": result.output,
         "error": result.error,
         "reason": result.reason,
-        "model": around.model,
-        "scripted": model::is_script(around.model),
+        "model": stage.model,
+        "scripted": is_script(stage.model),
         "runs": session.runs().count(),
         "steps": session.checkpoints().len(),
         "tool_calls": session.tool_calls(),
         "usage": session.usage(),
-        "took_ms": around.took.map(|took| took.as_millis()),
-        "db": around.db,
-        "log_command": command("sessions log", session.id(), around.db),
+        "took_ms": stage.took().map(|took| took.as_millis()),
+        "db": stage.db,
+        "log_command": command("sessions log", session.id(), stage.db),
     })
 }
 
-fn show_text(
-    screen: &Screen,
-    result: &AgentResult,
-    session: &Session,
-    around: Circumstances<'_>,
-) -> io::Result<()> {
+fn show_text(result: &AgentResult, session: &Session, stage: Stage<'_>) -> io::Result<()> {
+    let Stage { screen, db, model, .. } = stage;
     screen.line("")?;
     if let Some(output) = &result.output {
         let ran_here = session.last_run().is_some_and(|run| run.steps > 0);
-        show_output(screen, session, output, around.took.is_some() && ran_here)?;
+        show_output(screen, session, output, stage.began.is_some() && ran_here)?;
     }
     if let Some(error) = &result.error {
-        screen.line(screen.styled(Style::Bad, error))?;
+        screen.error(error)?;
         screen.line("")?;
     }
     let status = match result.status {
@@ -91,23 +71,22 @@ fn show_text(
         status => screen.styled(Style::Bad, status.as_str()),
     };
     let (usage, runs) = (session.usage(), session.runs().count() as u64);
-    let took = around.took.map_or_else(String::new, |took| format!(" in {}", duration(took)));
+    let took = stage.took().map_or_else(String::new, |took| format!(" in {}", duration(took)));
     let steps = count(session.checkpoints().len() as u64, "step");
     let calls = count(session.tool_calls(), "tool call");
     screen.line(format!("{status}{took}: {steps}, {calls}, {}", count(runs, "run")))?;
-    if model::is_script(around.model) {
-        screen.line("tokens   none: no model was asked")?;
+    if is_script(model) {
+        screen.field("tokens", "none: no model was asked")?;
     } else {
-        screen.line(format!(
-            "tokens   {} in ({} cached), {} out",
-            usage.input_tokens, usage.cached_tokens, usage.output_tokens
-        ))?;
+        let Usage { input_tokens, cached_tokens, output_tokens, .. } = usage;
+        let tokens = format!("{input_tokens} in ({cached_tokens} cached), {output_tokens} out");
+        screen.field("tokens", tokens)?;
     }
-    screen.line(format!("model    {}", around.model))?;
-    screen.line(format!("session  {} in {}", session.id(), around.db.display()))?;
-    screen.line(format!("log      {}", command("sessions log", session.id(), around.db)))?;
+    screen.field("model", model)?;
+    screen.field("session", format!("{} in {}", session.id(), db.display()))?;
+    screen.field("log", command("sessions log", session.id(), db))?;
     if matches!(result.status, RunStatus::Interrupted | RunStatus::Failed) {
-        screen.line(format!("go on    {}", command("resume", session.id(), around.db)))?;
+        screen.field("go on", command("resume", session.id(), db))?;
     }
     Ok(())
 }
@@ -123,17 +102,17 @@ pub(crate) struct Turn {
 
 /// Tells how a turn of a conversation ended, and turns that into an exit code.
 pub(crate) async fn show_turn(
-    screen: &Screen,
     handle: &RunHandle,
     result: &AgentResult,
     turn: Turn,
-    around: Circumstances<'_>,
+    stage: Stage<'_>,
 ) -> Result<Exit> {
+    let screen = stage.screen;
     let session = handle.fold().await?;
     if screen.is_json() {
-        let mut told = as_json(handle, result, &session, around);
+        let mut told = as_json(handle, result, &session, stage);
         if let Some(told) = told.as_object_mut() {
-            told.insert("turn".to_owned(), own_costs(handle, &session, turn.before, around));
+            told.insert("turn".to_owned(), own_costs(handle, &session, turn.before, stage));
         }
         screen.json(&told)?;
         return Ok(Exit::of(result.status));
@@ -142,7 +121,7 @@ pub(crate) async fn show_turn(
         show_output(screen, &session, output, turn.said)?;
     }
     if let Some(error) = &result.error {
-        screen.line(screen.styled(Style::Bad, error))?;
+        screen.error(error)?;
     }
     match result.status {
         RunStatus::Completed => {}
@@ -151,18 +130,13 @@ pub(crate) async fn show_turn(
             .line(format!("{}: /resume goes on, a message begins another turn", status.as_str()))?,
     }
     if terminal::is_shown(Output::Out) {
-        screen.line(screen.styled(Style::Dim, costs(handle, &session, turn.before, around)))?;
+        screen.line(screen.styled(Style::Dim, costs(handle, &session, turn.before, stage)))?;
     }
     Ok(Exit::of(result.status))
 }
 
 /// What a turn took by itself, where the rest is the session's.
-fn own_costs(
-    handle: &RunHandle,
-    session: &Session,
-    before: Usage,
-    around: Circumstances<'_>,
-) -> Value {
+fn own_costs(handle: &RunHandle, session: &Session, before: Usage, stage: Stage<'_>) -> Value {
     let usage = session.usage();
     json!({
         "steps": session.run(handle.run()).map_or(0, |run| run.steps),
@@ -172,17 +146,12 @@ fn own_costs(
             "cached_tokens": usage.cached_tokens.saturating_sub(before.cached_tokens),
             "reasoning_tokens": usage.reasoning_tokens.saturating_sub(before.reasoning_tokens),
         },
-        "took_ms": around.took.map(|took| took.as_millis()),
+        "took_ms": stage.took().map(|took| took.as_millis()),
     })
 }
 
 /// What a turn took: `2 steps · 310 in, 25 out · 4.2 s`.
-fn costs(
-    handle: &RunHandle,
-    session: &Session,
-    before: Usage,
-    around: Circumstances<'_>,
-) -> String {
+fn costs(handle: &RunHandle, session: &Session, before: Usage, stage: Stage<'_>) -> String {
     let steps = session.run(handle.run()).map_or(0, |run| u64::from(run.steps));
     let mut parts = vec![count(steps, "step")];
     let usage = session.usage();
@@ -193,7 +162,7 @@ fn costs(
             usage.output_tokens.saturating_sub(before.output_tokens)
         ));
     }
-    parts.extend(around.took.map(duration));
+    parts.extend(stage.took().map(duration));
     parts.join(" · ")
 }
 
@@ -218,10 +187,11 @@ fn show_output(
         return screen.line(format!("{value:#}\n"));
     };
     screen.line(screen.styled(Style::Bold, "Report"))?;
-    screen.line(format!("  Question: {}", report.question))?;
-    screen.line(format!("  Answer:   {}", report.answer))?;
+    screen.line(format!("  Question: {}", one_line(&report.question)))?;
+    screen.line(format!("  Answer:   {}", one_line(&report.answer)))?;
     for fact in &report.facts {
-        screen.line(format!("  - {}: {}", fact.body, fact.statement))?;
+        let fact = format!("{}: {}", fact.body, fact.statement);
+        screen.line(format!("  - {}", one_line(&fact)))?;
     }
     screen.line("")
 }

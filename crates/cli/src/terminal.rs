@@ -79,13 +79,17 @@ pub(crate) fn end_line(output: Output) -> io::Result<()> {
     if is_open { terminal.write(output, "\n") } else { Ok(()) }
 }
 
-/// Writes lines to standard error, on a terminal never in the middle of a line of text.
+/// Writes lines to standard error, on a terminal never in the middle of a line of text. They have
+/// no colours: what they quote could pass for our own words.
 pub(crate) fn notice(lines: &str) -> io::Result<()> {
     let mut terminal = terminal();
-    if terminal.err && terminal.cursor.is_in_line() {
+    if !terminal.err {
+        return terminal.write(Output::Err, lines);
+    }
+    if terminal.cursor.is_in_line() {
         terminal.write(Output::Err, "\n")?;
     }
-    terminal.write(Output::Err, lines)
+    terminal.write(Output::Err, &plain(lines))
 }
 
 /// Says that a person has typed a line, so that the next one begins.

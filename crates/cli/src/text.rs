@@ -69,17 +69,19 @@ pub(crate) fn bytes(number: u64) -> String {
     }
 }
 
-/// A table whose columns are as wide as they have to be. The last one is as it is.
+/// A table whose columns are as wide as they have to be. The last one is as it is. Each cell is in
+/// one line, whoever wrote it.
 pub(crate) fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> Vec<String> {
-    let head = head.map(str::to_owned);
-    let all = || std::iter::once(&head).chain(rows);
+    let head = head.map(Cow::Borrowed);
+    let rows: Vec<_> = rows.iter().map(|row| row.each_ref().map(|cell| one_line(cell))).collect();
+    let all = || std::iter::once(&head).chain(&rows);
     let widths: Vec<usize> = (0..N)
         .map(|column| {
             all().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
         })
         .map(Option::unwrap_or_default)
         .collect();
-    let line = |row: &[String; N]| {
+    let line = |row: &[Cow<'_, str>; N]| {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };

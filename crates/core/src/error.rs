@@ -2,7 +2,7 @@
 //! for people.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -373,7 +373,11 @@ impl fmt::Display for Error {
         }
         write!(f, ": {}", self.inner.message)?;
         for (index, (key, value)) in self.inner.context.iter().enumerate() {
-            write!(f, "{}{key}={value}", if index == 0 { "; " } else { ", " })?;
+            write!(f, "{}{key}=", if index == 0 { "; " } else { ", " })?;
+            // Others chose it, and it has no end but that of the line.
+            for c in value.chars() {
+                if c.is_control() { write!(f, "{}", c.escape_default())? } else { f.write_char(c)? }
+            }
         }
         Ok(())
     }

@@ -11,8 +11,16 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::json::Json;
 use crate::wire::WireCell;
 
+mod check;
+mod weight;
+
 /// The most violations that a model is told at once.
 const MAX_VIOLATIONS: usize = 10;
+
+/// The most that a value may weigh against a schema that refers to itself, and the most at which
+/// it is told what is wrong with it: that takes longer, and room for each thing that is.
+const MAX_WEIGHT: u64 = 10_000_000;
+const MAX_WEIGHT_TOLD: u64 = 100_000;
 
 /// A JSON Schema, compiled. Cheap to clone.
 #[derive(Clone)]
@@ -22,6 +30,8 @@ struct Inner {
     value: Value,
     text: Json,
     validator: jsonschema::Validator,
+    /// Whether it refers to itself.
+    recursive: bool,
     wire: WireCell,
 }
 
@@ -43,22 +53,43 @@ impl Schema {
     /// A schema from its JSON.
     ///
     /// # Errors
-    /// [`ErrorCode::ToolInvalid`] if it is not a schema, or refers to something outside of itself.
+    /// [`ErrorCode::ToolInvalid`] if it is not a schema, refers to something outside of itself or
+    /// otherwise than as `#/…`, leads back to itself without going into the value, is nested more
+    /// than 64 levels deep, or holds more than 10 000 schemas if each reference counts as what it
+    /// refers to.
     pub fn from_value(value: Value) -> Result<Self> {
-        let validator = jsonschema::validator_for(&value).map_err(|error| {
-            Error::new(ErrorCode::ToolInvalid, format!("not a usable JSON Schema: {error}"))
-        })?;
+        let unusable = |problem: &dyn fmt::Display| {
+            Error::new(ErrorCode::ToolInvalid, format!("not a usable JSON Schema: {problem}"))
+        };
+        let recursive = check::check(&value).map_err(|problem| unusable(&problem))?;
+        let validator = jsonschema::validator_for(&value).map_err(|error| unusable(&error))?;
         let text = Json::from(value.clone());
-        Ok(Self(Arc::new(Inner { value, text, validator, wire: WireCell::default() })))
+        let wire = WireCell::default();
+        Ok(Self(Arc::new(Inner { value, text, validator, recursive, wire })))
     }
 
     /// Checks a value.
     ///
+    /// Against a schema that refers to itself this can be work that doubles with each level of the
+    /// value. A value that could meet more than 10 million schemas is refused unchecked; of one that
+    /// does not fit and could meet more than 100 000, only that is told.
+    ///
     /// # Errors
     /// What is wrong with it, one sentence each, at most ten: for a model to read.
     pub fn validate(&self, value: &Value) -> Result<(), Vec<String>> {
+        let weight = if self.0.recursive { weight::weigh(&self.0.value, value) } else { 0 };
+        if weight > MAX_WEIGHT {
+            let told = "the value is too large or nested too deeply to be checked against a schema \
+                        that refers to itself; make it smaller and flatter";
+            return Err(vec![told.to_owned()]);
+        }
         if self.0.validator.is_valid(value) {
             return Ok(());
+        }
+        if weight > MAX_WEIGHT_TOLD {
+            let told = "the value does not fit the schema, and is too large or nested too deeply \
+                        to tell where";
+            return Err(vec![told.to_owned()]);
         }
         let violations = self.0.validator.iter_errors(value).take(MAX_VIOLATIONS);
         Err(violations.map(|error| describe(&error)).collect())

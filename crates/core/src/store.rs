@@ -358,7 +358,7 @@ impl Default for Page {
 /// `store_suite!` of `helix-agents-testkit` is the executable form of this section; a store is
 /// what passes it.
 ///
-/// - The appends of one session are totally ordered; [`read`](Self::read) returns them in that
+/// - The appends of one session are totally ordered; [`read_log`](Self::read_log) returns them in that
 ///   order, gapless, and what one caller has read no later caller misses.
 /// - An append is taken whole or not at all, and only if the log ends at the expected position
 ///   and the guard holds at that moment by the store's own clock.
@@ -419,7 +419,12 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and those of the backend.
-    async fn read(&self, session: &SessionId, after: u64, limit: u32) -> Result<Vec<StoredAppend>>;
+    async fn read_log(
+        &self,
+        session: &SessionId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<StoredAppend>>;
 
     /// The head of a session, if it exists.
     ///

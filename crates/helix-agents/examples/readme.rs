@@ -29,7 +29,6 @@ async fn main() -> Result<(), Error> {
         .system_prompt("Look at the weather, then say whether to take an umbrella.")
         .tool(weather)
         .output::<Advice>()
-        .model("openai:gpt-4.1-mini")
         .build()?;
     let runtime = LocalRuntime::builder()
         .store(SqliteStore::open("advisor.db").await?)

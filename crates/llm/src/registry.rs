@@ -1,5 +1,6 @@
 //! The providers that a program can use, and which of them serves a model.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -26,15 +27,22 @@ pub const CONFIG_FILE: &str = "helix.toml";
 /// Where OpenAI is.
 const OPENAI_URL: &str = "https://api.openai.com/v1";
 
+/// The model of the provider `openai` where none is named.
+const OPENAI_MODEL: &str = "gpt-4.1-mini";
+
 /// The providers of a program, by name. It is itself an [`LlmAdapter`]: each call goes to the
 /// provider that its model names. Cheap to clone.
 ///
 /// A model is written `provider:model`. Without a provider it belongs to the only one there is, or
-/// to the default one; a model whose own name holds a colon needs the provider in front.
+/// to the default one; a model whose own name holds a colon needs the provider in front. An agent
+/// that names no model gets the default one.
 #[derive(Clone, Default)]
 pub struct ProviderRegistry {
     providers: BTreeMap<Arc<str>, Provider>,
     default: Option<Arc<str>>,
+    /// The model of calls that name none, as `provider:model`, if it is not that of the default
+    /// provider.
+    default_model: Option<Arc<str>>,
     http: HttpClient,
 }
 
@@ -55,13 +63,15 @@ enum Provider {
 pub struct ResolvedModel {
     /// The provider's name.
     pub provider: String,
-    /// The model as the provider knows it.
+    /// The model as the provider knows it. Empty if an adapter of another kind was asked for its
+    /// own choice.
     pub model: String,
 }
 
 impl fmt::Display for ResolvedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.provider, self.model)
+        f.write_str(&self.provider)?;
+        if self.model.is_empty() { Ok(()) } else { write!(f, ":{}", self.model) }
     }
 }
 
@@ -88,10 +98,38 @@ impl ProviderRegistry {
         Ok(self.insert(&name, provider))
     }
 
-    /// Adds an adapter of any kind under a name. It gets models with that name in front.
+    /// Adds an adapter of any kind under a name. It gets models with that name in front, and is
+    /// free to answer for calls that name no model.
     #[must_use]
     pub fn with_adapter(self, name: &str, adapter: Arc<dyn LlmAdapter>) -> Self {
-        self.insert(name, Provider::Ready { adapter, default_model: None, server: None })
+        let default_model = Some("".into());
+        self.insert(name, Provider::Ready { adapter, default_model, server: None })
+    }
+
+    /// This registry, or one of this adapter alone if nothing is configured: neither a provider
+    /// nor a model. An agent that names a model of another provider is not served by it.
+    ///
+    /// A program that takes the model of the machine, and does without one where there is none:
+    ///
+    /// ```
+    /// use helix_agents_llm::ProviderRegistry;
+    /// # use helix_agents_llm::{OpenAiChat, OpenAiChatOptions};
+    /// # fn models(script: OpenAiChat) -> helix_agents_core::error::Result<ProviderRegistry> {
+    /// let models = ProviderRegistry::from_env()?.or_adapter("script", script);
+    /// eprintln!("the model is {}", models.model("")?);
+    /// # Ok(models)
+    /// # }
+    /// # let script = OpenAiChat::new(OpenAiChatOptions::new("x", "http://127.0.0.1:9/v1"))?;
+    /// let models = ProviderRegistry::new().or_adapter("script", script);
+    /// assert_eq!(models.model("")?.to_string(), "script");
+    /// # Ok::<(), helix_agents_core::error::Error>(())
+    /// ```
+    #[must_use]
+    pub fn or_adapter(self, name: &str, adapter: impl LlmAdapter) -> Self {
+        if self.is_empty() && self.default_model.is_none() {
+            return self.with_adapter(name, Arc::new(adapter));
+        }
+        self
     }
 
     fn insert(mut self, name: &str, provider: Provider) -> Self {
@@ -114,6 +152,13 @@ impl ProviderRegistry {
         Ok(self)
     }
 
+    /// Answers calls that name no model by this one.
+    #[must_use]
+    pub fn with_default_model(mut self, name: &str) -> Self {
+        self.default_model = Some(name.into());
+        self
+    }
+
     /// The names of the providers.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.providers.keys().map(AsRef::as_ref)
@@ -125,13 +170,13 @@ impl ProviderRegistry {
         self.providers.is_empty()
     }
 
-    /// Finds the provider of a model. An empty name stands for the default model of the default
-    /// provider, `provider:` for that of the provider.
+    /// Finds the provider of a model. An empty name stands for the default model, or for that of the
+    /// default provider; `provider:` for that of the provider.
     ///
     /// # Errors
     /// [`ErrorCode::ModelUnknown`], with the providers that are configured.
     pub fn model(&self, name: &str) -> Result<ResolvedModel> {
-        let (provider, model) = self.find(name)?;
+        let (provider, model) = self.find(self.named(name))?;
         let default = match self.providers.get(&*provider) {
             Some(
                 Provider::Ready { default_model, .. } | Provider::WithoutKey { default_model, .. },
@@ -145,6 +190,12 @@ impl ProviderRegistry {
             ))
         })?;
         Ok(ResolvedModel { model: model.to_owned(), provider: provider.to_string() })
+    }
+
+    /// The name, or that of the default model where it is empty.
+    fn named<'a>(&'a self, name: &'a str) -> &'a str {
+        let default = self.default_model.as_deref().filter(|_| name.is_empty());
+        default.unwrap_or(name)
     }
 
     fn find<'a>(&self, name: &'a str) -> Result<(Arc<str>, &'a str)> {
@@ -161,6 +212,12 @@ impl ProviderRegistry {
             return Ok((Arc::clone(provider), model));
         }
         let provider = self.default_name().ok_or_else(|| {
+            if name.is_empty() {
+                return unknown(format!(
+                    "no model is named, and there is no default provider ({})",
+                    self.list()
+                ));
+            }
             unknown(format!(
                 "the model `{name}` names no provider, and there is no default one ({})",
                 self.list()
@@ -180,12 +237,22 @@ impl ProviderRegistry {
     fn list(&self) -> String {
         if self.providers.is_empty() {
             return format!(
-                "none is; set {} or describe one in {CONFIG_FILE}",
-                env::OPENAI_API_KEY.name
+                "set {} or {}, or describe one in {CONFIG_FILE}",
+                env::OPENAI_API_KEY.name,
+                env::OPENAI_BASE_URL.name,
             );
         }
         let names: Vec<&str> = self.names().collect();
         format!("configured: {}", names.join(", "))
+    }
+
+    /// The settings, with the default model where they name none.
+    fn settings<'a>(&self, config: &'a LlmConfig) -> Cow<'a, LlmConfig> {
+        let model = self.named(&config.model);
+        if model == config.model {
+            return Cow::Borrowed(config);
+        }
+        Cow::Owned(LlmConfig { model: model.to_owned(), ..config.clone() })
     }
 
     fn adapter(&self, config: &LlmConfig) -> Result<&Arc<dyn LlmAdapter>> {
@@ -205,11 +272,14 @@ impl LlmAdapter for ProviderRegistry {
         request: LlmRequest<'_>,
         sink: &dyn LlmSink,
     ) -> Result<LlmResponse> {
-        self.adapter(request.config)?.generate_step(request, sink).await
+        let config = self.settings(request.config);
+        let request = LlmRequest { config: &config, ..request };
+        self.adapter(&config)?.generate_step(request, sink).await
     }
 
     fn check(&self, config: &LlmConfig) -> Result<()> {
-        self.adapter(config)?.check(config)
+        let config = self.settings(config);
+        self.adapter(&config)?.check(&config)
     }
 }
 
@@ -218,6 +288,7 @@ impl fmt::Debug for ProviderRegistry {
         f.debug_struct("ProviderRegistry")
             .field("providers", &self.names().collect::<Vec<_>>())
             .field("default", &self.default)
+            .field("default_model", &self.default_model)
             .finish_non_exhaustive()
     }
 }

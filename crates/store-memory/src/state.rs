@@ -172,11 +172,16 @@ impl StateStore for MemoryStore {
             .map_err(|error| error.with_operation("store::append"))
     }
 
-    async fn read(&self, session: &SessionId, after: u64, limit: u32) -> Result<Vec<StoredAppend>> {
+    async fn read_log(
+        &self,
+        session: &SessionId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<StoredAppend>> {
         self.inner
             .sessions
             .with(session, |log| log.read(after, limit))
-            .map_err(|error| error.with_operation("store::read"))
+            .map_err(|error| error.with_operation("store::read_log"))
     }
 
     async fn head(&self, session: &SessionId) -> Result<Option<Head>> {

@@ -73,10 +73,15 @@ impl StateStore for SqliteStore {
         self.write_state(OPERATION, &of, self.inner.durability, append).await
     }
 
-    async fn read(&self, session: &SessionId, after: u64, limit: u32) -> Result<Vec<StoredAppend>> {
+    async fn read_log(
+        &self,
+        session: &SessionId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<StoredAppend>> {
         let of = session.clone();
         let read = move |connection: &mut Connection| log::read(connection, &of, after, limit);
-        self.read_state("store::read", session, read).await
+        self.read_state("store::read_log", session, read).await
     }
 
     async fn head(&self, session: &SessionId) -> Result<Option<Head>> {

@@ -125,8 +125,13 @@ impl StateStore for FaultStore {
         self.faulty(fault, self.inner.append(append)).await
     }
 
-    async fn read(&self, session: &SessionId, after: u64, limit: u32) -> Result<Vec<StoredAppend>> {
-        self.inner.read(session, after, limit).await
+    async fn read_log(
+        &self,
+        session: &SessionId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<StoredAppend>> {
+        self.inner.read_log(session, after, limit).await
     }
 
     async fn head(&self, session: &SessionId) -> Result<Option<Head>> {

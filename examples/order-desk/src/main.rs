@@ -5,12 +5,10 @@
 
 mod shop;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use helix_agents::executor::Resumable;
-use helix_agents::llm::LlmAdapter;
 use helix_agents::prelude::*;
 use helix_agents::tool::Reconciled;
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
@@ -61,7 +59,8 @@ async fn ask_the_shop(_arguments: Value, cx: ToolContext) -> Reconciled {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let (name, model) = model()?;
+    let models = ProviderRegistry::from_env()?.or_adapter("script", script());
+    eprintln!("the model is {}", models.model("")?);
     let ordering = order
         .into_tool()
         .effect(EffectClass::AtMostOnce)
@@ -71,11 +70,10 @@ async fn main() -> Result<()> {
         .system_prompt("You order what people need. Order each article once.")
         .tool(ordering)
         .output::<Receipt>()
-        .model(name)
         .build()?;
     let runtime = LocalRuntime::builder()
         .store(SqliteStore::open("desk.db").await?)
-        .llm_adapter(model)
+        .llm(models)
         .lease(Duration::from_secs(1))
         .build()?;
     let run = serve(&runtime, &agent).await?;
@@ -103,20 +101,6 @@ async fn serve(runtime: &LocalRuntime, agent: &Agent<(), Receipt>) -> Result<Run
         }
         Err(error) => Err(error),
     }
-}
-
-/// The model that is configured, else the script.
-fn model() -> Result<(String, Arc<dyn LlmAdapter>)> {
-    let registry = ProviderRegistry::from_env()?;
-    if registry.is_empty() {
-        eprintln!("no model is configured: a script plays it");
-        return Ok(("script".to_owned(), Arc::new(script())));
-    }
-    let default = registry.model("").map(|model| model.to_string());
-    let default = default.unwrap_or_else(|_| "openai:gpt-4.1-mini".to_owned());
-    let name = std::env::var("HELIX_MODEL").unwrap_or(default);
-    eprintln!("the model is {name}");
-    Ok((name, Arc::new(registry)))
 }
 
 fn script() -> ScriptedLlm {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use helix_agents::llm::LlmAdapter;
 use helix_agents::prelude::*;
 use helix_agents_example_own_loop::OwnLoop;
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
@@ -34,15 +33,15 @@ async fn add(sum: Sum) -> Result<i64, ToolError> {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let (name, model) = model()?;
+    let models = ProviderRegistry::from_env()?.or_adapter("script", script());
+    eprintln!("the model is {}", models.model("")?);
     let agent = Agent::builder("cashier")
         .system_prompt("Add the prices with the tool, then hand in the total.")
         .tool(add)
         .output::<Total>()
-        .model(name)
         .build()?;
     let store = Arc::new(SqliteStore::open("till.db").await?);
-    let own_loop = OwnLoop::new(store, model, Duration::from_secs(60));
+    let own_loop = OwnLoop::new(store, Arc::new(models), Duration::from_secs(60));
     let (agent, session) = (agent.erased(), SessionId::from("till"));
     let result = match own_loop.resume(&agent, &session).await {
         // Nobody left a turn behind.
@@ -58,20 +57,6 @@ async fn main() -> Result<()> {
 
 fn is_nothing(error: &Error) -> bool {
     matches!(error.code(), ErrorCode::SessionNotFound | ErrorCode::NothingToResume)
-}
-
-/// The model that is configured, else the script.
-fn model() -> Result<(String, Arc<dyn LlmAdapter>)> {
-    let registry = ProviderRegistry::from_env()?;
-    if registry.is_empty() {
-        eprintln!("no model is configured: a script plays it");
-        return Ok(("script".to_owned(), Arc::new(script())));
-    }
-    let default = registry.model("").map(|model| model.to_string());
-    let default = default.unwrap_or_else(|_| "openai:gpt-4.1-mini".to_owned());
-    let name = std::env::var("HELIX_MODEL").unwrap_or(default);
-    eprintln!("the model is {name}");
-    Ok((name, Arc::new(registry)))
 }
 
 /// The same for each of some turns.

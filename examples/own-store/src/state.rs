@@ -48,10 +48,15 @@ impl StateStore for FileStore {
         self.with("store::append", |inner| inner.append(append)).await
     }
 
-    async fn read(&self, session: &SessionId, after: u64, limit: u32) -> Result<Vec<StoredAppend>> {
+    async fn read_log(
+        &self,
+        session: &SessionId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<StoredAppend>> {
         let session = session.clone();
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        self.with("store::read", move |inner| Ok(inner.log(&session)?.read(after, limit))).await
+        self.with("store::read_log", move |inner| Ok(inner.log(&session)?.read(after, limit))).await
     }
 
     async fn head(&self, session: &SessionId) -> Result<Option<Head>> {

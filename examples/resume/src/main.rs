@@ -2,12 +2,10 @@
 //! `kill -9`, start it again. The model is the one that is configured, else a script plays it.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it does")]
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use helix_agents::executor::Resumable;
-use helix_agents::llm::LlmAdapter;
 use helix_agents::prelude::*;
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use schemars::JsonSchema;
@@ -34,15 +32,15 @@ async fn visit(place: Place, cx: &ToolContext) -> Result<String, ToolError> {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let (name, model) = model()?;
+    let models = ProviderRegistry::from_env()?.or_adapter("script", script());
+    eprintln!("the model is {}", models.model("")?);
     let agent = Agent::builder("traveller")
         .system_prompt("Visit the cities one after another with the tool, then say how it was.")
         .tool(visit)
-        .model(name)
         .build()?;
     let runtime = LocalRuntime::builder()
         .store(SqliteStore::open("tour.db").await?)
-        .llm_adapter(model)
+        .llm(models)
         .lease(Duration::from_secs(2))
         .build()?;
     let answer = travel(&runtime, &agent).await?.result().await?.into_output()?;
@@ -72,20 +70,6 @@ async fn travel(runtime: &LocalRuntime, agent: &Agent) -> Result<AgentHandle<Str
         }
         Err(error) => Err(error),
     }
-}
-
-/// The model that is configured, else the script.
-fn model() -> Result<(String, Arc<dyn LlmAdapter>)> {
-    let registry = ProviderRegistry::from_env()?;
-    if registry.is_empty() {
-        eprintln!("no model is configured: a script plays it");
-        return Ok(("script".to_owned(), Arc::new(script())));
-    }
-    let default = registry.model("").map(|model| model.to_string());
-    let default = default.unwrap_or_else(|_| "openai:gpt-4.1-mini".to_owned());
-    let name = std::env::var("HELIX_MODEL").unwrap_or(default);
-    eprintln!("the model is {name}");
-    Ok((name, Arc::new(registry)))
 }
 
 /// It answers by the place in the history, so the next process goes on with it as well.

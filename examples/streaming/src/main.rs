@@ -5,12 +5,11 @@
 
 mod screen;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use futures_util::StreamExt as _;
-use helix_agents::llm::{LlmAdapter, RetryPolicy};
+use helix_agents::llm::RetryPolicy;
 use helix_agents::prelude::*;
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use serde_json::json;
@@ -33,23 +32,22 @@ async fn find_book(cx: &ToolContext) -> Result<&'static str, ToolError> {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let (name, model) = model()?;
+    let models = ProviderRegistry::from_env()?.or_adapter("script", script());
+    eprintln!("the model is {}", models.model("")?);
     let agent = Agent::builder("teller")
         .system_prompt("You find the book of stories, and then tell a very short one from it.")
         .tool(find_book.into_tool().retry(RetryPolicy::default()))
-        .model(name)
         .build()?;
     let store = MemoryStore::new();
-    let runtime = LocalRuntime::builder().store(store.clone()).llm_adapter(model).build()?;
+    let runtime = LocalRuntime::builder().store(store.clone()).llm(models).build()?;
     let run = runtime.start(&agent, "A story, please.", ExecuteOptions::default()).await?;
 
-    // The streams of the store; a reader in another process would open the store anew.
-    let streams: &dyn StreamManager = &store;
+    // A reader in another process would open the store anew.
     let mut screen = Screen::default();
     // Where to go on: all that a reader has to remember.
     let mut cursor = 1;
 
-    let mut chunks = streams.read(run.session(), cursor).await?;
+    let mut chunks = store.read(run.session(), cursor).await?;
     for _ in 0..CUT_AFTER {
         if let Some(chunk) = chunks.next().await {
             cursor = screen.show(&chunk?) + 1;
@@ -58,7 +56,7 @@ async fn main() -> Result<()> {
     drop(chunks);
     println!("-- cut off; going on at {cursor} --");
 
-    let mut chunks = streams.read(run.session(), cursor).await?;
+    let mut chunks = store.read(run.session(), cursor).await?;
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk?;
         screen.show(&chunk);
@@ -68,20 +66,6 @@ async fn main() -> Result<()> {
     }
     println!("-- on the screen --\n{}", screen.text());
     Ok(())
-}
-
-/// The model that is configured, else the script.
-fn model() -> Result<(String, Arc<dyn LlmAdapter>)> {
-    let registry = ProviderRegistry::from_env()?;
-    if registry.is_empty() {
-        eprintln!("no model is configured: a script plays it");
-        return Ok(("script".to_owned(), Arc::new(script())));
-    }
-    let default = registry.model("").map(|model| model.to_string());
-    let default = default.unwrap_or_else(|_| "openai:gpt-4.1-mini".to_owned());
-    let name = std::env::var("HELIX_MODEL").unwrap_or(default);
-    eprintln!("the model is {name}");
-    Ok((name, Arc::new(registry)))
 }
 
 fn script() -> ScriptedLlm {

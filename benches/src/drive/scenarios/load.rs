@@ -7,26 +7,39 @@ use crate::drive::Bench;
 use crate::drive::report::Best;
 use crate::job::{Job, Subject, Wire, Work};
 
-const CASES: [(Subject, Wire, &str); 6] = [
-    (Subject::Bare, Wire::Json, "bare reqwest, not streamed"),
-    (Subject::Memory, Wire::Json, "memory, not streamed"),
-    (Subject::Bare, Wire::Sse, "bare reqwest"),
-    (Subject::Memory, Wire::Sse, "memory"),
-    (Subject::SqlitePerEffect, Wire::Sse, "SQLite PerEffect"),
-    (Subject::SqlitePerStep, Wire::Sse, "SQLite PerStep"),
+/// Subject, wire and threads. One thread leaves the server a processor of its own; of two, one
+/// shares it, as in a program that uses the whole machine.
+const CASES: [(Subject, Wire, u32, &str); 10] = [
+    (Subject::Bare, Wire::Json, 1, "bare reqwest, not streamed"),
+    (Subject::Memory, Wire::Json, 1, "memory, not streamed"),
+    (Subject::Bare, Wire::Json, 2, "bare reqwest, not streamed, 2 threads"),
+    (Subject::Memory, Wire::Json, 2, "memory, not streamed, 2 threads"),
+    (Subject::Bare, Wire::Sse, 1, "bare reqwest"),
+    (Subject::Memory, Wire::Sse, 1, "memory"),
+    (Subject::SqlitePerEffect, Wire::Sse, 1, "SQLite PerEffect"),
+    (Subject::SqlitePerStep, Wire::Sse, 1, "SQLite PerStep"),
+    (Subject::Bare, Wire::Sse, 2, "bare reqwest, 2 threads"),
+    (Subject::Memory, Wire::Sse, 2, "memory, 2 threads"),
 ];
 
 pub(super) async fn measure(bench: &mut Bench) -> Result<()> {
-    let job = |(subject, wire, _): &(Subject, Wire, &str)| {
+    let job = |(subject, wire, threads, _): &(Subject, Wire, u32, &str)| {
         let durable = !matches!(subject, Subject::Bare | Subject::Memory);
         let runs = bench.often(if durable { 300 } else { 3000 }, 20);
         let job = bench.client.job(*subject, *wire, Work::USUAL);
-        Job { warm: bench.often(100, 0), runs, at_once: 100, beside: false, ..job }
+        Job {
+            warm: bench.often(100, 0),
+            runs,
+            at_once: 100,
+            threads: *threads,
+            beside: false,
+            ..job
+        }
     };
     let jobs: Vec<Job> = CASES.iter().map(job).collect();
     let measured = repeat(bench, bench.often(3, 1), &jobs).await?;
     let (mut bare_runs, mut bare_cpu) = (0.0, 0.0);
-    for (((subject, _, name), job), measured) in CASES.iter().zip(&jobs).zip(&measured) {
+    for (((subject, _, _, name), job), measured) in CASES.iter().zip(&jobs).zip(&measured) {
         let per_second = |wall_ns: u64| f64::from(job.runs) / (wall_ns as f64 / 1e9);
         let runs = Best::most(measured.iter().map(|it| per_second(it.outcome.wall_ns)));
         let cpu = least(measured, |it| micros(it.outcome.cpu_ns, job.steps()));

@@ -8,8 +8,9 @@ use helix_agents::llm::LlmConfig;
 
 use super::document::AgentFile;
 use super::form::SettingsForm;
-use crate::builtin::{self, Around, Notes};
-use crate::text::shortened;
+use super::places::FILE;
+use crate::builtin::{self, Notes};
+use crate::text::{one_line, shortened};
 
 /// How much of what core has to say is told.
 const MOST_CHARS: usize = 2000;
@@ -21,7 +22,6 @@ impl AgentFile {
     /// [`ErrorCode::AgentInvalid`], with everything that is wrong.
     pub(crate) fn agent(&self, model: &str, files: Option<&Path>) -> Result<AnyAgent> {
         let form = &self.form;
-        let around = Around { folder: &self.folder, files, own: &self.own, places: &self.places };
         let mut builder = Agent::builder(&form.name)
             .description(&form.description)
             .model(model)
@@ -31,7 +31,7 @@ impl AgentFile {
             .tool_concurrency(form.limits.tool_concurrency)
             .tool_timeout(form.limits.tool_timeout.0)
             .max_result_bytes(form.limits.max_result_bytes);
-        for tool in builtin::tools(&form.tools, &around)? {
+        for tool in builtin::tools(&form.tools, self, files)? {
             builder = builder.tool(tool);
         }
         let agent = match form.tools.note {
@@ -56,12 +56,13 @@ impl AgentFile {
 
     /// What core has to say, with the name of the file.
     fn invalid(&self, error: &Error) -> Error {
-        let file = self.path.display();
+        let file = self.path.to_string_lossy();
+        let file = one_line(&file);
         Error::new(
             ErrorCode::AgentInvalid,
             format!("{file}: {}", shortened(error.message(), MOST_CHARS)),
         )
-        .with_context("file", file)
+        .with_context(FILE, &file)
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::places::{Places, Problem};
 use super::schema::schema;
-use super::suggest::hint;
+use crate::suggest::near;
 
 /// Everything that does not fit.
 ///
@@ -65,6 +65,17 @@ fn tell(error: &ValidationError<'_>, schema: &Value, places: &Places) -> Vec<Pro
         }
         Kind::MaxItems { limit } => one(format!("`{key}` must not have more than {limit} items")),
         _ => one(format!("`{key}`: {error}")),
+    }
+}
+
+/// What to say after an unknown key: the one that is near, or all there are.
+fn hint<'a>(given: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    if let Some(key) = near(given, known.clone()) {
+        return format!("did you mean `{key}`?");
+    }
+    match known.map(|key| format!("`{key}`")).collect::<Vec<_>>() {
+        keys if keys.is_empty() => "nothing may stand here".to_owned(),
+        keys => format!("there are {}", keys.join(", ")),
     }
 }
 

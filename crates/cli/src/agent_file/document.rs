@@ -3,18 +3,17 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use helix_agents::error::{Error, ErrorCode, Result};
+use helix_agents::schema::Schema;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use toml::de::DeTable;
 
 use super::check;
 use super::form::Form;
-use super::output;
 use super::places::Places;
 use crate::regular;
 
@@ -25,13 +24,13 @@ const MOST_BYTES: u64 = 256 * 1024;
 /// whether its tools can be set up.
 pub(crate) struct AgentFile {
     pub(super) path: PathBuf,
-    pub(super) folder: Arc<Dir>,
+    pub(crate) folder: Dir,
     pub(super) form: Form,
     pub(super) prompt: String,
     pub(super) output: Option<Value>,
     /// It and the files that it names: what the agent must not be able to write.
-    pub(super) own: Vec<PathBuf>,
-    pub(super) places: Places,
+    pub(crate) own: Vec<PathBuf>,
+    pub(crate) places: Places,
     digest: String,
 }
 
@@ -104,7 +103,7 @@ impl AgentFile {
         let named = named.chain(form.output.iter().filter_map(|it| it.schema_file.as_ref()));
         let own = std::iter::once(path.clone()).chain(named.map(|name| path.with_file_name(name)));
         let own = own.collect();
-        Ok(Self { path, folder: Arc::new(folder), form, prompt, output, own, places, digest })
+        Ok(Self { path, folder, form, prompt, output, own, places, digest })
     }
 
     /// The agent's name.
@@ -162,12 +161,12 @@ impl Beside<'_> {
             }
             (None, None) => return Err(self.error("/output", "there is no schema".to_owned())),
         };
-        match output::check(&schema) {
-            Ok(()) => Ok(Some(schema)),
-            Err(problem) => {
-                let message = format!("the schema of the output cannot be used: {problem}");
-                Err(self.error(pointer, message))
-            }
+        if !schema.is_object() {
+            return Err(self.error(pointer, "the schema of the output must be a table".to_owned()));
+        }
+        match Schema::from_value(schema.clone()) {
+            Ok(_) => Ok(Some(schema)),
+            Err(error) => Err(self.error(pointer, error.message().to_owned())),
         }
     }
 

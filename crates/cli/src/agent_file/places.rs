@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::number;
-use crate::text::shortened;
+use crate::text::{one_line, shortened};
 
 /// How many problems are told at once, and how many characters of each.
 const MOST: usize = 50;
@@ -18,6 +18,9 @@ const MOST_CHARS: usize = 500;
 /// The longest key, and the most keys and items of lists in a file.
 const MOST_KEY_CHARS: usize = 200;
 const MOST_PARTS: usize = 20_000;
+
+/// The context by which an error is known as one of an agent file.
+pub(super) const FILE: &str = "file";
 
 /// Where everything in a file stands.
 #[derive(Debug, Default)]
@@ -49,6 +52,12 @@ pub(crate) struct Problem {
     message: String,
 }
 
+/// The problems that an error tells of, one per line of its message, if an agent file has them.
+pub(crate) fn problems(error: &Error) -> Option<Vec<&str>> {
+    let of_file = error.context().any(|(key, _)| key == FILE);
+    (of_file && error.code() == ErrorCode::AgentInvalid).then(|| error.message().lines().collect())
+}
+
 impl Place {
     /// The place of a byte.
     fn of(text: &str, at: usize) -> Self {
@@ -62,7 +71,8 @@ impl Place {
 impl Places {
     /// Those of a file in which nothing was read yet.
     pub(super) fn of_file(file: &Path, text: &str) -> Self {
-        Self { file: file.display().to_string(), text: text.to_owned(), spot: Spot::default() }
+        let file = one_line(&file.to_string_lossy()).into_owned();
+        Self { file, text: text.to_owned(), spot: Spot::default() }
     }
 
     /// A problem with what stands at a JSON pointer.
@@ -92,7 +102,7 @@ impl Places {
             lines.push(format!("and {more} more"));
         }
         let mut error = Error::new(ErrorCode::AgentInvalid, lines.join("\n"));
-        error = error.with_context("file", &self.file);
+        error = error.with_context(FILE, &self.file);
         match problems.iter().find_map(|it| it.at) {
             Some(at) => {
                 let place = Place::of(&self.text, at);

@@ -19,7 +19,7 @@ use helix_agents::tool::{Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Around;
+use crate::agent_file::AgentFile;
 
 /// Where the folder stands in an agent file.
 const ROOT: &str = "/tools/files/root";
@@ -57,29 +57,28 @@ impl FilesForm {
     ///
     /// # Errors
     /// If the folder cannot be opened.
-    pub(super) fn tools(&self, around: &Around<'_>) -> Result<Vec<Tool>> {
-        let opened = match around.files {
+    pub(super) fn tools(&self, file: &AgentFile, seen: Option<&Path>) -> Result<Vec<Tool>> {
+        let refuse = |message| file.places.error(vec![file.places.problem(ROOT, message)]);
+        let opened = match seen {
             Some(folder) => Dir::open_ambient_dir(folder, ambient_authority()),
-            None => around.folder.open_dir(&self.root),
+            None => file.folder.open_dir(&self.root),
         };
         let root = opened.map_err(|error| {
-            let root = around.files.unwrap_or(Path::new(&self.root)).display();
-            let message = format!(
+            let root = seen.unwrap_or(Path::new(&self.root)).display();
+            refuse(format!(
                 "the folder `{root}` cannot be opened: {error} (an agent file sees its own folder \
                  and those below it; `--files FOLDER` opens another one)"
-            );
-            around.places.error(vec![around.places.problem(ROOT, message)])
+            ))
         })?;
         if self.write
-            && let Some(own) = around.own.iter().find(|own| lies_below(own, &root))
+            && let Some(own) = file.own.iter().find(|own| lies_below(own, &root))
         {
             let own = own.file_name().unwrap_or(own.as_os_str()).display();
-            let message = format!(
+            return Err(refuse(format!(
                 "`{own}` lies in the folder that the agent may write in: it must not be able to \
                  write a new agent file, prompt or schema for itself; name another folder, such as \
                  `data`, with nothing but its data in it"
-            );
-            return Err(around.places.error(vec![around.places.problem(ROOT, message)]));
+            )));
         }
         let shelf = Shelf { root: Arc::new(root), max_bytes: self.max_bytes };
         let mut tools = vec![list::tool(&shelf), read::tool(&shelf)];

@@ -18,8 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use self::fetch::Fetcher;
 use self::policy::Policy;
-use super::Around;
-use crate::agent_file::Period;
+use crate::agent_file::{Period, Places};
 
 /// How much longer than its own timeout the tool may take, so that it can tell of it itself.
 const MARGIN: Duration = Duration::from_secs(5);
@@ -70,12 +69,11 @@ impl HttpForm {
     ///
     /// # Errors
     /// If a host or a range is none.
-    pub(super) fn tool(&self, around: &Around<'_>) -> Result<Tool> {
+    pub(super) fn tool(&self, places: &Places) -> Result<Tool> {
         let policy = self.policy().map_err(|problems| {
-            let place = |(pointer, problem)| {
-                around.places.problem(&format!("/tools/http/{pointer}"), problem)
-            };
-            around.places.error(problems.into_iter().map(place).collect())
+            let place =
+                |(pointer, problem)| places.problem(&format!("/tools/http/{pointer}"), problem);
+            places.error(problems.into_iter().map(place).collect())
         })?;
         Ok(self.tool_of(Fetcher::new(policy, self.max_bytes, self.timeout.0)))
     }

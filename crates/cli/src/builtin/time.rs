@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Around;
+use crate::agent_file::Places;
 
 /// The zone unless a file or the model names one.
 const DEFAULT_ZONE: &str = "UTC";
@@ -36,10 +36,10 @@ impl TimeForm {
     ///
     /// # Errors
     /// If there is no such time zone.
-    pub(super) fn tool(&self, around: &Around<'_>) -> Result<Tool> {
+    pub(super) fn tool(&self, places: &Places) -> Result<Tool> {
         let default = zone(&self.zone).map_err(|problem| {
-            let problem = around.places.problem("/tools/time/zone", problem);
-            around.places.error(vec![problem])
+            let problem = places.problem("/tools/time/zone", problem);
+            places.error(vec![problem])
         })?;
         let clock = TokioClock::new();
         let run = move |wanted: Wanted, _: ToolContext| {

@@ -1,12 +1,14 @@
 //! The commands to the chat.
 
+use std::ops::ControlFlow::Continue;
+
 use anyhow::Result;
 use helix_agents::id::SessionId;
 use helix_agents::session::load;
 use helix_agents::store::Page;
 use serde_json::json;
 
-use super::conversation::{Conversation, unusable};
+use super::conversation::{Conversation, Then, stopped_by, unusable};
 use super::entry::{self, Command};
 use super::{aside, cast};
 use crate::cast::{Cast, Wishes};
@@ -25,7 +27,7 @@ impl Conversation<'_> {
         command: Command,
         argument: Option<&str>,
         signals: &mut Signals,
-    ) -> Result<Exit> {
+    ) -> Result<Then> {
         match (command, argument) {
             (Command::Help, _) if self.screen.is_json() => {
                 self.screen.json(&entry::help_as_json())?
@@ -46,7 +48,7 @@ impl Conversation<'_> {
                 tokio::select! {
                     biased;
                     chosen = self.choose(model) => chosen?,
-                    _ = signals.next() => return Ok(Exit::Interrupted),
+                    signal = signals.next() => return Ok(stopped_by(signal)),
                 }
             }
             (Command::New, _) => {
@@ -55,7 +57,7 @@ impl Conversation<'_> {
             }
             (Command::Quit, _) => {}
         }
-        Ok(Exit::Completed)
+        Ok(Continue(Exit::Completed))
     }
 
     fn session(&self) -> Result<&SessionId> {
@@ -65,18 +67,21 @@ impl Conversation<'_> {
     }
 
     /// Goes on with another session, and with what it was doing.
-    async fn switch(&mut self, session: &str, signals: &mut Signals) -> Result<Exit> {
+    async fn switch(&mut self, session: &str, signals: &mut Signals) -> Result<Then> {
         let head = storage::head(self.store, session).await?;
         let cast = tokio::select! {
             cast = Cast::of_session(&head, Wishes::default()) => cast?,
-            _ = signals.next() => return Ok(Exit::Interrupted),
+            signal = signals.next() => return Ok(stopped_by(signal)),
         };
         self.recast(cast)?;
         self.file = None;
         self.session = Some(head.session.clone());
         self.cast.tell_remarks(self.screen);
         self.tell_standing().await?;
-        if self.is_open().await? { self.resume(signals).await } else { Ok(Exit::Completed) }
+        if self.is_open().await? {
+            return self.resume(signals).await;
+        }
+        Ok(Continue(Exit::Completed))
     }
 
     /// The same players with another model.

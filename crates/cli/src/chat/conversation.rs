@@ -1,5 +1,6 @@
 //! One conversation: who plays, in which session, and its turns.
 
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,10 +16,11 @@ use helix_agents::usage::Usage;
 use super::aside;
 use super::plain::MOST;
 use crate::cast::{self, Cast, LEASE};
-use crate::drive::{self, Around};
+use crate::drive;
 use crate::exit::Exit;
 use crate::screen::{Screen, Style, notice};
-use crate::signals::Signals;
+use crate::signals::{Signal, Signals};
+use crate::stage::Stage;
 use crate::{storage, summary};
 
 /// A conversation.
@@ -119,11 +121,11 @@ impl<'a> Conversation<'a> {
             _ => error.into(),
         })?;
         self.session = Some(handle.session().clone());
-        drive::turn(&self.runtime, &handle, self.screen, self.around(began), before).await
+        drive::turn(&self.runtime, &handle, self.stage(began), before).await
     }
 
     /// Goes on with what was interrupted, failed or killed.
-    pub(super) async fn resume(&self, signals: &mut Signals) -> Result<Exit> {
+    pub(super) async fn resume(&self, signals: &mut Signals) -> Result<Then> {
         let began = Instant::now();
         let Some(session) = &self.session else {
             return Err(unusable(
@@ -145,9 +147,9 @@ impl<'a> Conversation<'a> {
         let resumed = self.runtime.resume(agent, session, cast::patiently());
         let handle = tokio::select! {
             handle = resumed => handle?,
-            _ = signals.next() => return Ok(Exit::Interrupted),
+            signal = signals.next() => return Ok(stopped_by(signal)),
         };
-        drive::turn(&self.runtime, &handle, self.screen, self.around(began), before).await
+        drive::turn(&self.runtime, &handle, self.stage(began), before).await.map(Continue)
     }
 
     /// The tokens of the session so far.
@@ -156,8 +158,21 @@ impl<'a> Conversation<'a> {
         Ok(load(self.store, session).await?.usage())
     }
 
-    fn around(&self, began: Instant) -> Around<'_> {
-        Around { db: self.db, model: self.cast.model().name(), began }
+    fn stage(&self, began: Instant) -> Stage<'_> {
+        let model = self.cast.model().name();
+        Stage { screen: self.screen, db: self.db, model, began: Some(began) }
+    }
+}
+
+/// Whether the chat goes on behind an entry or ends, and what has come of it.
+pub(super) type Then = ControlFlow<Exit, Exit>;
+
+/// What a signal means that came instead of what a command waited for: Ctrl-C is for the command,
+/// everything else for the program.
+pub(super) fn stopped_by(signal: Signal) -> Then {
+    match signal {
+        Signal::Interrupt => Continue(Exit::Interrupted),
+        Signal::Terminate => Break(Exit::Interrupted),
     }
 }
 

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use crate::suggest::near;
+
 /// One entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Entry {
@@ -52,9 +54,6 @@ const COMMANDS: [Described; 8] = [
 /// Another name of `/quit`.
 const EXIT: &str = "/exit";
 
-/// How different a word may be from the command that is meant.
-const FAR: usize = 2;
-
 impl Entry {
     /// Reads what was typed.
     pub(super) fn of(typed: &str) -> Self {
@@ -84,13 +83,8 @@ impl Entry {
 }
 
 fn unknown(name: &str) -> String {
-    let near = COMMANDS
-        .iter()
-        .map(|described| (strsim::osa_distance(name, described.1), described.1))
-        .filter(|(distance, _)| *distance <= FAR)
-        .min();
-    match near {
-        Some((_, near)) => format!("there is no command {name}; did you mean {near}?"),
+    match near(name, COMMANDS.iter().map(|described| described.1)) {
+        Some(near) => format!("there is no command {name}; did you mean {near}?"),
         None => format!(
             "there is no command {name}; /help lists them, and // begins a message with a /"
         ),

@@ -79,15 +79,14 @@ impl Configuration {
     }
 }
 
-/// Those of `helix` with their values, for none of them is a secret; those of providers without.
+/// All of them, with the values of those that are no secret.
 fn variables() -> Vec<Variable> {
-    let own = |name| env::ALL.iter().any(|it| it.name == name);
     let look = |variable: env::EnvVar| {
         let value = variable.text();
         Variable {
             name: variable.name,
             is_set: value.is_some(),
-            value: value.filter(|_| own(variable.name)),
+            value: value.filter(|_| !variable.is_secret),
             doc: variable.doc,
         }
     };

@@ -6,6 +6,7 @@ use helix_agents::guarantee::Guarantee;
 
 use super::finding::Finding;
 use crate::screen::{Screen, Style};
+use crate::text::one_line;
 
 /// The width of the names of rows.
 const NAME: usize = 16;
@@ -74,10 +75,12 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Lines of at most `width` characters, as far as words are not longer; at least one line.
+/// Lines of at most `width` characters, as far as words are not longer; at least one line. Nothing
+/// but text is in them, whoever wrote it.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
+        let word = &*one_line(word);
         let Some(line) = lines.last_mut() else { break };
         if line.is_empty() {
             line.push_str(word);

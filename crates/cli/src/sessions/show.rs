@@ -35,31 +35,34 @@ pub(crate) async fn run(which: &Which, store: &SqliteStore, screen: &Screen) -> 
         return Ok(());
     }
     let usage = session.usage();
-    screen.line(format!("session  {}", head.session))?;
-    screen.line(format!("agent    {}", head.created.agent))?;
-    screen.line(format!("status   {}", standing(&head)))?;
-    screen.line(format!("created  {}", head.created_at))?;
-    screen.line(format!("updated  {}", head.updated_at))?;
-    screen.line(format!("events   {}", head.position.version))?;
-    screen.line(format!("steps    {}", session.checkpoints().len()))?;
-    screen.line(format!("calls    {}", session.tool_calls()))?;
-    screen.line(format!("tokens   {} in, {} out", usage.input_tokens, usage.output_tokens))?;
+    screen.field("session", &head.session)?;
+    screen.field("agent", &head.created.agent)?;
+    screen.field("status", standing(&head))?;
+    screen.field("created", head.created_at)?;
+    screen.field("updated", head.updated_at)?;
+    screen.field("events", head.position.version)?;
+    screen.field("steps", session.checkpoints().len())?;
+    screen.field("calls", session.tool_calls())?;
+    let tokens = format!("{} in, {} out", usage.input_tokens, usage.output_tokens);
+    screen.field("tokens", tokens)?;
     for (tag, value) in &head.created.tags {
-        screen.line(format!("tag      {tag} = {}", shortened(value, 200)))?;
+        screen.field("tag", format!("{tag} = {}", shortened(value, 200)))?;
     }
     if !session.state().is_null() {
         let state = session.state().to_string();
-        screen.line(format!("state    {}", shortened(&state, MOST_STATE)))?;
+        screen.field("state", shortened(&state, MOST_STATE))?;
     }
     screen.line("")?;
     for line in table(["RUN", "TRIGGER", "STATUS", "STEPS", "TOOK"], &runs(&session)) {
         screen.line(line)?;
     }
     if let Some(error) = session.last_run().and_then(|run| run.error.as_ref()) {
-        screen.line(format!("\nerror    {error}"))?;
+        screen.line("")?;
+        screen.field("error", error)?;
     }
     if let Some(output) = output {
-        screen.line(format!("\noutput   {}", output.text()))?;
+        screen.line("")?;
+        screen.field("output", output.text())?;
     }
     Ok(())
 }

@@ -38,3 +38,10 @@ fn columns_are_as_wide_as_their_widest_cell() {
     let rows = [["a".to_owned(), "long one".to_owned()], ["bcd".to_owned(), "x".to_owned()]];
     assert_eq!(table(["N", "TEXT"], &rows), ["N    TEXT", "a    long one", "bcd  x"]);
 }
+
+#[test]
+fn a_cell_stays_in_its_row() {
+    let rows = [["a\nb".to_owned(), "\u{1b}[31mred\u{202e}".to_owned()]];
+    let line = r"a\nb  \u{1b}[31mred\u{202e}";
+    assert_eq!(table(["N", "TEXT"], &rows), ["N     TEXT", line]);
+}

@@ -40,13 +40,11 @@ async fn weather(place: Place) -> Result<String, ToolError> {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let question = std::env::args().nth(1).unwrap_or_else(|| QUESTION.to_owned());
-    let model = std::env::var("HELIX_MODEL").unwrap_or_else(|_| "openai:gpt-4.1-mini".to_owned());
 
     let agent = Agent::builder("{{name}}")
         .system_prompt("Look at the weather, then say whether to take an umbrella.")
         .tool(weather)
         .output::<Advice>()
-        .model(model)
         .build()?;
     let agents = AgentRegistry::default();
     agents.register(&agent)?;

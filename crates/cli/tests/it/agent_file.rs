@@ -16,7 +16,24 @@ fn with(more: &str) -> String {
 fn is_refused(done: &Done, code: &str, because: &str) {
     let error = done.json_error();
     assert_eq!((done.code, &error["code"]), (1, &code.into()), "{error}");
+    assert_eq!(error.get("problems").is_some(), code == "agent_invalid", "{error}");
     assert!(error["message"].as_str().unwrap().contains(because), "{error}");
+}
+
+#[tokio::test]
+async fn programs_are_told_each_problem_by_itself() {
+    let place = Place::new();
+    place.write("agent.toml", with("promt = 1\nlimits.max_steps = 0"));
+    let done = place.helix(&["run", "agent.toml", "Hi", "--json"]).await;
+    let error = done.json_error();
+    let problems: Vec<_> =
+        error["problems"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
+    assert_eq!(problems.len(), 2, "{error}");
+    assert!(problems[0].ends_with("unknown key `promt`; did you mean `prompt`?"), "{error}");
+    assert!(problems[1].ends_with("`limits.max_steps` must be at least 1"), "{error}");
+    assert_eq!(error["message"], problems.join("\n"));
+    let other = place.helix(&["sessions", "show", "nobody", "--json"]).await;
+    assert_eq!(other.json_error().get("problems"), None);
 }
 
 #[tokio::test]

@@ -12,12 +12,8 @@ use crate::support::{Done, ModelServer, Place, Running, Says};
 async fn chat(place: &Place, server: &ModelServer, args: &[&str], lines: &str) -> Done {
     let mut command = place.command(&[&["chat"], args].concat());
     command.envs(server.variables()).env("HOME", place.path(""));
-    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut input = child.stdin.take().unwrap();
-    input.write_all(lines.as_bytes()).await.unwrap();
-    drop(input);
-    Done::of(child.wait_with_output().await.unwrap())
+    command.stdout(Stdio::piped());
+    Done::of_input(command, lines).await
 }
 
 #[tokio::test]

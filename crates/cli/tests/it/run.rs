@@ -272,6 +272,29 @@ async fn hears(lines: &mut tokio::io::Lines<BufReader<tokio::process::ChildStder
 }
 
 #[tokio::test]
+async fn asked_again_while_it_terminates_it_ends_at_once() {
+    for again in [Signal::TERM, Signal::INT] {
+        let place = Place::new();
+        let model = model(vec![Turn::Silence]).await;
+        place.ask(&model);
+        place.write("agent.toml", CALCULATOR);
+        let mut running = place.start(&["run", "agent.toml", "Hello?"]);
+        model.arrived().await;
+        running.signal(Signal::TERM);
+        let mut told = BufReader::new(running.child.stderr.take().unwrap()).lines();
+        hears(&mut told, "terminating").await;
+        running.signal(again);
+        // Otherwise the model would have five seconds.
+        let soon = Duration::from_secs(3);
+        tokio::time::timeout(soon, hears(&mut told, "stopped; to go on: helix resume"))
+            .await
+            .unwrap();
+        let done = tokio::time::timeout(soon, running.end()).await.unwrap();
+        assert_eq!((done.code, &*done.stdout), (4, ""), "{done:?}");
+    }
+}
+
+#[tokio::test]
 async fn ctrl_c_while_the_model_is_silent_aborts_at_the_second_time() {
     let place = Place::new();
     let model = model(vec![Turn::Silence]).await;

@@ -3,12 +3,13 @@
 mod model;
 pub(crate) mod server;
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 pub(crate) use self::model::{ModelServer, Says};
@@ -154,6 +155,19 @@ impl Running {
 }
 
 impl Done {
+    /// What a command leaves behind that reads this, or some of it.
+    pub(crate) async fn of_input(mut command: Command, text: &str) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        match input.write_all(text.as_bytes()).await {
+            // It ends without reading everything.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+            written => written.unwrap(),
+        }
+        drop(input);
+        Self::of(child.wait_with_output().await.unwrap())
+    }
+
     pub(crate) fn of(output: Output) -> Self {
         Self {
             code: output.status.code().unwrap_or(-1),

@@ -101,3 +101,11 @@ fn a_record_with_a_code_of_another_version_is_kept() {
     assert_eq!(record.code, "from_the_future");
     assert!(ErrorCode::ALL.iter().all(|code| !record.is(*code)));
 }
+
+#[test]
+fn context_stays_in_its_line() {
+    let error =
+        Error::new(ErrorCode::SessionNotFound, "none").with_context("session", "a\n\u{1b}[1mb");
+    assert_eq!(error.to_string(), r"session_not_found: none; session=a\n\u{1b}[1mb");
+    assert_eq!(error.context().next(), Some(("session", "a\n\u{1b}[1mb")));
+}

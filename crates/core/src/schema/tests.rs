@@ -73,3 +73,50 @@ fn true_accepts_everything() {
         assert_eq!(schema.validate(&value), Ok(()));
     }
 }
+
+/// A list of lists of …, in two ways at each level.
+fn lists_in_two_ways() -> Schema {
+    let way = json!({ "type": "array", "items": { "$ref": "#/$defs/a" } });
+    let schema = json!({ "$defs": { "a": { "anyOf": [way, way] } }, "$ref": "#/$defs/a" });
+    Schema::from_value(schema).unwrap()
+}
+
+fn lists(levels: usize) -> serde_json::Value {
+    (0..levels).fold(json!("x"), |inner, _| json!([inner]))
+}
+
+#[test]
+fn a_schema_that_refers_to_itself_does_not_take_forever() {
+    let schema = lists_in_two_ways();
+    let told = |levels| schema.validate(&lists(levels)).unwrap_err();
+    // It would take 2^100 looks at the word.
+    assert!(told(100)[0].contains("make it smaller and flatter"), "{:?}", told(100));
+    assert!(told(20)[0].contains("does not fit"), "{:?}", told(20));
+    assert!(told(3)[0].contains("is not valid under any of the schemas"), "{:?}", told(3));
+}
+
+#[test]
+fn a_type_that_holds_itself_may_be_deep() {
+    #[derive(JsonSchema)]
+    #[serde(tag = "op", rename_all = "snake_case")]
+    #[expect(dead_code, reason = "only its schema is used")]
+    enum Term {
+        Number { value: f64 },
+        Add { left: Box<Self>, right: Box<Self> },
+        Multiply { left: Box<Self>, right: Box<Self> },
+    }
+    fn term(levels: usize) -> serde_json::Value {
+        match levels {
+            0 => json!({ "op": "number", "value": 1.5 }),
+            _ => json!({ "op": "add", "left": term(levels - 1), "right": term(levels - 1) }),
+        }
+    }
+    let schema = Schema::of::<Term>().unwrap();
+    assert_eq!(schema.validate(&term(8)), Ok(()));
+    let chain = (0..14)
+        .fold(term(0), |inner, _| json!({ "op": "multiply", "left": inner, "right": term(0) }));
+    assert_eq!(schema.validate(&chain), Ok(()));
+    let mut wrong = term(3);
+    wrong["left"]["right"]["op"] = "divide".into();
+    assert_ne!(schema.validate(&wrong), Ok(()));
+}

@@ -297,7 +297,7 @@ impl Journal {
     /// As [`commit`](Self::commit).
     pub async fn catch_up(&mut self) -> Result<()> {
         let after = self.acknowledged();
-        let missed = self.parts.store.read(self.session().id(), after, MAX_CONFLICTS).await?;
+        let missed = self.parts.store.read_log(self.session().id(), after, MAX_CONFLICTS).await?;
         if missed.is_empty() { Ok(()) } else { self.take_in(&missed).await }
     }
 

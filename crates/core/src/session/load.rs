@@ -17,7 +17,7 @@ const PAGE: u32 = 256;
 pub async fn load(store: &dyn StateStore, session: &SessionId) -> Result<Session> {
     let mut fold = Session::new(session.clone());
     loop {
-        let page = store.read(session, fold.position().version, PAGE).await?;
+        let page = store.read_log(session, fold.position().version, PAGE).await?;
         if page.is_empty() {
             break;
         }
@@ -44,7 +44,7 @@ pub async fn load_events(
     let mut events = Vec::new();
     let mut version = after;
     loop {
-        let page = store.read(session, version, PAGE).await?;
+        let page = store.read_log(session, version, PAGE).await?;
         let Some(last) = page.last() else {
             return Ok(events);
         };

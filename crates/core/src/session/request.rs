@@ -136,7 +136,7 @@ impl Outside<'_> {
 
 async fn advance(store: &dyn StateStore, fold: &mut Session) -> Result<()> {
     let session = fold.id().clone();
-    for append in store.read(&session, fold.position().version, u32::MAX).await? {
+    for append in store.read_log(&session, fold.position().version, u32::MAX).await? {
         fold.apply_append(&append)?;
     }
     Ok(())

@@ -103,7 +103,7 @@ impl World {
     }
 
     pub(crate) async fn appends(&self) -> Vec<StoredAppend> {
-        self.faults.read(&id(), 0, u32::MAX).await.unwrap()
+        self.faults.read_log(&id(), 0, u32::MAX).await.unwrap()
     }
 
     /// The names of the log's events, one word list per append.

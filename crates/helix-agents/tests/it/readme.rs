@@ -34,6 +34,7 @@ async fn the_example_runs_against_a_server_that_speaks_the_protocol() {
         .current_dir(folder.path())
         .env("OPENAI_BASE_URL", url)
         .env_remove("OPENAI_API_KEY")
+        .env_remove("HELIX_MODEL")
         .stdin(Stdio::null())
         .output()
         .await

@@ -24,6 +24,16 @@ async fn an_agent_is_made_of_what_the_prelude_names() {
     assert_eq!(error.code(), ErrorCode::ModelUnknown);
 }
 
+/// One store keeps logs and streams, so that no method of one contract hides that of the other.
+#[tokio::test]
+async fn a_store_reads_logs_and_streams_by_what_the_prelude_names() {
+    let store = MemoryStore::new();
+    let session = SessionId::from("nobody");
+    let error = store.read_log(&session, 0, 1).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::SessionNotFound);
+    assert!(store.read(&session, 1).await.is_ok(), "a stream may be read before it begins");
+}
+
 #[test]
 fn crates_behind_features_have_a_place_of_their_own() {
     fn same<T>(_: fn() -> T, _: fn() -> T) {}

@@ -5,13 +5,17 @@ use std::path::Path;
 use helix_agents_core::error::Result;
 
 use super::config::ConfigFile;
-use super::{CONFIG_FILE, OPENAI_URL, Provider, ProviderRegistry};
+use super::{CONFIG_FILE, OPENAI_MODEL, OPENAI_URL, Provider, ProviderRegistry};
 use crate::env;
 use crate::openai_chat::OpenAiChatOptions;
 
 impl ProviderRegistry {
     /// The providers that the environment ([`env::ALL`]) and the file `helix.toml` in the current
     /// folder describe. Neither has to be there.
+    ///
+    /// An agent that names no model gets the one in [`env::HELIX_MODEL`], else that of the default
+    /// provider. The default one is the one that the file names, the only one, or `openai`, whose
+    /// model is `gpt-4.1-mini` unless the file has another.
     ///
     /// # Errors
     /// [`ConfigInvalid`](helix_agents_core::error::ErrorCode::ConfigInvalid) if the file cannot be
@@ -42,14 +46,20 @@ impl ProviderRegistry {
             let base_url = lookup(env::OPENAI_BASE_URL.name);
             if key.is_some() || base_url.is_some() {
                 let base_url = base_url.as_deref().unwrap_or(OPENAI_URL);
-                let mut options = OpenAiChatOptions::new("openai", base_url);
+                let mut options =
+                    OpenAiChatOptions::new("openai", base_url).with_default_model(OPENAI_MODEL);
                 options.api_key = key.as_deref().map(Into::into);
                 registry = registry.with_provider(options)?;
             }
         }
         for (name, provider) in &config.providers {
             registry = match provider.options(name, &lookup)? {
-                Ok(options) => registry.with_provider(options)?,
+                Ok(mut options) => {
+                    if name == "openai" {
+                        options.default_model.get_or_insert_with(|| OPENAI_MODEL.to_owned());
+                    }
+                    registry.with_provider(options)?
+                }
                 Err(variable) => {
                     let provider = Provider::WithoutKey {
                         variable: variable.as_str().into(),
@@ -62,6 +72,11 @@ impl ProviderRegistry {
         }
         if let Some(name) = &config.default_provider {
             registry = registry.with_default(name)?;
+        }
+        if let Some(model) = lookup(env::HELIX_MODEL.name) {
+            registry = registry.with_default_model(&model);
+        } else if registry.default_name().is_none() && registry.providers.contains_key("openai") {
+            registry = registry.with_default_model("openai:");
         }
         Ok(registry)
     }

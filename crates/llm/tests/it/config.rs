@@ -53,6 +53,32 @@ fn a_key_or_an_address_in_the_environment_makes_a_provider() {
     assert_eq!(load(&both, None).unwrap_err().code(), ErrorCode::ConfigInvalid);
 }
 
+#[test]
+fn without_a_model_it_is_the_one_of_the_environment_or_of_the_default_provider() {
+    let key = ("OPENAI_API_KEY", "k");
+    let of = |vars: &[(&str, &str)], file: Option<&str>| {
+        let registry = load(vars, file).unwrap();
+        registry.model("").map_or_else(|it| it.message().to_owned(), |it| it.to_string())
+    };
+    assert_eq!(of(&[key], None), "openai:gpt-4.1-mini");
+    assert_eq!(of(&[key, ("HELIX_MODEL", " ")], None), "openai:gpt-4.1-mini");
+    assert_eq!(of(&[key, ("HELIX_MODEL", "openai:big")], None), "openai:big");
+    assert_eq!(of(&[key, ("HELIX_MODEL", "big")], None), "openai:big");
+    let elsewhere = of(&[key, ("HELIX_MODEL", "elsewhere:big")], None);
+    assert!(elsewhere.starts_with("no provider `elsewhere` is configured"), "{elsewhere}");
+
+    let mut file = "[providers.a]\nbase_url = \"https://a.example/v1\"\n".to_owned();
+    assert_eq!(of(&[("HELIX_MODEL", "a:b")], Some(&file)), "a:b");
+    // Of several, `openai` comes first unless the file names another one.
+    assert_eq!(of(&[key], Some(&file)), "openai:gpt-4.1-mini");
+    file.push_str("model = \"small\"\n[providers.openai]\nmodel = \"big\"\n");
+    assert_eq!(of(&[], Some(&file)), "openai:big");
+    assert_eq!(of(&[], Some(&format!("default_provider = \"a\"\n{file}"))), "a:small");
+    // But a model that is named says itself whose it is.
+    let named = load(&[], Some(&file)).unwrap().model("m").unwrap_err();
+    assert!(named.message().contains("there is no default one"), "{named}");
+}
+
 #[tokio::test]
 async fn a_provider_of_the_file_is_reached_as_described() {
     let reply = Reply::events(stream([text("Hi."), finish("stop")]));
@@ -146,5 +172,5 @@ fn the_file_must_be_readable_if_it_is_named() {
 #[test]
 fn every_variable_that_is_read_is_described() {
     let names: Vec<&str> = helix_agents_llm::env::ALL.iter().map(|it| it.name).collect();
-    assert_eq!(names, ["OPENAI_API_KEY", "OPENAI_BASE_URL"]);
+    assert_eq!(names, ["HELIX_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL"]);
 }

@@ -66,8 +66,14 @@ fn an_empty_registry_says_how_to_fill_it() {
     check_unknown(
         &ProviderRegistry::new(),
         "openai:gpt-5",
-        "no provider `openai` is configured (none is; set OPENAI_API_KEY or describe one in \
-         helix.toml)",
+        "no provider `openai` is configured (set OPENAI_API_KEY or OPENAI_BASE_URL, or \
+         describe one in helix.toml)",
+    );
+    check_unknown(
+        &ProviderRegistry::new(),
+        "",
+        "no model is named, and there is no default provider (set OPENAI_API_KEY or \
+         OPENAI_BASE_URL, or describe one in helix.toml)",
     );
     assert!(ProviderRegistry::new().is_empty());
 }
@@ -111,6 +117,48 @@ async fn any_adapter_may_be_a_provider() {
     let mut ask = Ask::default();
     ask.config.model = "mine:x".to_owned();
     assert_eq!(content(&ask.answer(&registry).await), "Hi.");
+}
+
+#[tokio::test]
+async fn an_adapter_answers_where_nothing_is_configured() {
+    let server = Server::start(vec![good()]).await;
+    let registry = ProviderRegistry::new().or_adapter("mine", adapter(&server));
+    assert_eq!(registry.model("").unwrap().to_string(), "mine");
+    assert_eq!(registry.model("mine:x").unwrap().to_string(), "mine:x");
+    assert_eq!(registry.model("openai:m").unwrap_err().code(), ErrorCode::ModelUnknown);
+    let mut ask = Ask::default();
+    ask.config.model = String::new();
+    assert!(ask.of(&registry).await.is_err(), "this adapter has no model of its own");
+    ask.config.model = "x".to_owned();
+    assert_eq!(content(&ask.answer(&registry).await), "Hi.");
+
+    let configured = ProviderRegistry::new().with_provider(options_for("a")).unwrap();
+    let configured = configured.or_adapter("mine", adapter(&server));
+    assert_eq!(configured.names().collect::<Vec<_>>(), ["a"]);
+    // A model that somebody wants is not answered for by another one.
+    let wanted = ProviderRegistry::new().with_default_model("m");
+    assert!(wanted.or_adapter("mine", adapter(&server)).is_empty());
+}
+
+#[tokio::test]
+async fn calls_that_name_no_model_ask_for_the_default_one() {
+    let one = Server::start(vec![good()]).await;
+    let two = Server::start(vec![good()]).await;
+    let mut second = options(&two);
+    second.name = "second".to_owned();
+    let registry = ProviderRegistry::new()
+        .with_provider(options(&one))
+        .unwrap()
+        .with_provider(second)
+        .unwrap()
+        .with_default_model("second:big");
+    let mut ask = Ask::default();
+    for (model, server, sent) in [("", &two, "big"), ("local:m", &one, "m")] {
+        model.clone_into(&mut ask.config.model);
+        registry.check(&ask.config).unwrap();
+        assert_eq!(content(&ask.answer(&registry).await), "Hi.");
+        assert_eq!(server.requests().last().unwrap().json()["model"], sent);
+    }
 }
 
 #[test]

@@ -43,8 +43,13 @@ impl StateStore for Slow {
         StateStore::append(&self.store, append).await
     }
 
-    async fn read(&self, session: &SessionId, after: u64, limit: u32) -> Result<Vec<StoredAppend>> {
-        StateStore::read(&self.store, session, after, limit).await
+    async fn read_log(
+        &self,
+        session: &SessionId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<StoredAppend>> {
+        StateStore::read_log(&self.store, session, after, limit).await
     }
 
     async fn head(&self, session: &SessionId) -> Result<Option<Head>> {

@@ -29,7 +29,7 @@ async fn reading_after(sql: &str) {
 
     let kept: i64 =
         folder.sql().query_row("SELECT count(*) FROM appends", [], |row| row.get(0)).unwrap();
-    assert_names_session(&store.read(&session, 0, 100).await.unwrap_err());
+    assert_names_session(&store.read_log(&session, 0, 100).await.unwrap_err());
     assert_eq!(ids(&store, &id("other")).await, ["first"]);
     let still: i64 =
         folder.sql().query_row("SELECT count(*) FROM appends", [], |row| row.get(0)).unwrap();
@@ -152,6 +152,6 @@ async fn a_damaged_page_is_corrupt() {
     std::fs::write(folder.file(), &bytes).unwrap();
 
     let store = folder.open().await;
-    let error = store.read(&session, 0, 1000).await.unwrap_err();
+    let error = store.read_log(&session, 0, 1000).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::StoreCorrupt, "{error}");
 }

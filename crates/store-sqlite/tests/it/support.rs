@@ -100,7 +100,7 @@ pub(crate) async fn add(
 
 /// The ids of all appends of a session.
 pub(crate) async fn ids(store: &SqliteStore, session: &SessionId) -> Vec<String> {
-    let log = store.read(session, 0, u32::MAX).await.unwrap();
+    let log = store.read_log(session, 0, u32::MAX).await.unwrap();
     log.iter().map(|append| append.id.to_string()).collect()
 }
 

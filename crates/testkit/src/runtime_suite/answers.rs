@@ -327,7 +327,7 @@ pub async fn one_append_per_step_tells_the_same_story(harness: &impl RuntimeHarn
     ];
     let executor = harness.boot(World::new(ScriptedLlm::new(replies)).per_step()).await;
     run(&*executor, &agent, "go").await;
-    let appends = harness.store().read(&SessionId::from(S), 0, 100).await.unwrap();
+    let appends = harness.store().read_log(&SessionId::from(S), 0, 100).await.unwrap();
     assert_eq!(appends.len(), 4, "the start and one append for each step");
     check_log(harness, &expect![[r#"
         session teller state={"notes":[],"last":""}

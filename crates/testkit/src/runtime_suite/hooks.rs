@@ -272,6 +272,6 @@ pub async fn a_hooks_state_change_rides_in_the_step(harness: &impl RuntimeHarnes
         state by on_agent_complete [{"op":"add","path":"/last","value":"complete"}]
         end completed "done"
     "#]]).await;
-    let appends = harness.store().read(handle.session(), 0, 100).await.unwrap();
+    let appends = harness.store().read_log(handle.session(), 0, 100).await.unwrap();
     assert_eq!(appends.len(), 4, "start, reply, result, reply");
 }

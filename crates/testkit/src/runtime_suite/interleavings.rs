@@ -73,7 +73,7 @@ pub async fn a_stranger_at_the_same_version_is_history_lost(harness: &impl Runti
     let handle = begin(&*executor, &agent, "go").await;
     gate.reached().await;
     // The store loses everything and gets another history of the same length.
-    let old = harness.store().read(handle.session(), 0, 100).await.unwrap();
+    let old = harness.store().read_log(handle.session(), 0, 100).await.unwrap();
     let head = harness.store().head(handle.session()).await.unwrap().unwrap();
     harness.store().delete(handle.session()).await.unwrap();
     let mut expected = Position::start();

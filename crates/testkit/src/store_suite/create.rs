@@ -121,7 +121,7 @@ pub async fn a_session_that_nobody_created_is_not_found(harness: &impl StoreHarn
     let session = id("nobody");
     assert_eq!(store.head(&session).await.unwrap(), None);
     let codes = [
-        store.read(&session, 0, 10).await.unwrap_err().code(),
+        store.read_log(&session, 0, 10).await.unwrap_err().code(),
         store.append(append(&session, &Position::start(), "a")).await.unwrap_err().code(),
         store.renew(&session, &run("r"), LONG).await.unwrap_err().code(),
     ];

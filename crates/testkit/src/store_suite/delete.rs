@@ -16,7 +16,7 @@ pub async fn deleting_forgets_the_session(harness: &impl StoreHarness) {
 
     assert_eq!(store.head(&writer.session).await.unwrap(), None);
     let codes = [
-        store.read(&writer.session, 0, 10).await.unwrap_err().code(),
+        store.read_log(&writer.session, 0, 10).await.unwrap_err().code(),
         store.append(writer.next("b")).await.unwrap_err().code(),
         store.renew(&writer.session, &run("r"), LONG).await.unwrap_err().code(),
     ];

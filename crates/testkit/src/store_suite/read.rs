@@ -18,7 +18,7 @@ pub async fn a_log_can_be_read_in_parts(harness: &impl StoreHarness) {
         let mut parts = Vec::new();
         let mut after = 0;
         loop {
-            let part = store.read(&writer.session, after, limit).await.unwrap();
+            let part = store.read_log(&writer.session, after, limit).await.unwrap();
             assert!(part.len() <= limit as usize);
             assert_gapless(after, &part);
             let Some(last) = part.last() else { break };
@@ -34,6 +34,6 @@ pub async fn reading_at_the_end_is_empty(harness: &impl StoreHarness) {
     let store = harness.open().await;
     let mut writer = Writer::create(&store, "s").await;
     writer.add("a").await;
-    assert_eq!(store.read(&writer.session, 2, 10).await.unwrap(), []);
-    assert_eq!(store.read(&writer.session, 0, 0).await.unwrap(), []);
+    assert_eq!(store.read_log(&writer.session, 2, 10).await.unwrap(), []);
+    assert_eq!(store.read_log(&writer.session, 0, 0).await.unwrap(), []);
 }

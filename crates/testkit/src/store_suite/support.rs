@@ -167,7 +167,7 @@ pub(super) fn still(head: Head) -> Head {
 
 /// The whole log, which has to be gapless.
 pub(super) async fn log(store: &Arc<dyn StateStore>, session: &SessionId) -> Vec<StoredAppend> {
-    let log = store.read(session, 0, u32::MAX).await.unwrap();
+    let log = store.read_log(session, 0, u32::MAX).await.unwrap();
     assert_gapless(0, &log);
     log
 }

@@ -9,7 +9,7 @@ async fn it_answers_without_a_model_and_says_so() {
     command.env_remove("OPENAI_API_KEY").env_remove("OPENAI_BASE_URL").env_remove("HELIX_MODEL");
     let output = command.current_dir(folder.path()).output().await.unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(stderr, "no model is configured: a script plays it\n");
+    assert_eq!(stderr, "the model is script\n");
     let stdout = String::from_utf8(output.stdout).unwrap();
     assert_eq!(stdout, "umbrella: true, because it rains in Bergen until noon\n");
     assert!(folder.path().join("advisor.db").exists());

@@ -14,3 +14,8 @@ fn lines_break_between_words() {
 fn a_word_that_is_too_long_has_a_line_of_its_own() {
     assert_eq!(wrapped("see https://example.com/ now", 5), ["see", "https://example.com/", "now"]);
 }
+
+#[test]
+fn what_servers_say_is_text() {
+    assert_eq!(wrapped("small\u{1b}[32m\none", 20), [r"small\u{1b}[32m one"]);
+}

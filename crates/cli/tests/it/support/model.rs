@@ -88,7 +88,8 @@ fn reply(says: &Says, gate: &Arc<Semaphore>) -> Reply {
             Reply::Send(format!("{head}{}", call(tool, arguments)).into_bytes())
         }
         Says::Fails => {
-            let error = json!({ "error": { "message": "no\u{1b}[2J such thing", "code": "bad" } });
+            let message = "no\u{1b}[2J such \u{1b}[32mthing";
+            let error = json!({ "error": { "message": message, "code": "bad" } });
             Reply::of(400, "content-type: application/json\r\n", &error.to_string())
         }
     }

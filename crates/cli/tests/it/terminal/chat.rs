@@ -2,12 +2,14 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Stdio;
 
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
 
 use super::tmux::Terminal;
-use crate::support::{ModelServer, Place, Says};
+use crate::support::{ModelServer, Place, Running, Says};
 
 #[tokio::test]
 async fn a_message_is_answered_and_the_next_one_knows_it() {
@@ -121,7 +123,10 @@ async fn a_turn_that_fails_leaves_the_chat_and_can_be_resumed() {
     terminal.run("hello").await;
     let shown = terminal.shows("failed: /resume goes on").await;
     // What the server said must not clear the screen.
-    assert!(shown.contains("no␛[2J such thing") && shown.contains("helix chat"), "{shown}");
+    assert!(
+        shown.contains(r"no\u{1b}[2J such \u{1b}[32mthing") && shown.contains("helix chat"),
+        "{shown}"
+    );
     terminal.run("/resume").await;
     terminal.shows("There we are.").await;
     leave(&terminal).await;
@@ -158,6 +163,24 @@ async fn a_request_to_terminate_at_the_prompt_leaves_the_terminal_as_it_was() {
     terminal.shows("Ctrl-D leaves\n>").await;
     terminal.types("half a").await;
     terminal.shows("> half a").await;
+    kill_process(chat, Signal::TERM).unwrap();
+    assert_eq!(terminal.exit().await, 4);
+}
+
+#[tokio::test]
+async fn a_request_to_terminate_while_a_command_waits_ends_the_chat() {
+    let (place, server) = (Place::new(), ModelServer::start([Says::Waits("Once upon", "")]).await);
+    let mut other = place.command(&["chat"]);
+    other.envs(server.variables()).stdin(Stdio::piped());
+    let mut other = Running::of(other);
+    other.child.stdin.take().unwrap().write_all(b"tell me a story\n").await.unwrap();
+    server.asked().await;
+    let list = place.helix(&["sessions", "list", "--json"]).await.json();
+    let terminal = Terminal::with_model(&place, &server).await;
+    let chat = terminal.start("helix chat").await;
+    terminal.shows("Ctrl-D leaves\n>").await;
+    terminal.run(&format!("/resume {}", list[0]["session"].as_str().unwrap())).await;
+    terminal.shows("waiting for up to").await;
     kill_process(chat, Signal::TERM).unwrap();
     assert_eq!(terminal.exit().await, 4);
 }

@@ -67,6 +67,21 @@ async fn what_was_recorded_cannot_touch_the_terminal_either() {
 }
 
 #[tokio::test]
+async fn what_is_wrong_is_told_without_colours_of_others() {
+    let place = Place::new();
+    // No TOML: the message quotes what stands there, and its folder is in it.
+    place.write("\u{1b}[32mgreen/agent.toml", "name = \u{1b}[31m");
+    let terminal = Terminal::open(&place).await;
+    for line in ["helix run */agent.toml Hi", "helix sessions list --limit */", "helix */"] {
+        terminal.run(line).await;
+        terminal.shows("[32mgreen").await;
+        let colored = terminal.colored().await;
+        assert!(!colored.contains('\u{1b}'), "{colored:?}");
+        assert_ne!(terminal.exit().await, 0);
+    }
+}
+
+#[tokio::test]
 async fn a_session_is_followed_from_another_terminal() {
     let place = Place::new();
     let demo = place.start_demo("20", &[]).await;

@@ -154,8 +154,13 @@ impl StateStore for Crowded {
         self.0.append(append).await
     }
 
-    async fn read(&self, session: &SessionId, after: u64, limit: u32) -> Result<Vec<StoredAppend>> {
-        self.0.read(session, after, limit).await
+    async fn read_log(
+        &self,
+        session: &SessionId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<StoredAppend>> {
+        self.0.read_log(session, after, limit).await
     }
 
     async fn head(&self, session: &SessionId) -> Result<Option<Head>> {

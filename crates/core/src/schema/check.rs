@@ -1,4 +1,4 @@
-//! Whether an output schema can be worked with: it refers to nothing but itself, not to itself in a
+//! Whether a schema can be worked with: it refers to nothing but itself, not to itself in a
 //! circle, is not nested without end, and is not endless once every reference in it is replaced by
 //! what it refers to: a value that does not fit is held against each of the parts.
 
@@ -16,15 +16,16 @@ const MOST_EXPANDED_DEPTH: usize = 256;
 
 /// What holds a schema for the value that the schema around it describes. One that leads back to
 /// itself this way says nothing.
-const SAME_VALUE: [&str; 4] = ["not", "if", "then", "else"];
-const SAME_VALUE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+pub(super) const SAME_VALUE: [&str; 4] = ["not", "if", "then", "else"];
+pub(super) const SAME_VALUE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+pub(super) const SAME_VALUE_NAMED: [&str; 2] = ["dependencies", "dependentSchemas"];
 
 /// What holds values, not schemas.
 const DATA: [&str; 4] = ["const", "default", "enum", "examples"];
 
 /// What holds schemas by names of people's choice, which are no keywords.
-const NAMED: [&str; 5] =
-    ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
+const NAMED: [&str; 6] =
+    ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
 
 /// What is only there to be referred to.
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
@@ -33,12 +34,11 @@ const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
 const OTHER_NAMES: [&str; 6] =
     ["$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "$recursiveRef", "id"];
 
-/// Checks a schema, and says what is wrong with it.
-pub(super) fn check(schema: &Value) -> Result<(), String> {
-    if !schema.is_object() {
-        return Err("it must be a table".to_owned());
-    }
-    let mut walk = Walk { root: schema, seen: HashMap::new(), sizes: HashMap::new() };
+/// Checks a schema, and says what is wrong with it, or whether it refers to itself: then it is for
+/// each value to find out how much work it is to [`weigh`](super::weight::weigh).
+pub(super) fn check(schema: &Value) -> Result<bool, String> {
+    let mut walk =
+        Walk { root: schema, seen: HashMap::new(), sizes: HashMap::new(), returns: false };
     walk.visit(schema, 0)?;
     if walk.size(schema, 0)? > MOST_EXPANDED {
         return Err(format!(
@@ -46,15 +46,18 @@ pub(super) fn check(schema: &Value) -> Result<(), String> {
              what refers to other schemas itself"
         ));
     }
-    Ok(())
+    Ok(walk.returns)
 }
 
 struct Walk<'a> {
     root: &'a Value,
     /// By address: what is being followed, and what was found to end.
     seen: HashMap<*const Value, Followed>,
-    /// By address: how many schemas there are in it, references and all.
-    sizes: HashMap<*const Value, usize>,
+    /// By address: how many schemas there are in it, references and all. None as long as they are
+    /// being counted.
+    sizes: HashMap<*const Value, Option<usize>>,
+    /// Whether one leads back into itself.
+    returns: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +102,8 @@ impl<'a> Walk<'a> {
             return Err(format!("it refers to itself over more than {MOST_EXPANDED_DEPTH} levels"));
         }
         if let Some(size) = self.sizes.get(&std::ptr::from_ref(schema)) {
-            return Ok(*size);
+            self.returns |= size.is_none();
+            return Ok(size.unwrap_or(1));
         }
         let mut size = 1_usize;
         match schema {
@@ -109,9 +113,9 @@ impl<'a> Walk<'a> {
                 }
             }
             Value::Object(members) => {
-                self.sizes.insert(schema, 1);
+                self.sizes.insert(schema, None);
                 if let Some(Value::String(reference)) = members.get("$ref")
-                    && let Some(target) = self.target(reference)?
+                    && let Some(target) = target(self.root, reference)?
                 {
                     size = size.saturating_add(self.size(target, depth + 1)?);
                 }
@@ -122,7 +126,7 @@ impl<'a> Walk<'a> {
                         size = size.saturating_add(self.size(part, depth + 1)?);
                     }
                 }
-                self.sizes.insert(schema, size);
+                self.sizes.insert(schema, Some(size));
             }
             _ => size = 0,
         }
@@ -140,13 +144,15 @@ impl<'a> Walk<'a> {
             }
             None => {
                 if let Some(Value::String(reference)) = members.get("$ref")
-                    && let Some(target) = self.target(reference)?
+                    && let Some(target) = target(self.root, reference)?
                 {
                     self.follow(target, depth + 1)?;
                 }
                 let lists = SAME_VALUE_LISTS.iter().filter_map(|key| members.get(*key)?.as_array());
                 let single = SAME_VALUE.iter().filter_map(|key| members.get(*key));
-                for next in single.chain(lists.flatten()) {
+                let named =
+                    SAME_VALUE_NAMED.iter().filter_map(|key| members.get(*key)?.as_object());
+                for next in single.chain(lists.flatten()).chain(named.flat_map(Map::values)) {
                     self.follow(next, depth + 1)?;
                 }
             }
@@ -154,26 +160,26 @@ impl<'a> Walk<'a> {
         self.seen.insert(schema, Followed::Ends);
         Ok(())
     }
+}
 
-    /// What a reference leads to, as far as that is told by a path. Whether the rest exists is
-    /// found out when the schema is compiled.
-    fn target(&self, reference: &str) -> Result<Option<&'a Value>, String> {
-        match reference.strip_prefix('#') {
-            Some("") => Ok(Some(self.root)),
-            Some(pointer) if pointer.starts_with('/') && !pointer.contains('%') => {
-                Ok(self.root.pointer(pointer))
-            }
-            Some(_) => Err(format!("`$ref` to `{reference}` is no path such as `#/$defs/NAME`")),
-            None => Err(format!(
-                "`$ref` to `{reference}` leads out of it, and nothing is fetched; put that schema \
-                 under `$defs` and refer to it as `#/$defs/NAME`"
-            )),
+/// What a reference leads to, as far as that is told by a path. Whether the rest exists is found
+/// out when the schema is compiled.
+pub(super) fn target<'a>(root: &'a Value, reference: &str) -> Result<Option<&'a Value>, String> {
+    match reference.strip_prefix('#') {
+        Some("") => Ok(Some(root)),
+        Some(pointer) if pointer.starts_with('/') && !pointer.contains('%') => {
+            Ok(root.pointer(pointer))
         }
+        Some(_) => Err(format!("`$ref` to `{reference}` is no path such as `#/$defs/NAME`")),
+        None => Err(format!(
+            "`$ref` to `{reference}` leads out of it, and nothing is fetched; put that schema \
+             under `$defs` and refer to it as `#/$defs/NAME`"
+        )),
     }
 }
 
 /// The members of a schema that are schemas, or hold some.
-fn parts(members: &Map<String, Value>) -> impl Iterator<Item = (&str, &Value)> {
+pub(super) fn parts(members: &Map<String, Value>) -> impl Iterator<Item = (&str, &Value)> {
     let members = members.iter().map(|(key, part)| (key.as_str(), part));
     members.filter(|(key, _)| !DATA.contains(key))
 }

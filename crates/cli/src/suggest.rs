@@ -1,0 +1,17 @@
+//! What somebody who mistyped a name may have meant.
+
+/// The similarity from which on a guess helps.
+const NEAR: f64 = 0.75;
+
+/// The one of these names that is most like the given one, if any is.
+pub(crate) fn near<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let given = given.to_lowercase().replace('-', "_");
+    let near = known
+        .map(|name| (strsim::jaro_winkler(&given, name), name))
+        .filter(|(similarity, _)| *similarity >= NEAR)
+        .max_by(|(one, _), (other, _)| one.total_cmp(other));
+    near.map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests;

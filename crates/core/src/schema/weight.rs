@@ -1,0 +1,117 @@
+//! How much work it is to hold a value against a schema that refers to itself. Where two parts of
+//! it describe the same value, and so do two parts of each of them, the work doubles with each level
+//! on which the value is nested.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::check::{SAME_VALUE, SAME_VALUE_LISTS, SAME_VALUE_NAMED, parts, target};
+
+/// More than any value may weigh.
+pub(super) const ENDLESS: u64 = u64::MAX;
+
+/// The most schemas and values around each other while weighing, and pairs of one and the other.
+const MOST_DEPTH: usize = 512;
+const MOST_PAIRS: usize = 500_000;
+
+/// The most schemas that a validator meets if it looks into each part that describes something of
+/// the value, as often as there are ways to it. That counts each way, but walks each pair of a schema
+/// and a value once only.
+pub(super) fn weigh(schema: &Value, value: &Value) -> u64 {
+    Scales { root: schema, weights: HashMap::new() }.weigh(schema, value, 0)
+}
+
+struct Scales<'a> {
+    root: &'a Value,
+    /// By the addresses of schema and value.
+    weights: HashMap<(*const Value, *const Value), u64>,
+}
+
+impl<'a> Scales<'a> {
+    fn weigh(&mut self, schema: &'a Value, value: &'a Value, depth: usize) -> u64 {
+        let Value::Object(members) = schema else { return 1 };
+        let pair = (std::ptr::from_ref(schema), std::ptr::from_ref(value));
+        if let Some(weight) = self.weights.get(&pair) {
+            return *weight;
+        }
+        if depth > MOST_DEPTH || self.weights.len() > MOST_PAIRS {
+            return ENDLESS;
+        }
+        self.weights.insert(pair, ENDLESS);
+        let weight = self.weigh_parts(members, value, depth + 1);
+        self.weights.insert(pair, weight);
+        weight
+    }
+
+    fn weigh_parts(
+        &mut self,
+        members: &'a Map<String, Value>,
+        value: &'a Value,
+        depth: usize,
+    ) -> u64 {
+        let mut weight = 1_u64;
+        let mut add = |scales: &mut Self, schema, value| {
+            weight = weight.saturating_add(scales.weigh(schema, value, depth));
+        };
+        if let Some(Value::String(reference)) = members.get("$ref")
+            && let Ok(Some(target)) = target(self.root, reference)
+        {
+            add(self, target, value);
+        }
+        for (key, part) in parts(members) {
+            match key {
+                _ if SAME_VALUE.contains(&key) => add(self, part, value),
+                _ if SAME_VALUE_LISTS.contains(&key) || SAME_VALUE_NAMED.contains(&key) => {
+                    schemas(part).for_each(|part| add(self, part, value));
+                }
+                "properties" => {
+                    for (name, part) in part.as_object().into_iter().flatten() {
+                        if let Some(member) = value.get(name) {
+                            add(self, part, member);
+                        }
+                    }
+                }
+                "propertyNames" => {
+                    let names = value.as_object().map_or(0, Map::len);
+                    (0..names).for_each(|_| add(self, part, &Value::Null));
+                }
+                "patternProperties" => {
+                    for part in schemas(part) {
+                        members_of(value).for_each(|member| add(self, part, member));
+                    }
+                }
+                "additionalProperties" | "unevaluatedProperties" => {
+                    members_of(value).for_each(|member| add(self, part, member));
+                }
+                "items" | "prefixItems" if part.is_array() => {
+                    schemas(part).zip(items_of(value)).for_each(|(part, it)| add(self, part, it));
+                }
+                "items" | "additionalItems" | "unevaluatedItems" | "contains" => {
+                    items_of(value).for_each(|item| add(self, part, item));
+                }
+                _ => {}
+            }
+        }
+        // What is left over is found by going through everything beside it once more.
+        let twice = ["unevaluatedItems", "unevaluatedProperties"];
+        let twice = twice.iter().any(|key| members.contains_key(*key));
+        if twice { weight.saturating_mul(2) } else { weight }
+    }
+}
+
+/// The schemas in a list, or by name.
+fn schemas(part: &Value) -> impl Iterator<Item = &Value> {
+    items_of(part).chain(members_of(part))
+}
+
+fn items_of(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn members_of(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_object().into_iter().flat_map(Map::values)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,56 @@
+//! What values weigh against schemas that refer to themselves.
+
+use serde_json::{Value, json};
+
+use super::{ENDLESS, weigh};
+
+/// A list in a list, and so on, and at the bottom a word.
+fn nested(levels: usize) -> Value {
+    (0..levels).fold(json!("x"), |inner, _| json!([inner]))
+}
+
+#[test]
+fn one_way_into_a_value_weighs_as_much_as_the_value() {
+    let list = json!({ "type": "array", "items": { "$ref": "#" } });
+    let weights = [1, 2, 50].map(|levels| weigh(&list, &nested(levels)));
+    assert_eq!(weights, [3, 5, 101]);
+}
+
+#[test]
+fn two_ways_weigh_twice_as_much_at_each_level() {
+    let way = json!({ "items": { "$ref": "#" } });
+    for two in [
+        json!({ "anyOf": [way, way] }),
+        json!({ "oneOf": [way, way] }),
+        json!({ "allOf": [way], "items": { "$ref": "#" } }),
+        json!({ "if": way, "then": way }),
+        json!({ "not": way, "contains": { "$ref": "#" } }),
+        json!({ "items": { "$ref": "#" }, "unevaluatedItems": false }),
+    ] {
+        assert!(weigh(&two, &nested(20)) > 1 << 20, "{two}");
+        assert!(weigh(&two, &nested(64)) == ENDLESS || two.get("unevaluatedItems").is_some());
+    }
+}
+
+#[test]
+fn members_are_ways_into_a_value_too() {
+    let deep = (0..20).fold(json!("x"), |inner, _| json!({ "a": inner }));
+    let to = json!({ "$ref": "#" });
+    for two in [
+        json!({ "properties": { "a": to }, "patternProperties": { "a": to } }),
+        json!({ "additionalProperties": to, "dependentSchemas": { "a": { "properties": { "a": to } } } }),
+        json!({ "unevaluatedProperties": to }),
+        json!({ "properties": { "a": to }, "dependencies": { "a": { "properties": { "a": to } } } }),
+    ] {
+        assert!(weigh(&two, &deep) > 1 << 20, "{two}");
+    }
+    assert!(weigh(&json!({ "properties": { "b": to } }), &deep) < 5);
+}
+
+#[test]
+fn depth_and_width_have_an_end() {
+    let list = json!({ "items": { "$ref": "#" } });
+    assert_eq!(weigh(&list, &nested(600)), ENDLESS);
+    let wide = json!(vec![json!([1, 2, 3]); 100_000]);
+    assert_eq!(weigh(&list, &wide), ENDLESS);
+}
