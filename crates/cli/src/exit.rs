@@ -34,6 +34,7 @@ impl Exit {
         match status {
             RunStatus::Completed => Self::Completed,
             RunStatus::Interrupted | RunStatus::Aborted => Self::Interrupted,
+            status if status.is_suspended() => Self::Suspended,
             _ => Self::Failed,
         }
     }

@@ -235,6 +235,7 @@ impl<O> AgentResult<O> {
 
 /// What an executor can do with a session, for [`AgentExecutor::can_resume`].
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Resumable {
     /// It stopped without ending, or was interrupted, or failed: `resume` goes on with it.
     Yes,

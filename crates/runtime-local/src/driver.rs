@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use helix_agents_core::agent::AnyAgent;
-use helix_agents_core::error::{ErrorCode, Result};
+use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{Event, RunOutcome, ToolFinish, Trigger};
 use helix_agents_core::executor::AgentResult;
 use helix_agents_core::hooks::{HookContext, HookPlace, HookPoint, ToolCallView};
@@ -78,13 +78,11 @@ impl Driver {
                 Action::RunFinishTool(task) => {
                     step_site::run_calls(self, lease, vec![task]).await?;
                 }
-                Action::Account(_)
-                | Action::Answer(_)
-                | Action::Correct(_)
-                | Action::TakeMessages(_)
-                | Action::CloseStep(_)
-                | Action::End(_)
-                | Action::Heal(_) => self.record(lease, Vec::new(), &[]).await?,
+                decision if decision.is_decision() => self.record(lease, Vec::new(), &[]).await?,
+                other => {
+                    let message = format!("this runtime does not know the action {other:?}");
+                    return Err(Error::new(ErrorCode::Internal, message));
+                }
             }
         }
     }

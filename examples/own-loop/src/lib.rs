@@ -123,11 +123,11 @@ impl OwnLoop {
                     record(&mut journal, &[result]).await?;
                 }
                 // What is decided, the journal works out by itself.
-                Action::Answer(_)
-                | Action::Correct(_)
-                | Action::CloseStep(_)
-                | Action::Heal(_)
-                | Action::End(_) => record(&mut journal, &[]).await?,
+                decision if decision.is_decision() => record(&mut journal, &[]).await?,
+                other => {
+                    let message = format!("this loop cannot carry out {other:?}");
+                    return Err(Error::new(ErrorCode::Unsupported, message));
+                }
             }
         }
         let last = journal.session().last_run();

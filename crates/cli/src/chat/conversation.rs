@@ -79,7 +79,8 @@ impl<'a> Conversation<'a> {
             (Resumable::Yes, None) => {
                 format!("its last turn is {status}: /resume goes on, a message begins another one")
             }
-            (Resumable::Ended, _) => format!("its last turn is {status}"),
+            (Resumable::Waiting, _) => "it waits for people to answer its calls".to_owned(),
+            (_, _) => format!("its last turn is {status}"),
         };
         aside(self.screen, &format!("session {session}: {told}"))
     }

@@ -90,7 +90,7 @@ fn tell(event: &Event) -> String {
             given(reason.as_ref())
         }
         Event::StateChanged { by, .. } => format!("by {by}"),
-        Event::UsageRecorded { source_type, source_name, amount } => {
+        Event::UsageRecorded { source_type, source_name, amount, .. } => {
             format!("{source_type} {source_name} {amount}")
         }
         Event::StepClosed { step } => step.to_string(),

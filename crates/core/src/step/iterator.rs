@@ -15,6 +15,7 @@ use crate::session::{OpenStep, Session};
 
 /// What to do next. Small, and made of ids: payloads stay in the session.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Action {
     /// No run is current.
     Idle,
@@ -47,6 +48,24 @@ pub enum Action {
     End(RunOutcome),
     /// Decision: answer the calls that an imported log left open.
     Heal(Vec<(CallId, ToolOutcome)>),
+}
+
+impl Action {
+    /// Whether it is a decision: nothing to carry out, only to record, which
+    /// [`decide`](StepIterator::decide) and the journal do.
+    #[must_use]
+    pub const fn is_decision(&self) -> bool {
+        matches!(
+            self,
+            Self::Account(_)
+                | Self::Answer(_)
+                | Self::Correct(_)
+                | Self::CloseStep(_)
+                | Self::TakeMessages(_)
+                | Self::End(_)
+                | Self::Heal(_)
+        )
+    }
 }
 
 /// One call to carry out.

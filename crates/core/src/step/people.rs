@@ -124,14 +124,10 @@ pub(super) fn answered_by_people(
     step.pairs().filter_map(result).collect()
 }
 
-fn unanswered(waiting: &Waiting) -> String {
-    let what = match waiting.on.kind {
+const fn unanswered(waiting: &Waiting) -> &'static str {
+    match waiting.on.kind {
         PendingKind::Client => "the result of the call was not submitted in time",
         PendingKind::Approval { .. } => "nobody approved the call in time; it was not run",
-    };
-    match waiting.on.deadline.zip(waiting.since) {
-        Some((deadline, since)) => format!("{what} ({:?})", deadline.since(since)),
-        None => what.to_owned(),
     }
 }
 

@@ -28,6 +28,7 @@ mod limits;
 mod messages;
 mod native;
 mod output;
+mod people;
 mod plan;
 mod prompt;
 mod properties;

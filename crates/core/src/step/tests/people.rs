@@ -1,0 +1,280 @@
+//! Calls that wait for people: suspension, answers, deadlines, messages that wait.
+
+use std::time::Duration;
+
+use expect_test::expect;
+use serde_json::json;
+
+use crate::agent::AnyAgent;
+use crate::error::ErrorCode;
+use crate::event::{Answer, Event, RunOutcome, Trigger};
+use crate::session::{RunStatus, SettledCall};
+use crate::step::Action;
+use crate::store::SessionStatus;
+use crate::testing::{
+    Hand, action_text, builder, built, calls, echo, result_schema, text, transcript_text,
+};
+use crate::tool::{EffectClass, NoInput, Tool, ToolError};
+
+fn agent() -> AnyAgent {
+    let ask = Tool::client::<NoInput>("ask", "Asks.").deadline(Duration::from_secs(60));
+    let big = echo("big").requires_approval_if(|input: serde_json::Value, _| {
+        let x = input["x"].as_i64().ok_or_else(|| ToolError::new("no x"))?;
+        assert!(x < 1000, "a bug of the condition's");
+        Ok(x > 10)
+    });
+    built(
+        builder()
+            .tool(ask)
+            .tool(echo("guarded").requires_approval().editable())
+            .tool(big)
+            .tool(echo("search"))
+            .tool(echo("submit").finish_with()),
+    )
+}
+
+/// A hand whose run is suspended on these calls.
+fn suspended<const N: usize>(asked: [(&str, serde_json::Value); N]) -> Hand {
+    let mut hand = Hand::new(&agent());
+    hand.clock(1000);
+    hand.drive([calls(asked)]);
+    hand
+}
+
+fn approved() -> Answer {
+    Answer::Approved { edited: None }
+}
+
+fn status(hand: &Hand) -> RunStatus {
+    hand.session().last_run().unwrap().status
+}
+
+#[test]
+fn what_needs_nobody_runs_first_and_the_rest_suspends_the_run() {
+    let mut hand =
+        suspended([("ask", json!({})), ("search", json!({"x": 1})), ("guarded", json!({"x": 2}))]);
+    assert_eq!(status(&hand), RunStatus::SuspendedClientTool);
+    assert_eq!(hand.session().status(), SessionStatus::Active);
+    let summary = hand.session().summary();
+    assert_eq!((summary.pending, summary.wake_at.map(|at| at.0)), (2, Some(61_000)));
+    hand.start(Trigger::Resume).unwrap_err();
+    hand.answer("1.0", Answer::Result(json!("blue").into())).unwrap();
+    hand.answer("1.2", approved()).unwrap();
+    assert_eq!(hand.session().summary().pending, 0);
+    hand.start(Trigger::Resume).unwrap();
+    hand.drive([text("Done.")]);
+    expect![[r#"
+        reply 1: 1.0 ask({}), 1.1 search({"x":1}), 1.2 guarded({"x":2})
+        finished 1.1: {"x":1}
+        ended suspended on 1.0 ask Client until 61000, 1.2 guarded Approval { editable: true }
+        submitted 1.0: Result("blue")
+        submitted 1.2: Approved { edited: None }
+        r2 started: Resume
+        finished 1.0: "blue"
+        started 1.2, try 1
+        finished 1.2: {"x":2}
+        closed 1
+        reply 2: "Done."
+        closed 2
+        ended completed: "Done."
+    "#]]
+    .assert_eq(&hand.story());
+    expect![[r#"
+        user: go
+        assistant: 1.0 ask({}), 1.1 search({"x":1}), 1.2 guarded({"x":2})
+        tool: 1.0 ask = "blue"
+        tool: 1.1 search = {"x":1}
+        tool: 1.2 guarded = {"x":2}
+        assistant: "Done."
+    "#]]
+    .assert_eq(&transcript_text(hand.session().transcript()));
+}
+
+#[test]
+fn a_step_of_which_part_is_answered_suspends_again_on_the_rest() {
+    let mut hand = suspended([("ask", json!({})), ("guarded", json!({})), ("guarded", json!({}))]);
+    hand.answer("1.1", Answer::Denied { reason: Some("too dear".to_owned()) }).unwrap();
+    hand.start(Trigger::Resume).unwrap();
+    hand.clock(5000);
+    hand.drive([]);
+    assert_eq!(status(&hand), RunStatus::SuspendedStepPartial);
+    let Some((_, Event::RunEnded { outcome: RunOutcome::Suspended { on } })) = hand.log.last()
+    else {
+        panic!("{}", hand.story())
+    };
+    let news: Vec<_> = on.news().map(|pending| pending.call.as_str()).collect();
+    assert!(news.is_empty(), "nobody is asked twice");
+    assert_eq!(on.deadline().unwrap().0, 61_000, "the deadline counts from the first time");
+    hand.start(Trigger::Resume).unwrap_err();
+}
+
+#[test]
+fn what_was_denied_is_not_run_and_the_model_is_told_so() {
+    let mut hand = suspended([("guarded", json!({}))]);
+    hand.answer("1.0", Answer::Denied { reason: None }).unwrap();
+    hand.start(Trigger::Resume).unwrap();
+    hand.drive([text("Well.")]);
+    expect![[r#"
+        user: go
+        assistant: 1.0 guarded({})
+        tool: 1.0 guarded = {"error":"Tool call guarded was not approved by the user"}
+        assistant: "Well."
+    "#]]
+    .assert_eq(&transcript_text(hand.session().transcript()));
+}
+
+#[test]
+fn what_was_approved_with_other_arguments_runs_with_them() {
+    let mut hand = suspended([("guarded", json!({"x": 1}))]);
+    hand.answer("1.0", Answer::Approved { edited: Some(json!({"x": 2}).into()) }).unwrap();
+    hand.start(Trigger::Resume).unwrap();
+    hand.drive([text("Well.")]);
+    let story = transcript_text(hand.session().transcript());
+    assert!(story.contains(r#"assistant: 1.0 guarded({"x":1})"#), "{story}");
+    assert!(story.contains(r#"tool: 1.0 guarded = {"x":2}"#), "{story}");
+}
+
+#[test]
+fn a_condition_is_asked_per_call_and_what_goes_wrong_in_it_counts_as_yes() {
+    for (input, waits) in [
+        (json!({"x": 1}), false),
+        (json!({"x": 11}), true),
+        (json!({}), true),
+        (json!({"x": 1000}), true),
+    ] {
+        let hand = suspended([("big", input.clone())]);
+        assert_eq!(status(&hand).is_suspended(), waits, "{input}");
+    }
+}
+
+#[test]
+fn a_call_that_nobody_answers_in_time_fails() {
+    let mut hand = suspended([("ask", json!({}))]);
+    hand.clock(61_000);
+    hand.start(Trigger::Resume).unwrap_err();
+    hand.clock(61_001);
+    hand.start(Trigger::Resume).unwrap();
+    hand.answer("1.0", Answer::Result(json!(1).into())).unwrap();
+    hand.drive([text("Too late?")]);
+    assert_eq!(
+        hand.session().settled_call(&"1.0".into()),
+        Some(&SettledCall::Answered("q6".into())),
+        "what is in the log counts, not what could have been found"
+    );
+    let mut hand = suspended([("ask", json!({}))]);
+    hand.clock(61_001);
+    hand.start(Trigger::Resume).unwrap();
+    hand.drive([text("Too late.")]);
+    assert_eq!(hand.session().settled_call(&"1.0".into()), Some(&SettledCall::Expired));
+    expect![[r#"
+        reply 1: 1.0 ask({})
+        ended suspended on 1.0 ask Client until 61000
+        r2 started: Resume
+        finished 1.0: error tool_unanswered: the result of the call was not submitted in time
+        closed 1
+        reply 2: "Too late."
+        closed 2
+        ended completed: "Too late."
+    "#]]
+    .assert_eq(&hand.story());
+}
+
+#[test]
+fn a_finish_tool_waits_until_people_have_answered() {
+    let mut hand = suspended([("submit", json!({"x": 1})), ("ask", json!({}))]);
+    assert!(status(&hand).is_suspended(), "{}", hand.story());
+    hand.answer("1.1", Answer::Error("nobody home".to_owned())).unwrap();
+    hand.start(Trigger::Resume).unwrap();
+    hand.decide();
+    assert_eq!(action_text(&hand.next()), "run finish tool 1.0 try 1");
+}
+
+#[test]
+fn finishing_in_the_same_reply_asks_nobody() {
+    let ask = Tool::client::<NoInput>("ask", "Asks.");
+    let agent = built(builder().tool(ask).output_schema(result_schema()));
+    let mut hand = Hand::new(&agent);
+    hand.drive([calls([("ask", json!({})), ("__finish__", json!({"result": "r"}))])]);
+    assert_eq!(status(&hand), RunStatus::Completed, "{}", hand.story());
+}
+
+#[test]
+fn an_answer_of_the_wrong_kind_or_to_nobody_is_not_legal() {
+    let mut hand = suspended([("ask", json!({})), ("guarded", json!({}))]);
+    hand.answer("1.0", approved()).unwrap_err();
+    hand.answer("1.1", Answer::Result(json!(1).into())).unwrap_err();
+    hand.answer("1.2", approved()).unwrap_err();
+    hand.answer("1.1", approved()).unwrap();
+    hand.answer("1.1", approved()).unwrap_err();
+}
+
+#[test]
+fn an_aborted_session_drops_what_it_waited_for() {
+    let mut hand = suspended([("guarded", json!({}))]);
+    hand.start(Trigger::Abort).unwrap();
+    hand.abort();
+    hand.drive([]);
+    assert_eq!(status(&hand), RunStatus::Aborted);
+    assert_eq!(hand.session().settled_call(&"1.0".into()), Some(&SettledCall::Dropped));
+    let result = transcript_text(hand.session().transcript());
+    assert!(result.contains("while the call waited for people"), "{result}");
+}
+
+#[test]
+fn an_approved_call_is_at_most_once_unless_its_tool_says_otherwise() {
+    assert_eq!(echo("a").requires_approval().effect_class(), EffectClass::AtMostOnce);
+    let own = echo("a").requires_approval().effect(EffectClass::Pure);
+    assert_eq!(own.effect_class(), EffectClass::Pure);
+}
+
+#[test]
+fn a_started_call_is_not_asked_about_again_after_a_crash() {
+    let mut hand = suspended([("guarded", json!({}))]);
+    hand.answer("1.0", approved()).unwrap();
+    hand.start(Trigger::Resume).unwrap();
+    hand.decide();
+    let Action::StartTools(tasks) = hand.next() else { panic!("{:?}", hand.next()) };
+    hand.start_tools(tasks);
+    hand.start(Trigger::Recover).unwrap();
+    hand.decide();
+    assert_eq!(action_text(&hand.next()), "run 1.0 try 2 in doubt");
+}
+
+#[test]
+fn the_limit_of_the_turn_holds_across_a_suspension() {
+    let agent = built(builder().max_steps(2).tool(echo("guarded").requires_approval()));
+    let mut hand = Hand::new(&agent);
+    for _ in 0..2 {
+        hand.drive([calls([("guarded", json!({}))])]);
+        let call = format!("{}.0", hand.session().last_step());
+        hand.answer(&call, approved()).unwrap();
+        hand.start(Trigger::Resume).unwrap();
+    }
+    hand.drive([]);
+    let error = hand.session().last_run().unwrap().error.clone().unwrap();
+    assert!(error.is(ErrorCode::StepLimit), "{}", hand.story());
+}
+
+#[test]
+fn a_queued_message_enters_between_two_steps_and_keeps_the_turn_open() {
+    let mut hand = Hand::new(&agent());
+    hand.reply(calls([("search", json!({}))]));
+    hand.queue("and hurry");
+    hand.result("1.0", json!({}));
+    hand.drive([]);
+    hand.queue("one more");
+    hand.reply(text("Done?"));
+    hand.drive([text("Done.")]);
+    expect![[r#"
+        user: go
+        assistant: 1.0 search({})
+        tool: 1.0 search = {}
+        user: and hurry
+        assistant: "Done?"
+        user: one more
+        assistant: "Done."
+    "#]]
+    .assert_eq(&transcript_text(hand.session().transcript()));
+    assert_eq!(status(&hand), RunStatus::Completed);
+    assert_eq!(hand.session().turn(), 1);
+}

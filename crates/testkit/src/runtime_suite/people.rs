@@ -1,0 +1,346 @@
+//! People in the loop: approvals, client tools, deadlines, and who may answer what.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use expect_test::expect;
+use helix_agents_core::agent::Agent;
+use helix_agents_core::error::{ErrorCode, Result};
+use helix_agents_core::executor::{AgentExecutor, AgentResult, Resumable, ResumeOptions};
+use helix_agents_core::id::SessionId;
+use helix_agents_core::session::{RunStatus, Submission, WAIT_USAGE};
+use helix_agents_core::store::StateStore;
+use helix_agents_core::tool::{Tool, ToolContext, ToolError};
+use serde_json::json;
+
+use super::support::{
+    S, Word, begin, check_log, check_stream, check_transcript, fold, options, resume, run, shout,
+    teller,
+};
+use super::{RuntimeHarness, World};
+use crate::gate::within;
+use crate::scripted::{Reply, ScriptedLlm};
+
+/// A tool that is paid for, and so asks first.
+fn pay() -> Tool {
+    Tool::function("pay", "Pays.", |input: Word, cx: ToolContext| async move {
+        Ok::<_, ToolError>(format!("paid {} as {}", input.word, cx.idempotency_key().len()))
+    })
+    .requires_approval()
+    .editable()
+}
+
+/// A tool that the caller carries out.
+fn ask() -> Tool {
+    Tool::client::<Word>("ask", "Asks a person.").output_schema::<Word>()
+}
+
+fn desk() -> Agent {
+    teller().tool(pay()).tool(ask()).tool(shout()).build().unwrap()
+}
+
+fn word(word: &str) -> serde_json::Value {
+    json!({ "word": word })
+}
+
+/// Pays, asks and shouts in one step, then talks.
+fn script() -> ScriptedLlm {
+    ScriptedLlm::new([
+        Reply::calls([("pay", word("rent")), ("ask", word("colour")), ("shout", word("hey"))]),
+        Reply::text("Done."),
+    ])
+}
+
+fn session() -> SessionId {
+    SessionId::from(S)
+}
+
+async fn submit(executor: &dyn AgentExecutor, submission: Submission) -> Result<()> {
+    executor.submit_tool_result(&session(), submission).await
+}
+
+async fn refused(executor: &dyn AgentExecutor, submission: Submission) -> ErrorCode {
+    submit(executor, submission).await.unwrap_err().code()
+}
+
+/// Resumes the story and waits for the end of that run.
+async fn go_on(executor: &dyn AgentExecutor, agent: &Agent) -> AgentResult {
+    within(resume(executor, agent).await.unwrap().result()).await.unwrap()
+}
+
+pub async fn a_step_waits_for_people_and_goes_on_with_their_answers(harness: &impl RuntimeHarness) {
+    let executor = harness.boot(World::new(script())).await;
+    let agent = desk();
+    let handle = begin(&*executor, &agent, "Pay and ask.").await;
+    let result = within(handle.result()).await.unwrap();
+    assert_eq!(result.status, RunStatus::SuspendedClientTool);
+    let waits = result.suspended.unwrap();
+    assert_eq!(waits.calls.iter().map(|it| it.call.as_str()).collect::<Vec<_>>(), ["1.0", "1.1"]);
+    assert_eq!(executor.can_resume(&session()).await.unwrap(), Resumable::Waiting);
+    assert_eq!(resume(&*executor, &agent).await.unwrap_err().code(), ErrorCode::Suspended);
+    let another = executor.execute(agent.erased(), "And?".into(), options()).await;
+    assert_eq!(another.unwrap_err().code(), ErrorCode::Suspended);
+    check_stream(
+        &handle,
+        &expect![[r#"
+            run_started
+            tool_arg 0 pay
+            args {"word":"rent"}
+            tool_arg 1 ask
+            args {"word":"colour"}
+            tool_arg 2 shout
+            args {"word":"hey"}
+            tool_start 1.2 shout {"word":"hey"}
+            tool_end 1.2 success=true "HEY"
+            approval_request 1.0 pay {"word":"rent"} editable
+            tool_start 1.1 ask {"word":"colour"}
+            run_suspended 1.0 1.1
+        "#]],
+    )
+    .await;
+
+    // Another process takes the answers, and a third one goes on.
+    harness.kill().await;
+    let executor = harness.boot(World::new(script())).await;
+    let pending = executor.pending_calls(&session()).await.unwrap();
+    let seen: Vec<_> = pending.iter().map(|it| (&*it.pending.tool, it.arguments.text())).collect();
+    assert_eq!(seen, [("pay", r#"{"word":"rent"}"#), ("ask", r#"{"word":"colour"}"#)]);
+    let digest = pending[0].pending.digest.clone();
+    submit(&*executor, Submission::approve("1.0").digest(digest).by("ann")).await.unwrap();
+    submit(&*executor, Submission::result("1.1", &word("blue")).unwrap()).await.unwrap();
+    assert_eq!(executor.can_resume(&session()).await.unwrap(), Resumable::Yes);
+    harness.kill().await;
+    let executor = harness.boot(World::new(script())).await;
+    let handle = resume(&*executor, &agent).await.unwrap();
+    let result = within(handle.result()).await.unwrap();
+    assert_eq!(result.status, RunStatus::Completed);
+    check_stream(
+        &handle,
+        &expect![[r#"
+            tool_end 1.1 success=true {"word":"blue"}
+            tool_start 1.0 pay {"word":"rent"}
+            tool_end 1.0 success=true "paid rent as 46"
+            checkpoint
+            text Done.
+            checkpoint
+            output "Done."
+            run_ended completed
+        "#]],
+    )
+    .await;
+    check_log(
+        harness,
+        &expect![[r#"
+            session teller state=null
+            run Execute
+            user "Pay and ask."
+            step 1 reply ToolUse in=10 out=5
+              call 1.0 pay({"word":"rent"})
+              call 1.1 ask({"word":"colour"})
+              call 1.2 shout({"word":"hey"})
+            end suspended 1.0 pay Approval { editable: true } 1.1 ask Client
+            submitted 1.0 approved
+            submitted 1.1 result {"word":"blue"}
+            run Resume
+            usage client_tool_wait_ms pay success=true
+            usage client_tool_wait_ms ask success=true
+              result 1.0 "paid rent as 46"
+              result 1.1 {"word":"blue"}
+              result 1.2 "HEY"
+            step 1 closed
+            step 2 reply EndTurn in=10 out=5 "Done."
+            step 2 closed
+            end completed "Done."
+        "#]],
+    )
+    .await;
+    let session = fold(harness).await;
+    let waited = session.recorded_usage().keys().filter(|(kind, _)| kind == WAIT_USAGE).count();
+    assert_eq!(waited, 2);
+}
+
+pub async fn a_denied_call_is_not_run_and_an_edited_one_runs_as_edited(
+    harness: &impl RuntimeHarness,
+) {
+    let replies =
+        [Reply::calls([("pay", word("rent")), ("pay", word("wine"))]), Reply::text("Well.")];
+    let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;
+    let agent = desk();
+    run(&*executor, &agent, "Pay both.").await;
+    let no = Submission::deny("1.1", Some("no wine".to_owned()));
+    submit(&*executor, no).await.unwrap();
+    let edited = Submission::approve_edited("1.0", &word("half the rent")).unwrap();
+    submit(&*executor, edited).await.unwrap();
+    assert_eq!(go_on(&*executor, &agent).await.status, RunStatus::Completed);
+    check_transcript(
+        harness,
+        &expect![[r#"
+            user "Pay both."
+            assistant None pay({"word":"rent"}) pay({"word":"wine"})
+            tool pay "paid half the rent as 46"
+            tool pay {"error":"Tool call pay was not approved by the user: no wine"}
+            assistant Some("Well.")
+        "#]],
+    )
+    .await;
+}
+
+pub async fn a_partly_answered_step_suspends_again_on_the_rest(harness: &impl RuntimeHarness) {
+    let executor = harness.boot(World::new(script())).await;
+    let agent = desk();
+    run(&*executor, &agent, "Pay and ask.").await;
+    submit(&*executor, Submission::result("1.1", &word("blue")).unwrap()).await.unwrap();
+    let result = go_on(&*executor, &agent).await;
+    assert_eq!(result.status, RunStatus::SuspendedStepPartial);
+    assert_eq!(result.suspended.unwrap().calls.len(), 1);
+    submit(&*executor, Submission::approve("1.0")).await.unwrap();
+    assert_eq!(go_on(&*executor, &agent).await.status, RunStatus::Completed);
+}
+
+pub async fn a_call_that_nobody_answers_in_time_fails_and_late_answers_are_refused(
+    harness: &impl RuntimeHarness,
+) {
+    let replies = [Reply::tool_call("ask", word("colour")), Reply::text("Nobody there.")];
+    let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;
+    let asks = ask().deadline(Duration::from_millis(20));
+    let agent = teller().tool(asks).build().unwrap();
+    let result = run(&*executor, &agent, "Ask.").await;
+    let deadline = result.suspended.unwrap().deadline().unwrap();
+    until(&*harness.store(), deadline.0).await;
+    let late = || Submission::result("1.0", &word("blue")).unwrap();
+    assert_eq!(refused(&*executor, late()).await, ErrorCode::AnswerExpired);
+    assert_eq!(go_on(&*executor, &agent).await.status, RunStatus::Completed);
+    assert_eq!(refused(&*executor, late()).await, ErrorCode::AnswerExpired);
+    check_log(
+        harness,
+        &expect![[r#"
+            session teller state=null
+            run Execute
+            user "Ask."
+            step 1 reply ToolUse in=10 out=5
+              call 1.0 ask({"word":"colour"})
+            end suspended 1.0 ask Client with a deadline
+            run Resume
+            usage client_tool_wait_ms ask success=false
+              result 1.0 error tool_unanswered: the result of the call was not submitted in time
+            step 1 closed
+            step 2 reply EndTurn in=10 out=5 "Nobody there."
+            step 2 closed
+            end completed "Nobody there."
+        "#]],
+    )
+    .await;
+}
+
+/// Waits until the store's clock has passed that moment.
+async fn until(store: &dyn StateStore, moment: i64) {
+    let passed = async {
+        while store.head(&session()).await.unwrap().unwrap().read_at.0 <= moment {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    within(passed).await;
+}
+
+pub async fn every_wrong_answer_has_an_error_of_its_own(harness: &impl RuntimeHarness) {
+    let executor = harness.boot(World::new(script()).registered(&desk())).await;
+    let agent = desk();
+    run(&*executor, &agent, "Pay and ask.").await;
+    let result = |call: &str| Submission::result(call, &word("blue")).unwrap();
+    for (submission, code) in [
+        (result("1.0"), ErrorCode::AnswerWrongKind),
+        (Submission::approve("1.1"), ErrorCode::AnswerWrongKind),
+        (result("1.2"), ErrorCode::CallNotFound),
+        (result("9.9"), ErrorCode::CallNotFound),
+        (result("other#1.1"), ErrorCode::SessionNotFound),
+        (Submission::result("1.1", &json!({"wort": 1})).unwrap(), ErrorCode::AnswerInvalid),
+        (Submission::approve_edited("1.0", &json!([])).unwrap(), ErrorCode::AnswerInvalid),
+        (Submission::approve("1.0").digest("of others"), ErrorCode::ArgumentsChanged),
+    ] {
+        let call = submission.call().to_string();
+        assert_eq!(refused(&*executor, submission).await, code, "{call}");
+    }
+    let nowhere = executor.submit_tool_result(&"nowhere".into(), result("1.1")).await;
+    assert_eq!(nowhere.unwrap_err().code(), ErrorCode::SessionNotFound);
+    submit(&*executor, result("1.1").request("mine")).await.unwrap();
+    submit(&*executor, result("1.1").request("mine")).await.unwrap();
+    assert_eq!(refused(&*executor, result("1.1")).await, ErrorCode::AlreadyAnswered);
+    executor.abort(&session(), None).await.unwrap();
+    let late = Submission::approve("1.0");
+    assert_eq!(refused(&*executor, late).await, ErrorCode::AnswerToAborted);
+    assert_eq!(fold(harness).await.last_run().unwrap().status, RunStatus::Aborted);
+}
+
+pub async fn of_ten_answers_one_is_taken(harness: &impl RuntimeHarness) {
+    let executor = harness.boot(World::new(script())).await;
+    let agent = desk();
+    run(&*executor, &agent, "Pay and ask.").await;
+    let answers = (0..10).map(|number| {
+        let executor = Arc::clone(&executor);
+        tokio::spawn(async move {
+            let by = format!("person {number}");
+            let answer = Submission::result("1.1", &word(&by)).unwrap().by(by);
+            executor.submit_tool_result(&session(), answer).await.map_err(|it| it.code())
+        })
+    });
+    let mut taken = 0;
+    for answer in answers.collect::<Vec<_>>() {
+        match within(answer).await.unwrap() {
+            Ok(()) => taken += 1,
+            Err(code) => assert_eq!(code, ErrorCode::AlreadyAnswered),
+        }
+    }
+    assert_eq!(taken, 1);
+}
+
+pub async fn a_message_to_an_answered_session_enters_when_the_step_is_done(
+    harness: &impl RuntimeHarness,
+) {
+    let replies = [Reply::tool_call("pay", word("rent")), Reply::text("Both done.")];
+    let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;
+    let agent = desk();
+    run(&*executor, &agent, "Pay.").await;
+    submit(&*executor, Submission::approve("1.0")).await.unwrap();
+    let result = run(&*executor, &agent, "And then say so.").await;
+    assert_eq!(result.status, RunStatus::Completed);
+    check_transcript(
+        harness,
+        &expect![[r#"
+            user "Pay."
+            assistant None pay({"word":"rent"})
+            tool pay "paid rent as 46"
+            user "And then say so."
+            assistant Some("Both done.")
+        "#]],
+    )
+    .await;
+}
+
+pub async fn of_two_that_resume_after_an_answer_one_runs(harness: &impl RuntimeHarness) {
+    let executor = harness.boot(World::new(script())).await;
+    let agent = desk();
+    run(&*executor, &agent, "Pay and ask.").await;
+    submit(&*executor, Submission::approve("1.0")).await.unwrap();
+    submit(&*executor, Submission::result("1.1", &word("blue")).unwrap()).await.unwrap();
+    let last = fold(harness).await.last_run().unwrap().id.clone();
+    let again = (0..4).map(|_| {
+        let (executor, agent, last) = (Arc::clone(&executor), agent.erased(), last.clone());
+        tokio::spawn(async move {
+            let options = ResumeOptions::default().after(last);
+            executor.resume(agent, &session(), options).await.map_err(|error| error.code())
+        })
+    });
+    let mut handles = Vec::new();
+    for handle in again.collect::<Vec<_>>() {
+        match within(handle).await.unwrap() {
+            Ok(handle) => handles.push(handle),
+            Err(code) => assert!(
+                matches!(code, ErrorCode::AlreadyResumed | ErrorCode::AlreadyRunning),
+                "{code:?}"
+            ),
+        }
+    }
+    assert_eq!(handles.len(), 1);
+    assert_eq!(within(handles[0].result()).await.unwrap().status, RunStatus::Completed);
+    assert_eq!(fold(harness).await.tool_calls(), 2, "pay and shout, once each");
+}
