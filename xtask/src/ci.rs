@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use crate::{deny, docs, fmt, layers, lint, report, suites, test, tidy};
+use crate::{behaviour, deny, docs, fmt, layers, lint, report, suites, test, tidy};
 
 struct Gate {
     name: &'static str,
@@ -16,14 +16,15 @@ struct Gate {
 
 #[rustfmt::skip]
 const GATES: &[Gate] = &[
-    Gate { name: "fmt",    run: fmt::check },
-    Gate { name: "layers", run: || report::gate("layers", layers::complaints) },
-    Gate { name: "tidy",   run: || report::gate("tidy", tidy::complaints) },
-    Gate { name: "deny",   run: || report::gate("deny", deny::complaints) },
-    Gate { name: "lint",   run: lint::run },
-    Gate { name: "suites", run: || report::gate("suites", suites::complaints) },
-    Gate { name: "test",   run: || test::run(&[]) },
-    Gate { name: "docs",   run: docs::run },
+    Gate { name: "fmt",       run: fmt::check },
+    Gate { name: "layers",    run: || report::gate("layers", layers::complaints) },
+    Gate { name: "tidy",      run: || report::gate("tidy", tidy::complaints) },
+    Gate { name: "deny",      run: || report::gate("deny", deny::complaints) },
+    Gate { name: "lint",      run: lint::run },
+    Gate { name: "suites",    run: || report::gate("suites", suites::complaints) },
+    Gate { name: "test",      run: || test::run(&[]) },
+    Gate { name: "behaviour", run: || behaviour::run(&["--allow-todo"]) },
+    Gate { name: "docs",      run: docs::run },
 ];
 
 struct Outcome {
@@ -39,8 +40,8 @@ pub(crate) fn run() -> Result<()> {
     for outcome in &outcomes {
         let seconds = outcome.took.as_secs_f64();
         match &outcome.result {
-            Ok(()) => println!("{:8} ok      {seconds:7.1} s", outcome.name),
-            Err(error) => println!("{:8} FAILED  {seconds:7.1} s  {error:#}", outcome.name),
+            Ok(()) => println!("{:9} ok      {seconds:7.1} s", outcome.name),
+            Err(error) => println!("{:9} FAILED  {seconds:7.1} s  {error:#}", outcome.name),
         }
     }
     conclude(&outcomes)

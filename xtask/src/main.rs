@@ -13,6 +13,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
+mod behaviour;
 mod bench;
 mod ci;
 mod deny;
@@ -41,6 +42,8 @@ usage: cargo xtask <command>
   deny                licences, bans and sources of all packages, by deny.toml
   suites              every store and runtime runs every scenario
   test [args…]        nextest with these arguments, then doctests
+  behaviour [--allow-todo] [--write] [--seeds PATH]
+                      what the reference pages say, and the tests of the last run that prove it
   docs [--write]      rustdoc, the book and its links; or rewrite the generated pages
 
   e2e [--seed N]      the end-to-end tests, then their kill matrix
@@ -72,6 +75,7 @@ fn dispatch(args: &[&str]) -> Result<()> {
         ["deny"] => report::gate("deny", deny::complaints),
         ["suites"] => report::gate("suites", suites::complaints),
         ["test", rest @ ..] => test::run(rest),
+        ["behaviour", rest @ ..] => behaviour::run(rest),
         ["docs"] => docs::run(),
         ["docs", "--write"] => docs::write(),
         ["e2e", rest @ ..] => e2e::run(rest),

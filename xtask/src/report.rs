@@ -4,8 +4,12 @@ use anyhow::{Result, bail};
 
 /// Prints every complaint of one gate and fails if there is any.
 pub(crate) fn gate(name: &str, complaints: fn() -> Result<Vec<String>>) -> Result<()> {
-    let complaints = complaints()?;
-    for complaint in &complaints {
+    show(name, &complaints()?)
+}
+
+/// Prints complaints and fails if there is any.
+pub(crate) fn show(name: &str, complaints: &[String]) -> Result<()> {
+    for complaint in complaints {
         eprintln!("{complaint}");
     }
     match complaints.len() {

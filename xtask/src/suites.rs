@@ -44,6 +44,17 @@ struct Binary {
     testcases: BTreeMap<String, serde::de::IgnoredAny>,
 }
 
+/// Whether a test, named with its binary, is what `suite::scenario` has become in some backend.
+pub(crate) fn is_run_of(test: &str, scenario: &str) -> bool {
+    let Some((suite, name)) = scenario.split_once("::") else { return false };
+    let is_of = |it: &&Suite| it.expanded_by.trim_end_matches('!') == suite;
+    SUITES.iter().filter(is_of).any(|suite| {
+        let path = test.strip_prefix(suite.packages).and_then(|it| it.split_once("::it::"));
+        path.and_then(|(_, path)| path.strip_prefix(suite.module))
+            .is_some_and(|path| path == name || path.ends_with(&format!("::{name}")))
+    })
+}
+
 /// Scenario names by package.
 type Scenarios<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 

@@ -1,0 +1,104 @@
+//! `behaviour`: what the reference pages say, piece by piece, and the tests that prove it.
+//!
+//! `docs/behaviour.toml` quotes every behaviour and names its tests, or says why ours differs. The pages, called seeds,
+//! are not in the repository: with them at hand each quote is looked up; without them it is compared with what
+//! `docs/behaviour.lock` kept of it, so a changed quote is noticed either way.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::report;
+use entries::Entries;
+use lock::Lock;
+pub(crate) use ran::REPORT;
+use ran::Ran;
+use seeds::Seeds;
+
+mod entries;
+mod lock;
+mod ran;
+mod seeds;
+
+#[cfg(test)]
+mod tests;
+
+const ENTRIES: &str = "docs/behaviour.toml";
+const LOCK: &str = "docs/behaviour.lock";
+
+/// Where the seeds are, for whoever does not say so on the command line.
+const SEEDS: &str = "HELIX_SEEDS";
+
+const USAGE: &str = "usage: cargo xtask behaviour [--allow-todo] [--write] [--seeds PATH]";
+
+#[derive(Debug, Default, PartialEq)]
+struct Options {
+    /// Behaviours that no test proves yet are counted, not complained about.
+    allow_todo: bool,
+    write: bool,
+    seeds: Option<PathBuf>,
+}
+
+/// Checks the list against the seeds and the last test run; `--write` keeps what the quotes are.
+pub(crate) fn run(args: &[&str]) -> Result<()> {
+    let options = options(args)?;
+    let entries = Entries::read(&read(ENTRIES)?).with_context(|| format!("in {ENTRIES}"))?;
+    let folder = options.seeds.clone().or_else(|| std::env::var_os(SEEDS).map(PathBuf::from));
+    let seeds = folder.as_deref().map(Seeds::read).transpose()?;
+    if options.write {
+        return write(&entries, seeds.as_ref());
+    }
+    println!("{}", entries.count());
+    let lock = Lock::read(&read(LOCK)?).with_context(|| format!("in {LOCK}"))?;
+    let ran = Ran::read(&read(REPORT).context("run `cargo xtask test` first")?)?;
+    report::show("behaviour", &complaints(&options, &entries, seeds.as_ref(), &lock, &ran))
+}
+
+fn complaints(
+    options: &Options,
+    entries: &Entries,
+    seeds: Option<&Seeds>,
+    lock: &Lock,
+    ran: &Ran,
+) -> Vec<String> {
+    let mut complaints = entries.check(options.allow_todo);
+    match seeds {
+        None => complaints.extend(lock.check(entries)),
+        Some(seeds) => {
+            complaints.extend(seeds.check(entries));
+            if *lock != Lock::of(entries, seeds) {
+                complaints.push(format!("{LOCK}: out of date; add --write"));
+            }
+        }
+    }
+    complaints.extend(ran.check(entries));
+    complaints
+}
+
+fn write(entries: &Entries, seeds: Option<&Seeds>) -> Result<()> {
+    let Some(seeds) = seeds else {
+        bail!("--write needs the seeds: name their folder with --seeds PATH or in {SEEDS}");
+    };
+    report::show("quotes", &seeds.check(entries))?;
+    std::fs::write(LOCK, Lock::of(entries, seeds).text()?)
+        .with_context(|| format!("could not write {LOCK}"))
+}
+
+fn options(args: &[&str]) -> Result<Options> {
+    let mut options = Options::default();
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match *arg {
+            "--allow-todo" => options.allow_todo = true,
+            "--write" => options.write = true,
+            "--seeds" => options.seeds = Some(args.next().context(USAGE)?.into()),
+            other => bail!("cannot read `{other}`; {USAGE}"),
+        }
+    }
+    Ok(options)
+}
+
+fn read(path: impl AsRef<Path>) -> Result<String> {
+    let path = path.as_ref();
+    std::fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))
+}
