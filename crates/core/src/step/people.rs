@@ -124,7 +124,7 @@ pub(super) fn answered_by_people(
     step.pairs().filter_map(result).collect()
 }
 
-const fn unanswered(waiting: &Waiting) -> &'static str {
+fn unanswered(waiting: &Waiting) -> &'static str {
     match waiting.on.kind {
         PendingKind::Client => "the result of the call was not submitted in time",
         PendingKind::Approval { .. } => "nobody approved the call in time; it was not run",
