@@ -4,6 +4,7 @@
 //! log. The two are tied together by marks: a mark says up to which version of the log the stream
 //! has been brought into line.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -233,6 +234,8 @@ pub struct StoredChunk {
 pub struct OpenAttempt {
     /// Its number.
     pub attempt: Attempt,
+    /// The session that tries.
+    pub session: SessionId,
     /// What it tries.
     pub effect: Effect,
 }
@@ -244,10 +247,18 @@ pub struct StreamInfo {
     pub first_seq: u64,
     /// The last chunk; 0 if there is none.
     pub last_seq: u64,
-    /// The version of the last mark; 0 if there is none.
-    pub marked: u64,
+    /// The version of each session's last mark: its own, and those of children that show in it.
+    pub marked: BTreeMap<SessionId, u64>,
     /// Attempts that were neither settled nor discarded, in the order in which they began.
     pub open: Vec<OpenAttempt>,
+}
+
+impl StreamInfo {
+    /// The version of this session's last mark; 0 if there is none.
+    #[must_use]
+    pub fn marked_by(&self, session: &SessionId) -> u64 {
+        self.marked.get(session).copied().unwrap_or(0)
+    }
 }
 
 /// Brings a stream into line with the log: written after the append whose version it carries.
@@ -276,7 +287,8 @@ pub enum StreamOp {
     Begin {
         /// What is tried.
         effect: Effect,
-        /// The chunk that announces the discard of an earlier try, without its kind.
+        /// The chunk that announces the discard of an earlier try, without its kind: whose effect
+        /// it is.
         origin: Chunk,
     },
     /// Writes chunks, in order.
@@ -358,6 +370,8 @@ impl Written {
 ///   saw n never later finds something below n.
 /// - What one [`write`](Self::write) is given is written in order and together: all of it, or, if
 ///   it fails, nothing.
+/// - Sessions of one tree share the root's stream. Effects and marks of one are nothing to another:
+///   whose they are says the session of their `origin`.
 /// - [`Begin`](StreamOp::Begin) discards an earlier open attempt at the same effect, announces
 ///   that by a `step_discarded` chunk, and gets a higher number.
 /// - Chunks of an attempt that was settled, discarded or never begun are left out and the attempt

@@ -1,6 +1,6 @@
 //! One stream: the rules of chunks, attempts and marks.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use helix_agents_core::clock::Timestamp;
@@ -21,12 +21,13 @@ pub(crate) struct Stream {
     chunks: VecDeque<Option<StoredChunk>>,
     last_attempt: u64,
     open: Vec<Open>,
-    marked: u64,
+    marked: BTreeMap<SessionId, u64>,
 }
 
 #[derive(Debug)]
 struct Open {
     attempt: Attempt,
+    session: SessionId,
     effect: Effect,
     /// The last chunk before it began.
     began: u64,
@@ -56,14 +57,16 @@ impl Stream {
     }
 
     fn begin(&mut self, effect: Effect, origin: &Chunk, retention: usize) -> Attempt {
-        let earlier = self.open.iter().find(|it| it.effect == effect);
+        let same = |it: &&Open| it.effect == effect && it.session == origin.session;
+        let earlier = self.open.iter().find(same);
         if let Some(attempt) = earlier.map(|it| it.attempt) {
             let discarded = self.discard(&[attempt]);
             self.announce(origin, discarded, retention);
         }
         self.last_attempt += 1;
         let attempt = Attempt(self.last_attempt);
-        self.open.push(Open { attempt, effect, began: self.last_seq() });
+        let session = origin.session.clone();
+        self.open.push(Open { attempt, session, effect, began: self.last_seq() });
         attempt
     }
 
@@ -89,11 +92,17 @@ impl Stream {
         }
         let discarded = self.discard(&mark.discarded);
         self.announce(&mark.origin, discarded, retention);
-        if mark.version > self.marked {
+        // Most streams are of one session.
+        if !self.marked.contains_key(&mark.origin.session) {
+            self.marked.insert(mark.origin.session.clone(), 0);
+        }
+        if let Some(marked) = self.marked.get_mut(&mark.origin.session)
+            && mark.version > *marked
+        {
+            *marked = mark.version;
             for boundary in mark.boundaries {
                 self.push(None, boundary, retention);
             }
-            self.marked = mark.version;
         }
     }
 
@@ -101,7 +110,7 @@ impl Stream {
         StreamInfo {
             first_seq: if self.chunks.is_empty() { 0 } else { self.trimmed + 1 },
             last_seq: self.last_seq(),
-            marked: self.marked,
+            marked: self.marked.clone(),
             open: self.open.iter().map(Open::public).collect(),
         }
     }
@@ -199,6 +208,7 @@ impl Stream {
 
 impl Open {
     fn public(&self) -> OpenAttempt {
-        OpenAttempt { attempt: self.attempt, effect: self.effect.clone() }
+        let (session, effect) = (self.session.clone(), self.effect.clone());
+        OpenAttempt { attempt: self.attempt, session, effect }
     }
 }

@@ -36,11 +36,12 @@ pub async fn alignment(
 ) -> Result<Alignment> {
     let info = streams.info(session.id()).await?;
     let mut found = Alignment::default();
-    for open in info.open {
+    let marked = info.marked_by(session.id());
+    for open in info.open.into_iter().filter(|open| open.session == *session.id()) {
         let recorded = session.has_outcome(&open.effect);
         if recorded { &mut found.settled } else { &mut found.discarded }.push(open.attempt);
     }
-    if info.marked < version {
+    if marked < version {
         let events = load_events(store, session.id(), 0).await?;
         let finishes = |step: u32| -> Vec<&ToolFinish> {
             let all = events.iter().filter_map(|recorded| match &recorded.event {
@@ -49,7 +50,7 @@ pub async fn alignment(
             });
             all.filter(|finish| finish.call.step() == Some(step)).collect()
         };
-        let shown = match info.marked {
+        let shown = match marked {
             0 => before_unended_run(&events, version).unwrap_or(version),
             marked => marked,
         };
@@ -88,7 +89,8 @@ pub async fn align_ended(
     let info = streams.info(session).await?;
     let head = store.head(session).await?;
     let Some(head) = head.filter(|head| head.summary.run.is_none()) else { return Ok(()) };
-    if info.marked >= head.position.version && info.open.is_empty() {
+    let open = info.open.iter().any(|open| open.session == *session);
+    if info.marked_by(session) >= head.position.version && !open {
         return Ok(());
     }
     let fold = load(store, session).await?;

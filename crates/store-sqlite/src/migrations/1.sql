@@ -50,8 +50,9 @@ CREATE TABLE streams (
     last_seq     INTEGER NOT NULL DEFAULT 0,
     trimmed      INTEGER NOT NULL DEFAULT 0, -- the last chunk that is not kept any more
     last_attempt INTEGER NOT NULL DEFAULT 0,
-    marked       INTEGER NOT NULL DEFAULT 0,
-    -- Attempts that were neither settled nor discarded: a JSON array of numbers and effects.
+    marked       INTEGER NOT NULL DEFAULT 0, -- by the session itself; children's are in `marks`
+    -- Attempts that were neither settled nor discarded: a JSON array of numbers, effects, and the
+    -- sessions of children.
     open         TEXT    NOT NULL DEFAULT '[]'
 ) STRICT;
 
@@ -60,6 +61,15 @@ CREATE TABLE chunks (
     count INTEGER NOT NULL,
     body  BLOB    NOT NULL     -- a JSON array of groups of chunks, see body.rs
 ) STRICT;
+
+-- How far the logs of children that show in a stream are marked.
+
+CREATE TABLE marks (
+    stream  INTEGER NOT NULL, -- streams.id
+    session TEXT    NOT NULL,
+    version INTEGER NOT NULL,
+    PRIMARY KEY (stream, session)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE discarded (
     stream  INTEGER NOT NULL, -- streams.id

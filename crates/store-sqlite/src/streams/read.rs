@@ -1,6 +1,6 @@
 //! Reading streams: first from the file, then as it grows.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use rusqlite::{Connection, Row, params};
@@ -156,12 +156,24 @@ pub(super) fn info(
 ) -> Result<StreamInfo, Failure> {
     let row = StreamRow::find(&mut *connection.prepare_cached(row::FIND)?, session)?;
     let Some(row) = row else { return Ok(StreamInfo::default()) };
-    let open = row.open.into_iter().map(|(attempt, effect)| OpenAttempt { attempt, effect });
+    let mut statement =
+        connection.prepare_cached("SELECT session, version FROM marks WHERE stream = ?1")?;
+    let marks = statement
+        .query_map([row.key], |row| Ok((SessionId::from(row.get::<_, String>(0)?), row.get(1)?)))?;
+    let mut marked = marks.collect::<rusqlite::Result<BTreeMap<_, _>>>()?;
+    if row.marked > 0 {
+        marked.insert(session.clone(), row.marked);
+    }
+    let open = row.open.into_iter().map(|open| OpenAttempt {
+        attempt: open.attempt,
+        session: open.child.unwrap_or_else(|| session.clone()),
+        effect: open.effect,
+    });
     let kept = row.trimmed < row.last_seq;
     Ok(StreamInfo {
         first_seq: if kept { row.trimmed + 1 } else { 0 },
         last_seq: row.last_seq,
-        marked: row.marked,
+        marked,
         open: open.collect(),
     })
 }

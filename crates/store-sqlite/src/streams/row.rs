@@ -2,6 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Statement, params};
 
+use serde::{Deserialize, Serialize};
+
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{Attempt, Effect};
 
@@ -46,7 +48,19 @@ pub(super) struct StreamRow {
     pub(super) last_attempt: u64,
     pub(super) marked: u64,
     /// Attempts that were neither settled nor discarded, in the order in which they began.
-    pub(super) open: Vec<(Attempt, Effect)>,
+    pub(super) open: Vec<Open>,
+}
+
+/// An attempt that was neither settled nor discarded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Open {
+    #[serde(rename = "a")]
+    pub(super) attempt: Attempt,
+    #[serde(rename = "e")]
+    pub(super) effect: Effect,
+    /// The child that tries; none for the stream's own session.
+    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    pub(super) child: Option<SessionId>,
 }
 
 impl StreamRow {
@@ -95,12 +109,12 @@ impl StreamRow {
     }
 
     pub(super) fn is_open(&self, attempt: Attempt) -> bool {
-        self.open.iter().any(|(open, _)| *open == attempt)
+        self.open.iter().any(|open| open.attempt == attempt)
     }
 
     /// Takes those that are open off the list of open attempts; returns them.
     pub(super) fn close(&mut self, attempts: &[Attempt]) -> Vec<Attempt> {
-        let closed = self.open.extract_if(.., |(open, _)| attempts.contains(open));
-        closed.map(|(attempt, _)| attempt).collect()
+        let closed = self.open.extract_if(.., |open| attempts.contains(&open.attempt));
+        closed.map(|open| open.attempt).collect()
     }
 }

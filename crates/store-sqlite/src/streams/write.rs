@@ -12,7 +12,7 @@ use helix_agents_core::stream::{
 };
 
 use super::body::{Body, Encoder, Part};
-use super::row::StreamRow;
+use super::row::{Open, StreamRow};
 use crate::error::Failure;
 use crate::place;
 use crate::prepared::Tables;
@@ -28,6 +28,7 @@ enum Op {
 
 /// Where announcements come from.
 struct Origin {
+    session: SessionId,
     text: Arc<str>,
     at: Timestamp,
 }
@@ -68,7 +69,8 @@ impl Batch {
 
 impl Origin {
     fn new(encoder: &mut Encoder, chunk: &Chunk) -> Result<Self> {
-        Ok(Self { text: encoder.origin(chunk)?, at: chunk.at })
+        let session = chunk.session.clone();
+        Ok(Self { session, text: encoder.origin(chunk)?, at: chunk.at })
     }
 }
 
@@ -111,6 +113,7 @@ pub(super) fn reset(tables: &mut Tables<'_>, session: &SessionId) -> Result<(), 
     connection
         .prepare_cached("DELETE FROM discarded WHERE stream = ?1")?
         .execute([stream.row.key])?;
+    connection.prepare_cached("DELETE FROM marks WHERE stream = ?1")?.execute([stream.row.key])?;
     stream.row.trimmed = stream.row.last_seq;
     stream.row.marked = 0;
     stream.row.open.clear();
@@ -135,13 +138,14 @@ impl<'t, 'c> Stream<'t, 'c> {
     }
 
     fn begin(&mut self, effect: &Effect, origin: &Origin) -> Result<Attempt, Failure> {
-        let earlier = self.row.open.iter().find(|(_, open)| open == effect);
-        if let Some((earlier, _)) = earlier {
-            self.discard(&[*earlier], origin)?;
+        let child = (origin.session != *self.session).then(|| origin.session.clone());
+        let same = |open: &&Open| open.effect == *effect && open.child == child;
+        if let Some(earlier) = self.row.open.iter().find(same) {
+            self.discard(&[earlier.attempt], origin)?;
         }
         self.row.last_attempt += 1;
         let attempt = Attempt(self.row.last_attempt);
-        self.row.open.push((attempt, effect.clone()));
+        self.row.open.push(Open { attempt, effect: effect.clone(), child });
         self.is_changed = true;
         Ok(attempt)
     }
@@ -154,12 +158,30 @@ impl<'t, 'c> Stream<'t, 'c> {
             self.announce(&mark.origin, &kind)?;
         }
         self.discard(&mark.discarded, &mark.origin)?;
-        if mark.version > self.row.marked {
+        if self.advances(mark)? {
             self.add(None, &mark.boundaries);
-            self.row.marked = mark.version;
             self.is_changed = true;
         }
         Ok(())
+    }
+
+    /// Whether the mark is further than the last one of its session; then it is noted.
+    fn advances(&mut self, mark: &Mark) -> Result<bool, Failure> {
+        if mark.origin.session == *self.session {
+            let further = mark.version > self.row.marked;
+            self.row.marked = self.row.marked.max(mark.version);
+            return Ok(further);
+        }
+        let key = self.key()?;
+        let changed = self
+            .tables
+            .connection
+            .prepare_cached(
+                "INSERT INTO marks (stream, session, version) VALUES (?1, ?2, ?3)
+                 ON CONFLICT DO UPDATE SET version = ?3 WHERE version < ?3",
+            )?
+            .execute(params![key, mark.origin.session.as_str(), mark.version])?;
+        Ok(changed > 0)
     }
 
     /// Discards those that are open, and announces it. Their chunks are left out by readers.

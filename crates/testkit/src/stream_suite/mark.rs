@@ -140,7 +140,7 @@ pub async fn marks_never_go_back(harness: &impl StreamHarness) {
     };
     streams.mark(&session, late).await.unwrap();
     let info = streams.info(&session).await.unwrap();
-    assert_eq!((info.marked, info.open), (9, Vec::new()));
+    assert_eq!((info.marked_by(&session), info.open), (9, Vec::new()));
     check(
         &replay(&streams, &session, 1).await,
         expect![[r#"
@@ -154,7 +154,7 @@ pub async fn marks_never_go_back(harness: &impl StreamHarness) {
     };
     streams.mark(&session, next).await.unwrap();
     let info = streams.info(&session).await.unwrap();
-    assert_eq!((info.marked, info.last_seq), (10, 3));
+    assert_eq!((info.marked_by(&session), info.last_seq), (10, 3));
 }
 
 /// To every handle.
@@ -166,7 +166,7 @@ pub async fn info_tells_how_the_stream_stands(harness: &impl StreamHarness) {
     let three = begin(&streams, &session, &tool("1.1")).await;
     let mut open = Vec::from(
         [(one, tool("1.0")), (two, model(1)), (three, tool("1.1"))]
-            .map(|(attempt, effect)| OpenAttempt { attempt, effect }),
+            .map(|(attempt, effect)| OpenAttempt { attempt, session: session.clone(), effect }),
     );
     let mut expected = StreamInfo { open: open.clone(), ..StreamInfo::default() };
     assert_eq!(other.info(&session).await.unwrap(), expected);
@@ -179,7 +179,44 @@ pub async fn info_tells_how_the_stream_stands(harness: &impl StreamHarness) {
     let settle = Mark { settled: vec![two], ..mark(&session, 6) };
     streams.mark(&session, settle).await.unwrap();
     open.remove(1);
-    let expected = StreamInfo { first_seq: 1, last_seq: 3, marked: 6, open };
+    let expected =
+        StreamInfo { first_seq: 1, last_seq: 3, marked: [(session.clone(), 6)].into(), open };
     assert_eq!(other.info(&session).await.unwrap(), expected);
     assert_eq!(texts(&replay(&other, &session, 1).await), ["a", "b"]);
+}
+
+/// A child's effects and marks stand in its root's stream and are nothing to the root's.
+pub async fn sessions_that_share_a_stream_do_not_disturb_each_other(harness: &impl StreamHarness) {
+    let streams = harness.open().await;
+    let (root, child) = (id("s"), id("s-sub-1.0"));
+    let own = begin(&streams, &root, &model(1)).await;
+    let other = streams.begin(&root, &model(1), origin(&child)).await.unwrap();
+    write(&streams, &root, Some(own), &["own"]).await;
+    write(&streams, &root, Some(other), &["child's"]).await;
+    let again = streams.begin(&root, &model(1), origin(&child)).await.unwrap();
+    refused(&streams, &root, other).await;
+    let boundary = |session: &_, version| Mark {
+        boundaries: vec![chunk(session, ChunkKind::Checkpoint { version })],
+        ..mark(session, version)
+    };
+    for version in [9, 9, 8] {
+        streams.mark(&root, boundary(&child, version)).await.unwrap();
+    }
+    streams.mark(&root, Mark { settled: vec![own], ..boundary(&root, 4) }).await.unwrap();
+    let info = streams.info(&root).await.unwrap();
+    assert_eq!((info.marked_by(&root), info.marked_by(&child)), (4, 9));
+    let open = OpenAttempt { attempt: again, session: child, effect: model(1) };
+    assert_eq!(info.open, [open]);
+    check(
+        &replay(&streams, &root, 1).await,
+        expect![[r#"
+            1 1 text own
+            3 - discarded 2
+            4 - checkpoint 9
+            5 - committed 1 at 4
+            6 - checkpoint 4
+        "#]],
+    );
+    streams.reset(&root).await.unwrap();
+    assert_eq!(streams.info(&root).await.unwrap().marked.len(), 0);
 }
