@@ -3,6 +3,7 @@
 mod builder;
 mod definition;
 mod registry;
+mod sub_agent;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,6 +15,7 @@ pub use definition::{
     AgentDefinition, AnyAgent, Completion, Limits, Prompt, PromptOfState, StopWhen,
 };
 pub use registry::{AgentRegistry, FactoryContext};
+pub use sub_agent::{Delegation, SubAgent};
 
 /// An agent with its types: `S` is its custom state, `O` its output.
 ///

@@ -154,6 +154,10 @@ codes! {
     ProviderProtocol = "provider_protocol", Unavailable;
     /// Whoever was asked did not approve the call.
     ToolDenied = "tool_denied", Failed;
+    /// A sub-agent could not be begun.
+    SubAgentDispatchFailed = "sub_agent_dispatch_failed", Failed;
+    /// A sub-agent failed, or was aborted.
+    SubAgentFailed = "sub_agent_failed", Failed;
     /// Nobody answered the call in time.
     ToolUnanswered = "tool_unanswered", Failed;
     /// The output does not fit the agent's output type.

@@ -3,6 +3,7 @@
 //! The enum is the format of the log. Adding a variant or an optional field is fine; anything else
 //! takes a new [`SCHEMA`] number and an upcaster.
 
+mod child;
 mod suspension;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+pub use child::{ChildStart, ChildUsage, ParentRef};
 pub use suspension::{Answer, PendingCall, PendingKind, SuspendReason, Suspension};
 
 use crate::clock::Timestamp;
@@ -46,6 +48,9 @@ pub enum Event {
         tags: BTreeMap<String, String>,
         /// The custom state at the beginning.
         state: Json,
+        /// Who made it, if it is a child.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<ParentRef>,
     },
     /// A run began (decision). From here on only this run may decide.
     RunStarted {
@@ -93,6 +98,13 @@ pub enum Event {
         /// How long it may take, for whoever takes over.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
+    },
+    /// A child's session was begun for a call (fact; its key is the call).
+    ChildStarted(Arc<ChildStart>),
+    /// A child waits, so its call stays open for now (fact).
+    ChildWaiting {
+        /// The call.
+        call: CallId,
     },
     /// A call has its result (fact; its key is the call).
     ToolFinished(Arc<ToolFinish>),
@@ -288,6 +300,9 @@ pub struct ToolFinish {
     /// How often it was started, over all processes that tried.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: u32,
+    /// What the child used up, if the call was a sub-agent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<ChildUsage>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
@@ -316,6 +331,7 @@ impl ToolFinish {
             state_patch: Patch::default(),
             took_ms: 0,
             attempts: 0,
+            child: None,
         }
     }
 }
@@ -426,6 +442,8 @@ impl Event {
             Self::CorrectionSent { .. } => "correction_sent",
             Self::HistoryHealed { .. } => "history_healed",
             Self::ToolStarted { .. } => "tool_started",
+            Self::ChildStarted(_) => "child_started",
+            Self::ChildWaiting { .. } => "child_waiting",
             Self::ToolFinished(_) => "tool_finished",
             Self::InterruptRequested { .. } => "interrupt_requested",
             Self::AbortRequested { .. } => "abort_requested",

@@ -52,6 +52,19 @@ pub struct ToolCallView<'a> {
     pub input: &'a Json,
 }
 
+/// A sub-agent that a hook is told about.
+#[derive(Debug, Clone, Copy)]
+pub struct SubAgentView<'a> {
+    /// The call that it is for.
+    pub call: &'a CallId,
+    /// Its agent's name.
+    pub agent: &'a str,
+    /// Its session.
+    pub session: &'a SessionId,
+    /// The arguments of the call.
+    pub input: &'a Json,
+}
+
 /// Code of the user's at fixed points of a run. Every method has an empty default.
 ///
 /// # Contract
@@ -121,6 +134,21 @@ pub trait AgentHooks: Send + Sync + 'static {
         &self,
         _cx: &HookContext,
         _call: ToolCallView<'_>,
+        _outcome: &ToolOutcome,
+    ) -> HookResult {
+        Ok(())
+    }
+
+    /// A sub-agent is about to be begun. If a hook fails here, it is not.
+    async fn before_sub_agent(&self, _cx: &HookContext, _call: SubAgentView<'_>) -> HookResult {
+        Ok(())
+    }
+
+    /// A sub-agent has ended.
+    async fn after_sub_agent(
+        &self,
+        _cx: &HookContext,
+        _call: SubAgentView<'_>,
         _outcome: &ToolOutcome,
     ) -> HookResult {
         Ok(())

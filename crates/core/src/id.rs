@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use crate::error::{Error, ErrorCode, Result};
 
@@ -90,6 +91,21 @@ impl SessionId {
             .with_context("session", text));
         }
         Ok(Self::from(text))
+    }
+}
+
+impl SessionId {
+    /// The session of a sub-agent for this call of a session. Where that would be longer than an id
+    /// may be, a digest stands for the parent's.
+    #[must_use]
+    pub fn of_call(parent: &Self, call: &CallId) -> Self {
+        let id = format!("{parent}-sub-{call}");
+        if id.len() <= MAX_ID_BYTES {
+            return Self::from(id);
+        }
+        let digest = Sha256::digest(parent.as_str());
+        let digest: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        Self::from(format!("{digest}-sub-{call}"))
     }
 }
 

@@ -3,6 +3,7 @@
 mod align;
 mod apply;
 mod begin;
+mod children;
 mod journal;
 mod ledger;
 mod legality;
@@ -24,18 +25,18 @@ pub use apply::result_message;
 pub use begin::{BeginRun, abort_events, execute_events, resume_events};
 pub use journal::{Committed, Durability, Journal, JournalParts, StartOutcome};
 pub use ledger::{
-    Answered, ClosedStep, OpenCall, OpenStep, QueuedMessage, Request, SettledCall, StartedCall,
-    Waiting,
+    Answered, ChildCall, ClosedStep, OpenCall, OpenStep, QueuedMessage, Request, SettledCall,
+    StartedCall, Waiting,
 };
 pub use load::{load, load_events};
 pub use people::{WAIT_USAGE, report_waiting};
-pub use request::{Outside, RequestKind, queue_message, request};
+pub use request::{Outside, RequestKind, pass_down, queue_message, request};
 pub use shown::{boundaries, end_of_call};
 pub use submit::{CallRef, PendingView, Submission, pending_calls, submit};
 
 use crate::clock::Timestamp;
 use crate::error::ErrorRecord;
-use crate::event::{Suspension, Trigger};
+use crate::event::{ChildUsage, ParentRef, Suspension, Trigger};
 use crate::id::{CallId, RunId, SessionId};
 use crate::json::Json;
 use crate::message::{Message, SharedMessage, ToolCall};
@@ -53,6 +54,7 @@ pub struct Session {
     id: SessionId,
     agent: Arc<str>,
     tags: BTreeMap<String, String>,
+    parent: Option<ParentRef>,
     ledger: Ledger,
     transcript: Vec<SharedMessage>,
     past_runs: Vec<RunRecord>,
@@ -181,6 +183,7 @@ impl Session {
             id,
             agent: "".into(),
             tags: BTreeMap::new(),
+            parent: None,
             ledger: Ledger::new(),
             transcript: Vec::new(),
             past_runs: Vec::new(),
@@ -204,6 +207,18 @@ impl Session {
     #[must_use]
     pub fn tags(&self) -> &BTreeMap<String, String> {
         &self.tags
+    }
+
+    /// Who made it, if it is a child.
+    #[must_use]
+    pub fn parent(&self) -> Option<&ParentRef> {
+        self.parent.as_ref()
+    }
+
+    /// The session at the top of its tree: the one whose stream it shows in.
+    #[must_use]
+    pub fn root(&self) -> &SessionId {
+        self.parent.as_ref().map_or(&self.id, |parent| &parent.root)
     }
 
     /// Where its log ends. The append id is that of the last append that was
@@ -346,6 +361,18 @@ impl Session {
         self.ledger.usage
     }
 
+    /// What the whole session used up, its children that ended included.
+    #[must_use]
+    pub fn tree_usage(&self) -> ChildUsage {
+        let mut used = self.ledger.children;
+        used += ChildUsage {
+            tokens: self.ledger.usage,
+            steps: self.ledger.last_step,
+            tool_calls: self.ledger.tool_calls,
+        };
+        used
+    }
+
     /// Tool calls that were run in the whole session.
     #[must_use]
     pub fn tool_calls(&self) -> u64 {
@@ -366,6 +393,10 @@ impl Session {
             Effect::Tool { call } => match self.open_step().and_then(|step| step.call(call)) {
                 Some(state) => state.finish.is_some(),
                 // Calls of steps that are closed have their results.
+                None => call.step().is_some_and(|step| step <= self.ledger.last_step),
+            },
+            Effect::Child { call } => match self.open_step().and_then(|step| step.call(call)) {
+                Some(state) => state.child.is_some() || state.finish.is_some(),
                 None => call.step().is_some_and(|step| step <= self.ledger.last_step),
             },
         }
@@ -393,7 +424,7 @@ impl Session {
                 None => "".into(),
             },
             pending: u32::try_from(self.pending_calls().count()).unwrap_or(u32::MAX),
-            wake_at: self.pending_calls().filter_map(|pending| pending.deadline).min(),
+            wake_at: self.wake_at(),
         }
     }
 
@@ -419,6 +450,7 @@ impl Session {
         if savepoint.position().version == 0 {
             self.agent = "".into();
             self.tags.clear();
+            self.parent = None;
         }
         // What is known of the time stays known.
         let now = self.ledger.clock;

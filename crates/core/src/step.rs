@@ -17,7 +17,7 @@ mod verdict;
 pub(crate) use answers::heal;
 pub(crate) use finish::acknowledged_message;
 pub use finish::{build_effective_tools, output_requirement, synthesize_finish_tool_result};
-pub use iterator::{Action, CallTask, StepIterator};
+pub use iterator::{Action, CallTask, ChildTask, StepIterator};
 pub use messages::{
     AssistantMessagePlan, LlmMessages, SubAgentResultInput, ToolResultInput,
     build_messages_for_llm, create_assistant_message, create_sub_agent_result_message,

@@ -140,6 +140,26 @@ pub enum ChunkKind {
         /// Why.
         error: ErrorRecord,
     },
+    /// A sub-agent begins.
+    SubagentStart {
+        /// The call that it is for, of the chunk's session.
+        call: CallId,
+        /// Its agent's name.
+        subagent: Arc<str>,
+        /// Its session, of which chunks follow.
+        child: SessionId,
+    },
+    /// A sub-agent has ended; the `tool_end` of its call follows.
+    SubagentEnd {
+        /// The call that it was for, of the chunk's session.
+        call: CallId,
+        /// Its agent's name.
+        subagent: Arc<str>,
+        /// Its session.
+        child: SessionId,
+        /// Whether it completed.
+        success: bool,
+    },
     /// Whatever a tool or hook emits.
     Custom {
         /// Its name.
@@ -211,6 +231,11 @@ pub enum Effect {
     /// One tool call.
     Tool {
         /// The call.
+        call: CallId,
+    },
+    /// The beginning of a child.
+    Child {
+        /// The call that it is for.
         call: CallId,
     },
 }

@@ -164,6 +164,7 @@ impl LocalRuntimeBuilder {
             grace: self.grace,
             tasks: self.tasks,
             auto_resume: self.auto_resume,
+            runs: Arc::default(),
         }))
     }
 }

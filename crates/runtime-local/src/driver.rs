@@ -6,7 +6,7 @@ use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{Event, RunOutcome, ToolFinish, Trigger};
 use helix_agents_core::executor::AgentResult;
-use helix_agents_core::hooks::{HookContext, HookPlace, HookPoint, ToolCallView};
+use helix_agents_core::hooks::{HookContext, HookPlace, HookPoint, SubAgentView, ToolCallView};
 use helix_agents_core::json::Json;
 use helix_agents_core::message::{Message, ToolCall};
 use helix_agents_core::session::{
@@ -15,17 +15,20 @@ use helix_agents_core::session::{
 use helix_agents_core::step::Action;
 use tokio_util::sync::CancellationToken;
 
+use crate::children::{self, ChildEnd};
 use crate::feed::{Feed, FeedMark, Ticket};
 use crate::hooks::{Hooks, changed};
 use crate::lease::LeaseKeeper;
 use crate::live::LiveRun;
 use crate::parts::Parts;
+use crate::runtime::LocalRuntime;
 use crate::step_site;
+use crate::step_site::Settled;
 use crate::stop::Stop;
-use crate::tools::Settled;
 
 /// What one run is carried out with.
 pub(crate) struct Driver {
+    pub(crate) runtime: LocalRuntime,
     pub(crate) parts: Arc<Parts>,
     pub(crate) agent: AnyAgent,
     pub(crate) hooks: Hooks,
@@ -74,9 +77,12 @@ impl Driver {
                     step_site::call_model(self, lease, step, force_completion).await?;
                 }
                 Action::StartTools(tasks) => step_site::start_tools(self, lease, &tasks).await?,
-                Action::RunTools(tasks) => step_site::run_calls(self, lease, tasks).await?,
+                Action::StartChildren(tasks) => children::start(self, lease, &tasks).await?,
+                Action::RunTools { calls, children } => {
+                    step_site::run_calls(self, lease, &calls, &children).await?;
+                }
                 Action::RunFinishTool(task) => {
-                    step_site::run_calls(self, lease, vec![task]).await?;
+                    step_site::run_calls(self, lease, &[task], &[]).await?;
                 }
                 decision if decision.is_decision() => self.record(lease, Vec::new(), &[]).await?,
                 other => {
@@ -197,6 +203,14 @@ impl Driver {
         let place = self.place(session.last_step());
         let mut events = Vec::new();
         for settled in results {
+            let settled = match settled {
+                Settled::Call(settled) => settled,
+                Settled::Child(end) => {
+                    events.extend(self.child_hooks(end).await);
+                    continue;
+                }
+                Settled::Broken(_) => continue,
+            };
             let state = session.step_state();
             let cx = HookContext::new(
                 &place,
@@ -237,6 +251,25 @@ impl Driver {
             events.extend(changed(&cx, "on_message"));
         }
         events
+    }
+
+    async fn child_hooks(&self, end: &ChildEnd) -> Option<Event> {
+        let finish = end.finish.as_deref()?;
+        let session = self.journal.session();
+        let place = self.place(session.last_step());
+        let point = HookPoint::Of("after_sub_agent", finish.call.clone());
+        let cx = HookContext::new(&place, point, session.step_state());
+        let message = Message::Tool(result_message(&end.call, &finish.outcome));
+        self.hooks.message(&cx, &message).await;
+        let input = end.call.arguments.as_json().cloned().unwrap_or_else(Json::empty_object);
+        let view = SubAgentView {
+            call: &finish.call,
+            agent: &end.agent,
+            session: &end.session,
+            input: &input,
+        };
+        self.hooks.after_sub_agent(&cx, view, &finish.outcome).await;
+        changed(&cx, "after_sub_agent")
     }
 
     /// The hooks of a call that got its result from people, or from nobody in time.

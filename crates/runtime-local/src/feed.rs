@@ -36,6 +36,8 @@ pub(crate) struct Ticket(u32);
 struct Inner {
     streams: Arc<dyn StreamManager>,
     clock: Arc<dyn Clock>,
+    /// The root's session, whose stream it is.
+    stream: SessionId,
     agent: Arc<str>,
     session: SessionId,
     run: RunId,
@@ -49,12 +51,13 @@ impl Feed {
     pub(crate) fn new(
         streams: Arc<dyn StreamManager>,
         clock: Arc<dyn Clock>,
+        stream: SessionId,
         agent: Arc<str>,
         session: SessionId,
         run: RunId,
     ) -> Self {
         let (batch, turn, wake) = (Mutex::default(), tokio::sync::Mutex::default(), Notify::new());
-        Self(Arc::new(Inner { streams, clock, agent, session, run, batch, turn, wake }))
+        Self(Arc::new(Inner { streams, clock, stream, agent, session, run, batch, turn, wake }))
     }
 
     pub(crate) fn chunk(&self, step: u32, kind: ChunkKind) -> Chunk {
@@ -147,7 +150,7 @@ impl Feed {
             return;
         }
         fault::point("feed.before_write");
-        match self.0.streams.write(&self.0.session, ops).await {
+        match self.0.streams.write(&self.0.stream, ops).await {
             Ok(written) => self.batch().learn(begun, &written.begun),
             Err(error) => {
                 tracing::warn!(session = %self.0.session, %error, "chunks were not written");

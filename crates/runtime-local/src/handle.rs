@@ -23,17 +23,25 @@ struct Control {
     parts: Arc<Parts>,
     session: SessionId,
     run: RunId,
+    /// Whose stream it shows in.
+    root: SessionId,
     stream_from: u64,
     /// The run's shared part, if it is this process's.
     live: Option<Arc<LiveRun>>,
 }
 
 /// A handle on a run that this process has just begun.
-pub(crate) fn handle(parts: &Arc<Parts>, live: &Arc<LiveRun>, stream_from: u64) -> RunHandle {
+pub(crate) fn handle(
+    parts: &Arc<Parts>,
+    live: &Arc<LiveRun>,
+    root: SessionId,
+    stream_from: u64,
+) -> RunHandle {
     let control = Control {
         parts: Arc::clone(parts),
         session: live.session.clone(),
         run: live.run.clone(),
+        root,
         stream_from,
         live: Some(Arc::clone(live)),
     };
@@ -43,14 +51,16 @@ pub(crate) fn handle(parts: &Arc<Parts>, live: &Arc<LiveRun>, stream_from: u64) 
 /// A handle on a run found in the log; `live` is the session's run of this process, if any.
 pub(crate) fn attach(
     parts: &Arc<Parts>,
-    session: &SessionId,
+    fold: &Session,
     run: &RunRecord,
     live: Option<Arc<LiveRun>>,
 ) -> RunHandle {
+    let session = fold.id();
     let control = Control {
         parts: Arc::clone(parts),
         session: session.clone(),
         run: run.id.clone(),
+        root: fold.root().clone(),
         stream_from: run.stream_from,
         live: live.filter(|live| live.run == run.id),
     };
@@ -80,9 +90,7 @@ impl Control {
     async fn ask(&self, kind: RequestKind, reason: Option<String>) -> Result<()> {
         let outside = self.parts.outside();
         request(outside, &self.session, Some(&self.run), kind, reason).await?;
-        if let Some(live) = &self.live {
-            live.nudge.notify_one();
-        }
+        self.parts.runs.nudge();
         Ok(())
     }
 
@@ -106,7 +114,7 @@ impl RunControl for Control {
         if self.live.is_none() {
             self.parts.align_ended(&self.session).await?;
         }
-        let chunks = self.parts.streams.read(&self.session, self.stream_from + 1).await?;
+        let chunks = self.parts.streams.read(&self.root, self.stream_from + 1).await?;
         let (session, run) = (self.session.clone(), self.run.clone());
         // Up to and with the chunk that ends this run, or up to the run that took over from it.
         let chunks = stream::unfold(Some(chunks), move |chunks| {

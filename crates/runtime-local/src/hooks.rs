@@ -6,7 +6,8 @@ use helix_agents_core::agent::AgentDefinition;
 use helix_agents_core::error::ErrorRecord;
 use helix_agents_core::event::{Event, Suspension, ToolOutcome};
 use helix_agents_core::hooks::{
-    AgentHooks, Before, HookContext, HookPlace, HookPoint, LlmChange, ToolCallView, log_failure,
+    AgentHooks, Before, HookContext, HookPlace, HookPoint, LlmChange, SubAgentView, ToolCallView,
+    log_failure,
 };
 use helix_agents_core::json::Json;
 use helix_agents_core::llm::{LlmConfig, LlmResponse};
@@ -19,8 +20,18 @@ use serde_json::Value;
 pub(crate) struct Hooks(Arc<[Arc<dyn AgentHooks>]>);
 
 impl Hooks {
-    pub(crate) fn new(agent: &AgentDefinition, execution: &[Arc<dyn AgentHooks>]) -> Self {
-        Self(agent.hooks().iter().chain(execution).cloned().collect())
+    /// No hooks.
+    pub(crate) fn none() -> Self {
+        Self(Arc::new([]))
+    }
+
+    /// Those of the sessions above, of the agent and of the execution, in this order.
+    pub(crate) fn new(
+        above: &Self,
+        agent: &AgentDefinition,
+        execution: &[Arc<dyn AgentHooks>],
+    ) -> Self {
+        Self(above.0.iter().chain(agent.hooks()).chain(execution).cloned().collect())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -113,6 +124,29 @@ impl Hooks {
     ) {
         for hooks in self.0.iter() {
             log_failure(cx, "after_tool", hooks.after_tool(cx, call, outcome).await);
+        }
+    }
+
+    /// Why a sub-agent is not begun, if it is not.
+    pub(crate) async fn before_sub_agent(
+        &self,
+        cx: &HookContext,
+        call: SubAgentView<'_>,
+    ) -> Result<(), String> {
+        for hooks in self.0.iter() {
+            hooks.before_sub_agent(cx, call).await.map_err(|error| error.message().to_owned())?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn after_sub_agent(
+        &self,
+        cx: &HookContext,
+        call: SubAgentView<'_>,
+        outcome: &ToolOutcome,
+    ) {
+        for hooks in self.0.iter() {
+            log_failure(cx, "after_sub_agent", hooks.after_sub_agent(cx, call, outcome).await);
         }
     }
 

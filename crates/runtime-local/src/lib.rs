@@ -4,8 +4,10 @@
 //! hops between threads on the way. Many sessions spread over the runtime's threads.
 
 mod builder;
+mod children;
 mod clock;
 mod driver;
+mod family;
 mod feed;
 mod guarantees;
 mod handle;

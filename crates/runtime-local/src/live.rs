@@ -78,6 +78,13 @@ impl LiveRuns {
         self.lock().get(session).cloned()
     }
 
+    /// Tells all of them that a request was appended by this process, to whichever it was.
+    pub(crate) fn nudge(&self) {
+        for live in self.lock().values() {
+            live.nudge.notify_one();
+        }
+    }
+
     /// Forgets a run, unless another one of the session has begun since.
     pub(crate) fn remove(&self, live: &LiveRun) {
         let mut runs = self.lock();

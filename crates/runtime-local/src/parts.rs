@@ -13,6 +13,8 @@ use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
 use tokio::runtime::Handle;
 
+use crate::live::LiveRuns;
+
 /// The kind of this runtime, as it stands in logs: it takes over only runs of its own kind.
 pub(crate) const RUNTIME: &str = "local";
 
@@ -30,6 +32,8 @@ pub(crate) struct Parts {
     pub(crate) grace: Duration,
     pub(crate) tasks: Option<Handle>,
     pub(crate) auto_resume: bool,
+    /// The runs of this process.
+    pub(crate) runs: Arc<LiveRuns>,
 }
 
 impl Parts {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
-use helix_agents_core::agent::{AnyAgent, FactoryContext};
+use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::executor::{
     AgentExecutor, AgentResult, ExecuteOptions, Input, Resumable, ResumeOptions, RunHandle,
@@ -18,7 +18,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::builder::LocalRuntimeBuilder;
+use crate::family;
 use crate::handle::attach;
+use crate::hooks::Hooks;
 use crate::live::{LiveRun, LiveRuns};
 use crate::parts::Parts;
 use crate::start;
@@ -32,7 +34,6 @@ use crate::start;
 #[derive(Debug, Clone)]
 pub struct LocalRuntime {
     parts: Arc<Parts>,
-    runs: Arc<LiveRuns>,
     tasks: TaskTracker,
     drain: CancellationToken,
     shutdown: CancellationToken,
@@ -47,7 +48,6 @@ impl LocalRuntime {
     pub(crate) fn new(parts: Parts) -> Self {
         Self {
             parts: Arc::new(parts),
-            runs: Arc::default(),
             tasks: TaskTracker::new(),
             drain: CancellationToken::new(),
             shutdown: CancellationToken::new(),
@@ -59,7 +59,7 @@ impl LocalRuntime {
     }
 
     pub(crate) fn live(&self, session: &SessionId) -> Option<Arc<LiveRun>> {
-        self.runs.get(session)
+        self.parts.runs.get(session)
     }
 
     pub(crate) fn drain(&self) -> &CancellationToken {
@@ -76,8 +76,8 @@ impl LocalRuntime {
         live: Arc<LiveRun>,
         driven: BoxFuture<'static, Result<AgentResult>>,
     ) {
-        self.runs.insert(&live);
-        let runs = Arc::clone(&self.runs);
+        self.parts.runs.insert(&live);
+        let runs = Arc::clone(&self.parts.runs);
         // Whatever becomes of the task, nobody waits for it forever.
         let guard = Ended { runs, live };
         let task = async move {
@@ -119,16 +119,14 @@ impl LocalRuntime {
         })
     }
 
-    async fn ask(
+    pub(crate) async fn ask(
         &self,
         session: &SessionId,
         kind: RequestKind,
         reason: Option<String>,
     ) -> Result<()> {
         request(self.parts.outside(), session, None, kind, reason).await?;
-        if let Some(live) = self.live(session) {
-            live.nudge.notify_one();
-        }
+        self.parts.runs.nudge();
         Ok(())
     }
 }
@@ -165,7 +163,7 @@ impl AgentExecutor for LocalRuntime {
         options: ResumeOptions,
     ) -> Result<RunHandle> {
         self.check_open()?;
-        start::resume(self, agent, session, options).await
+        start::resume(self, agent, session, options, &Hooks::none()).await
     }
 
     async fn interrupt(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
@@ -177,16 +175,13 @@ impl AgentExecutor for LocalRuntime {
         if head.is_leased() {
             return self.ask(session, RequestKind::Abort, reason).await;
         }
-        let cx = FactoryContext { session: session.clone() };
-        let agent = self.parts.registry.resolve(&head.created.agent, &cx)?;
-        start::abort(self, agent, session, reason).await
+        let (agent, _) = family::agent_of(&self.parts, &head).await?;
+        family::abort(self, agent, session, reason).await
     }
 
     async fn submit_tool_result(&self, root: &SessionId, submission: Submission) -> Result<()> {
-        let owner = submit(self.parts.outside(), root, &submission).await?;
-        if let Some(live) = self.live(&owner) {
-            live.nudge.notify_one();
-        }
+        submit(self.parts.outside(), root, &submission).await?;
+        self.parts.runs.nudge();
         if self.parts.auto_resume { self.go_on(root).await } else { Ok(()) }
     }
 
@@ -200,7 +195,7 @@ impl AgentExecutor for LocalRuntime {
             Error::new(ErrorCode::RunNotFound, "the session has no run")
                 .with_context("session", session)
         })?;
-        Ok(attach(&self.parts, session, run, self.live(session)))
+        Ok(attach(&self.parts, &fold, run, self.live(session)))
     }
 
     async fn can_resume(&self, session: &SessionId) -> Result<Resumable> {
@@ -210,7 +205,8 @@ impl AgentExecutor for LocalRuntime {
             SessionStatus::Active if head.summary.run.is_none() => {
                 let mut fold = load(&*self.parts.store, session).await?;
                 fold.observe(head.read_at);
-                if fold.has_news() { Resumable::Yes } else { Resumable::Waiting }
+                let news = fold.has_news() || family::news_below(&self.parts, &fold).await?;
+                if news { Resumable::Yes } else { Resumable::Waiting }
             }
             SessionStatus::Active | SessionStatus::Interrupted | SessionStatus::Failed => {
                 Resumable::Yes

@@ -1,13 +1,13 @@
 //! Starting runs: what is legal is core's to say; that exactly one starts is the store's.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::error::{Error, ErrorCode, Result};
-use helix_agents_core::event::Event;
+use helix_agents_core::event::{Event, ParentRef};
 use helix_agents_core::executor::{ExecuteOptions, Input, ResumeOptions, RunHandle};
-use helix_agents_core::hooks::AgentHooks;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::session::{
     BeginRun, Journal, JournalParts, Session, StartOutcome, abort_events, execute_events, load,
@@ -16,6 +16,7 @@ use helix_agents_core::session::{
 use helix_agents_core::store::{Head, NewSession};
 
 use crate::driver::Driver;
+use crate::family;
 use crate::feed::Feed;
 use crate::handle::{attach, handle};
 use crate::hooks::Hooks;
@@ -30,6 +31,17 @@ const MAX_TRIES: u32 = 32;
 /// Added to the wait for a lease, so that it has run out by the store's clock too.
 const MARGIN: Duration = Duration::from_millis(20);
 
+/// Where a turn is to begin.
+struct Place {
+    session: SessionId,
+    run: RunId,
+    /// Whether the session may exist already.
+    known: bool,
+    tags: BTreeMap<String, String>,
+    parent: Option<ParentRef>,
+    hooks: Hooks,
+}
+
 pub(crate) async fn execute(
     runtime: &LocalRuntime,
     agent: AnyAgent,
@@ -37,7 +49,6 @@ pub(crate) async fn execute(
     options: ExecuteOptions,
 ) -> Result<RunHandle> {
     let parts = runtime.parts();
-    parts.llm.check(agent.llm())?;
     let session = match &options.session {
         Some(chosen) => SessionId::chosen(chosen.as_str())?,
         None => parts.ids.session(),
@@ -47,34 +58,99 @@ pub(crate) async fn execute(
         None => parts.ids.run(),
     };
     let known = options.session.is_some();
+    let hooks = Hooks::new(&Hooks::none(), &agent, &options.hooks);
+    let place = Place { session, run, known, tags: options.tags, parent: None, hooks };
+    begin_turn(runtime, agent, &input, place).await
+}
+
+/// Begins a child's session, unless that was done already.
+///
+/// # Errors
+/// [`ErrorCode::SessionExists`] if another call's session has the id, and those of `execute`.
+pub(crate) async fn execute_child(
+    runtime: &LocalRuntime,
+    agent: AnyAgent,
+    input: &Input,
+    session: &SessionId,
+    parent: ParentRef,
+    above: &Hooks,
+) -> Result<()> {
+    let parts = runtime.parts();
+    let hooks = Hooks::new(above, &agent, &[]);
+    if parts.store.head(session).await?.is_none() {
+        let place = Place {
+            session: session.clone(),
+            run: parts.ids.run(),
+            known: false,
+            tags: BTreeMap::new(),
+            parent: Some(parent.clone()),
+            hooks,
+        };
+        match begin_turn(runtime, agent, input, place).await {
+            Ok(_) => return Ok(()),
+            Err(error) if error.code() == ErrorCode::SessionExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let fold = load(&*parts.store, session).await?;
+    if fold.parent() == Some(&parent) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorCode::SessionExists, "another call has a session of this id")
+        .with_context("session", session))
+}
+
+async fn begin_turn(
+    runtime: &LocalRuntime,
+    agent: AnyAgent,
+    input: &Input,
+    place: Place,
+) -> Result<RunHandle> {
+    let parts = runtime.parts();
+    parts.llm.check(agent.llm())?;
+    let Place { session, run, known, tags, parent, hooks } = place;
     for _ in 0..MAX_TRIES {
         let head = if known { parts.store.head(&session).await? } else { None };
         let mut fold = match &head {
             Some(_) => load(&*parts.store, &session).await?,
             None => Session::new(session.clone()),
         };
-        if let Some(head) = &head {
-            fold.observe(head.read_at);
-        }
         if head.as_ref().is_some_and(|head| head.position != *fold.position()) {
             // They are of two moments, and would be taken for a run whose owner is gone.
             continue;
         }
-        if let Some(record) = fold.run(&run) {
-            return Ok(attach(parts, &session, record, runtime.live(&session)));
+        if let Some(head) = &head {
+            fold.observe(head.read_at);
         }
-        let begin = begin(parts, run.clone(), head.as_ref()).await?;
+        if let Some(record) = fold.run(&run) {
+            return Ok(attach(parts, &fold, record, runtime.live(&session)));
+        }
+        let mut begin = begin(parts, run.clone(), &fold, parent.as_ref()).await?;
+        begin.parent.clone_from(&parent);
         let alive = head.as_ref().is_some_and(Head::is_leased);
-        let events = execute_events(&fold, &agent, &begin, &input, &options.tags, alive)?;
+        let events = execute_events(&fold, &agent, &begin, input, &tags, alive)?;
         let mut journal = journal(parts, &agent, fold, &run);
         let started = match head {
             Some(_) => journal.start(events.clone()).await?,
-            None => create(&mut journal, &agent, &session, &options, events.clone()).await?,
+            None => {
+                let root = parent.as_ref().map_or(&session, |parent| &parent.root).clone();
+                let new = NewSession {
+                    agent: Arc::clone(agent.name()),
+                    root,
+                    parent: parent.as_ref().map(|parent| parent.session.clone()),
+                    tags: tags.clone(),
+                };
+                match journal.create(new, events.clone()).await {
+                    Ok(()) => StartOutcome::Started,
+                    Err(error) if error.code() == ErrorCode::SessionExists && known => {
+                        StartOutcome::Changed
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
         };
         match started {
-            StartOutcome::Started => {
-                return Ok(spawn(runtime, agent, journal, &options.hooks, events));
-            }
+            StartOutcome::Started => return Ok(spawn(runtime, agent, journal, hooks, events)),
             StartOutcome::Changed => {}
             StartOutcome::Leased { .. } => return Err(running(&session)),
         }
@@ -82,37 +158,17 @@ pub(crate) async fn execute(
     Err(busy(&session))
 }
 
-async fn create(
-    journal: &mut Journal,
-    agent: &AnyAgent,
-    session: &SessionId,
-    options: &ExecuteOptions,
-    events: Vec<Event>,
-) -> Result<StartOutcome> {
-    let new = NewSession {
-        agent: Arc::clone(agent.name()),
-        root: session.clone(),
-        parent: None,
-        tags: options.tags.clone(),
-    };
-    match journal.create(new, events).await {
-        Ok(()) => Ok(StartOutcome::Started),
-        Err(error) if error.code() == ErrorCode::SessionExists && options.session.is_some() => {
-            Ok(StartOutcome::Changed)
-        }
-        Err(error) => Err(error),
-    }
-}
-
 pub(crate) async fn resume(
     runtime: &LocalRuntime,
     agent: AnyAgent,
     session: &SessionId,
     options: ResumeOptions,
+    above: &Hooks,
 ) -> Result<RunHandle> {
     let parts = runtime.parts();
     parts.llm.check(agent.llm())?;
     let run = parts.ids.run();
+    let hooks = Hooks::new(above, &agent, &options.hooks);
     let mut after = options.after.clone();
     let mut waited = Duration::ZERO;
     for _ in 0..MAX_TRIES {
@@ -124,7 +180,7 @@ pub(crate) async fn resume(
         if let Some(head) = &head {
             fold.observe(head.read_at);
         }
-        let begin = begin(parts, run.clone(), head.as_ref()).await?;
+        let begin = begin(parts, run.clone(), &fold, None).await?;
         let message = options.message.as_ref();
         let events = match resume_events(&fold, &agent, &begin, after.as_ref(), message) {
             Ok(events) => events,
@@ -136,7 +192,7 @@ pub(crate) async fn resume(
         let mut journal = journal(parts, &agent, fold, &run);
         match journal.start(events.clone()).await? {
             StartOutcome::Started => {
-                return Ok(spawn(runtime, agent, journal, &options.hooks, events));
+                return Ok(spawn(runtime, agent, journal, hooks, events));
             }
             StartOutcome::Changed => {}
             StartOutcome::Leased { until, now } => {
@@ -169,13 +225,13 @@ pub(crate) async fn abort(
     let run = parts.ids.run();
     for _ in 0..MAX_TRIES {
         let fold = load(&*parts.store, session).await?;
-        let head = parts.store.head(session).await?;
-        let begin = begin(parts, run.clone(), head.as_ref()).await?;
+        let begin = begin(parts, run.clone(), &fold, None).await?;
         let events = abort_events(&fold, &begin, parts.ids.request(), reason.clone())?;
         let mut journal = journal(parts, &agent, fold, &run);
         match journal.start(events.clone()).await? {
             StartOutcome::Started => {
-                let driver = driver(runtime, agent, journal, &[]);
+                let hooks = Hooks::new(&Hooks::none(), &agent, &[]);
+                let driver = driver(runtime, agent, journal, hooks);
                 let lease = lease(runtime, &driver);
                 return driver.drive(lease, &events).await.map(drop);
             }
@@ -186,12 +242,18 @@ pub(crate) async fn abort(
     Err(busy(session))
 }
 
-async fn begin(parts: &Parts, run: RunId, head: Option<&Head>) -> Result<BeginRun> {
-    let stream_from = match head {
-        Some(head) => parts.streams.info(&head.session).await?.last_seq,
-        None => 0,
-    };
-    Ok(BeginRun { run, runtime: RUNTIME.into(), stream_from })
+async fn begin(
+    parts: &Parts,
+    run: RunId,
+    fold: &Session,
+    parent: Option<&ParentRef>,
+) -> Result<BeginRun> {
+    let exists = fold.position().version > 0;
+    let root = parent.map_or(fold.root(), |parent| &parent.root);
+    let stream_from =
+        if exists || parent.is_some() { parts.streams.info(root).await?.last_seq } else { 0 };
+    let news_below = family::news_below(parts, fold).await?;
+    Ok(BeginRun { news_below, ..BeginRun::new(run, RUNTIME, stream_from) })
 }
 
 fn journal(parts: &Parts, agent: &AnyAgent, session: Session, run: &RunId) -> Journal {
@@ -205,12 +267,7 @@ fn journal(parts: &Parts, agent: &AnyAgent, session: Session, run: &RunId) -> Jo
     Journal::new(journal, Arc::clone(agent), session, run.clone())
 }
 
-fn driver(
-    runtime: &LocalRuntime,
-    agent: AnyAgent,
-    journal: Journal,
-    execution: &[Arc<dyn AgentHooks>],
-) -> Box<Driver> {
+fn driver(runtime: &LocalRuntime, agent: AnyAgent, journal: Journal, hooks: Hooks) -> Box<Driver> {
     let parts = runtime.parts();
     let session = journal.session().id().clone();
     let run = journal.session().last_run().map(|run| run.id.clone());
@@ -218,13 +275,15 @@ fn driver(
     let feed = Feed::new(
         Arc::clone(&parts.streams),
         Arc::clone(&parts.clock),
+        journal.session().root().clone(),
         Arc::clone(agent.name()),
         session.clone(),
         run.clone(),
     );
     Box::new(Driver {
         parts: Arc::clone(parts),
-        hooks: Hooks::new(&agent, execution),
+        runtime: runtime.clone(),
+        hooks,
         agent,
         journal,
         feed,
@@ -250,13 +309,14 @@ fn spawn(
     runtime: &LocalRuntime,
     agent: AnyAgent,
     journal: Journal,
-    execution: &[Arc<dyn AgentHooks>],
+    hooks: Hooks,
     events: Vec<Event>,
 ) -> RunHandle {
-    let driver = driver(runtime, agent, journal, execution);
+    let driver = driver(runtime, agent, journal, hooks);
     let lease = lease(runtime, &driver);
     let live = Arc::clone(&driver.live);
-    let handle = handle(runtime.parts(), &live, driver.stream_from());
+    let root = driver.journal.session().root().clone();
+    let handle = handle(runtime.parts(), &live, root, driver.stream_from());
     runtime.spawn(live, Box::pin(async move { driver.drive(lease, &events).await }));
     handle
 }

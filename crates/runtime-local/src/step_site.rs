@@ -4,23 +4,72 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, Stream, StreamExt, stream};
-use helix_agents_core::error::Result;
+use helix_agents_core::error::{Error, Result};
 use helix_agents_core::event::{Event, ModelReply};
 use helix_agents_core::hooks::HookContext;
+use helix_agents_core::id::CallId;
 use helix_agents_core::json::Json;
 use helix_agents_core::message::Message;
 use helix_agents_core::session::OpenStep;
-use helix_agents_core::step::CallTask;
+use helix_agents_core::step::{CallTask, ChildTask};
 use helix_agents_core::stream::Effect;
 use tokio_util::sync::CancellationToken;
 
+use crate::children::{ChildEnd, ChildRun};
 use crate::driver::Driver;
+use crate::feed::Ticket;
 use crate::hooks::changed;
 use crate::lease::LeaseKeeper;
 use crate::model;
 use crate::stop::Stop;
-use crate::tools::{CallRun, Settled, millis};
+use crate::tools::{CallEnd, CallRun, millis};
+
+/// A call of a phase that is done with, one way or another.
+#[derive(Debug)]
+pub(crate) enum Settled {
+    /// A tool's.
+    Call(CallEnd),
+    /// A sub-agent's; it may be that it waits.
+    Child(ChildEnd),
+    /// What became of a child cannot be found out: the run has to stop.
+    Broken(Error),
+}
+
+impl Settled {
+    fn facts(&self) -> Vec<Event> {
+        match self {
+            Self::Call(end) => end.facts().collect(),
+            Self::Child(end) => vec![end.fact()],
+            Self::Broken(_) => Vec::new(),
+        }
+    }
+
+    fn ticket(&self) -> Option<Ticket> {
+        match self {
+            Self::Call(end) => Some(end.ticket),
+            Self::Child(_) | Self::Broken(_) => None,
+        }
+    }
+
+    fn call(&self) -> Option<&CallId> {
+        match self {
+            Self::Call(end) => Some(&end.call.id),
+            Self::Child(end) => Some(&end.call.id),
+            Self::Broken(_) => None,
+        }
+    }
+}
+
+/// The first that stops the run, if one does.
+fn broken(settled: &mut Vec<Settled>) -> Option<Error> {
+    let at = settled.iter().position(|it| matches!(it, Settled::Broken(_)))?;
+    match settled.swap_remove(at) {
+        Settled::Broken(error) => Some(error),
+        Settled::Call(_) | Settled::Child(_) => None,
+    }
+}
 
 /// Makes the model call of a step and records the reply.
 pub(crate) async fn call_model(
@@ -80,14 +129,25 @@ pub(crate) async fn start_tools(
 pub(crate) async fn run_calls(
     driver: &mut Driver,
     lease: &mut LeaseKeeper,
-    tasks: Vec<CallTask>,
+    tasks: &[CallTask],
+    children: &[ChildTask],
 ) -> Result<()> {
     let cancel = CancellationToken::new();
-    let runs = prepare(driver, &tasks, &cancel);
-    let total = runs.len();
+    let runs = prepare(driver, tasks, &cancel);
+    let children: Vec<_> =
+        children.iter().filter_map(|task| ChildRun::new(driver, task, &cancel)).collect();
+    let total = runs.len() + children.len();
     let limit = driver.agent.limits().tool_concurrency;
-    let mut running =
-        stream::iter(runs.into_iter().map(|run| run.carry_out().boxed())).buffer_unordered(limit);
+    let calls = runs.into_iter().map(|run| run.carry_out().map(Settled::Call).boxed());
+    let children = children.into_iter().map(|run| {
+        let wait = run.carry_out();
+        wait.map(|end| end.map_or_else(Settled::Broken, Settled::Child)).boxed()
+    });
+    // Children take no place from tools: they may wait for long.
+    let mut running = stream::select(
+        stream::iter(calls).buffer_unordered(limit),
+        children.collect::<FuturesUnordered<_>>(),
+    );
     let mut settled: Vec<Settled> = Vec::with_capacity(total);
     let mut recorded = 0;
     while settled.len() < total {
@@ -102,11 +162,14 @@ pub(crate) async fn run_calls(
             }
             Err(stop) => return Err(stop.into_error(&driver.live.session, &driver.live.run)),
         }
+        if let Some(error) = broken(&mut settled) {
+            return Err(error);
+        }
         if settled.len() < total {
             let open = total - settled.len();
             let news = settled.get(recorded..).unwrap_or_default();
             let facts: Vec<_> = news.iter().flat_map(Settled::facts).collect();
-            driver.unsettled.extend(news.iter().map(|settled| settled.ticket));
+            driver.unsettled.extend(news.iter().filter_map(Settled::ticket));
             recorded = settled.len();
             let more = append_beside(driver, lease, facts, &mut running).await?;
             debug_assert!(more.len() <= open, "more results than calls");
@@ -121,9 +184,9 @@ pub(crate) async fn run_calls(
     }
     let news = settled.get(recorded..).unwrap_or_default();
     let facts: Vec<_> = news.iter().flat_map(Settled::facts).collect();
-    driver.unsettled.extend(news.iter().map(|settled| settled.ticket));
+    driver.unsettled.extend(news.iter().filter_map(Settled::ticket));
     // Hooks see results in call order, whatever the order in which the calls ended.
-    settled.sort_by_key(|settled| tasks.iter().position(|task| task.call == settled.call.id));
+    settled.sort_by_key(|settled| settled.call().and_then(CallId::index));
     driver.record(lease, facts, &settled).await
 }
 
@@ -155,7 +218,10 @@ async fn abort_calls(
 ) -> Result<()> {
     let news = settled.get(recorded..).unwrap_or_default();
     let facts: Vec<_> = news.iter().flat_map(Settled::facts).collect();
-    driver.unsettled.extend(news.iter().map(|settled| settled.ticket));
+    driver.unsettled.extend(news.iter().filter_map(Settled::ticket));
+    // A child that waits is answered like any other open call.
+    let facts: Vec<_> =
+        facts.into_iter().filter(|it| !matches!(it, Event::ChildWaiting { .. })).collect();
     // The results first: they are legal only while the calls are open.
     driver.journal.stage(&facts)?;
     driver.journal.catch_up().await?;

@@ -7,8 +7,10 @@ use helix_agents_core::executor::{AgentExecutor as _, ResumeOptions, RunHandle};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::store::{Head, Page, SessionFilter};
 
+use crate::family;
 use crate::parts::RUNTIME;
 use crate::runtime::LocalRuntime;
+use crate::start;
 
 impl LocalRuntime {
     /// Goes on with every session whose local run stopped without ending and whose lease has run
@@ -50,9 +52,14 @@ impl LocalRuntime {
     }
 
     async fn take(&self, head: &Head) -> Result<Option<RunHandle>> {
-        let cx = FactoryContext { session: head.session.clone() };
-        let agent = match self.parts().registry.resolve(&head.created.agent, &cx) {
-            Ok(agent) => agent,
+        if let Some(parent) = &head.created.parent
+            && self.head(parent).await?.summary.run.is_some()
+        {
+            // Whoever goes on with the parent goes on with it.
+            return Ok(None);
+        }
+        let (agent, above) = match family::agent_of(self.parts(), head).await {
+            Ok(found) => found,
             Err(error) => {
                 tracing::warn!(session = %head.session, %error, "the session is left alone");
                 return Ok(None);
@@ -60,7 +67,7 @@ impl LocalRuntime {
         };
         let mut options = ResumeOptions::default();
         options.after.clone_from(&head.summary.run);
-        match self.resume(agent, &head.session, options).await {
+        match start::resume(self, agent, &head.session, options, &above).await {
             Ok(handle) => Ok(Some(handle)),
             Err(error) if error.kind() == ErrorKind::Conflict => {
                 tracing::debug!(session = %head.session, %error, "somebody else was first");

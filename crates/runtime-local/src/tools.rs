@@ -46,7 +46,7 @@ pub(crate) struct CallRun {
 
 /// A call that has its result.
 #[derive(Debug)]
-pub(crate) struct Settled {
+pub(crate) struct CallEnd {
     pub(crate) call: ToolCall,
     pub(crate) input: Json,
     pub(crate) finish: Arc<ToolFinish>,
@@ -78,7 +78,7 @@ impl Try {
 
 impl CallRun {
     /// Carries the call out until it has its one result.
-    pub(crate) async fn carry_out(self) -> Settled {
+    pub(crate) async fn carry_out(self) -> CallEnd {
         let begun = self.clock.monotonic();
         let mut attempt_number = self.task.attempt;
         let mut retry = 0;
@@ -110,10 +110,11 @@ impl CallRun {
             state_patch: done.patch,
             took_ms: millis(took),
             attempts: attempt_number,
+            child: None,
         };
         let finish = Arc::new(settle(&self.agent, &self.tool, finish));
         let input = finish.input.clone().unwrap_or(self.input);
-        Settled { call: self.call, input, finish, usage: done.usage, ticket }
+        CallEnd { call: self.call, input, finish, usage: done.usage, ticket }
     }
 
     async fn one_try(&self, number: u32, ticket: Ticket) -> Try {
@@ -247,7 +248,7 @@ impl CallRun {
     }
 }
 
-impl Settled {
+impl CallEnd {
     /// The facts of it, in order.
     pub(crate) fn facts(&self) -> impl Iterator<Item = Event> {
         let usage = self.usage.iter().map(|(name, amount)| Event::UsageRecorded {

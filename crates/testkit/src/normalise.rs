@@ -46,9 +46,17 @@ fn place(call: &str) -> (u32, u32) {
 
 fn line(event: &Event) -> String {
     match event {
-        Event::SessionCreated { agent, state, .. } => {
-            format!("session {agent} state={}\n", state.text())
+        Event::SessionCreated { agent, state, parent, .. } => {
+            let below = parent.as_ref().map_or_else(String::new, |parent| {
+                format!(" below {} for {}", parent.session, parent.call)
+            });
+            format!("session {agent} state={}{below}\n", state.text())
         }
+        Event::ChildStarted(start) => {
+            format!("child {} of {} for {}\n", start.session, start.agent, start.call)
+        }
+        // That a child waits is seen at the end of the run; how often it was looked at is not.
+        Event::ChildWaiting { .. } => String::new(),
         // A takeover is no part of the story.
         Event::RunStarted { trigger: Trigger::Recover, .. } => String::new(),
         Event::RunStarted { trigger, .. } => format!("run {trigger:?}\n"),
@@ -142,6 +150,12 @@ fn result(finish: &ToolFinish) -> String {
         let patch = serde_json::to_string(&finish.state_patch).unwrap_or_default();
         write!(out, " state={patch}").unwrap_or_default();
     }
+    if let Some(used) = &finish.child {
+        let (tokens, steps, calls) = (used.tokens, used.steps, used.tool_calls);
+        let (input, output) = (tokens.input_tokens, tokens.output_tokens);
+        write!(out, " used in={input} out={output} steps={steps} calls={calls}")
+            .unwrap_or_default();
+    }
     out.push('\n');
     out
 }
@@ -166,7 +180,8 @@ fn outcome_text(outcome: &RunOutcome) -> String {
                 let deadline = if pending.deadline.is_some() { " with a deadline" } else { "" };
                 format!(" {} {} {:?}{deadline}", pending.call, pending.tool, pending.kind)
             });
-            format!("suspended{}", calls.collect::<String>())
+            let below = on.children.iter().map(|child| format!(" below {}", child.call));
+            format!("suspended{}{}", calls.collect::<String>(), below.collect::<String>())
         }
         other => format!("{other:?}"),
     }
@@ -226,6 +241,13 @@ pub fn stream(chunks: &[StoredChunk]) -> String {
             continue;
         }
         let Some(text) = chunk_text(&stored.chunk.kind) else { continue };
+        let root = chunks.first().map(|first| &first.chunk.session);
+        let text = match root {
+            Some(root) if *root != stored.chunk.session => {
+                format!("[{}] {text}", stored.chunk.agent)
+            }
+            _ => text,
+        };
         let own = groups
             .iter_mut()
             .rev()
@@ -300,6 +322,12 @@ fn chunk_text(kind: &ChunkKind) -> Option<String> {
         ChunkKind::RunSuspended { calls, .. } => {
             let calls: Vec<_> = calls.iter().map(|call| call.as_str()).collect();
             format!("run_suspended {}", calls.join(" "))
+        }
+        ChunkKind::SubagentStart { call, subagent, .. } => {
+            format!("subagent_start {call} {subagent}")
+        }
+        ChunkKind::SubagentEnd { call, subagent, success, .. } => {
+            format!("subagent_end {call} {subagent} success={success}")
         }
         ChunkKind::ToolApprovalRequest { call, tool, arguments, editable, .. } => {
             let editable = if *editable { " editable" } else { "" };

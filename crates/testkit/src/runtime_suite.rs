@@ -4,6 +4,7 @@
 //! module named `parity`.
 
 pub mod answers;
+pub mod children;
 pub mod finishing;
 pub mod hooks;
 pub mod interleavings;
@@ -162,6 +163,16 @@ macro_rules! runtime_suite {
             people: of_ten_answers_one_is_taken;
             people: a_message_to_an_answered_session_enters_when_the_step_is_done;
             people: of_two_that_resume_after_an_answer_one_runs;
+            children: a_sub_agent_answers_like_a_tool;
+            children: a_sub_agent_that_fails_does_not_disturb_its_siblings;
+            children: a_child_that_waits_for_people_lets_its_caller_wait;
+            children: a_restart_goes_on_with_a_child_where_it_stopped;
+            children: an_interrupt_reaches_a_child_and_resuming_too;
+            children: an_abort_reaches_a_child;
+            children: a_waiting_family_can_be_aborted;
+            children: a_grandchild_that_waits_lets_the_whole_family_wait;
+            children: hooks_of_the_caller_wrap_those_of_the_child;
+            children: what_a_child_shows_is_seen_live;
             hooks: hooks_run_in_their_order;
             hooks: a_hook_refuses_and_changes_calls;
             hooks: a_hooks_state_change_rides_in_the_step;

@@ -112,7 +112,7 @@ impl OwnLoop {
                         tasks.iter().map(|task| tools::started(agent, &journal, task)).collect();
                     record(&mut journal, &starts).await?;
                 }
-                Action::RunTools(tasks) => {
+                Action::RunTools { calls: tasks, .. } => {
                     for task in tasks {
                         let result = tools::run(agent, &journal, &task).await?;
                         record(&mut journal, &[result]).await?;
@@ -164,7 +164,7 @@ impl OwnLoop {
     }
 
     fn begin(&self) -> BeginRun {
-        BeginRun { run: self.parts.ids.run(), runtime: RUNTIME.into(), stream_from: 0 }
+        BeginRun::new(self.parts.ids.run(), RUNTIME, 0)
     }
 
     fn journal(&self, agent: &AnyAgent, fold: Session, begin: &BeginRun) -> Journal {

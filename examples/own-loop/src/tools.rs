@@ -40,13 +40,9 @@ pub(crate) async fn run(agent: &AnyAgent, journal: &Journal, task: &CallTask) ->
         None => judge(agent, tool, tool.invoke(&input, cx.clone()).await),
     };
     let finish = ToolFinish {
-        call: task.call.clone(),
-        outcome,
-        finish: None,
-        input: None,
         state_patch: cx.effects().state_patch,
-        took_ms: 0,
         attempts: task.attempt,
+        ..ToolFinish::without_run(task.call.clone(), outcome)
     };
     Ok(Event::from(settle(agent, tool, finish)))
 }

@@ -13,6 +13,7 @@ use super::Agent;
 use super::definition::{
     AgentDefinition, Completion, Limits, Prompt, PromptOfState, StopWhen, system_message,
 };
+use super::sub_agent::SubAgent;
 use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::AgentHooks;
 use crate::json::Json;
@@ -33,6 +34,7 @@ struct Parts {
     description: String,
     prompt: PromptSource,
     tools: Vec<Tool>,
+    sub_agents: Vec<SubAgent>,
     output: Option<Result<Schema>>,
     initial_state: serde_json::Result<Json>,
     check_state: fn(&Value) -> Result<(), String>,
@@ -62,6 +64,7 @@ impl AgentBuilder {
                 description: String::new(),
                 prompt: PromptSource::Missing,
                 tools: Vec::new(),
+                sub_agents: Vec::new(),
                 output: None,
                 initial_state: Ok(Json::from(Value::Null)),
                 check_state: |_| Ok(()),
@@ -116,6 +119,12 @@ impl<S, O> AgentBuilder<S, O> {
     /// A tool: a function under `#[tool]`, or a [`Tool`] with options.
     pub fn tool(mut self, tool: impl Into<Tool>) -> Self {
         self.parts.tools.push(tool.into());
+        self
+    }
+
+    /// An agent that this one may call upon like a tool. It needs an output type and a description.
+    pub fn sub_agent(mut self, child: impl Into<SubAgent>) -> Self {
+        self.parts.sub_agents.push(child.into());
         self
     }
 
@@ -242,6 +251,13 @@ impl Parts {
                 problems.push(format!("there are two tools named `{}`", tool.name));
             }
         }
+        for (index, child) in self.sub_agents.iter().enumerate() {
+            problems.extend(child.problems());
+            let name = child.tool_name();
+            if self.sub_agents.iter().take(index).any(|other| other.tool_name() == name) {
+                problems.push(format!("there are two sub-agents named `{}`", child.agent().name()));
+            }
+        }
         if let Some(Err(error)) = &self.output {
             problems.push(format!("the output type: {}", error.message()));
         }
@@ -289,8 +305,13 @@ impl Parts {
         } else {
             Completion::Finish
         };
-        let effective_tools =
-            build_effective_tools(&self.tools, output.as_ref(), &completion, &self.llm)?;
+        let effective_tools = build_effective_tools(
+            &self.tools,
+            &self.sub_agents,
+            output.as_ref(),
+            &completion,
+            &self.llm,
+        )?;
         let requirement = output_requirement(&completion, output.is_some());
         let prompt = match self.prompt {
             PromptSource::OfState(prompt) => Prompt::OfState(prompt),
@@ -305,6 +326,7 @@ impl Parts {
             prompt,
             requirement,
             tools: self.tools.into_iter().map(Arc::new).collect(),
+            sub_agents: self.sub_agents,
             effective_tools: Arc::new(effective_tools),
             completion,
             output,

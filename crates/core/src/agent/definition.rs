@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::sub_agent::SubAgent;
 use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::AgentHooks;
 use crate::json::Json;
@@ -93,6 +94,7 @@ pub struct AgentDefinition {
     pub(crate) prompt: Prompt,
     pub(crate) requirement: Option<String>,
     pub(crate) tools: Vec<Arc<Tool>>,
+    pub(crate) sub_agents: Vec<SubAgent>,
     pub(crate) effective_tools: Arc<ToolSet>,
     pub(crate) completion: Completion,
     pub(crate) output: Option<Schema>,
@@ -128,6 +130,18 @@ impl AgentDefinition {
     pub fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
         // There are few, and this is asked often: comparing beats hashing.
         self.tools.iter().find(|tool| *tool.name == *name)
+    }
+
+    /// The sub-agent that this call is for.
+    #[must_use]
+    pub fn sub_agent(&self, tool: &str) -> Option<&SubAgent> {
+        self.sub_agents.iter().find(|child| child.tool_name() == tool)
+    }
+
+    /// The agents that it may call upon.
+    #[must_use]
+    pub fn sub_agents(&self) -> &[SubAgent] {
+        &self.sub_agents
     }
 
     /// How a turn is completed.

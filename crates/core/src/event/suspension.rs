@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::ChildStart;
 use crate::clock::Timestamp;
 use crate::id::CallId;
 use crate::json::Json;
@@ -18,6 +19,9 @@ pub struct Suspension {
     /// Those of them that an earlier run of the step was suspended on already.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<CallId>,
+    /// Children that wait.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<Arc<ChildStart>>,
 }
 
 /// Why a run has to wait, in one word.

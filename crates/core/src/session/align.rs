@@ -34,7 +34,7 @@ pub async fn alignment(
     session: &Session,
     version: u64,
 ) -> Result<Alignment> {
-    let info = streams.info(session.id()).await?;
+    let info = streams.info(session.root()).await?;
     let mut found = Alignment::default();
     let marked = info.marked_by(session.id());
     for open in info.open.into_iter().filter(|open| open.session == *session.id()) {
@@ -86,9 +86,10 @@ pub async fn align_ended(
     clock: &dyn Clock,
     session: &SessionId,
 ) -> Result<()> {
-    let info = streams.info(session).await?;
     let head = store.head(session).await?;
     let Some(head) = head.filter(|head| head.summary.run.is_none()) else { return Ok(()) };
+    let stream = &head.created.root;
+    let info = streams.info(stream).await?;
     let open = info.open.iter().any(|open| open.session == *session);
     if info.marked_by(session) >= head.position.version && !open {
         return Ok(());
@@ -98,7 +99,7 @@ pub async fn align_ended(
     let Alignment { settled, discarded, boundaries } =
         alignment(store, streams, clock, &fold, version).await?;
     let origin = chunk(clock, &fold, None, ChunkKind::Checkpoint { version });
-    streams.mark(session, Mark { version, settled, discarded, origin, boundaries }).await
+    streams.mark(stream, Mark { version, settled, discarded, origin, boundaries }).await
 }
 
 fn chunk(clock: &dyn Clock, session: &Session, run: Option<&RunId>, kind: ChunkKind) -> Chunk {

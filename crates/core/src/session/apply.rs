@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::ledger::{OpenCall, OpenStep, QueuedMessage, Request, StartedCall, Unpaired};
+use super::ledger::{ChildCall, OpenCall, OpenStep, QueuedMessage, Request, StartedCall, Unpaired};
 use super::people::WAIT_USAGE;
 use super::{Checkpoint, RunRecord, RunStatus, Session};
 use crate::clock::Timestamp;
@@ -75,7 +75,8 @@ impl Session {
 
     fn take(&mut self, event: &Event, run: Option<&RunId>) {
         match event {
-            Event::SessionCreated { agent, tags, state } => {
+            Event::SessionCreated { agent, tags, state, parent } => {
+                self.parent.clone_from(parent);
                 self.agent = Arc::clone(agent);
                 self.tags = tags.clone();
                 self.ledger.state = Arc::new(state.to_value());
@@ -106,6 +107,17 @@ impl Session {
                 });
                 if let Some(state) = self.open_call(call) {
                     state.started = started;
+                }
+            }
+            Event::ChildStarted(start) => {
+                let child = ChildCall { start: Arc::clone(start), waits: false };
+                if let Some(state) = self.open_call(&start.call) {
+                    state.child = Some(child);
+                }
+            }
+            Event::ChildWaiting { call } => {
+                if let Some(child) = self.open_call(call).and_then(|state| state.child.as_mut()) {
+                    child.waits = true;
                 }
             }
             Event::ToolFinished(finish) => self.take_finish(finish),
@@ -164,6 +176,11 @@ impl Session {
             ledger.turn_steps = 0;
             ledger.corrections = 0;
             ledger.model_failures = 0;
+        }
+        // Whether children still wait is for this run to find out.
+        let calls = ledger.step.iter_mut().flat_map(|step| &mut step.calls);
+        for child in calls.filter_map(|call| call.child.as_mut()) {
+            child.waits = false;
         }
         ledger.status = SessionStatus::Active;
         ledger.interrupt = None;
@@ -247,6 +264,9 @@ impl Session {
     fn take_finish(&mut self, finish: &Arc<ToolFinish>) {
         if finish.attempts > 0 {
             self.ledger.tool_calls += 1;
+        }
+        if let Some(used) = finish.child {
+            self.ledger.children += used;
         }
         self.settle_waiting(&finish.call);
         if let Some(state) = self.open_call(&finish.call) {

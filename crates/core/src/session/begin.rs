@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{RunStatus, Session};
 use crate::agent::AgentDefinition;
 use crate::error::{Error, ErrorCode, Result};
-use crate::event::{Event, Trigger};
+use crate::event::{Event, ParentRef, Trigger};
 use crate::executor::Input;
 use crate::id::{RequestId, RunId};
 use crate::message::UserMessage;
@@ -25,9 +25,19 @@ pub struct BeginRun {
     pub runtime: Arc<str>,
     /// The stream's last sequence number.
     pub stream_from: u64,
+    /// Who makes the session, if it is a new one and a child.
+    pub parent: Option<ParentRef>,
+    /// Whether a child that the session waits for can go on, or has ended: that stands in its log.
+    pub news_below: bool,
 }
 
 impl BeginRun {
+    /// A run on a session of its own.
+    #[must_use]
+    pub fn new(run: RunId, runtime: impl Into<Arc<str>>, stream_from: u64) -> Self {
+        Self { run, runtime: runtime.into(), stream_from, parent: None, news_below: false }
+    }
+
     fn started(&self, after: Option<RunId>, trigger: Trigger) -> Event {
         Event::RunStarted {
             run: self.run.clone(),
@@ -65,6 +75,7 @@ pub fn execute_events(
             agent: Arc::clone(agent.name()),
             tags: tags.clone(),
             state: agent.initial_state().clone(),
+            parent: begin.parent.clone(),
         });
         events.push(begin.started(None, Trigger::Execute));
         agent.initial_state().to_value()
@@ -75,7 +86,8 @@ pub fn execute_events(
         }
         let after = session.last_run().map(|run| run.id.clone());
         if let Some(run) = session.last_run().filter(|run| run.status.is_suspended()) {
-            if session.pending_calls().next().is_some() || !session.has_news() {
+            let news = session.has_news() || begin.news_below;
+            if session.pending_calls().next().is_some() || !news {
                 return Err(waiting(session));
             }
             events.push(begin.started(Some(run.id.clone()), Trigger::Resume));
@@ -118,7 +130,7 @@ pub fn resume_events(
     let trigger = match (session.status(), last.map(|run| run.status)) {
         (_, Some(RunStatus::Running)) => Trigger::Recover,
         (_, Some(status)) if status.is_suspended() => {
-            if !session.has_news() {
+            if !session.has_news() && !begin.news_below {
                 return Err(waiting(session));
             }
             Trigger::Resume
@@ -195,10 +207,16 @@ fn check_agent(session: &Session, agent: &AgentDefinition) -> Result<()> {
 
 fn waiting(session: &Session) -> Error {
     let calls: Vec<_> = session.pending_calls().map(|pending| pending.call.as_str()).collect();
+    let children: Vec<_> = session.open_children().map(|child| child.session.as_str()).collect();
     let message = "the session waits for people: submit answers to its calls, or abort it";
-    Error::new(ErrorCode::Suspended, message)
-        .with_context("session", session.id())
-        .with_context("calls", calls.join(", "))
+    let mut error = Error::new(ErrorCode::Suspended, message).with_context("session", session.id());
+    if !calls.is_empty() {
+        error = error.with_context("calls", calls.join(", "));
+    }
+    if !children.is_empty() {
+        error = error.with_context("children", children.join(", "));
+    }
+    error
 }
 
 fn unfinished(session: &Session, alive: bool) -> Error {

@@ -305,7 +305,10 @@ impl Journal {
         self.held.iter().any(|event| {
             matches!(
                 event,
-                Event::StepClosed { .. } | Event::RunEnded { .. } | Event::ToolStarted { .. }
+                Event::StepClosed { .. }
+                    | Event::RunEnded { .. }
+                    | Event::ToolStarted { .. }
+                    | Event::ChildStarted(_)
             )
         })
     }
@@ -339,6 +342,9 @@ impl Journal {
             Event::ModelReplied(reply) => reply.step <= last,
             Event::ToolFinished(finish) => {
                 closed(&finish.call) || open(&finish.call).is_some_and(|it| it.finish.is_some())
+            }
+            Event::ChildStarted(start) => {
+                closed(&start.call) || open(&start.call).is_some_and(|it| it.child.is_some())
             }
             Event::ToolStarted { call, .. } => {
                 let here = |started: &StartedCall| started.run == self.run;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::RunRecord;
 use crate::clock::Timestamp;
-use crate::event::{Answer, ModelReply, PendingCall, ToolFinish};
+use crate::event::{Answer, ChildStart, ChildUsage, ModelReply, PendingCall, ToolFinish};
 use crate::id::{CallId, RequestId, RunId};
 use crate::json::Json;
 use crate::message::{ToolCall, UserMessage};
@@ -39,6 +39,8 @@ pub(super) struct Ledger {
     pub queue: Vec<Arc<QueuedMessage>>,
     /// The requests of messages that have entered the transcript.
     pub taken: Arc<BTreeSet<RequestId>>,
+    /// What children that ended used up.
+    pub children: ChildUsage,
     /// Calls that waited for people, and what became of them.
     pub settled: Arc<BTreeMap<CallId, SettledCall>>,
 }
@@ -93,6 +95,7 @@ impl Ledger {
             clock: Timestamp::default(),
             queue: Vec::new(),
             taken: Arc::default(),
+            children: ChildUsage::default(),
             settled: Arc::default(),
         }
     }
@@ -173,6 +176,17 @@ pub struct OpenCall {
     pub patched: bool,
     /// What it waits for from people, if it does or did.
     pub waiting: Option<Arc<Waiting>>,
+    /// The child that it was begun for.
+    pub child: Option<ChildCall>,
+}
+
+/// A call of a sub-agent.
+#[derive(Debug, Clone)]
+pub struct ChildCall {
+    /// The child.
+    pub start: Arc<ChildStart>,
+    /// Whether the current run found that it waits.
+    pub waits: bool,
 }
 
 /// A call that waits for people, or did.

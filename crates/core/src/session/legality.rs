@@ -74,6 +74,14 @@ impl Session {
                 Some(call) if call.finish.is_none() => return Ok(()),
                 _ => "there is no such open call",
             },
+            Event::ChildStarted(start) => match step.and_then(|step| step.call(&start.call)) {
+                Some(call) if call.finish.is_none() && call.child.is_none() => return Ok(()),
+                _ => "there is no such open call without a child",
+            },
+            Event::ChildWaiting { call } => match step.and_then(|step| step.call(call)) {
+                Some(call) if call.finish.is_none() && call.child.is_some() => return Ok(()),
+                _ => "there is no such open call of a child",
+            },
             Event::StepClosed { step: number } => match step {
                 Some(step) if step.reply.step != *number => "another step is open",
                 Some(step) if !legacy && step.calls.iter().any(|call| call.finish.is_none()) => {
@@ -91,6 +99,11 @@ impl Session {
                 Some(step) if !legacy && !waits(step, on) => "nothing of it is waited for",
                 Some(_) => return Ok(()),
             },
+            Event::RunEnded { outcome: RunOutcome::Interrupted { .. } }
+                if step.is_some_and(is_at_rest) =>
+            {
+                return Ok(());
+            }
             Event::RunEnded { .. } if step.is_some() => "a step is open",
             Event::MessagesTaken { .. } if step.is_some() => "no message may enter an open step",
             Event::MessagesTaken { requests } => {
@@ -133,7 +146,9 @@ impl Session {
         let resumable =
             matches!(self.ledger.status, SessionStatus::Failed | SessionStatus::Interrupted);
         let suspended = last.is_some_and(|run| run.status.is_suspended());
-        if trigger == Trigger::Resume && suspended && !self.has_news() {
+        // What became of children stands in their logs.
+        let may_have_news = self.has_news() || self.open_children().next().is_some();
+        if trigger == Trigger::Resume && suspended && !may_have_news {
             return Err(self.illegal(event, "nothing that it waits for has come"));
         }
         let fits = match trigger {
@@ -222,5 +237,15 @@ impl Session {
 /// Whether a step can wait for this: for calls of it that have no result.
 fn waits(step: &OpenStep, on: &Suspension) -> bool {
     let open = |call| step.call(call).is_some_and(|state| state.finish.is_none());
-    !on.calls.is_empty() && on.calls.iter().all(|pending| open(&pending.call))
+    let calls = on.calls.iter().map(|pending| &pending.call);
+    let mut all = calls.chain(on.children.iter().map(|child| &child.call)).peekable();
+    all.peek().is_some() && all.all(open)
+}
+
+/// Whether something of the step waits for people or children, so that a run may rest in it.
+fn is_at_rest(step: &OpenStep) -> bool {
+    let open = step.calls.iter().filter(|call| call.finish.is_none());
+    open.clone().any(|call| {
+        call.pending().is_some() || call.child.as_ref().is_some_and(|child| child.waits)
+    })
 }

@@ -71,6 +71,15 @@ impl Session {
         waits || self.ledger.taken.contains(request)
     }
 
+    /// When somebody should look whether the session can go on, if nobody works on it. What becomes
+    /// of children does not stand in its log, so one that waits for them is looked at each time.
+    pub(super) fn wake_at(&self) -> Option<Timestamp> {
+        if self.current_run().is_none() && self.open_children().next().is_some() {
+            return Some(self.ledger.clock);
+        }
+        self.pending_calls().filter_map(|pending| pending.deadline).min()
+    }
+
     /// Whether a suspended step can go on: a call has its answer, or its time is over.
     #[must_use]
     pub fn has_news(&self) -> bool {
@@ -109,7 +118,11 @@ impl Session {
         }
         let calls = self.open_step().map_or(&[][..], |step| &step.calls);
         let consumed = calls.iter().any(|call| call.waiting.is_some() && call.finish.is_some());
-        if consumed { RunStatus::SuspendedStepPartial } else { RunStatus::SuspendedClientTool }
+        match (on.calls.is_empty(), on.children.is_empty()) {
+            (true, _) => RunStatus::SuspendedAwaitingChildren,
+            (false, true) if !consumed => RunStatus::SuspendedClientTool,
+            (false, _) => RunStatus::SuspendedStepPartial,
+        }
     }
 
     /// Notes that a call that waited for people has its result.

@@ -47,7 +47,9 @@ pub async fn request(
     reason: Option<String>,
 ) -> Result<()> {
     let request = outside.ids.request();
+    let mut children = Vec::new();
     let ask = |fold: &Session| {
+        children = fold.open_children().map(|child| child.session.clone()).collect();
         let current = fold.current_run().map(|current| &current.id);
         let Some(current) = current.filter(|current| run.is_none_or(|run| run == *current)) else {
             return Err(Error::new(ErrorCode::NothingToResume, "the run has ended already")
@@ -60,7 +62,26 @@ pub async fn request(
         };
         Ok(Some((event, Guard::None)))
     };
-    outside.append(session, ask).await
+    outside.append(session, ask).await?;
+    for child in children {
+        pass_down(outside, &child, kind, reason.clone()).await;
+    }
+    Ok(())
+}
+
+/// Asks a child to stop as well. One that cannot be reached is met by the run that waits for it.
+pub async fn pass_down(
+    outside: Outside<'_>,
+    child: &SessionId,
+    kind: RequestKind,
+    reason: Option<String>,
+) {
+    match Box::pin(request(outside, child, None, kind, reason)).await {
+        Ok(()) => {}
+        Err(error)
+            if matches!(error.code(), ErrorCode::NothingToResume | ErrorCode::SessionNotFound) => {}
+        Err(error) => tracing::warn!(session = %child, %error, "a request was not passed down"),
+    }
 }
 
 /// Puts a message into a session: it enters the transcript between two steps, and a turn does not

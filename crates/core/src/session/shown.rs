@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use super::Session;
 use crate::event::{Event, PendingCall, PendingKind, RunOutcome, ToolFinish, ToolOutcome, Trigger};
+use crate::id::SessionId;
 use crate::message::ToolCall;
 use crate::stream::ChunkKind;
-use crate::tool::FINISH_TOOL;
+use crate::tool::{FINISH_TOOL, SUB_AGENT_PREFIX};
 
 /// Events of the present run, given the version after the last of them, as people are shown them.
 #[must_use]
@@ -39,6 +40,17 @@ pub(super) fn of_event<'a>(
         }
         Event::RunStarted { .. } => chunks.push(ChunkKind::RunResumed),
         Event::ToolFinished(finish) => {
+            if finish.child.is_some()
+                && let Some(call) = session.tool_call(&finish.call)
+            {
+                let subagent = call.name.strip_prefix(SUB_AGENT_PREFIX).unwrap_or(&call.name);
+                chunks.push(ChunkKind::SubagentEnd {
+                    call: finish.call.clone(),
+                    subagent: subagent.into(),
+                    child: SessionId::of_call(session.id(), &finish.call),
+                    success: matches!(finish.outcome, ToolOutcome::Success(_)),
+                });
+            }
             if finish.attempts == 0
                 && let Some(call) = session.tool_call(&finish.call)
                 && *call.name != *FINISH_TOOL

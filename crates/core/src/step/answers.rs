@@ -93,7 +93,9 @@ fn finish_answers<'a>(
 
 /// Why a call is not run at all, if it is not.
 fn refusal(agent: &AgentDefinition, step: &OpenStep, call: &ToolCall) -> Option<ToolFinish> {
-    let Some(tool) = agent.tool(&call.name) else {
+    let child = agent.sub_agent(&call.name);
+    let tool = agent.tool(&call.name);
+    if child.is_none() && tool.is_none() {
         let known = agent.effective_tools().specs().iter().map(|spec| &*spec.name);
         let message = format!(
             "there is no tool `{}`; the tools are: {}",
@@ -104,7 +106,7 @@ fn refusal(agent: &AgentDefinition, step: &OpenStep, call: &ToolCall) -> Option<
         let code =
             if waited || step.runs > 1 { ErrorCode::ToolMissing } else { ErrorCode::ToolUnknown };
         return Some(error(call, code, message));
-    };
+    }
     let Some(input) = call.arguments.as_json() else {
         let message = "the arguments are not valid JSON; the call was not run";
         return Some(error(call, ErrorCode::ToolCallTruncated, message));
@@ -113,7 +115,10 @@ fn refusal(agent: &AgentDefinition, step: &OpenStep, call: &ToolCall) -> Option<
         let message = "the reply was cut off at the token limit; the call was not run";
         return Some(error(call, ErrorCode::ToolCallTruncated, message));
     }
-    let violations = tool.input().ok()?.validate(&input.to_value()).err()?;
+    let violations = match (child, tool) {
+        (Some(child), _) => child.validate(input).err()?,
+        (None, tool) => tool?.input().ok()?.validate(&input.to_value()).err()?,
+    };
     let message = format!("the arguments do not fit: {}", violations.join("; "));
     Some(error(call, ErrorCode::ToolInputInvalid, message))
 }

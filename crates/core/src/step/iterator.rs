@@ -9,7 +9,7 @@ use crate::agent::AnyAgent;
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::event::{Event, RunOutcome, ToolFinish, ToolOutcome};
-use crate::id::{AppendId, CallId, RequestId};
+use crate::id::{AppendId, CallId, RequestId, SessionId};
 use crate::message::{AssistantMessage, UserMessage};
 use crate::session::{OpenStep, Session};
 
@@ -29,8 +29,15 @@ pub enum Action {
     },
     /// Effect: record that these at-most-once calls are about to run.
     StartTools(Vec<CallTask>),
-    /// Effect: run these side by side (phase 1).
-    RunTools(Vec<CallTask>),
+    /// Effect: begin the sessions of these calls' children, and record that.
+    StartChildren(Vec<ChildTask>),
+    /// Effect: run these side by side (phase 1), and wait for the children among them.
+    RunTools {
+        /// The calls.
+        calls: Vec<CallTask>,
+        /// The children that are not known to wait.
+        children: Vec<ChildTask>,
+    },
     /// Effect: run this finish tool, which sees the state of phase 1 (phase 2).
     RunFinishTool(CallTask),
     /// Decision: record how long these calls waited for people.
@@ -85,6 +92,15 @@ pub struct CallTask {
 struct Fit {
     reply: Arc<AssistantMessage>,
     gates: Gates,
+}
+
+/// A child to begin or to wait for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChildTask {
+    /// The call.
+    pub call: CallId,
+    /// The child's session.
+    pub session: SessionId,
 }
 
 /// The machine over the step functions: same events and agent in, same action out.

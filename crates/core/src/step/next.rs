@@ -2,12 +2,13 @@
 
 use super::answers::answers;
 use super::finish::tool_names;
-use super::iterator::{Action, CallTask};
+use super::iterator::{Action, CallTask, ChildTask};
 use super::people::{Gates, gates, suspension, unaccounted};
 use super::result::StopReason;
 use super::verdict::{Verdict, owes_output, verdict};
 use crate::agent::{AgentDefinition, Completion};
 use crate::event::RunOutcome;
+use crate::id::SessionId;
 use crate::message::{ToolCall, UserMessage};
 use crate::session::{OpenStep, Session};
 use crate::tool::EffectClass;
@@ -60,31 +61,63 @@ pub(super) fn next_in_step(
         }
     };
     let waits = |call: &ToolCall| gates.kind(step, call).is_some();
-    let open = || step.pairs().filter(|(_, state)| state.finish.is_none()).map(|(call, _)| call);
+    let open = || step.pairs().filter(|(_, state)| state.finish.is_none());
+    let is_child = |call: &ToolCall| agent.sub_agent(&call.name).is_some();
     let is_finish = |call: &ToolCall| agent.tool(&call.name).is_some_and(|tool| tool.finish);
+    let child_task = |call: &ToolCall| ChildTask {
+        call: call.id.clone(),
+        session: SessionId::of_call(session.id(), &call.id),
+    };
+    let new: Vec<_> = open()
+        .filter(|(call, state)| is_child(call) && state.child.is_none())
+        .map(|(call, _)| child_task(call))
+        .collect();
+    if !new.is_empty() {
+        return Action::StartChildren(new);
+    }
+    let runs = |call: &ToolCall| !is_child(call) && !is_finish(call) && !waits(call);
     let task = |call: &ToolCall| task(session, agent, step, call);
-    let waiting = open().any(waits);
-    let regular: Vec<_> =
-        open().filter(|call| !is_finish(call) && !waits(call)).map(task).collect();
-    // Finish tools run one by one, when all others have their results.
-    let finish = if regular.is_empty() && !waiting { open().next().map(task) } else { None };
-    if regular.is_empty() && waiting {
-        return Action::End(RunOutcome::Suspended { on: suspension(session, agent, step, gates) });
-    }
-    if regular.is_empty() && finish.is_none() {
-        let retries_left = session.corrections() < agent.limits().completion_retries
-            && session.abort_request().is_none();
-        if step.correction.is_none() && retries_left && owes_output(agent, step) {
-            return Action::Correct(correction(agent, step));
+    let calls: Vec<_> = open().filter(|(call, _)| runs(call)).map(|(call, _)| task(call)).collect();
+    let children: Vec<_> = open()
+        .filter(|(_, state)| state.child.as_ref().is_some_and(|child| !child.waits))
+        .map(|(call, _)| child_task(call))
+        .collect();
+    if !calls.is_empty() || !children.is_empty() {
+        let starts = unrecorded(agent, step, &calls);
+        if !starts.is_empty() {
+            return Action::StartTools(starts);
         }
-        return Action::CloseStep(step.reply.step);
+        return Action::RunTools { calls, children };
     }
-    let next = regular.iter().chain(&finish);
-    let unrecorded: Vec<_> = next.filter(|task| needs_start(agent, step, task)).cloned().collect();
-    if !unrecorded.is_empty() {
-        return Action::StartTools(unrecorded);
+    if open().any(|(call, state)| waits(call) || state.child.is_some()) {
+        let on = suspension(session, agent, step, gates);
+        // People who have not been asked yet are asked first.
+        return Action::End(match session.interrupt_request() {
+            Some(request) if on.news().next().is_none() => {
+                RunOutcome::Interrupted { reason: request.reason.clone() }
+            }
+            _ => RunOutcome::Suspended { on },
+        });
     }
-    finish.map_or_else(|| Action::RunTools(regular), Action::RunFinishTool)
+    // Finish tools run one by one, when all others have their results.
+    if let Some(finish) = open().next().map(|(call, _)| task(call)) {
+        let starts = unrecorded(agent, step, std::slice::from_ref(&finish));
+        if !starts.is_empty() {
+            return Action::StartTools(starts);
+        }
+        return Action::RunFinishTool(finish);
+    }
+    let retries_left = session.corrections() < agent.limits().completion_retries
+        && session.abort_request().is_none();
+    if step.correction.is_none() && retries_left && owes_output(agent, step) {
+        return Action::Correct(correction(agent, step));
+    }
+    Action::CloseStep(step.reply.step)
+}
+
+/// The calls whose start has to be on record before they run, and is not.
+fn unrecorded(agent: &AgentDefinition, step: &OpenStep, tasks: &[CallTask]) -> Vec<CallTask> {
+    tasks.iter().filter(|task| needs_start(agent, step, task)).cloned().collect()
 }
 
 fn needs_start(agent: &AgentDefinition, step: &OpenStep, task: &CallTask) -> bool {

@@ -79,7 +79,12 @@ pub(super) fn suspension(
     let calls: Vec<_> = step.pairs().filter_map(pending).collect();
     let waited = |id: &CallId| step.call(id).is_some_and(|state| state.waiting.is_some());
     let before = calls.iter().map(|it| it.call.clone()).filter(waited).collect();
-    Suspension { calls, before }
+    let waits = |state: &OpenCall| {
+        let child = state.child.as_ref().filter(|_| state.finish.is_none())?;
+        Some(Arc::clone(&child.start))
+    };
+    let children = step.calls.iter().filter_map(waits).collect();
+    Suspension { calls, before, children }
 }
 
 /// What an answer of that kind has to fit.

@@ -40,6 +40,7 @@ impl Hand {
             agent: Arc::clone(agent.name()),
             tags: std::collections::BTreeMap::new(),
             state: agent.initial_state().clone(),
+            parent: None,
         })
         .unwrap();
         hand.start(Trigger::Execute).unwrap();
@@ -186,7 +187,7 @@ impl Hand {
                     None => return self,
                 },
                 Action::StartTools(tasks) => self.start_tools(tasks),
-                Action::RunTools(tasks) => self.run_tools(&tasks),
+                Action::RunTools { calls, .. } => self.run_tools(&calls),
                 Action::RunFinishTool(task) => self.run_tools(&[task]),
                 Action::End(outcome) => {
                     self.put(Event::RunEnded { outcome }).unwrap();
@@ -260,6 +261,7 @@ pub(crate) fn run_tool(iterator: &StepIterator, task: &CallTask) -> ToolFinish {
         state_patch: if kept { cx.effects().state_patch } else { Patch::default() },
         took_ms: 0,
         attempts: task.attempt,
+        child: None,
     }
 }
 

@@ -36,6 +36,10 @@ fn event_text(event: &Event) -> String {
                 results.iter().map(|(call, outcome)| format!("{call} {}", result(outcome)));
             format!("healed {}", results.collect::<Vec<_>>().join(", "))
         }
+        Event::ChildStarted(start) => {
+            format!("began {} of {} for {}", start.session, start.agent, start.call)
+        }
+        Event::ChildWaiting { call } => format!("the child of {call} waits"),
         Event::ToolStarted { call, attempt, .. } => format!("started {call}, try {attempt}"),
         Event::ToolFinished(finish) => finish_text(finish),
         Event::InterruptRequested { .. } => "interrupt requested".to_owned(),
@@ -145,7 +149,9 @@ pub(crate) fn action_text(action: &Action) -> String {
         Action::CallModel { step, force_completion: true } => format!("call model {step}, forced"),
         Action::CallModel { step, .. } => format!("call model {step}"),
         Action::StartTools(all) => format!("start {}", tasks(all)),
-        Action::RunTools(all) => format!("run {}", tasks(all)),
+        Action::RunTools { calls, children } if children.is_empty() => {
+            format!("run {}", tasks(calls))
+        }
         Action::RunFinishTool(one) => format!("run finish tool {}", task(one)),
         Action::End(outcome) => format!("end {}", outcome_text(outcome)),
         other => format!("{other:?}"),

@@ -153,7 +153,7 @@ pub(crate) fn agent() -> AnyAgent {
 }
 
 pub(crate) fn begin(run: &str) -> BeginRun {
-    BeginRun { run: RunId::from(run), runtime: "hand".into(), stream_from: 0 }
+    BeginRun::new(RunId::from(run), "hand", 0)
 }
 
 pub(crate) fn new_session() -> NewSession {

@@ -68,6 +68,7 @@ async fn go_on(executor: &dyn AgentExecutor, agent: &Agent) -> AgentResult {
     within(resume(executor, agent).await.unwrap().result()).await.unwrap()
 }
 
+/// What needs nobody runs at once; the rest waits, and nothing of it in memory.
 pub async fn a_step_waits_for_people_and_goes_on_with_their_answers(harness: &impl RuntimeHarness) {
     let executor = harness.boot(World::new(script())).await;
     let agent = desk();
@@ -159,6 +160,7 @@ pub async fn a_step_waits_for_people_and_goes_on_with_their_answers(harness: &im
     assert_eq!(waited, 2);
 }
 
+/// Call by call.
 pub async fn a_denied_call_is_not_run_and_an_edited_one_runs_as_edited(
     harness: &impl RuntimeHarness,
 ) {
@@ -185,6 +187,7 @@ pub async fn a_denied_call_is_not_run_and_an_edited_one_runs_as_edited(
     .await;
 }
 
+/// What was answered is drained.
 pub async fn a_partly_answered_step_suspends_again_on_the_rest(harness: &impl RuntimeHarness) {
     let executor = harness.boot(World::new(script())).await;
     let agent = desk();
@@ -197,6 +200,7 @@ pub async fn a_partly_answered_step_suspends_again_on_the_rest(harness: &impl Ru
     assert_eq!(go_on(&*executor, &agent).await.status, RunStatus::Completed);
 }
 
+/// Deadlines are the store's.
 pub async fn a_call_that_nobody_answers_in_time_fails_and_late_answers_are_refused(
     harness: &impl RuntimeHarness,
 ) {
@@ -242,6 +246,7 @@ async fn until(store: &dyn StateStore, moment: i64) {
     within(passed).await;
 }
 
+/// And the call stays pending.
 pub async fn every_wrong_answer_has_an_error_of_its_own(harness: &impl RuntimeHarness) {
     let executor = harness.boot(World::new(script()).registered(&desk())).await;
     let agent = desk();
@@ -271,6 +276,7 @@ pub async fn every_wrong_answer_has_an_error_of_its_own(harness: &impl RuntimeHa
     assert_eq!(fold(harness).await.last_run().unwrap().status, RunStatus::Aborted);
 }
 
+/// The others are told so.
 pub async fn of_ten_answers_one_is_taken(harness: &impl RuntimeHarness) {
     let executor = harness.boot(World::new(script())).await;
     let agent = desk();
@@ -293,6 +299,7 @@ pub async fn of_ten_answers_one_is_taken(harness: &impl RuntimeHarness) {
     assert_eq!(taken, 1);
 }
 
+/// A transcript with a message in the middle of a step would be refused by providers.
 pub async fn a_message_to_an_answered_session_enters_when_the_step_is_done(
     harness: &impl RuntimeHarness,
 ) {
@@ -316,6 +323,7 @@ pub async fn a_message_to_an_answered_session_enters_when_the_step_is_done(
     .await;
 }
 
+/// The approved call runs once.
 pub async fn of_two_that_resume_after_an_answer_one_runs(harness: &impl RuntimeHarness) {
     let executor = harness.boot(World::new(script())).await;
     let agent = desk();

@@ -60,7 +60,7 @@ fn legacy() -> Session {
 }
 
 fn begin() -> BeginRun {
-    BeginRun { run: RunId::from("new"), runtime: "hand".into(), stream_from: 0 }
+    BeginRun::new(RunId::from("new"), "hand", 0)
 }
 
 fn reopened(session: &mut Session) -> Vec<Event> {

@@ -99,6 +99,7 @@ fn a_session_begins_with_its_creation_and_only_with_that() {
         agent: "a".into(),
         tags: std::collections::BTreeMap::new(),
         state: json!({}).into(),
+        parent: None,
     };
     let mut empty = Session::new("s".into());
     for event in [started("r1", None, Trigger::Execute), messages(&["hi"])] {

@@ -243,7 +243,8 @@ fn a_result_is_taken_from_the_run_before_if_the_call_is_still_open() {
 #[test]
 fn tags_agent_and_state_come_from_the_creation() {
     let tags = [("k".to_owned(), "v".to_owned())].into();
-    let created = Event::SessionCreated { agent: "a".into(), tags, state: json!({"n": 1}).into() };
+    let (agent, state) = ("a".into(), json!({"n": 1}).into());
+    let created = Event::SessionCreated { agent, tags, state, parent: None };
     let mut session = Session::new(SessionId::from("s"));
     session.apply(&created, None).unwrap();
     assert_eq!(&**session.agent(), "a");

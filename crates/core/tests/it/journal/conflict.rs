@@ -118,7 +118,7 @@ async fn a_fact_that_is_recorded_already_counts_as_recorded_now() {
     two.stage(&[reply(1, text("Another answer."))]).unwrap();
     let committed = two.commit().await.unwrap();
     assert_eq!(committed.events, [], "the recorded reply is used");
-    assert!(matches!(two.next(), Action::RunTools(_)));
+    assert!(matches!(two.next(), Action::RunTools { .. }));
 
     one.stage(&[result("1.0", json!("first"))]).unwrap();
     one.commit().await.unwrap();
@@ -195,6 +195,6 @@ async fn a_start_is_no_longer_needed_once_the_call_has_its_result() {
     old.stage(&[result("1.0", json!("paid"))]).unwrap();
     assert_eq!(code(old.commit().await), "superseded");
     assert_eq!(names(&new.commit().await.unwrap().events), "tool_started 1.1");
-    let Action::RunTools(tasks) = new.next() else { panic!("{:?}", new.next()) };
+    let Action::RunTools { calls: tasks, .. } = new.next() else { panic!("{:?}", new.next()) };
     assert_eq!(tasks.len(), 1);
 }

@@ -122,7 +122,9 @@ async fn a_dead_run_is_taken_over_where_it_stopped() {
     let world = World { lease: Duration::ZERO, ..World::new() };
     world.answered(calls(&["search"])).await;
     let journal = world.taken_over("r2").await;
-    let Action::RunTools(tasks) = journal.next() else { panic!("{:?}", journal.next()) };
+    let Action::RunTools { calls: tasks, .. } = journal.next() else {
+        panic!("{:?}", journal.next())
+    };
     assert_eq!((tasks[0].call.as_str(), tasks[0].attempt), ("1.0", 2));
     let statuses: Vec<_> = journal.session().runs().map(|run| run.status).collect();
     assert_eq!(statuses, [RunStatus::Superseded, RunStatus::Running]);

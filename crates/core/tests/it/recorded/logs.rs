@@ -34,6 +34,7 @@ impl Recorder {
             agent: agent.name().as_ref().into(),
             tags: BTreeMap::from([("customer".to_owned(), "42".to_owned())]),
             state: json!({"notes": []}).into(),
+            parent: None,
         });
         recorder
     }

@@ -214,7 +214,7 @@ fn next(hand: &mut Hand, answer: &StepResult, bits: u8) {
         Action::StartTools(tasks) => {
             hand.start_tools(tasks);
         }
-        Action::RunTools(tasks) => {
+        Action::RunTools { calls: tasks, .. } => {
             let task = &tasks[usize::from(bits) % tasks.len()];
             hand.put(Event::from(result(&task.call, bits, task.attempt, false))).unwrap();
         }
@@ -239,7 +239,9 @@ fn next(hand: &mut Hand, answer: &StepResult, bits: u8) {
             }
         }
         Action::TakeMessages(requests) => hand.put(Event::MessagesTaken { requests }).unwrap(),
-        Action::Heal(_) => panic!("our own logs need no healing"),
+        Action::StartChildren(_) | Action::Heal(_) => {
+            panic!("nobody of this game has children, and our own logs need no healing")
+        }
     }
 }
 

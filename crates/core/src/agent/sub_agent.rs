@@ -1,0 +1,150 @@
+//! Agents that another agent may call upon.
+
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::Agent;
+use super::definition::AnyAgent;
+use crate::error::{Error, ErrorCode, Result};
+use crate::executor::Input;
+use crate::json::Json;
+use crate::schema::Schema;
+use crate::tool::{SUB_AGENT_PREFIX, ToolSpec};
+
+/// What a sub-agent is given unless it says otherwise.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Delegation {
+    /// What to do, with everything that has to be known for it: the sub-agent sees nothing else.
+    pub message: String,
+}
+
+type ToInput = Arc<dyn Fn(&Json) -> Result<Input> + Send + Sync>;
+
+/// An agent that another agent may call upon like a tool. Each call is a session of its own, with
+/// a state of its own, that ends with the call.
+#[derive(Clone)]
+pub struct SubAgent {
+    agent: AnyAgent,
+    tool: Arc<str>,
+    description: Arc<str>,
+    input: Result<Schema, Arc<Error>>,
+    to_input: ToInput,
+}
+
+impl SubAgent {
+    /// Offers an agent. The caller writes one message, see [`Delegation`].
+    #[must_use]
+    pub fn new<S, O>(agent: &Agent<S, O>) -> Self {
+        Self {
+            agent: agent.erased(),
+            tool: format!("{SUB_AGENT_PREFIX}{}", agent.name()).into(),
+            description: agent.description().into(),
+            input: Schema::of::<Delegation>().map_err(Arc::new),
+            to_input: typed(|input: Delegation| Input::from(input.message)),
+        }
+    }
+
+    /// Has the caller write arguments of this type, and makes the sub-agent's input of them.
+    #[must_use]
+    pub fn input<I>(mut self, to_input: impl Fn(I) -> Input + Send + Sync + 'static) -> Self
+    where
+        I: DeserializeOwned + JsonSchema,
+    {
+        self.input = Schema::of::<I>().map_err(Arc::new);
+        self.to_input = typed(to_input);
+        self
+    }
+
+    /// Describes it to the caller in other words than the agent does itself.
+    #[must_use]
+    pub fn described(mut self, description: &str) -> Self {
+        self.description = description.trim().into();
+        self
+    }
+
+    /// The agent.
+    #[must_use]
+    pub fn agent(&self) -> &AnyAgent {
+        &self.agent
+    }
+
+    /// The name under which the caller's model calls it.
+    #[must_use]
+    pub fn tool_name(&self) -> &str {
+        &self.tool
+    }
+
+    /// What the sub-agent is begun with.
+    ///
+    /// # Errors
+    /// [`ErrorCode::ToolInputInvalid`] if the arguments do not fit.
+    pub fn input_of(&self, arguments: &Json) -> Result<Input> {
+        (self.to_input)(arguments)
+    }
+
+    /// Checks arguments against the input schema.
+    pub(crate) fn validate(&self, arguments: &Json) -> Result<(), Vec<String>> {
+        match &self.input {
+            Ok(schema) => schema.validate(&arguments.to_value()),
+            Err(error) => Err(vec![error.to_string()]),
+        }
+    }
+
+    pub(crate) fn spec(&self) -> Result<ToolSpec> {
+        let schema = self
+            .input
+            .as_ref()
+            .map_err(|error| Error::new(ErrorCode::AgentInvalid, error.message().to_owned()))?;
+        Ok(ToolSpec {
+            name: Arc::clone(&self.tool),
+            description: Arc::clone(&self.description),
+            input_schema: schema.json().clone(),
+            strict: false,
+        })
+    }
+
+    /// Everything that is wrong with it, one sentence each.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let name = self.agent.name();
+        let mut problems = Vec::new();
+        if self.agent.output_schema().is_none() {
+            problems
+                .push(format!("sub-agent `{name}` has no output type: its caller waits for one"));
+        }
+        if self.description.is_empty() {
+            problems.push(format!("sub-agent `{name}` has no description; models choose by it"));
+        }
+        if self.tool.len() > 64 {
+            problems.push(format!(
+                "sub-agent `{name}`: with `{SUB_AGENT_PREFIX}` the name is longer than 64 characters"
+            ));
+        }
+        if let Err(error) = &self.input {
+            problems.push(format!("sub-agent `{name}`: {}", error.message()));
+        }
+        problems
+    }
+}
+
+impl<S, O> From<&Agent<S, O>> for SubAgent {
+    fn from(agent: &Agent<S, O>) -> Self {
+        Self::new(agent)
+    }
+}
+
+impl fmt::Debug for SubAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SubAgent").field(self.agent.name()).finish()
+    }
+}
+
+fn typed<I: DeserializeOwned>(to_input: impl Fn(I) -> Input + Send + Sync + 'static) -> ToInput {
+    Arc::new(move |arguments| match arguments.to_typed::<I>() {
+        Ok(input) => Ok(to_input(input)),
+        Err(error) => Err(Error::new(ErrorCode::ToolInputInvalid, error.to_string())),
+    })
+}

@@ -1,0 +1,130 @@
+//! Sessions that belong together: whose agent a child is, how children stand, and what becomes of
+//! them when their parent is aborted.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use helix_agents_core::agent::{AnyAgent, FactoryContext};
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::event::ChildUsage;
+use helix_agents_core::executor::AgentResult;
+use helix_agents_core::id::SessionId;
+use helix_agents_core::session::{RequestKind, RunStatus, Session, load};
+use helix_agents_core::store::Head;
+
+use crate::hooks::Hooks;
+use crate::parts::Parts;
+use crate::runtime::LocalRuntime;
+use crate::start;
+
+/// How a child stands.
+pub(crate) enum Standing {
+    /// Its turn is over.
+    Ended(AgentResult, ChildUsage),
+    /// Somebody carries it out.
+    Live,
+    /// It stopped without ending, or what it waited for has come.
+    Ready,
+    /// It was asked to stop.
+    Interrupted,
+    /// It waits for people.
+    Waits,
+}
+
+/// How a child stands now.
+pub(crate) fn standing<'a>(
+    parts: &'a Parts,
+    child: &'a SessionId,
+) -> BoxFuture<'a, Result<Standing>> {
+    async move {
+        let mut fold = load(&*parts.store, child).await?;
+        let head = parts.store.head(child).await?.ok_or_else(|| not_found(child))?;
+        fold.observe(head.read_at);
+        let run = fold.last_run().ok_or_else(|| not_found(child))?;
+        Ok(match run.status {
+            RunStatus::Running if head.is_leased() => Standing::Live,
+            RunStatus::Running | RunStatus::Superseded => Standing::Ready,
+            RunStatus::Interrupted => Standing::Interrupted,
+            status if status.is_suspended() => {
+                let news = fold.has_news() || news_below(parts, &fold).await?;
+                if news { Standing::Ready } else { Standing::Waits }
+            }
+            _ => Standing::Ended(AgentResult::of(run), fold.tree_usage()),
+        })
+    }
+    .boxed()
+}
+
+/// Whether a child that the session waits for can go on, or has ended.
+pub(crate) async fn news_below(parts: &Parts, fold: &Session) -> Result<bool> {
+    for child in fold.open_children() {
+        if !matches!(standing(parts, &child.session).await?, Standing::Waits) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The agent of a session, and the hooks of the sessions above it. A child's agent is what its
+/// parent's definition says.
+pub(crate) fn agent_of<'a>(
+    parts: &'a Parts,
+    head: &'a Head,
+) -> BoxFuture<'a, Result<(AnyAgent, Hooks)>> {
+    async move {
+        let name = &head.created.agent;
+        let Some(parent) = &head.created.parent else {
+            let cx = FactoryContext { session: head.session.clone() };
+            return Ok((parts.registry.resolve(name, &cx)?, Hooks::none()));
+        };
+        let parent = parts.store.head(parent).await?.ok_or_else(|| not_found(parent))?;
+        let (agent, above) = agent_of(parts, &parent).await?;
+        let child = agent.sub_agents().iter().find(|child| child.agent().name() == name);
+        let child = child.ok_or_else(|| {
+            Error::new(ErrorCode::AgentNotFound, "the parent's agent has no such sub-agent")
+                .with_context("session", &head.session)
+                .with_context("agent", name)
+        })?;
+        Ok((Arc::clone(child.agent()), Hooks::new(&above, &agent, &[])))
+    }
+    .boxed()
+}
+
+/// Ends a session that has no live run as aborted, and its open children.
+pub(crate) fn abort<'a>(
+    runtime: &'a LocalRuntime,
+    agent: AnyAgent,
+    session: &'a SessionId,
+    reason: Option<String>,
+) -> BoxFuture<'a, Result<()>> {
+    async move {
+        let fold = load(&*runtime.parts().store, session).await?;
+        let children: Vec<_> = fold.open_children().cloned().collect();
+        start::abort(runtime, Arc::clone(&agent), session, reason.clone()).await?;
+        for child in children {
+            let of_child = agent.sub_agents().iter().find(|it| *it.agent().name() == child.agent);
+            let Some(of_child) = of_child else { continue };
+            let (agent, session) = (Arc::clone(of_child.agent()), &child.session);
+            let aborted = match runtime.head(session).await {
+                Ok(head) if head.is_leased() => {
+                    runtime.ask(session, RequestKind::Abort, reason.clone()).await
+                }
+                Ok(_) => abort(runtime, agent, session, reason.clone()).await,
+                Err(error) => Err(error),
+            };
+            match aborted {
+                Ok(()) => {}
+                Err(error) if error.code() == ErrorCode::NothingToResume => {}
+                Err(error) => tracing::warn!(%session, %error, "a child was not aborted"),
+            }
+        }
+        Ok(())
+    }
+    .boxed()
+}
+
+fn not_found(session: &SessionId) -> Error {
+    Error::new(ErrorCode::SessionNotFound, "there is no session of this id")
+        .with_context("session", session)
+}
