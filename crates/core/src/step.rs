@@ -14,7 +14,7 @@ mod verdict;
 pub(crate) use finish::acknowledged_message;
 pub use finish::{build_effective_tools, output_requirement, synthesize_finish_tool_result};
 pub(crate) use iterator::heal;
-pub use iterator::{Action, CallTask, StepIterator};
+pub use iterator::{Action, CallTask, StepIterator, is_correction};
 pub use messages::{
     AssistantMessagePlan, LlmMessages, SubAgentResultInput, ToolResultInput,
     build_messages_for_llm, create_assistant_message, create_sub_agent_result_message,

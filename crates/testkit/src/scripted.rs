@@ -349,7 +349,7 @@ impl LlmAdapter for ScriptedLlm {
 }
 
 impl SeenRequest {
-    fn of(request: &LlmRequest<'_>) -> Self {
+    pub(crate) fn of(request: &LlmRequest<'_>) -> Self {
         let prompt = match &**request.prompt {
             Message::System { content } => content.clone(),
             _ => String::new(),
