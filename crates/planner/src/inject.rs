@@ -52,9 +52,8 @@ fn results(records: &[ExecutionRecord], max_result_bytes: usize) -> Option<Share
         return None;
     }
     let results = Value::Object(to_action_results(&bounds::records(records, max_result_bytes)));
-    let content = format!(
-        "## action_results\n\n{results}\n\n## extra_instruction\n\n{EXTRA_INSTRUCTION}"
-    );
+    let content =
+        format!("## action_results\n\n{results}\n\n## extra_instruction\n\n{EXTRA_INSTRUCTION}");
     Some(Message::User(UserMessage { content, hidden: true }).into())
 }
 

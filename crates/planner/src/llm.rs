@@ -9,9 +9,7 @@ use helix_agents_core::agent::AgentDefinition;
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{Error, ErrorCode, ErrorRecord, Result};
 use helix_agents_core::json::Json;
-use helix_agents_core::llm::{
-    LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink, ToolChoice,
-};
+use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink, ToolChoice};
 use helix_agents_core::message::Arguments;
 use helix_agents_core::step::{ParsedToolCall, StepResult, StopReason};
 use helix_agents_core::tool::ToolSpec;

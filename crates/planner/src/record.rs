@@ -51,8 +51,7 @@ impl ExecutionRecord {
     /// member may be missing, or a bare result.
     #[must_use]
     pub fn normalise(value: &Value, command: Option<&Command>, index: usize) -> Self {
-        let named = command.filter(|command| !command.purpose.trim().is_empty());
-        let mut record = match named.or(command) {
+        let mut record = match command {
             Some(command) => Self::of(command, Ok(Value::Null)),
             None => Self { success: true, ..Self::default() },
         };

@@ -38,7 +38,9 @@ impl ToolCaller {
         let Some(tool) = self.tools.iter().find(|tool| tool.name() == name) else {
             let known: Vec<_> = self.tools.iter().map(Tool::name).collect();
             let known = known.join(", ");
-            return Err(ToolError::new(format!("there is no tool `{name}`; the tools are: {known}")));
+            return Err(ToolError::new(format!(
+                "there is no tool `{name}`; the tools are: {known}"
+            )));
         };
         let input = Value::Object(kwargs.clone());
         if let Err(violations) = tool.validate(&input) {

@@ -61,7 +61,8 @@ fn anything_else_waits_for_the_whole() {
 #[test]
 fn it_never_says_other_than_the_whole_plan() {
     let commands = r#""execution_commands":[{"tool_name":"t"}]"#;
-    for value in [r#""response""#, r#"" response ""#, r#""Response""#, r#""execute""#, "null", "7"] {
+    for value in [r#""response""#, r#"" response ""#, r#""Response""#, r#""execute""#, "null", "7"]
+    {
         let text = format!("{{\"next_action\":{value},{commands}}}");
         let decision = Decision::normalise(&serde_json::from_str(&text).unwrap());
         if certain_after(&text).is_some() {

@@ -40,7 +40,10 @@ fn members_of_the_right_type_are_taken_and_the_others_are_the_commands() {
 
 #[test]
 fn success_is_what_is_said_else_the_lack_of_an_error() {
-    assert_eq!(record(&json!({ "success": false })), json!([false, null, "Tool execution failed."]));
+    assert_eq!(
+        record(&json!({ "success": false })),
+        json!([false, null, "Tool execution failed."])
+    );
     assert_eq!(record(&json!({ "success": false, "result": "no" })), json!([false, "no", "no"]));
     assert_eq!(record(&json!({ "error": "bad" })), json!([false, null, "bad"]));
     assert_eq!(record(&json!({ "result": 1 })), json!([true, 1, ""]));
@@ -50,7 +53,10 @@ fn success_is_what_is_said_else_the_lack_of_an_error() {
 /// Weakness 7: errors were told by the beginning of a text.
 #[test]
 fn weakness_7_text_that_begins_with_error_is_a_result() {
-    assert_eq!(record(&json!("Error: 404 is a status")), json!([true, "Error: 404 is a status", ""]));
+    assert_eq!(
+        record(&json!("Error: 404 is a status")),
+        json!([true, "Error: 404 is a status", ""])
+    );
 }
 
 /// Weakness 18: what an executor lost was lost without a word.
