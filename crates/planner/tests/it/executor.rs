@@ -100,7 +100,7 @@ async fn it_carries_out_a_round_as_one_recorded_call() {
     assert!(told[4].1.starts_with("the arguments do not fit"), "{}", told[4].1);
     assert_eq!(told[5].1, "there is no tool `whisper`; the tools are: shout, note, broken");
     assert_eq!(session.state()["notes"], json!(["noted", "noted"]));
-    let keys = keys.lock().unwrap();
+    let keys = keys.lock().unwrap().clone();
     assert_ne!(keys[0], keys[1], "equal calls are two calls");
     assert_eq!(session.tool_calls(), 1);
     assert_eq!(custom(&chunks(&handle).await, "noted").len(), 2);

@@ -1,4 +1,11 @@
 //! Loops of plans on the local runtime, in memory and on SQLite.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 
 mod answers;
 mod executor;

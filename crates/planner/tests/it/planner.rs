@@ -48,7 +48,8 @@ async fn it_decides_in_the_models_place_and_is_told_all() {
     let own = Arc::new(Own::default());
     let agent = teller().tool(shout(&Heard::default())).build().unwrap();
     let model = script([]);
-    let options = PlanOptions::default().planner(Some(own.clone()));
+    let planner: Arc<dyn Planner> = Arc::<Own>::clone(&own);
+    let options = PlanOptions::default().planner(Some(planner));
     let runtime = runtime(planning(&model, &agent, options));
     let (_, session, _) = run(&runtime, &agent, "go").await;
     assert!(model.plans_seen().is_empty());

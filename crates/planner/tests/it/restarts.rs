@@ -66,7 +66,7 @@ impl Drop for Process {
 
 /// A tool that stands at the gate.
 fn held(heard: &Heard, gate: &Gate) -> Tool {
-    let (heard, gate) = (heard.clone(), gate.clone());
+    let (heard, gate) = (Heard::clone(heard), gate.clone());
     Tool::function("hold", "Holds a word.", move |input: Word, _: ToolContext| {
         heard.lock().unwrap().push(format!("held {}", input.word));
         let gate = gate.clone();
