@@ -142,6 +142,3 @@ pub(crate) fn earlier(turn: &Turn<'_>, max_result_bytes: usize) -> Vec<String> {
     texts.reverse();
     texts
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,5 +1,6 @@
 //! Weakness 15: a loop was lost with its process. Ours goes on from the log.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use helix_agents_core::agent::Agent;
@@ -11,13 +12,14 @@ use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
 use helix_agents_core::tool::{Tool, ToolContext};
 use helix_agents_planner::{PlanOptions, tool_logs};
-use helix_agents_runtime_local::{LocalRuntime, TokioClock};
+use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_store_sqlite::SqliteStore;
 use helix_agents_testkit::gate::{Gate, within};
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 
+use crate::support::wall::Wall;
 use crate::support::{
     Heard, Word, action_results, execute, infos, planning, respond, script, shout, shouting, teller,
 };
@@ -154,14 +156,14 @@ async fn killed_before_the_answer_no_plan_is_made_again() {
 async fn a_timeout_counts_from_the_first_plan_in_whichever_process() {
     let (store, heard, gate) = (MemoryStore::default(), Heard::default(), Gate::new());
     let agent = teller().tool(shout(&heard)).build().unwrap();
-    let limit = Duration::from_millis(800);
-    let options = || PlanOptions::default().timeout(limit, TokioClock::new());
+    let wall = Wall::default();
+    let options = || PlanOptions::default().timeout(Duration::from_secs(60), wall.clone());
     let first = script([execute([shouting("a", "x")]), respond().at_gate(&gate)]);
     let process = Process::boot(&store, planning(&first, &agent, options()));
     process.begin(&agent).await;
     gate.reached().await;
     drop(process);
-    tokio::time::sleep(limit).await;
+    wall.now.fetch_add(60_000, Ordering::SeqCst);
     let second = script([]);
     let process = Process::boot(&store, planning(&second, &agent, options()));
     assert_eq!(process.resume(&agent).await, Some("done".into()));

@@ -1,20 +1,23 @@
 //! When a loop ends.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use helix_agents_core::clock::{Clock, Timestamp};
+use helix_agents_core::executor::{AgentExecutor, ResumeOptions};
+use helix_agents_core::session::RunStatus;
 use helix_agents_core::tool::{NoInput, Tool, ToolContext};
 use helix_agents_planner::{PlanOptions, RoundState, Stop, tool_logs};
-use helix_agents_testkit::gate::Gate;
-use helix_agents_testkit::scripted::Reply;
+use helix_agents_runtime_local::LocalRuntime;
+use helix_agents_store_memory::MemoryStore;
+use helix_agents_testkit::gate::{Gate, within};
+use helix_agents_testkit::planning::PlanningScript;
+use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use serde_json::json;
 
+use crate::support::wall::Wall;
 use crate::support::{
-    Heard, chunks, custom, execute, planning, respond, run, runtime, script, shout, shouting,
-    story, teller,
+    Heard, begin, chunks, custom, execute, planning, respond, run, runtime, script, shout,
+    shouting, story, teller,
 };
 
 fn rounds(count: usize) -> Vec<Reply> {
@@ -84,15 +87,37 @@ async fn an_agent_without_tools_makes_no_plan() {
 
 #[tokio::test]
 async fn switched_off_the_model_calls_tools_itself() {
-    let model = helix_agents_testkit::planning::PlanningScript::new(
+    let model = PlanningScript::new(
         [],
-        helix_agents_testkit::scripted::ScriptedLlm::new([
-            Reply::tool_call("shout", json!({ "word": "x" })),
-            Reply::text("done"),
-        ]),
+        ScriptedLlm::new([Reply::tool_call("shout", json!({ "word": "x" })), Reply::text("done")]),
     );
     let session = story(&model, PlanOptions::default().enabled(false)).await;
     assert_eq!((model.plans_seen().len(), session.tool_calls()), (0, 1));
+}
+
+/// What the model called itself is answered, and no plan made beside it.
+#[tokio::test]
+async fn switched_on_in_the_middle_of_a_turn_it_waits_for_the_next() {
+    let (heard, gate) = (Heard::default(), Gate::new());
+    let agent = teller().tool(shout(&heard)).build().unwrap();
+    let store = MemoryStore::default();
+    let boot = |llm| LocalRuntime::builder().store(store.clone()).llm(llm).build().unwrap();
+    let call = Reply::tool_call("shout", json!({ "word": "x" }));
+    let model = PlanningScript::new(
+        [respond()],
+        ScriptedLlm::new([call, Reply::text("never").at_gate(&gate)]),
+    );
+    let off = planning(&model, &agent, PlanOptions::default().enabled(false));
+    let first = boot(off);
+    let handle = begin(&first, &agent, "go").await;
+    gate.reached().await;
+    within(first.shutdown()).await;
+    gate.open();
+    let second = boot(planning(&model, &agent, PlanOptions::default()));
+    let options = ResumeOptions::default();
+    let resumed = second.resume(agent.erased(), handle.session(), options).await.unwrap();
+    assert_eq!(within(resumed.result()).await.unwrap().status, RunStatus::Completed);
+    assert!(model.plans_seen().is_empty());
 }
 
 /// Weakness 13: what kept failing was tried for ever.
@@ -108,28 +133,6 @@ async fn weakness_13_what_failed_twice_in_a_row_is_not_done_again() {
 async fn what_succeeds_may_be_done_again() {
     let model = script((0..5).map(|_| execute([shouting("a", "x")])));
     assert_eq!(story(&model, PlanOptions::default()).await.tool_calls(), 5);
-}
-
-/// A wall clock that stands still until it is moved, and whose waits end at once when told to.
-#[derive(Debug, Clone, Default)]
-struct Wall {
-    now: Arc<AtomicI64>,
-    rings: Gate,
-}
-
-#[async_trait]
-impl Clock for Wall {
-    fn now(&self) -> Timestamp {
-        Timestamp(self.now.load(Ordering::SeqCst))
-    }
-
-    fn monotonic(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    async fn sleep(&self, _: Duration) {
-        self.rings.pass().await;
-    }
 }
 
 /// Weakness 1: the loop's timeout never fired.

@@ -1,6 +1,7 @@
 //! What the tests share: an agent with a few tools, plans as text, and runs.
 
 pub(crate) mod server;
+pub(crate) mod wall;
 
 use std::sync::{Arc, Mutex};
 
