@@ -10,12 +10,11 @@ use std::time::Duration;
 use anyhow::Result;
 use futures_util::StreamExt as _;
 use helix_agents::llm::LlmAdapter;
-use helix_agents::planner::{PLAN_CHUNK, PlanOptions, PlanningLlm, tool_logs};
+use helix_agents::planner::{Command, PLAN_CHUNK, PlanOptions, PlanningLlm, Stop, tool_logs};
 use helix_agents::prelude::*;
 use helix_agents::runtime_local::TokioClock;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 #[derive(Deserialize, JsonSchema)]
 struct Place {
@@ -71,16 +70,22 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Shows a plan.
+/// What the program shows of a plan.
+#[derive(Deserialize)]
+struct Plan {
+    round_index: u32,
+    execution_commands: Vec<Command>,
+    stopped: Option<Stop>,
+}
+
 fn show(plan: &str) -> Result<()> {
-    let plan: Value = serde_json::from_str(plan)?;
-    match plan.get("stopped") {
-        Some(stopped) => println!("no more plans: {stopped}"),
-        None => println!("round {}", plan["round_index"]),
+    let plan: Plan = serde_json::from_str(plan)?;
+    match plan.stopped {
+        Some(stopped) => println!("no more plans: {stopped:?}"),
+        None => println!("round {}", plan.round_index),
     }
-    let commands = plan["execution_commands"].as_array();
-    for command in commands.into_iter().flatten() {
-        println!("  {} to: {}", command["tool_name"], command["purpose"]);
+    for command in plan.execution_commands {
+        println!("  {}: {}", command.tool_name, command.purpose);
     }
     Ok(())
 }

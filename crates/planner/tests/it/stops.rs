@@ -101,7 +101,10 @@ async fn switched_on_in_the_middle_of_a_turn_it_waits_for_the_next() {
     let (heard, gate) = (Heard::default(), Gate::new());
     let agent = teller().tool(shout(&heard)).build().unwrap();
     let store = MemoryStore::default();
-    let boot = |llm| LocalRuntime::builder().store(store.clone()).llm(llm).build().unwrap();
+    let boot = |llm| {
+        let builder = LocalRuntime::builder().store(store.clone()).llm(llm);
+        builder.grace(Duration::from_millis(50)).build().unwrap()
+    };
     let call = Reply::tool_call("shout", json!({ "word": "x" }));
     let model = PlanningScript::new(
         [respond()],

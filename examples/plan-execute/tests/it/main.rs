@@ -14,14 +14,14 @@ async fn it_plans_shows_what_it_does_and_answers() {
     let stdout = String::from_utf8(output.stdout).unwrap();
     let expected = [
         "round 0",
-        "  \"weather\" to: \"weather in Bergen\"",
-        "  \"weather\" to: \"weather in Oslo\"",
+        "  weather: weather in Bergen",
+        "  weather: weather in Oslo",
         "  weather: \"heavy rain\"",
         "  weather: \"sunny, 18 degrees\"",
         "round 1",
-        "  \"trains\" to: \"trains to Oslo\"",
+        "  trains: trains to Oslo",
         "  trains: [\"08:25 to Oslo\",\"10:25 to Oslo\"]",
-        "no more plans: \"response\"",
+        "no more plans: Response",
         "Oslo: it is sunny there, and it rains in Bergen. Take the 08:25.",
         "3 records, 4 steps",
     ];
