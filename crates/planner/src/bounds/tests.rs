@@ -29,3 +29,11 @@ fn weakness_10_large_results_are_shortened_one_by_one_and_all_in_all() {
     assert_eq!(bounded.len(), 1_000);
     assert!(total < MAX_RESULTS_BYTES + 1_000 * 60, "{total}");
 }
+
+#[test]
+fn errors_are_shortened_as_well() {
+    let error = "e".repeat(1_000);
+    let bounded = records(&[ExecutionRecord { error, ..ExecutionRecord::default() }], 100);
+    assert!(bounded[0].error.ends_with("(shortened; all of it has 1000 bytes)"));
+    assert!(bounded[0].error.len() < 200);
+}

@@ -10,7 +10,7 @@ use helix_agents_core::llm::LlmAdapter;
 use helix_agents_core::session::{RunStatus, load};
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
-use helix_agents_core::tool::{Tool, ToolContext};
+use helix_agents_core::tool::{EffectClass, Tool, ToolContext};
 use helix_agents_planner::{PlanOptions, tool_logs};
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
@@ -149,6 +149,32 @@ async fn killed_before_the_answer_no_plan_is_made_again() {
     assert_eq!(process.resume(&agent).await, Some("done".into()));
     assert!(second.plans_seen().is_empty());
     assert_eq!(heard.lock().unwrap().len(), 1);
+}
+
+/// Weakness 14: nothing was known of what must not be done twice.
+#[tokio::test]
+async fn weakness_14_what_must_not_be_done_twice_is_not_and_the_planner_is_told() {
+    let (store, heard, gate) = (MemoryStore::default(), Heard::default(), Gate::new());
+    let agent = |gate| {
+        let hold = held(&heard, gate).effect(EffectClass::AtMostOnce);
+        teller().tool(hold.timeout(Duration::from_millis(400))).build().unwrap()
+    };
+    let hold = json!({ "purpose": "b", "tool_name": "hold", "tool_kwargs": { "word": "h" } });
+    let plans = || [execute([hold.clone()]), respond()];
+    let stuck = agent(&gate);
+    let process = Process::boot(&store, planning(&script(plans()), &stuck, PlanOptions::default()));
+    process.begin(&stuck).await;
+    gate.reached().await;
+    drop(process);
+    let (model, agent) = (script(plans()), agent(&open()));
+    let process = Process::boot(&store, planning(&model, &agent, PlanOptions::default()));
+    assert_eq!(process.resume(&agent).await, Some("done".into()));
+    assert_eq!(*heard.lock().unwrap(), ["held h"]);
+    let record = infos(&model)[0]["last_round_result"][0].clone();
+    assert!(
+        record["error"].as_str().unwrap().contains("whether it acted is not known"),
+        "{record}"
+    );
 }
 
 /// The beginning of the loop is on record, so its time does not begin anew.

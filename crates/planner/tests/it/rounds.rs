@@ -8,13 +8,14 @@ use helix_agents_planner::{PlanOptions, RoundState, tool_logs};
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_store_sqlite::SqliteStore;
+use helix_agents_testkit::gate::{Gate, within};
 use helix_agents_testkit::planning::PlanningScript;
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use serde_json::json;
 
 use crate::support::{
-    Heard, action_results, execute, infos, inputs, planning, respond, run, runtime, script, shout,
-    shouting, story, teller, texts,
+    Heard, Word, action_results, begin, execute, infos, inputs, planning, respond, run, runtime,
+    script, shout, shouting, story, teller, texts,
 };
 
 async fn a_loop_on(store: impl StateStore + StreamManager + Clone) {
@@ -224,6 +225,69 @@ async fn weakness_17_tools_are_told_in_the_agents_order() {
     let tools = inputs(&model)[0]["input"]["available_tools"].clone();
     let told: Vec<_> = tools.as_array().unwrap().iter().map(|it| it["name"].clone()).collect();
     assert_eq!(told, names);
+}
+
+/// Weakness 19: concurrent requests shared their logs.
+#[tokio::test]
+async fn weakness_19_sessions_side_by_side_have_logs_of_their_own() {
+    use helix_agents_core::executor::{AgentExecutor, ExecuteOptions};
+    let (gate, heard) = (Gate::new(), Heard::default());
+    let agent = teller().tool(shout(&heard)).build().unwrap();
+    let plan = execute([shouting("a", "x")]);
+    let model = script([plan.clone().at_gate(&gate), respond()]).again(0, plan).again(1, respond());
+    let runtime = runtime(planning(&model, &agent, PlanOptions::default()));
+    let begin = |session| {
+        let options = ExecuteOptions::default().session(session);
+        runtime.execute(agent.erased(), "go".into(), options)
+    };
+    let one = begin("one").await.unwrap();
+    gate.reached().await;
+    let two = begin("two").await.unwrap();
+    within(two.result()).await.unwrap();
+    gate.open();
+    within(one.result()).await.unwrap();
+    for handle in [one, two] {
+        let session = handle.fold().await.unwrap();
+        assert_eq!(tool_logs(session.transcript()).len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn commands_run_side_by_side_within_the_agents_limit_and_records_keep_their_order() {
+    use helix_agents_core::tool::{Tool, ToolContext};
+    let (running, gate) = (Gate::new(), Gate::new());
+    let (arrivals, held) = (running.clone(), gate.clone());
+    let wait = Tool::function("wait", "Waits.", move |input: Word, _: ToolContext| {
+        let (arrivals, held) = (arrivals.clone(), held.clone());
+        async move {
+            arrivals.pass().await;
+            if input.word == "0" {
+                held.pass().await;
+            }
+            Ok(input.word)
+        }
+    });
+    let command = |word: u32| {
+        json!({
+            "purpose": word.to_string(), "tool_name": "wait",
+            "tool_kwargs": { "word": word.to_string() },
+        })
+    };
+    let agent = teller().tool(wait).tool_concurrency(2).build().unwrap();
+    let model = script([execute((0..4).map(command)), respond()]);
+    let runtime = runtime(planning(&model, &agent, PlanOptions::default()));
+    let handle = begin(&runtime, &agent, "go").await;
+    running.reached_by(2).await;
+    // Two are at it, and the others wait for a place.
+    assert_eq!(running.arrived(), 2);
+    running.open();
+    running.reached_by(4).await;
+    gate.open();
+    within(handle.result()).await.unwrap();
+    let session = handle.fold().await.unwrap();
+    let purposes: Vec<_> =
+        tool_logs(session.transcript()).into_iter().map(|record| record.purpose).collect();
+    assert_eq!(purposes, ["0", "1", "2", "3"]);
 }
 
 /// Weakness 20: a tool that broke down took its siblings with it.
