@@ -8,10 +8,11 @@ use helix_agents_core::message::{Message, SharedMessage, UserMessage};
 use tokio_util::sync::CancellationToken;
 
 use crate::command::Command;
-use crate::llm::{PlanningLlm, Plans};
+use crate::llm::PlanningLlm;
 use crate::options::{PlanOptions, completion_tools};
 use crate::plan::Problem;
 use crate::planning::{Outcome, PLAN_RETRIES, Round, gave_up};
+use crate::plans::Plans;
 use crate::round::Turn;
 
 impl PlanningLlm {
