@@ -58,6 +58,12 @@ const LAYERS: &[Layer] = &[
         ..Layer::EMPTY
     },
     Layer {
+        name: "helix-agents-planner",
+        may_use: &["helix-agents-core"],
+        never: &["helix-agents-store-*", "helix-agents-runtime-*", "helix-agents-llm", "axum*", "reqwest*"],
+        ..Layer::EMPTY
+    },
+    Layer {
         name: "helix-agents-runtime-*",
         may_use: &["helix-agents-core"],
         never: &["helix-agents-store-*", "helix-agents-runtime-*", "helix-agents-llm", "axum*"],
@@ -65,7 +71,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "helix-agents",
-        may_use: &["helix-agents-core", "helix-agents-macros", "helix-agents-llm", "helix-agents-store-*", "helix-agents-runtime-*"],
+        may_use: &["helix-agents-core", "helix-agents-macros", "helix-agents-llm", "helix-agents-planner", "helix-agents-store-*", "helix-agents-runtime-*"],
         ..Layer::EMPTY
     },
     Layer { name: "helix-agents-cli",       may_use: PROGRAM, ..Layer::EMPTY },

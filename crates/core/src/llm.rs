@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, Result};
 use crate::id::SessionId;
+use crate::json::Json;
 use crate::message::SharedMessage;
 use crate::schema::Schema;
 use crate::step::{ParsedToolCall, StepResult};
@@ -141,6 +142,10 @@ pub trait LlmSink: Send + Sync {
 
     /// The call failed after something was delivered.
     fn error(&self, error: &Error);
+
+    /// What an adapter around another one has to show of its own, such as a plan: shown to people
+    /// as a `custom` chunk, and no part of the reply.
+    fn custom(&self, _name: &str, _data: &Json) {}
 }
 
 /// A sink for calls that nobody watches.

@@ -72,6 +72,9 @@ pub struct ToolResultMessage {
     pub tool_name: String,
     /// JSON text.
     pub content: String,
+    /// Whether the call failed. A tool may return an `error` of its own without having failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
 }
 
 /// One call as the model made it.

@@ -23,6 +23,7 @@ pub use messages::{
     build_messages_for_llm, create_assistant_message, create_sub_agent_result_message,
     create_tool_result_message, find_unpaired_finish_call_id,
 };
+pub use next::is_correction;
 pub use output::repair_output;
 pub use plan::{PlanOptions, StatusUpdate, StepPlan, plan_step_processing};
 pub use result::{ParsedSubAgentCall, ParsedToolCall, StepResult, StopReason};

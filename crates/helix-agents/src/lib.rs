@@ -9,6 +9,10 @@ pub use helix_agents_core::{
 #[cfg(feature = "llm")]
 pub use helix_agents_llm as providers;
 
+/// Plans of tool calls before an agent answers.
+#[cfg(feature = "planner")]
+pub use helix_agents_planner as planner;
+
 /// Runs in this process.
 #[cfg(feature = "runtime-local")]
 pub use helix_agents_runtime_local as runtime_local;

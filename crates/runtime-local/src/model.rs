@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::fault;
 use helix_agents_core::hooks::{HookContext, LlmChange};
+use helix_agents_core::json::Json;
 use helix_agents_core::llm::{DEFAULT_MAX_RETRIES, LlmRequest, LlmResponse, LlmSink, ToolChoice};
 use helix_agents_core::message::{Message, SharedMessage};
 use helix_agents_core::step::{ParsedToolCall, StepResult, StopReason};
@@ -128,6 +129,11 @@ impl LlmSink for ModelSink<'_> {
 
     fn error(&self, error: &Error) {
         tracing::debug!(code = error.code().as_str(), "the model call broke off");
+    }
+
+    fn custom(&self, name: &str, data: &Json) {
+        let kind = ChunkKind::Custom { name: name.to_owned(), data: data.text().to_owned() };
+        self.feed.show(Some(self.ticket), self.step, kind);
     }
 }
 

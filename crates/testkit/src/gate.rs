@@ -70,6 +70,12 @@ impl Gate {
         drop(within(arrived.wait_for(|arrived| *arrived >= count)).await);
     }
 
+    /// How many have arrived so far.
+    #[must_use]
+    pub fn arrived(&self) -> usize {
+        *self.inner.arrived.borrow()
+    }
+
     /// Lets everybody pass, now and from now on.
     pub fn open(&self) {
         self.inner.open.send_replace(true);

@@ -13,6 +13,7 @@ pub mod faults;
 pub mod gate;
 pub mod kill;
 pub mod normalise;
+pub mod planning;
 pub mod runtime_suite;
 pub mod scripted;
 pub mod store_suite;

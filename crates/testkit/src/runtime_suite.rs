@@ -109,6 +109,7 @@ macro_rules! runtime_suite {
         $crate::__runtime_scenarios! { $harness;
             answers: text_completes_the_turn;
             answers: thinking_is_kept_and_shown;
+            answers: what_an_adapter_shows_of_its_own_is_shown;
             answers: a_completed_session_continues_with_its_history;
             answers: a_session_whose_stream_was_lost_goes_on_with_a_new_one;
             answers: a_second_execute_under_the_same_run_id_attaches;

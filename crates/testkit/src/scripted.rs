@@ -22,6 +22,7 @@ use crate::gate::Gate;
 pub struct Reply {
     kind: Kind,
     thinking: Option<String>,
+    custom: Option<(String, Json)>,
     stop_reason: Option<StopReason>,
     usage: Usage,
     gate: Option<Gate>,
@@ -38,7 +39,14 @@ enum Kind {
 impl Reply {
     fn new(kind: Kind, stop_reason: StopReason) -> Self {
         let usage = Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() };
-        Self { kind, thinking: None, stop_reason: Some(stop_reason), usage, gate: None }
+        Self {
+            kind,
+            thinking: None,
+            custom: None,
+            stop_reason: Some(stop_reason),
+            usage,
+            gate: None,
+        }
     }
 
     /// Text that ends the turn.
@@ -109,6 +117,13 @@ impl Reply {
     #[must_use]
     pub fn with_thinking(mut self, thinking: &str) -> Self {
         self.thinking = Some(thinking.to_owned());
+        self
+    }
+
+    /// Something to show that is no part of the reply.
+    #[must_use]
+    pub fn with_custom(mut self, name: &str, data: Value) -> Self {
+        self.custom = Some((name.to_owned(), data.into()));
         self
     }
 
@@ -253,6 +268,9 @@ impl ScriptedLlm {
         if let Some(thinking) = &reply.thinking {
             self.deliver(thinking, |piece| sink.thinking(piece, false)).await;
         }
+        if let Some((name, data)) = &reply.custom {
+            sink.custom(name, data);
+        }
         let thinking = reply.thinking.map(|content| Thinking { content, signature: None });
         match reply.kind {
             Kind::Text { content, should_stop } => {
@@ -349,7 +367,7 @@ impl LlmAdapter for ScriptedLlm {
 }
 
 impl SeenRequest {
-    fn of(request: &LlmRequest<'_>) -> Self {
+    pub(crate) fn of(request: &LlmRequest<'_>) -> Self {
         let prompt = match &**request.prompt {
             Message::System { content } => content.clone(),
             _ => String::new(),

@@ -58,7 +58,7 @@ async fn travel(runtime: &LocalRuntime, agent: &Agent) -> Result<AgentHandle<Str
             let options = ResumeOptions::default().wait(Duration::from_secs(5));
             runtime.resume_agent(agent, &session, options).await
         }
-        Ok(Resumable::Ended) => {
+        Ok(_) => {
             println!("another turn of the same session");
             let options = ExecuteOptions::default().session(session);
             runtime.start(agent, "Where have you been?", options).await

@@ -85,9 +85,10 @@ pub fn execute_events(
             return Err(unfinished(session, alive));
         }
         let after = session.last_run().map(|run| run.id.clone());
-        if let Some(run) = session.last_run().filter(|run| run.status.is_suspended()) {
-            let news = session.has_news() || begin.news_below;
-            if session.pending_calls().next().is_some() || !news {
+        if let Some(run) = session.last_run().filter(|_| session.open_step().is_some()) {
+            // The step is finished first.
+            let waits = run.status.is_suspended() && !session.has_news() && !begin.news_below;
+            if session.pending_calls().next().is_some() || waits {
                 return Err(waiting(session));
             }
             events.push(begin.started(Some(run.id.clone()), Trigger::Resume));

@@ -153,7 +153,7 @@ impl Session {
         }
         let fits = match trigger {
             Trigger::Execute => last.is_none(),
-            Trigger::Continue => rested,
+            Trigger::Continue => rested && self.ledger.step.is_none(),
             Trigger::Resume => resumable || suspended,
             Trigger::Recover => unended,
             Trigger::Abort => last.is_some(),

@@ -33,6 +33,7 @@ pub(crate) fn acknowledged_message(
         provider_id: provider_id.cloned(),
         tool_name: FINISH_TOOL.to_owned(),
         content: ACKNOWLEDGED.to_owned(),
+        failed: false,
     }
 }
 

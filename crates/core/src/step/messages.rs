@@ -74,6 +74,7 @@ pub fn create_tool_result_message(input: ToolResultInput<'_>) -> ToolResultMessa
             Ok(result) => result.text().to_owned(),
             Err(error) => serde_json::json!({ "error": error }).to_string(),
         },
+        failed: input.outcome.is_err(),
     }
 }
 

@@ -138,15 +138,25 @@ fn task(session: &Session, agent: &AgentDefinition, step: &OpenStep, call: &Tool
     }
 }
 
+/// How the correction of a native output begins, and that of one that a tool hands in.
+const CORRECTIONS: [&str; 2] = [
+    "Answer again with one JSON value that fits the given schema, and nothing else",
+    "The task is not complete: its output has to be handed in.",
+];
+
+/// Whether a message of a transcript is the framework's word on an answer that does not complete
+/// the turn, and not the beginning of another turn.
+#[must_use]
+pub fn is_correction(message: &UserMessage) -> bool {
+    message.hidden && CORRECTIONS.iter().any(|begin| message.content.starts_with(begin))
+}
+
 fn correction(agent: &AgentDefinition, step: &OpenStep) -> UserMessage {
+    let [native, handed_in] = CORRECTIONS;
     let how = match agent.completion() {
-        Completion::Native => {
-            "Answer again with one JSON value that fits the given schema, and nothing else"
-                .to_owned()
-        }
+        Completion::Native => native.to_owned(),
         completion => format!(
-            "The task is not complete: its output has to be handed in. Call {} directly now, \
-             with the output as its arguments",
+            "{handed_in} Call {} directly now, with the output as its arguments",
             tool_names(completion)
         ),
     };

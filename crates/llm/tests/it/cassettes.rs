@@ -140,6 +140,7 @@ fn message(wire: &Value) -> Message {
             provider_id: wire["tool_call_id"].as_str().map(Into::into),
             tool_name: String::new(),
             content: content.unwrap(),
+            failed: false,
         }),
         "assistant" => {
             let calls = wire["tool_calls"].as_array().into_iter().flatten();

@@ -135,6 +135,7 @@ async fn a_conversation_with_tools_and_outputs_fits_the_official_types() {
         provider_id: Some(wire_id),
         tool_name: "get_weather".into(),
         content: "{\"sky\":\"blue\"}".to_owned(),
+        failed: false,
     };
     ask.messages.push(Message::Tool(result).into());
     ask.force = Some("get_weather");

@@ -98,6 +98,7 @@ async fn a_conversation_keeps_ids_arguments_and_order() {
         provider_id: Some("call_a".into()),
         tool_name: "add".into(),
         content: r#"{"sum":3}"#.to_owned(),
+        failed: false,
     };
     let ask = Ask {
         messages: vec![

@@ -96,6 +96,27 @@ pub async fn thinking_is_kept_and_shown(harness: &impl RuntimeHarness) {
     .await;
 }
 
+/// An adapter around another one has things to show that are no part of the reply.
+pub async fn what_an_adapter_shows_of_its_own_is_shown(harness: &impl RuntimeHarness) {
+    let agent = teller().build().unwrap();
+    let llm = ScriptedLlm::new([Reply::text("4").with_custom("plan", json!({ "add": 2 }))]);
+    let executor = harness.boot(World::new(llm)).await;
+    let handle = begin(&*executor, &agent, "2 + 2?").await;
+    within(handle.result()).await.unwrap();
+    check_stream(
+        &handle,
+        &expect![[r#"
+        run_started
+        custom plan {"add":2}
+        text 4
+        checkpoint
+        output "4"
+        run_ended completed
+    "#]],
+    )
+    .await;
+}
+
 /// `execute` on a completed session is a new turn on the same history.
 pub async fn a_completed_session_continues_with_its_history(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();

@@ -5,8 +5,9 @@ use serde_json::json;
 
 use crate::agent::AnyAgent;
 use crate::error::ErrorCode;
+use crate::message::UserMessage;
 use crate::session::RunStatus;
-use crate::step::{Action, StepResult, StopReason};
+use crate::step::{Action, StepResult, StopReason, is_correction};
 use crate::testing::{
     Hand, action_text, builder, built, calls, echo, finish, more_text, raw_call, result_schema,
     stopped, text, transcript_text,
@@ -157,6 +158,22 @@ fn corrections_name_the_finish_tools_and_are_hidden_from_people() {
     let Action::Correct(message) = hand.next() else { panic!("{:?}", hand.next()) };
     assert!(message.content.contains("Call one of `a`, `b` directly now"), "{message:?}");
     assert!(message.hidden);
+}
+
+#[test]
+fn corrections_are_told_from_what_people_and_programs_say() {
+    for agent in [
+        builder().output_schema(result_schema()),
+        builder().output_schema(result_schema()).native_output(),
+    ] {
+        let mut hand = Hand::new(&built(agent));
+        hand.put(crate::event::Event::from(reply(1, text("Done.")))).unwrap();
+        let Action::Correct(message) = hand.next() else { panic!("{:?}", hand.next()) };
+        assert!(is_correction(&message), "{message:?}");
+        assert!(!is_correction(&UserMessage::new(message.content)));
+    }
+    let hint = UserMessage { content: "The user is in Oslo.".to_owned(), hidden: true };
+    assert!(!is_correction(&hint));
 }
 
 fn reply(step: u32, result: StepResult) -> crate::event::ModelReply {

@@ -61,6 +61,7 @@ fn a_failure_is_an_object_with_the_error() {
         outcome: Err("no \"index\""),
     });
     assert_eq!(message.content, r#"{"error":"no \"index\""}"#);
+    assert!(message.failed);
     assert_eq!(message.wire_id(), "call_9");
 }
 

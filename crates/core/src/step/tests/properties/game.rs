@@ -276,6 +276,11 @@ fn begin(hand: &mut Hand, bits: u8) {
     if bits.is_multiple_of(2) && hand.start(Trigger::Resume).is_ok() {
         return;
     }
+    if hand.session().open_step().is_some() {
+        hand.start(Trigger::Continue).unwrap_err();
+        hand.start(Trigger::Resume).unwrap();
+        return;
+    }
     hand.start(Trigger::Continue).unwrap();
     hand.say("and then?");
 }

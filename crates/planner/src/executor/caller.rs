@@ -1,0 +1,116 @@
+//! Tools as an executor calls them.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::FutureExt;
+use helix_agents_core::id::CallId;
+use helix_agents_core::json::Json;
+use helix_agents_core::stream::ChunkKind;
+use helix_agents_core::tool::{Tool, ToolContext, ToolContextParts, ToolError, ToolFeed};
+use serde_json::{Map, Value};
+
+/// Calls the tools that an executor was given.
+///
+/// Arguments are checked, panics are contained and a tool's own timeout holds; its `retry` and
+/// `reconcile` do not.
+#[derive(Debug)]
+pub struct ToolCaller {
+    tools: Arc<[Tool]>,
+    cx: ToolContext,
+    /// How often the same call was made.
+    made: Mutex<BTreeMap<String, usize>>,
+}
+
+impl ToolCaller {
+    pub(crate) fn new(tools: Arc<[Tool]>, cx: ToolContext) -> Self {
+        Self { tools, cx, made: Mutex::default() }
+    }
+
+    /// Calls a tool. Equal calls are all made, each with an idempotency key of its own, which is
+    /// the same when the round runs again.
+    ///
+    /// # Errors
+    /// The tool's, or why it was not called.
+    pub async fn call(&self, name: &str, kwargs: &Map<String, Value>) -> Result<Value, ToolError> {
+        let Some(tool) = self.tools.iter().find(|tool| tool.name() == name) else {
+            let known: Vec<_> = self.tools.iter().map(Tool::name).collect();
+            let known = known.join(", ");
+            return Err(ToolError::new(format!(
+                "there is no tool `{name}`; the tools are: {known}"
+            )));
+        };
+        let input = Value::Object(kwargs.clone());
+        if let Err(violations) = tool.validate(&input) {
+            let message = format!("the arguments do not fit: {}", violations.join("; "));
+            return Err(ToolError::new(message));
+        }
+        let input = Json::from(input);
+        let cx = self.context(tool, &input)?;
+        let run = AssertUnwindSafe(tool.invoke(&input, cx.clone())).catch_unwind();
+        let ended = match tool.own_timeout() {
+            None => run.await,
+            Some(limit) => tokio::time::timeout(limit, run).await.map_err(|_| {
+                cx.cancellation().cancel();
+                ToolError::new(format!("the tool did not finish within {limit:?}"))
+            })?,
+        };
+        let returned = ended.map_err(|panic| {
+            ToolError::new(format!("the tool panicked: {}", panic_message(&*panic)))
+        })??;
+        let effects = cx.effects();
+        if !effects.state_patch.is_empty() {
+            self.cx.update_state::<Value>(|state| effects.state_patch.apply(state))?;
+        }
+        for (name, amount) in effects.usage {
+            self.cx.record_usage(name, amount);
+        }
+        Ok(returned.to_value())
+    }
+
+    fn context(&self, tool: &Tool, input: &Json) -> Result<ToolContext, ToolError> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let times = made.entry(format!("{} {}", tool.name(), input.text())).or_default();
+        *times += 1;
+        let call = CallId::from(format!("{}/{times}", self.cx.call()));
+        drop(made);
+        Ok(ToolContext::new(ToolContextParts {
+            agent: self.cx.agent().into(),
+            session: self.cx.session().clone(),
+            run: self.cx.run().clone(),
+            step: self.cx.step(),
+            call,
+            tool: tool.name().into(),
+            arguments: input.text().to_owned(),
+            attempt: self.cx.attempt(),
+            timeout: tool.own_timeout().or_else(|| self.cx.timeout()),
+            cancel: self.cx.cancellation().child_token(),
+            state: Arc::new(self.cx.state::<Value>()?),
+            feed: Arc::new(Through(self.cx.clone())),
+        }))
+    }
+}
+
+/// What a tool shows, shown by the executor's call.
+struct Through(ToolContext);
+
+impl ToolFeed for Through {
+    fn show(&self, kind: ChunkKind) {
+        match kind {
+            ChunkKind::ToolProgress { message, fraction, .. } => self.0.progress(message, fraction),
+            ChunkKind::Custom { name, data } => {
+                let data: Value = serde_json::from_str(&data).unwrap_or(Value::String(data));
+                // A value that was JSON before is JSON again.
+                drop(self.0.emit(&name, &data));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}

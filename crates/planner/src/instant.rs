@@ -1,0 +1,110 @@
+//! Watches a plan as it streams in, for the moment from which the rest of it cannot matter.
+
+/// The member that decides.
+const KEY: &str = "next_action";
+
+/// The longest string, as it is written, that can be of interest: any letter as an escape.
+const MOST: usize = 6 * KEY.len();
+
+/// Where in the plan's object the watch stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Place {
+    /// Before the object.
+    #[default]
+    Before,
+    /// Before a member's name, or the object's end.
+    Name,
+    /// After a member's name.
+    Colon,
+    /// At the beginning of a member's value.
+    Value,
+    /// In a value that is of no interest, or behind it.
+    Within,
+    /// Nothing more is to be learned.
+    Over,
+}
+
+/// Reads the top level of a plan piece by piece.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    place: Place,
+    depth: u32,
+    /// The string that is being read, as it is written.
+    string: Option<String>,
+    escaped: bool,
+    /// Whether the value at hand is the one that decides.
+    decides: bool,
+    responds: bool,
+}
+
+impl Watch {
+    /// Takes the next piece. Returns whether it is certain that the plan says `response`: the
+    /// closing quote was seen.
+    pub(crate) fn feed(&mut self, piece: &str) -> bool {
+        for letter in piece.chars() {
+            if self.place == Place::Over {
+                break;
+            }
+            self.letter(letter);
+        }
+        self.responds
+    }
+
+    fn letter(&mut self, letter: char) {
+        if self.string.is_some() {
+            self.in_string(letter);
+            return;
+        }
+        match (self.place, letter) {
+            (Place::Before, '{') => self.place = Place::Name,
+            (Place::Before, _) => {}
+            (_, letter) if letter.is_ascii_whitespace() => {}
+            (Place::Name, '"') | (Place::Value | Place::Within, '"') => {
+                self.string = Some(String::new());
+            }
+            (Place::Colon, ':') => self.place = Place::Value,
+            (Place::Value | Place::Within, _) => self.value(letter),
+            _ => self.place = Place::Over,
+        }
+    }
+
+    fn value(&mut self, letter: char) {
+        self.place = Place::Within;
+        match letter {
+            '{' | '[' => self.depth = self.depth.saturating_add(1),
+            '}' | ']' if self.depth == 0 => self.place = Place::Over,
+            '}' | ']' => self.depth -= 1,
+            ',' if self.depth == 0 => self.place = Place::Name,
+            _ => {}
+        }
+    }
+
+    fn in_string(&mut self, letter: char) {
+        let Some(string) = &mut self.string else { return };
+        if letter != '"' || self.escaped {
+            self.escaped = letter == '\\' && !self.escaped;
+            if string.len() <= MOST {
+                string.push(letter);
+            }
+            return;
+        }
+        let text = format!("\"{string}\"");
+        self.string = None;
+        let text: Option<String> = serde_json::from_str(&text).ok();
+        match self.place {
+            Place::Name => {
+                self.decides = text.as_deref() == Some(KEY);
+                self.place = Place::Colon;
+            }
+            Place::Value => {
+                let responds = text.is_some_and(|text| text.to_lowercase() == "response");
+                self.responds = self.decides && responds;
+                self.place = if self.decides { Place::Over } else { Place::Within };
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

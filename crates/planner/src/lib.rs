@@ -1,0 +1,38 @@
+//! Plans of tool calls, round by round, before an agent answers.
+//!
+//! [`PlanningLlm`] is a model around another one. A planning round is a step like any other: the
+//! plan is the step's message, its commands are the step's calls, and the runtime checks, runs,
+//! records and resumes them as always. Nothing else holds the state of a loop:
+//! [`RoundState`] is folded from the transcript.
+
+mod ask;
+mod bounds;
+mod command;
+mod decision;
+mod executor;
+mod inject;
+mod instant;
+mod llm;
+mod once;
+mod options;
+mod parse;
+mod plan;
+mod planner;
+mod planning;
+mod plans;
+mod prompt;
+mod record;
+mod round;
+
+pub use bounds::{MAX_HISTORY_BYTES, MAX_PROMPT_BYTES, MAX_RESULTS_BYTES};
+pub use command::Command;
+pub use decision::{Decision, NextAction};
+pub use executor::{CommandExecutor, CommandTool, EXECUTE_COMMANDS, Execution, ToolCaller};
+pub use inject::EXTRA_INSTRUCTION;
+pub use llm::{PlanningLlm, TOOL_LOGS_CHUNK};
+pub use options::{DEFAULT_MAX_RESULT_BYTES, DEFAULT_MAX_ROUNDS, PlanOptions};
+pub use plan::{MAX_COMMANDS, Stop};
+pub use planner::{PlanReply, PlanRequest, Planner};
+pub use plans::PLAN_CHUNK;
+pub use record::{ExecutionRecord, normalise_records, to_action_results};
+pub use round::{RoundState, tool_logs};

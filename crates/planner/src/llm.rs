@@ -1,0 +1,161 @@
+//! The adapter: which call a step makes, and what it means to the runtime.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use helix_agents_core::agent::AgentDefinition;
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::json::Json;
+use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
+use helix_agents_core::step::StepResult;
+use serde_json::json;
+
+use crate::inject;
+use crate::options::{PlanOptions, completion_tools};
+use crate::plan::{RecordedPlan, Stop};
+use crate::planning::{Outcome, Planned, Round};
+use crate::plans::Plans;
+use crate::round::Turn;
+
+/// The name of the `custom` chunk that has the raw records, before the answer that uses them.
+pub const TOOL_LOGS_CHUNK: &str = "tool_logs";
+
+/// A model that plans: before an agent answers, its tools are called in planned rounds.
+///
+/// It is an adapter around another one, and needs nothing of a runtime. Each planning round is a
+/// step: its model call brings a plan, which is recorded as the step's message, and whose commands
+/// are the step's tool calls. What was recorded is the state of the loop. The last step is the
+/// answer, which is asked for without the loop's messages and with what they brought.
+#[derive(Debug)]
+pub struct PlanningLlm {
+    model: Arc<dyn LlmAdapter>,
+    plans: BTreeMap<Arc<str>, Plans>,
+}
+
+impl PlanningLlm {
+    /// Around a model. Requests of agents without a plan are handed through.
+    pub fn new(model: impl LlmAdapter) -> Self {
+        Self::around(Arc::new(model))
+    }
+
+    /// Around a model that is shared already.
+    #[must_use]
+    pub fn around(model: Arc<dyn LlmAdapter>) -> Self {
+        Self { model, plans: BTreeMap::new() }
+    }
+
+    /// Lets an agent plan; others of that name are meant too.
+    ///
+    /// # Errors
+    /// [`ErrorCode::ConfigInvalid`] if the options cannot work for this agent, or it plans already;
+    /// [`ErrorCode::ModelUnknown`] if the planner's model is not served.
+    pub fn plan(mut self, agent: &AgentDefinition, options: PlanOptions) -> Result<Self> {
+        options.check(agent)?;
+        if let Some(config) = &options.config {
+            self.model.check(config)?;
+        }
+        let plans = Plans { options, completion: completion_tools(agent) };
+        if self.plans.insert(Arc::clone(agent.name()), plans).is_some() {
+            let error = Error::new(ErrorCode::ConfigInvalid, "the agent plans already");
+            return Err(error.with_context("agent", agent.name()));
+        }
+        Ok(self)
+    }
+
+    pub(crate) fn model(&self) -> &dyn LlmAdapter {
+        &*self.model
+    }
+
+    pub(crate) fn plans(&self, agent: &str) -> Option<&Plans> {
+        self.plans.get(agent)
+    }
+
+    async fn plan_step(
+        &self,
+        plans: &Plans,
+        round: &Round<'_>,
+        sink: &dyn LlmSink,
+    ) -> Result<LlmResponse> {
+        let rounds = &round.turn.rounds;
+        let began = plans.began(rounds);
+        let problem = rounds.problems.last().copied();
+        let planning = round.plan(&*self.model, sink, problem);
+        let planned = match plans.left(began) {
+            None => Some(planning.await?),
+            Some((left, clock)) => tokio::select! {
+                biased;
+                planned = planning => Some(planned?),
+                () = clock.sleep(left) => None,
+            },
+        };
+        let Some(planned) = planned else {
+            let plan = RecordedPlan::stop(rounds.round_index, began, Stop::Timeout, Vec::new());
+            return Ok(respond(plans.told(&plan, sink), Planned::nothing()));
+        };
+        let result = plans.result(rounds, began, &planned, sink);
+        Ok(respond(result, planned))
+    }
+
+    async fn answer(
+        &self,
+        plans: &Plans,
+        turn: &Turn<'_>,
+        request: LlmRequest<'_>,
+        sink: &dyn LlmSink,
+        stop: Stop,
+    ) -> Result<LlmResponse> {
+        if !turn.rounds.done_plans.is_empty() && !turn.is_answered() {
+            let logs = json!({ "tool_logs": turn.rounds.done_plans, "stopped": stop });
+            sink.custom(TOOL_LOGS_CHUNK, &Json::from(logs));
+        }
+        let messages = inject::conversation(turn, plans.options.max_result_bytes);
+        let tools = inject::completion_tools(request.tools, &plans.completion);
+        let request = LlmRequest { messages: &messages, tools: &tools, ..request };
+        let mut response = self.model.generate_step(request, sink).await?;
+        plans.keep_offered(&mut response.result);
+        Ok(response)
+    }
+}
+
+impl Planned {
+    /// A plan that was dropped. What it took is not known.
+    fn nothing() -> Self {
+        Outcome::Decided(crate::Decision::default()).into()
+    }
+}
+
+fn respond(mut result: StepResult, planned: Planned) -> LlmResponse {
+    if let StepResult::Text { thinking, .. } | StepResult::ToolCalls { thinking, .. } = &mut result
+    {
+        *thinking = planned.thinking;
+    }
+    let (usage, model) = (planned.usage, planned.model);
+    LlmResponse { result, usage, model, raw_stop_reason: None }
+}
+
+#[async_trait]
+impl LlmAdapter for PlanningLlm {
+    async fn generate_step(
+        &self,
+        request: LlmRequest<'_>,
+        sink: &dyn LlmSink,
+    ) -> Result<LlmResponse> {
+        let plans = self.plans(request.agent).filter(|plans| plans.options.enabled);
+        let Some(plans) = plans else {
+            return self.model.generate_step(request, sink).await;
+        };
+        let turn = Turn::of(request.messages);
+        let tools = plans.tools(request.tools.specs());
+        if let Some(stop) = plans.answer_due(&turn, &request, !tools.is_empty()) {
+            return self.answer(plans, &turn, request, sink, stop).await;
+        }
+        let round =
+            Round { turn: &turn, request: &request, options: &plans.options, tools: &tools };
+        self.plan_step(plans, &round, sink).await
+    }
+
+    fn check(&self, config: &LlmConfig) -> Result<()> {
+        self.model.check(config)
+    }
+}

@@ -1,0 +1,74 @@
+//! Planning only: what would be called, and nothing is.
+
+use helix_agents_core::agent::AgentDefinition;
+use helix_agents_core::error::{Error, ErrorCode, ErrorRecord, Result};
+use helix_agents_core::id::SessionId;
+use helix_agents_core::llm::{DEFAULT_MAX_RETRIES, LlmRequest, NoSink, ToolChoice};
+use helix_agents_core::message::{Message, SharedMessage, UserMessage};
+use tokio_util::sync::CancellationToken;
+
+use crate::command::Command;
+use crate::llm::PlanningLlm;
+use crate::options::{PlanOptions, completion_tools};
+use crate::plan::Problem;
+use crate::planning::{Outcome, PLAN_RETRIES, Round, gave_up};
+use crate::plans::Plans;
+use crate::round::Turn;
+
+impl PlanningLlm {
+    /// Makes one plan for an input, with the agent's tools and the options that it
+    /// [plans](Self::plan) with, if it does. Nothing is carried out and nothing is recorded. An
+    /// agent without tools has no commands, and no model is asked.
+    ///
+    /// # Errors
+    /// The model's or planner's; [`ErrorCode::MaxTokens`] or [`ErrorCode::ModelError`] if no plan
+    /// could be read.
+    pub async fn plan_once(&self, agent: &AgentDefinition, input: &str) -> Result<Vec<Command>> {
+        let own;
+        let plans = match self.plans(agent.name()) {
+            Some(plans) => plans,
+            None => {
+                let completion = completion_tools(agent);
+                own = Plans { options: PlanOptions::default(), completion };
+                &own
+            }
+        };
+        let tools = plans.tools(agent.effective_tools().specs());
+        if tools.is_empty() {
+            return Ok(Vec::new());
+        }
+        let messages: [SharedMessage; 1] = [Message::User(UserMessage::new(input)).into()];
+        let turn = Turn::of(&messages);
+        let request = LlmRequest {
+            prompt: &agent.system_message(&agent.initial_state().to_value())?,
+            messages: &messages,
+            tools: agent.effective_tools(),
+            tool_choice: ToolChoice::Auto,
+            output_schema: None,
+            config: agent.llm(),
+            max_retries: agent.llm().max_retries.unwrap_or(DEFAULT_MAX_RETRIES),
+            cancel: &CancellationToken::new(),
+            agent: agent.name(),
+            session: &SessionId::from("plan"),
+        };
+        let round =
+            Round { turn: &turn, request: &request, options: &plans.options, tools: &tools };
+        let mut problem = None;
+        for _ in 0..=PLAN_RETRIES {
+            match round.plan(self.model(), &NoSink, problem).await?.outcome {
+                Outcome::Decided(decision) => {
+                    return Ok(plans.commands(&decision.execution_commands));
+                }
+                Outcome::Unusable(found) => problem = Some(found),
+                Outcome::Failed { error, .. } => return Err(recorded(error)),
+            }
+        }
+        Err(recorded(gave_up(problem.unwrap_or(Problem::Malformed))))
+    }
+}
+
+/// The error of a record.
+fn recorded(record: ErrorRecord) -> Error {
+    let code = ErrorCode::ALL.iter().copied().find(|code| record.is(*code));
+    Error::new(code.unwrap_or(ErrorCode::ModelError), record.message)
+}

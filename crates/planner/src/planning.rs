@@ -1,0 +1,184 @@
+//! One planning round: the inputs put together, the planner asked, its decision read.
+
+use std::sync::Arc;
+
+use helix_agents_core::error::{Error, ErrorCode, ErrorRecord, Result};
+use helix_agents_core::llm::{LlmAdapter, LlmRequest, LlmResponse, LlmSink, ToolChoice};
+use helix_agents_core::message::{Message, Thinking};
+use helix_agents_core::step::{StepResult, StopReason, is_error_stop_reason, stop_reason_error};
+use helix_agents_core::tool::{ToolSet, ToolSpec};
+use helix_agents_core::usage::Usage;
+use serde_json::Value;
+
+use crate::ask::ask;
+use crate::bounds;
+use crate::decision::Decision;
+use crate::options::PlanOptions;
+use crate::parse::parse;
+use crate::plan::{MAX_COMMANDS, Problem};
+use crate::planner::PlanRequest;
+use crate::prompt;
+use crate::round::Turn;
+
+/// How often a plan of one round that cannot be used is made again.
+pub(crate) const PLAN_RETRIES: usize = 2;
+
+/// What a planning round brought.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pub(crate) outcome: Outcome,
+    pub(crate) usage: Usage,
+    pub(crate) model: Option<Arc<str>>,
+    pub(crate) thinking: Option<Thinking>,
+}
+
+/// What came of asking.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Decided(Decision),
+    Unusable(Problem),
+    Failed { error: ErrorRecord, should_stop: bool },
+}
+
+impl Outcome {
+    fn read(value: &Value) -> Self {
+        let decision = Decision::normalise(value);
+        if decision.execution_commands.len() > MAX_COMMANDS {
+            return Self::Unusable(Problem::TooLong);
+        }
+        Self::Decided(decision)
+    }
+
+    fn parsed(text: &str, cut_off: bool) -> Self {
+        parse(text, cut_off).map_or_else(Self::Unusable, |value| Self::read(&value))
+    }
+
+    fn failed(error: &Error) -> Self {
+        Self::Failed { error: error.record(), should_stop: !error.is_retryable() }
+    }
+}
+
+impl From<Outcome> for Planned {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, usage: Usage::default(), model: None, thinking: None }
+    }
+}
+
+/// What a round is planned from.
+#[derive(Debug)]
+pub(crate) struct Round<'a> {
+    pub(crate) turn: &'a Turn<'a>,
+    pub(crate) request: &'a LlmRequest<'a>,
+    pub(crate) options: &'a PlanOptions,
+    pub(crate) tools: &'a [ToolSpec],
+}
+
+impl Round<'_> {
+    /// Asks the planner.
+    ///
+    /// # Errors
+    /// The adapter's.
+    pub(crate) async fn plan(
+        &self,
+        model: &dyn LlmAdapter,
+        sink: &dyn LlmSink,
+        problem: Option<Problem>,
+    ) -> Result<Planned> {
+        let (turn, options) = (self.turn, self.options);
+        let (user_input, user_extra_requirement) = prompt::asked(turn);
+        let system_prompt = match &**self.request.prompt {
+            Message::System { content } => content,
+            _ => "",
+        };
+        let problem = problem.map(|problem| problem.to_string());
+        let request = PlanRequest {
+            agent: self.request.agent,
+            user_input: &user_input,
+            user_extra_requirement: &user_extra_requirement,
+            system_prompt: &bounds::text(system_prompt, bounds::MAX_PROMPT_BYTES),
+            history: &prompt::earlier(turn, options.max_result_bytes),
+            available_tools: self.tools,
+            done_plans: &turn.rounds.done_plans,
+            last_round_records: &turn.rounds.last_round_records,
+            round_index: turn.rounds.round_index,
+            max_rounds: options.max_rounds,
+            problem: problem.as_deref(),
+            options,
+            config: options.config.as_ref().unwrap_or(self.request.config),
+            cancel: self.request.cancel,
+        };
+        match &options.planner {
+            None => self.ask(model, sink, &request).await,
+            Some(planner) => Ok(match planner.plan(request).await {
+                Ok(reply) => {
+                    Planned { usage: reply.usage, ..Outcome::read(&reply.decision).into() }
+                }
+                Err(error) => Outcome::failed(&error).into(),
+            }),
+        }
+    }
+
+    /// Lets the model make the plan.
+    async fn ask(
+        &self,
+        model: &dyn LlmAdapter,
+        sink: &dyn LlmSink,
+        request: &PlanRequest<'_>,
+    ) -> Result<Planned> {
+        let schema = request.config.native_output.then(prompt::schema).transpose()?;
+        let llm = LlmRequest {
+            prompt: &prompt::system(request),
+            messages: &[prompt::message(request)],
+            tools: &Arc::new(ToolSet::default()),
+            tool_choice: ToolChoice::Auto,
+            output_schema: schema.as_ref(),
+            config: request.config,
+            max_retries: self.request.max_retries,
+            cancel: request.cancel,
+            agent: request.agent,
+            session: self.request.session,
+        };
+        let response = ask(model, llm, sink).await?;
+        Ok(response.map_or_else(|| Outcome::Decided(Decision::default()).into(), read))
+    }
+}
+
+/// Reads a model's reply as a plan.
+fn read(response: LlmResponse) -> Planned {
+    let reason = response.result.stop_reason();
+    let cut_off = reason == Some(StopReason::MaxTokens);
+    let fatal = reason.filter(|reason| !cut_off && is_error_stop_reason(*reason));
+    let mut thought = None;
+    let outcome = match response.result {
+        StepResult::Error { error, should_stop, .. } => Outcome::Failed { error, should_stop },
+        _ if fatal.is_some() => {
+            let reason = fatal.unwrap_or(StopReason::Unknown);
+            let error = stop_reason_error(reason, response.raw_stop_reason.as_deref());
+            Outcome::Failed { error, should_stop: true }
+        }
+        StepResult::Text { content, thinking, .. } => {
+            thought = thinking;
+            Outcome::parsed(&content, cut_off)
+        }
+        StepResult::StructuredOutput { output, thinking, .. } => {
+            thought = thinking;
+            Outcome::parsed(output.text(), cut_off)
+        }
+        // No tool was offered; what counts is a plan beside the calls.
+        StepResult::ToolCalls { content: Some(content), thinking, .. } => {
+            thought = thinking;
+            Outcome::parsed(&content, cut_off)
+        }
+        StepResult::ToolCalls { content: None, .. } => Outcome::Unusable(Problem::Malformed),
+    };
+    Planned { outcome, usage: response.usage, model: response.model, thinking: thought }
+}
+
+/// The error of a round whose plans could not be used.
+pub(crate) fn gave_up(problem: Problem) -> ErrorRecord {
+    let code = match problem {
+        Problem::CutOff => ErrorCode::MaxTokens,
+        Problem::Malformed | Problem::TooLong => ErrorCode::ModelError,
+    };
+    ErrorRecord::new(code, format!("no plan of the round can be used: {problem}"))
+}

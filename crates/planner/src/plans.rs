@@ -1,0 +1,183 @@
+//! The loop of one agent: when it ends, and what a plan means to the runtime.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helix_agents_core::clock::{Clock, Timestamp};
+use helix_agents_core::error::{ErrorCode, ErrorRecord};
+use helix_agents_core::json::Json;
+use helix_agents_core::llm::{LlmRequest, LlmSink, ToolChoice};
+use helix_agents_core::message::Arguments;
+use helix_agents_core::step::{ParsedToolCall, StepResult, StopReason};
+use helix_agents_core::tool::ToolSpec;
+use serde_json::{Value, json};
+
+use crate::command::Command;
+use crate::executor::EXECUTE_COMMANDS;
+use crate::options::PlanOptions;
+use crate::plan::{RecordedPlan, Stop};
+use crate::planning::{Outcome, PLAN_RETRIES, Planned, gave_up};
+use crate::round::{RoundState, Turn};
+
+/// The name of the `custom` chunk that shows a plan.
+pub const PLAN_CHUNK: &str = "plan";
+
+/// The loop of one agent.
+#[derive(Debug)]
+pub(crate) struct Plans {
+    pub(crate) options: PlanOptions,
+    /// The tools by which the agent completes: no commands, and all that an answer is offered.
+    pub(crate) completion: Vec<Arc<str>>,
+}
+
+impl Plans {
+    /// Why it is time to answer, if it is: looked at before a plan is asked for, so that none is
+    /// asked for in vain.
+    pub(crate) fn answer_due(
+        &self,
+        turn: &Turn<'_>,
+        request: &LlmRequest<'_>,
+        tools: bool,
+    ) -> Option<Stop> {
+        let rounds = &turn.rounds;
+        if rounds.stopped.is_some() {
+            return rounds.stopped;
+        }
+        if turn.is_answered() || matches!(request.tool_choice, ToolChoice::Tool(_)) {
+            return Some(Stop::AnswerDue);
+        }
+        if !tools {
+            return Some(Stop::Response);
+        }
+        // With no rounds at all the one plan that is made says itself that it is the last.
+        if rounds.round_index >= self.options.max_rounds.max(1) {
+            return Some(Stop::MaxRounds);
+        }
+        let left = rounds.began.and_then(|began| self.left(Some(began)));
+        left.is_some_and(|(left, _)| left.is_zero()).then_some(Stop::Timeout)
+    }
+
+    /// When the loop began, if its time is limited.
+    pub(crate) fn began(&self, rounds: &RoundState) -> Option<Timestamp> {
+        let timeout = self.options.timeout.as_ref()?;
+        Some(rounds.began.unwrap_or_else(|| timeout.clock.now()))
+    }
+
+    /// What is left of the loop's time, and the clock that says so.
+    pub(crate) fn left(&self, began: Option<Timestamp>) -> Option<(Duration, &dyn Clock)> {
+        let (timeout, began) = (self.options.timeout.as_ref()?, began?);
+        let spent = timeout.clock.now().since(began);
+        Some((timeout.limit.saturating_sub(spent), &*timeout.clock))
+    }
+
+    /// What a planning round means to the runtime.
+    pub(crate) fn result(
+        &self,
+        rounds: &RoundState,
+        began: Option<Timestamp>,
+        planned: &Planned,
+        sink: &dyn LlmSink,
+    ) -> StepResult {
+        let round = rounds.round_index;
+        let plan = match &planned.outcome {
+            Outcome::Failed { error, should_stop } => {
+                return failed(error.clone(), *should_stop);
+            }
+            Outcome::Unusable(problem) if rounds.problems.len() >= PLAN_RETRIES => {
+                return failed(gave_up(*problem), true);
+            }
+            Outcome::Unusable(problem) => RecordedPlan::unusable(round, began, *problem),
+            Outcome::Decided(decision) => {
+                let commands = self.commands(&decision.execution_commands);
+                let stop = if commands.is_empty() {
+                    Some(Stop::Response)
+                } else if self.options.max_rounds == 0 {
+                    Some(Stop::MaxRounds)
+                } else {
+                    rounds.is_stuck_on(&commands).then_some(Stop::NoProgress)
+                };
+                match stop {
+                    Some(stop) => RecordedPlan::stop(round, began, stop, commands),
+                    None => RecordedPlan::execute(round, began, commands),
+                }
+            }
+        };
+        self.told(&plan, sink)
+    }
+
+    /// A plan as the step's result, shown to people.
+    pub(crate) fn told(&self, plan: &RecordedPlan, sink: &dyn LlmSink) -> StepResult {
+        let content = plan.content();
+        if plan.problem.is_none()
+            && let Ok(data) = Json::parse(&content)
+        {
+            sink.custom(PLAN_CHUNK, &data);
+        }
+        let tool_calls = if plan.stopped.is_some() || plan.problem.is_some() {
+            Vec::new()
+        } else {
+            self.calls(plan)
+        };
+        if tool_calls.is_empty() {
+            let stop_reason = Some(StopReason::EndTurn);
+            return StepResult::Text { content, thinking: None, should_stop: false, stop_reason };
+        }
+        StepResult::ToolCalls {
+            content: Some(content),
+            tool_calls,
+            sub_agent_calls: Vec::new(),
+            thinking: None,
+            stop_reason: Some(StopReason::ToolUse),
+        }
+    }
+
+    /// Completing is no command: it is what the answer does.
+    pub(crate) fn commands(&self, commands: &[Command]) -> Vec<Command> {
+        let completes =
+            |command: &&Command| self.completion.iter().any(|name| **name == *command.tool_name);
+        commands.iter().filter(|command| !completes(command)).cloned().collect()
+    }
+
+    fn calls(&self, plan: &RecordedPlan) -> Vec<ParsedToolCall> {
+        let call = |index: usize, name: &str, arguments: Value| {
+            let id = format!("plan_{}_{index}", plan.round_index);
+            ParsedToolCall::new(id, name, Arguments::from(arguments))
+        };
+        let commands = &plan.execution_commands;
+        if self.options.executor.is_some() {
+            let round = plan.round_index;
+            let arguments = json!({ "round_index": round, "execution_commands": commands });
+            return vec![call(0, EXECUTE_COMMANDS, arguments)];
+        }
+        let commands = commands.iter().enumerate();
+        commands
+            .map(|(index, it)| call(index, &it.tool_name, it.tool_kwargs.clone().into()))
+            .collect()
+    }
+
+    /// The tools that a plan may name.
+    pub(crate) fn tools(&self, offered: &[ToolSpec]) -> Vec<ToolSpec> {
+        match &self.options.executor {
+            Some(executor) => executor.specs().to_vec(),
+            None => {
+                let offered = offered.iter().filter(|spec| !self.completion.contains(&spec.name));
+                offered.cloned().collect()
+            }
+        }
+    }
+
+    /// An answer was offered the completing tools only, so calls of others are no part of it.
+    pub(crate) fn keep_offered(&self, result: &mut StepResult) {
+        let StepResult::ToolCalls { tool_calls, sub_agent_calls, .. } = result else { return };
+        tool_calls.retain(|call| self.completion.contains(&call.name));
+        sub_agent_calls.clear();
+        if tool_calls.is_empty() {
+            let message = "the model called tools that its answer was not offered";
+            *result = failed(ErrorRecord::new(ErrorCode::ModelError, message), false);
+        }
+    }
+}
+
+fn failed(error: ErrorRecord, should_stop: bool) -> StepResult {
+    StepResult::Error { error, should_stop, stop_reason: Some(StopReason::Error) }
+}

@@ -1,0 +1,175 @@
+//! The state of a turn's rounds, folded from its transcript: so any process goes on where another
+//! one stopped.
+
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::message::{AssistantMessage, Message, SharedMessage, ToolResultMessage};
+use helix_agents_core::step::is_correction;
+use serde_json::Value;
+
+use crate::command::Command;
+use crate::executor::EXECUTE_COMMANDS;
+use crate::plan::{Problem, RecordedPlan, Stop};
+use crate::record::ExecutionRecord;
+
+/// How often in a row the same commands may fail before they are not carried out again.
+const MAX_FAILED_REPEATS: u32 = 2;
+
+/// How far the rounds of a turn are.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RoundState {
+    /// What came of every command so far.
+    pub done_plans: Vec<ExecutionRecord>,
+    /// What came of those of the previous round.
+    pub last_round_records: Vec<ExecutionRecord>,
+    /// The round at hand, from 0.
+    pub round_index: u32,
+    /// Why the loop stopped, if the planner decided so.
+    pub stopped: Option<Stop>,
+    /// What was wrong with the plans of this round so far.
+    pub(crate) problems: Vec<Problem>,
+    /// When the loop began, if its time is limited.
+    pub(crate) began: Option<Timestamp>,
+    last_commands: Vec<Command>,
+    /// How often in a row `last_commands` were carried out and all failed.
+    failed_repeats: u32,
+}
+
+impl RoundState {
+    /// The state of the last turn of a transcript.
+    #[must_use]
+    pub fn of(transcript: &[SharedMessage]) -> Self {
+        Turn::of(transcript).rounds
+    }
+
+    /// Whether these commands failed so often that carrying them out again is of no use.
+    pub(crate) fn is_stuck_on(&self, commands: &[Command]) -> bool {
+        self.failed_repeats >= MAX_FAILED_REPEATS && self.repeats(commands)
+    }
+
+    fn repeats(&self, commands: &[Command]) -> bool {
+        let pairs = || self.last_commands.iter().zip(commands);
+        self.last_commands.len() == commands.len() && pairs().all(|(a, b)| a.calls_the_same(b))
+    }
+
+    fn take(&mut self, plan: RecordedPlan, records: Vec<ExecutionRecord>) {
+        self.began = self.began.or(plan.began);
+        if let Some(problem) = plan.problem {
+            self.problems.push(problem);
+            return;
+        }
+        self.problems.clear();
+        self.stopped = plan.stopped;
+        if plan.stopped.is_some() {
+            return;
+        }
+        let repeats = if self.repeats(&plan.execution_commands) { self.failed_repeats } else { 0 };
+        let failed = records.iter().all(|record| !record.success);
+        self.failed_repeats = if failed { repeats + 1 } else { 0 };
+        self.last_commands = plan.execution_commands;
+        self.done_plans.extend(records.iter().cloned());
+        self.last_round_records = records;
+        self.round_index += 1;
+    }
+}
+
+/// The raw records of the last turn of a transcript, in order.
+#[must_use]
+pub fn tool_logs(transcript: &[SharedMessage]) -> Vec<ExecutionRecord> {
+    RoundState::of(transcript).done_plans
+}
+
+/// A transcript, taken apart at the beginning of its last turn.
+#[derive(Debug)]
+pub(crate) struct Turn<'a> {
+    /// The earlier turns.
+    pub(crate) before: &'a [SharedMessage],
+    /// What began the turn.
+    pub(crate) asked: &'a [SharedMessage],
+    /// What was answered since, and the corrections of it; nothing of the loop.
+    pub(crate) answers: Vec<SharedMessage>,
+    /// The loop.
+    pub(crate) rounds: RoundState,
+}
+
+impl<'a> Turn<'a> {
+    pub(crate) fn of(transcript: &'a [SharedMessage]) -> Self {
+        let end = transcript.iter().rposition(begins_turn).map_or(0, |last| last + 1);
+        let (head, rest) = transcript.split_at(end);
+        let from = head.iter().rposition(|it| !begins_turn(it)).map_or(0, |other| other + 1);
+        let (before, asked) = head.split_at(from);
+        let (rounds, answers) = split_loop(rest);
+        Self { before, asked, answers, rounds }
+    }
+
+    /// Whether the turn has an answer, fitting or not: then no plan is made any more.
+    pub(crate) fn is_answered(&self) -> bool {
+        !self.answers.is_empty()
+    }
+}
+
+/// The loop's state, and the messages that are not the loop's.
+pub(crate) fn split_loop(messages: &[SharedMessage]) -> (RoundState, Vec<SharedMessage>) {
+    let mut rounds = RoundState::default();
+    let mut others = Vec::new();
+    let mut rest = messages;
+    while let Some((message, after)) = rest.split_first() {
+        rest = after;
+        let Some((plan, calls)) = RecordedPlan::of(message) else {
+            others.push(message.clone());
+            continue;
+        };
+        let results = rest.iter().take_while(|it| matches!(***it, Message::Tool(_))).count();
+        let (results, after) = rest.split_at(results);
+        rest = after;
+        let records = records(&plan, calls, results);
+        rounds.take(plan, records);
+    }
+    (rounds, others)
+}
+
+pub(crate) fn begins_turn(message: &SharedMessage) -> bool {
+    matches!(&**message, Message::User(message) if !is_correction(message))
+}
+
+/// What came of a plan's commands, in their order.
+fn records(
+    plan: &RecordedPlan,
+    message: &AssistantMessage,
+    results: &[SharedMessage],
+) -> Vec<ExecutionRecord> {
+    let result = |index: usize| {
+        let call = message.tool_calls.get(index)?;
+        results.iter().find_map(|result| match &**result {
+            Message::Tool(result) if result.tool_call_id == call.id => Some(result),
+            _ => None,
+        })
+    };
+    let by_executor = message.tool_calls.first().is_some_and(|it| &*it.name == EXECUTE_COMMANDS);
+    if by_executor {
+        let outcome = outcome(result(0));
+        if let Ok(returned) = &outcome
+            && let Ok(records) = serde_json::from_value(returned.clone())
+        {
+            return records;
+        }
+        let error = outcome.err().unwrap_or_else(|| "the executor's records are lost".to_owned());
+        let records = plan.execution_commands.iter();
+        return records.map(|it| ExecutionRecord::of(it, Err(error.clone()))).collect();
+    }
+    let commands = plan.execution_commands.iter().enumerate();
+    commands.map(|(index, it)| ExecutionRecord::of(it, outcome(result(index)))).collect()
+}
+
+fn outcome(result: Option<&ToolResultMessage>) -> Result<Value, String> {
+    let result = result.ok_or_else(|| "the call has no result".to_owned())?;
+    let value = serde_json::from_str(&result.content);
+    let value: Value = value.unwrap_or_else(|_| Value::String(result.content.clone()));
+    if !result.failed {
+        return Ok(value);
+    }
+    let error = value.get("error").and_then(Value::as_str);
+    Err(error.unwrap_or(&result.content).to_owned())
+}
+
+#[cfg(test)]
+mod tests;
