@@ -1,6 +1,7 @@
 //! Agents: plain data plus functions. An agent runs nothing; an executor runs it.
 
 mod builder;
+mod companion;
 mod definition;
 mod registry;
 mod sub_agent;
@@ -11,6 +12,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 pub use builder::AgentBuilder;
+pub use companion::{Companion, CompanionCall, CompanionMode, is_companion_name};
 pub use definition::{
     AgentDefinition, AnyAgent, Completion, Limits, Prompt, PromptOfState, StopWhen,
 };

@@ -156,6 +156,8 @@ codes! {
     ToolDenied = "tool_denied", Failed;
     /// A sub-agent could not be begun.
     SubAgentDispatchFailed = "sub_agent_dispatch_failed", Failed;
+    /// There is no companion as it was asked for.
+    CompanionUnknown = "companion_unknown", Failed;
     /// A sub-agent failed, or was aborted.
     SubAgentFailed = "sub_agent_failed", Failed;
     /// Nobody answered the call in time.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-pub use child::{ChildStart, ChildUsage, ParentRef};
+pub use child::{ChildNotice, ChildStart, ChildUsage, CompanionRef, ParentRef};
 pub use suspension::{Answer, PendingCall, PendingKind, SuspendReason, Suspension};
 
 use crate::clock::Timestamp;
@@ -147,6 +147,9 @@ pub enum Event {
         request: RequestId,
         /// The message.
         message: UserMessage,
+        /// The companion that it tells of, if it does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<ChildNotice>,
     },
     /// Queued messages entered the transcript (decision).
     MessagesTaken {

@@ -99,13 +99,22 @@ impl SessionId {
     /// may be, a digest stands for the parent's.
     #[must_use]
     pub fn of_call(parent: &Self, call: &CallId) -> Self {
-        let id = format!("{parent}-sub-{call}");
-        if id.len() <= MAX_ID_BYTES {
-            return Self::from(id);
+        Self::below(parent, &format!("-sub-{call}"))
+    }
+
+    /// The session of a companion of that name.
+    #[must_use]
+    pub fn of_companion(parent: &Self, name: &str) -> Self {
+        Self::below(parent, &format!("-agent-{name}"))
+    }
+
+    fn below(parent: &Self, rest: &str) -> Self {
+        if parent.as_str().len() + rest.len() <= MAX_ID_BYTES {
+            return Self::from(format!("{parent}{rest}"));
         }
         let digest = Sha256::digest(parent.as_str());
         let digest: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        Self::from(format!("{digest}-sub-{call}"))
+        Self::from(format!("{digest}{rest}"))
     }
 }
 

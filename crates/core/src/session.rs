@@ -25,8 +25,8 @@ pub use apply::result_message;
 pub use begin::{BeginRun, abort_events, execute_events, resume_events};
 pub use journal::{Committed, Durability, Journal, JournalParts, StartOutcome};
 pub use ledger::{
-    Answered, ChildCall, ClosedStep, OpenCall, OpenStep, QueuedMessage, Request, SettledCall,
-    StartedCall, Waiting,
+    Answered, ChildCall, ClosedStep, CompanionRecord, OpenCall, OpenStep, QueuedMessage, Request,
+    SettledCall, StartedCall, Waiting,
 };
 pub use load::{load, load_events};
 pub use people::{WAIT_USAGE, report_waiting};

@@ -15,7 +15,7 @@ pub use error::ToolError;
 pub use function::{NoInput, ToolFunction, ToolReturn};
 pub use outcome::{finish_output, judge, settle};
 pub use people::ApprovalContext;
-pub use set::{FINISH_TOOL, SUB_AGENT_PREFIX, ToolSet, ToolSpec, is_reserved};
+pub use set::{COMPANION_PREFIX, FINISH_TOOL, SUB_AGENT_PREFIX, ToolSet, ToolSpec, is_reserved};
 
 #[cfg(test)]
 mod tests;

@@ -24,6 +24,17 @@ impl Usage {
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }
+
+    /// What of it came after `before`.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_sub(before.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(before.output_tokens),
+            cached_tokens: self.cached_tokens.saturating_sub(before.cached_tokens),
+            reasoning_tokens: self.reasoning_tokens.saturating_sub(before.reasoning_tokens),
+        }
+    }
 }
 
 impl AddAssign for Usage {

@@ -85,7 +85,7 @@ impl CommandTool {
             }
         }
         let set =
-            build_effective_tools(&tools, &[], None, &Completion::Text, &LlmConfig::default())?;
+            build_effective_tools(&tools, Vec::new(), None, &Completion::Text, &LlmConfig::default())?;
         Ok(Self { executor: Arc::new(executor), tools, specs: set.specs().into() })
     }
 

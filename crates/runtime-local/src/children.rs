@@ -16,6 +16,7 @@ use helix_agents_core::step::ChildTask;
 use helix_agents_core::stream::{ChunkKind, Effect};
 use tokio_util::sync::CancellationToken;
 
+use crate::companions;
 use crate::driver::Driver;
 use crate::family::{Standing, standing};
 use crate::hooks::{Hooks, changed};
@@ -64,6 +65,7 @@ pub(crate) async fn start(
                 call: call.id.clone(),
                 session: task.session.clone(),
                 agent: Arc::clone(agent.name()),
+                companion: None,
             }))),
             Err(error) if error.code() == ErrorCode::Closed => return Err(error),
             Err(error) => {
@@ -121,6 +123,7 @@ async fn begin(
         session: session.id().clone(),
         call: call.id.clone(),
         root: session.root().clone(),
+        notify: false,
     };
     // Boxed: a child's run may begin children of its own.
     let execute =
@@ -151,6 +154,7 @@ pub(crate) struct ChildRun {
     runtime: LocalRuntime,
     agent: AnyAgent,
     call: ToolCall,
+    start: Arc<ChildStart>,
     session: SessionId,
     above: Hooks,
     cancel: CancellationToken,
@@ -182,11 +186,15 @@ impl ChildRun {
         task: &ChildTask,
         cancel: &CancellationToken,
     ) -> Option<Self> {
-        let (call, agent) = found(driver, task)?;
+        let step = driver.journal.session().open_step()?;
+        let call = step.tool_call(&task.call)?.clone();
+        let start = Arc::clone(&step.call(&task.call)?.child.as_ref()?.start);
+        let agent = Arc::clone(driver.agent.agent_of_child(&start.agent)?);
         Some(Self {
             runtime: driver.runtime.clone(),
             agent,
             call,
+            start,
             session: task.session.clone(),
             above: driver.hooks.clone(),
             cancel: cancel.clone(),
@@ -255,7 +263,8 @@ impl ChildRun {
         let failed = |message: String| {
             ToolOutcome::Error(ErrorRecord::new(ErrorCode::SubAgentFailed, message))
         };
-        let outcome = match (result.status, result.output, result.error) {
+        let outcome = match (result.status, result.output.clone(), result.error.clone()) {
+            _ if self.start.companion.is_some() => companions::result_of(&self.start, &result),
             (RunStatus::Completed, Some(output), _) => ToolOutcome::Success(output),
             (RunStatus::Completed, None, _) => failed("the sub-agent gave no output".to_owned()),
             (_, _, Some(error)) => failed(format!("the sub-agent failed: {}", error.message)),

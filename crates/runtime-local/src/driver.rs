@@ -16,6 +16,7 @@ use helix_agents_core::step::Action;
 use tokio_util::sync::CancellationToken;
 
 use crate::children::{self, ChildEnd};
+use crate::companions;
 use crate::feed::{Feed, FeedMark, Ticket};
 use crate::hooks::{Hooks, changed};
 use crate::lease::LeaseKeeper;
@@ -55,6 +56,7 @@ impl Driver {
             lease.release().await;
         }
         driven?;
+        companions::notify(&self.parts, self.journal.session()).await;
         let last = self.journal.session().last_run();
         last.map(AgentResult::of)
             .ok_or_else(|| Stop::Superseded.into_error(&self.live.session, &self.live.run))
@@ -77,6 +79,7 @@ impl Driver {
                     step_site::call_model(self, lease, step, force_completion).await?;
                 }
                 Action::StartTools(tasks) => step_site::start_tools(self, lease, &tasks).await?,
+                Action::RunCompanions(tasks) => companions::run(self, lease, &tasks).await?,
                 Action::StartChildren(tasks) => children::start(self, lease, &tasks).await?,
                 Action::RunTools { calls, children } => {
                     step_site::run_calls(self, lease, &calls, &children).await?;
@@ -119,6 +122,10 @@ impl Driver {
         let mark =
             FeedMark { version, settled_before, discarded, boundaries, ..FeedMark::default() };
         self.feed.mark(0, mark);
+        if self.journal.session().companions().next().is_some() {
+            companions::look_for_news(&self.parts, self.journal.session()).await?;
+            self.journal.catch_up().await?;
+        }
         if self.hooks.is_empty() {
             return Ok(());
         }

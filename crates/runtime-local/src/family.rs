@@ -80,13 +80,12 @@ pub(crate) fn agent_of<'a>(
         };
         let parent = parts.store.head(parent).await?.ok_or_else(|| not_found(parent))?;
         let (agent, above) = agent_of(parts, &parent).await?;
-        let child = agent.sub_agents().iter().find(|child| child.agent().name() == name);
-        let child = child.ok_or_else(|| {
+        let child = agent.agent_of_child(name).ok_or_else(|| {
             Error::new(ErrorCode::AgentNotFound, "the parent's agent has no such sub-agent")
                 .with_context("session", &head.session)
                 .with_context("agent", name)
         })?;
-        Ok((Arc::clone(child.agent()), Hooks::new(&above, &agent, &[])))
+        Ok((Arc::clone(child), Hooks::new(&above, &agent, &[])))
     }
     .boxed()
 }
@@ -100,12 +99,12 @@ pub(crate) fn abort<'a>(
 ) -> BoxFuture<'a, Result<()>> {
     async move {
         let fold = load(&*runtime.parts().store, session).await?;
-        let children: Vec<_> = fold.open_children().cloned().collect();
+        let stay = fold.companions().map(|(_, record)| &record.start);
+        let children: Vec<_> = fold.open_children().chain(stay).cloned().collect();
         start::abort(runtime, Arc::clone(&agent), session, reason.clone()).await?;
         for child in children {
-            let of_child = agent.sub_agents().iter().find(|it| *it.agent().name() == child.agent);
-            let Some(of_child) = of_child else { continue };
-            let (agent, session) = (Arc::clone(of_child.agent()), &child.session);
+            let Some(of_child) = agent.agent_of_child(&child.agent) else { continue };
+            let (agent, session) = (Arc::clone(of_child), &child.session);
             let aborted = match runtime.head(session).await {
                 Ok(head) if head.is_leased() => {
                     runtime.ask(session, RequestKind::Abort, reason.clone()).await

@@ -6,6 +6,7 @@
 mod builder;
 mod children;
 mod clock;
+mod companions;
 mod driver;
 mod family;
 mod feed;

@@ -100,6 +100,26 @@ pub(crate) async fn execute_child(
         .with_context("session", session))
 }
 
+/// Begins another turn of a child's session.
+pub(crate) async fn continue_child(
+    runtime: &LocalRuntime,
+    agent: AnyAgent,
+    input: &Input,
+    session: &SessionId,
+    run: &RunId,
+    above: &Hooks,
+) -> Result<RunHandle> {
+    let place = Place {
+        session: session.clone(),
+        run: run.clone(),
+        known: true,
+        tags: BTreeMap::new(),
+        parent: None,
+        hooks: Hooks::new(above, &agent, &[]),
+    };
+    begin_turn(runtime, agent, input, place).await
+}
+
 async fn begin_turn(
     runtime: &LocalRuntime,
     agent: AnyAgent,

@@ -7,6 +7,8 @@ use helix_agents_core::executor::{AgentExecutor as _, ResumeOptions, RunHandle};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::store::{Head, Page, SessionFilter};
 
+use helix_agents_core::session::load;
+
 use crate::family;
 use crate::parts::RUNTIME;
 use crate::runtime::LocalRuntime;
@@ -52,11 +54,13 @@ impl LocalRuntime {
     }
 
     async fn take(&self, head: &Head) -> Result<Option<RunHandle>> {
-        if let Some(parent) = &head.created.parent
-            && self.head(parent).await?.summary.run.is_some()
-        {
-            // Whoever goes on with the parent goes on with it.
-            return Ok(None);
+        if let Some(parent) = &head.created.parent {
+            let above = self.head(parent).await?;
+            let waits = !load(&*self.parts().store, &head.session).await?.stays();
+            if above.summary.run.is_some() && waits {
+                // Whoever goes on with the parent goes on with it.
+                return Ok(None);
+            }
         }
         let (agent, above) = match family::agent_of(self.parts(), head).await {
             Ok(found) => found,

@@ -5,6 +5,7 @@
 
 pub mod answers;
 pub mod children;
+pub mod companions;
 pub mod finishing;
 pub mod hooks;
 pub mod interleavings;
@@ -174,6 +175,14 @@ macro_rules! runtime_suite {
             children: a_grandchild_that_waits_lets_the_whole_family_wait;
             children: hooks_of_the_caller_wrap_those_of_the_child;
             children: what_a_child_shows_is_seen_live;
+            companions: a_blocking_companion_answers_and_can_be_asked_again;
+            companions: a_companion_that_works_beside_tells_when_it_is_done;
+            companions: a_companion_that_outlives_the_turn_is_heard_in_the_next;
+            companions: a_companion_can_be_terminated;
+            companions: a_message_reaches_a_companion_at_work;
+            companions: mistakes_with_companions_are_told_to_the_model;
+            companions: a_companion_that_waits_for_people_lets_its_caller_wait;
+            companions: a_restart_goes_on_with_a_companion_where_it_stopped;
             hooks: hooks_run_in_their_order;
             hooks: a_hook_refuses_and_changes_calls;
             hooks: a_hooks_state_change_rides_in_the_step;

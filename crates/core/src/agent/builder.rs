@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Agent;
+use super::companion::{self, Companion, CompanionMode};
 use super::definition::{
     AgentDefinition, Completion, Limits, Prompt, PromptOfState, StopWhen, system_message,
 };
@@ -35,6 +36,7 @@ struct Parts {
     prompt: PromptSource,
     tools: Vec<Tool>,
     sub_agents: Vec<SubAgent>,
+    companions: Vec<Companion>,
     output: Option<Result<Schema>>,
     initial_state: serde_json::Result<Json>,
     check_state: fn(&Value) -> Result<(), String>,
@@ -65,6 +67,7 @@ impl AgentBuilder {
                 prompt: PromptSource::Missing,
                 tools: Vec::new(),
                 sub_agents: Vec::new(),
+                companions: Vec::new(),
                 output: None,
                 initial_state: Ok(Json::from(Value::Null)),
                 check_state: |_| Ok(()),
@@ -125,6 +128,13 @@ impl<S, O> AgentBuilder<S, O> {
     /// An agent that this one may call upon like a tool. It needs an output type and a description.
     pub fn sub_agent(mut self, child: impl Into<SubAgent>) -> Self {
         self.parts.sub_agents.push(child.into());
+        self
+    }
+
+    /// An agent that stays with this one: it is begun, sent messages and asked how it is by tools
+    /// whose names begin with `companion__`. It needs a description.
+    pub fn companion<T, P>(mut self, child: &Agent<T, P>, mode: CompanionMode) -> Self {
+        self.parts.companions.push(Companion::new(child, mode));
         self
     }
 
@@ -258,6 +268,17 @@ impl Parts {
                 problems.push(format!("there are two sub-agents named `{}`", child.agent().name()));
             }
         }
+        for (index, companion) in self.companions.iter().enumerate() {
+            problems.extend(companion.problems());
+            let name = companion.agent().name();
+            if self.companions.iter().take(index).any(|other| other.agent().name() == name) {
+                problems.push(format!("there are two companions named `{name}`"));
+            }
+            if self.sub_agents.iter().any(|child| child.agent().name() == name) {
+                problems
+                    .push(format!("`{name}` is a sub-agent and a companion; name one otherwise"));
+            }
+        }
         if let Some(Err(error)) = &self.output {
             problems.push(format!("the output type: {}", error.message()));
         }
@@ -305,13 +326,11 @@ impl Parts {
         } else {
             Completion::Finish
         };
-        let effective_tools = build_effective_tools(
-            &self.tools,
-            &self.sub_agents,
-            output.as_ref(),
-            &completion,
-            &self.llm,
-        )?;
+        let sub_agents = self.sub_agents.iter().map(SubAgent::spec);
+        let mut children = sub_agents.collect::<Result<Vec<_>>>()?;
+        children.extend(companion::specs(&self.companions)?);
+        let effective_tools =
+            build_effective_tools(&self.tools, children, output.as_ref(), &completion, &self.llm)?;
         let requirement = output_requirement(&completion, output.is_some());
         let prompt = match self.prompt {
             PromptSource::OfState(prompt) => Prompt::OfState(prompt),
@@ -327,6 +346,7 @@ impl Parts {
             requirement,
             tools: self.tools.into_iter().map(Arc::new).collect(),
             sub_agents: self.sub_agents,
+            companions: self.companions,
             effective_tools: Arc::new(effective_tools),
             completion,
             output,

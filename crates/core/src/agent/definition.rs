@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::companion::{self, Companion, CompanionCall};
 use super::sub_agent::SubAgent;
 use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::AgentHooks;
 use crate::json::Json;
 use crate::llm::LlmConfig;
-use crate::message::{Message, SharedMessage};
+use crate::message::{Message, SharedMessage, ToolCall};
 use crate::schema::Schema;
 use crate::step::StepResult;
 use crate::tool::{FINISH_TOOL, Tool, ToolSet};
@@ -95,6 +96,7 @@ pub struct AgentDefinition {
     pub(crate) requirement: Option<String>,
     pub(crate) tools: Vec<Arc<Tool>>,
     pub(crate) sub_agents: Vec<SubAgent>,
+    pub(crate) companions: Vec<Companion>,
     pub(crate) effective_tools: Arc<ToolSet>,
     pub(crate) completion: Completion,
     pub(crate) output: Option<Schema>,
@@ -136,6 +138,37 @@ impl AgentDefinition {
     #[must_use]
     pub fn sub_agent(&self, tool: &str) -> Option<&SubAgent> {
         self.sub_agents.iter().find(|child| child.tool_name() == tool)
+    }
+
+    /// The agents that stay with it.
+    #[must_use]
+    pub fn companions(&self) -> &[Companion] {
+        &self.companions
+    }
+
+    /// The companion of that agent.
+    #[must_use]
+    pub fn companion(&self, agent: &str) -> Option<&Companion> {
+        self.companions.iter().find(|companion| **companion.agent().name() == *agent)
+    }
+
+    /// The agent of a child of this one's.
+    #[must_use]
+    pub fn agent_of_child(&self, name: &str) -> Option<&AnyAgent> {
+        let children = self.sub_agents.iter().map(SubAgent::agent);
+        let mut all = children.chain(self.companions.iter().map(Companion::agent));
+        all.find(|agent| **agent.name() == *name)
+    }
+
+    pub(crate) fn has_companion_tool(&self, name: &str) -> bool {
+        companion::CompanionTool::find(&self.companions, name).is_some()
+    }
+
+    /// What a call of a companion tool asks for, or what is wrong with it; none if it is no such
+    /// call.
+    #[must_use]
+    pub fn companion_call(&self, call: &ToolCall) -> Option<Result<CompanionCall, String>> {
+        companion::parse(&self.companions, &call.name, &call.arguments)
     }
 
     /// The agents that it may call upon.

@@ -110,6 +110,7 @@ impl Session {
                 }
             }
             Event::ChildStarted(start) => {
+                self.keep_companion(start);
                 let child = ChildCall { start: Arc::clone(start), waits: false };
                 if let Some(state) = self.open_call(&start.call) {
                     state.child = Some(child);
@@ -131,7 +132,10 @@ impl Session {
             Event::Submitted { request, call, answer, by } => {
                 self.take_answer(request, call, answer, by.as_deref());
             }
-            Event::MessageQueued { request, message } => {
+            Event::MessageQueued { request, message, from } => {
+                if let Some(notice) = from {
+                    self.count_child(Some(&notice.session), notice.used);
+                }
                 let (request, message) = (request.clone(), message.clone());
                 self.ledger.queue.push(Arc::new(QueuedMessage { request, message }));
             }
@@ -266,7 +270,9 @@ impl Session {
             self.ledger.tool_calls += 1;
         }
         if let Some(used) = finish.child {
-            self.ledger.children += used;
+            let start = self.open_call(&finish.call).and_then(|it| it.child.as_ref());
+            let session = start.map(|child| child.start.session.clone());
+            self.count_child(session.as_ref(), used);
         }
         self.settle_waiting(&finish.call);
         if let Some(state) = self.open_call(&finish.call) {

@@ -164,6 +164,7 @@ fn queued<'a>(
     messages.iter().enumerate().map(|(index, message)| Event::MessageQueued {
         request: RequestId::from(format!("{}/{index}", begin.run)),
         message: message.clone(),
+        from: None,
     })
 }
 

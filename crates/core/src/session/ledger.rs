@@ -41,6 +41,8 @@ pub(super) struct Ledger {
     pub taken: Arc<BTreeSet<RequestId>>,
     /// What children that ended used up.
     pub children: ChildUsage,
+    /// Children that stay, by name.
+    pub companions: Arc<BTreeMap<String, CompanionRecord>>,
     /// Calls that waited for people, and what became of them.
     pub settled: Arc<BTreeMap<CallId, SettledCall>>,
 }
@@ -96,6 +98,7 @@ impl Ledger {
             queue: Vec::new(),
             taken: Arc::default(),
             children: ChildUsage::default(),
+            companions: Arc::default(),
             settled: Arc::default(),
         }
     }
@@ -178,6 +181,15 @@ pub struct OpenCall {
     pub waiting: Option<Arc<Waiting>>,
     /// The child that it was begun for.
     pub child: Option<ChildCall>,
+}
+
+/// A child that stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompanionRecord {
+    /// How it was begun.
+    pub start: Arc<ChildStart>,
+    /// What of its usage is counted already.
+    pub counted: ChildUsage,
 }
 
 /// A call of a sub-agent.

@@ -71,10 +71,13 @@ impl Session {
         waits || self.ledger.taken.contains(request)
     }
 
-    /// When somebody should look whether the session can go on, if nobody works on it. What becomes
-    /// of children does not stand in its log, so one that waits for them is looked at each time.
+    /// When somebody should look whether the session can go on, if nobody works on it: at once if
+    /// an answer has come. What becomes of children does not stand in its log, so one that waits for
+    /// them is looked at each time.
     pub(super) fn wake_at(&self) -> Option<Timestamp> {
-        if self.current_run().is_none() && self.open_children().next().is_some() {
+        if self.current_run().is_none()
+            && (self.open_children().next().is_some() || self.has_news())
+        {
             return Some(self.ledger.clock);
         }
         self.pending_calls().filter_map(|pending| pending.deadline).min()

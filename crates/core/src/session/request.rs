@@ -4,7 +4,7 @@ use super::Session;
 use super::repeat::repeated;
 use crate::clock::{Clock, IdSource};
 use crate::error::{Error, ErrorCode, Result};
-use crate::event::{Event, SCHEMA, encode};
+use crate::event::{ChildNotice, Event, SCHEMA, encode};
 use crate::fault;
 use crate::id::{RequestId, RunId, SessionId};
 use crate::message::UserMessage;
@@ -50,6 +50,10 @@ pub async fn request(
     let mut children = Vec::new();
     let ask = |fold: &Session| {
         children = fold.open_children().map(|child| child.session.clone()).collect();
+        if kind == RequestKind::Abort {
+            // Those that stay work on when their parent is interrupted.
+            children.extend(fold.companions().map(|(_, record)| record.start.session.clone()));
+        }
         let current = fold.current_run().map(|current| &current.id);
         let Some(current) = current.filter(|current| run.is_none_or(|run| run == *current)) else {
             return Err(Error::new(ErrorCode::NothingToResume, "the run has ended already")
@@ -94,11 +98,12 @@ pub async fn queue_message(
     session: &SessionId,
     request: &RequestId,
     message: &UserMessage,
+    from: Option<&ChildNotice>,
 ) -> Result<()> {
     let queue = |fold: &Session| {
         let known = fold.knows_message(request);
-        let (request, message) = (request.clone(), message.clone());
-        Ok((!known).then_some((Event::MessageQueued { request, message }, Guard::None)))
+        let (request, message, from) = (request.clone(), message.clone(), from.cloned());
+        Ok((!known).then_some((Event::MessageQueued { request, message, from }, Guard::None)))
     };
     outside.append(session, queue).await
 }

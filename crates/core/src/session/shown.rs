@@ -43,11 +43,13 @@ pub(super) fn of_event<'a>(
             if finish.child.is_some()
                 && let Some(call) = session.tool_call(&finish.call)
             {
+                let begun = session.child_of(&finish.call);
                 let subagent = call.name.strip_prefix(SUB_AGENT_PREFIX).unwrap_or(&call.name);
+                let of_call = || SessionId::of_call(session.id(), &finish.call);
                 chunks.push(ChunkKind::SubagentEnd {
                     call: finish.call.clone(),
-                    subagent: subagent.into(),
-                    child: SessionId::of_call(session.id(), &finish.call),
+                    subagent: begun.map_or_else(|| subagent.into(), |it| Arc::clone(&it.agent)),
+                    child: begun.map_or_else(of_call, |it| it.session.clone()),
                     success: matches!(finish.outcome, ToolOutcome::Success(_)),
                 });
             }

@@ -93,6 +93,9 @@ fn finish_answers<'a>(
 
 /// Why a call is not run at all, if it is not.
 fn refusal(agent: &AgentDefinition, step: &OpenStep, call: &ToolCall) -> Option<ToolFinish> {
+    if let Some(asked) = agent.companion_call(call) {
+        return asked.err().map(|message| error(call, ErrorCode::ToolInputInvalid, message));
+    }
     let child = agent.sub_agent(&call.name);
     let tool = agent.tool(&call.name);
     if child.is_none() && tool.is_none() {

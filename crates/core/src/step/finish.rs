@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::agent::{Completion, SubAgent};
+use crate::agent::Completion;
 use crate::error::Result;
 use crate::event::{ToolFinish, ToolOutcome};
 use crate::id::CallId;
@@ -37,19 +37,19 @@ pub(crate) fn acknowledged_message(
     }
 }
 
-/// The tools as the model sees them: the user's in their order, the sub-agents in theirs, then
-/// `__finish__` if the turn is completed by it.
+/// The tools as the model sees them: the user's in their order, those by which it handles its
+/// children, then `__finish__` if the turn is completed by it.
 ///
 /// # Errors
 /// If a tool's schema is not usable.
 pub fn build_effective_tools(
     tools: &[Tool],
-    sub_agents: &[SubAgent],
+    children: Vec<ToolSpec>,
     output: Option<&Schema>,
     completion: &Completion,
     llm: &LlmConfig,
 ) -> Result<ToolSet> {
-    let mut specs = Vec::with_capacity(tools.len() + sub_agents.len() + 1);
+    let mut specs = Vec::with_capacity(tools.len() + children.len() + 1);
     for tool in tools {
         specs.push(ToolSpec {
             name: Arc::clone(&tool.name),
@@ -58,9 +58,7 @@ pub fn build_effective_tools(
             strict: tool.strict,
         });
     }
-    for child in sub_agents {
-        specs.push(child.spec()?);
-    }
+    specs.extend(children);
     if let (Completion::Finish, Some(output)) = (completion, output) {
         specs.push(ToolSpec {
             name: FINISH_TOOL.into(),

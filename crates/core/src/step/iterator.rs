@@ -40,6 +40,8 @@ pub enum Action {
     },
     /// Effect: run this finish tool, which sees the state of phase 1 (phase 2).
     RunFinishTool(CallTask),
+    /// Effect: carry out these calls of companion tools, in this order (phase 3).
+    RunCompanions(Vec<CallTask>),
     /// Decision: record how long these calls waited for people.
     Account(Vec<CallId>),
     /// Decision: answer these calls without running anything.

@@ -63,10 +63,15 @@ pub(super) fn next_in_step(
     let waits = |call: &ToolCall| gates.kind(step, call).is_some();
     let open = || step.pairs().filter(|(_, state)| state.finish.is_none());
     let is_child = |call: &ToolCall| agent.sub_agent(&call.name).is_some();
+    let is_companion = |call: &ToolCall| agent.has_companion_tool(&call.name);
     let is_finish = |call: &ToolCall| agent.tool(&call.name).is_some_and(|tool| tool.finish);
-    let child_task = |call: &ToolCall| ChildTask {
-        call: call.id.clone(),
-        session: SessionId::of_call(session.id(), &call.id),
+    let child_task = |call: &ToolCall| {
+        let begun = step.call(&call.id).and_then(|state| state.child.as_ref());
+        let known = begun.map(|child| child.start.session.clone());
+        ChildTask {
+            call: call.id.clone(),
+            session: known.unwrap_or_else(|| SessionId::of_call(session.id(), &call.id)),
+        }
     };
     let new: Vec<_> = open()
         .filter(|(call, state)| is_child(call) && state.child.is_none())
@@ -75,7 +80,9 @@ pub(super) fn next_in_step(
     if !new.is_empty() {
         return Action::StartChildren(new);
     }
-    let runs = |call: &ToolCall| !is_child(call) && !is_finish(call) && !waits(call);
+    let runs = |call: &ToolCall| {
+        !is_child(call) && !is_companion(call) && !is_finish(call) && !waits(call)
+    };
     let task = |call: &ToolCall| task(session, agent, step, call);
     let calls: Vec<_> = open().filter(|(call, _)| runs(call)).map(|(call, _)| task(call)).collect();
     let children: Vec<_> = open()
@@ -100,12 +107,17 @@ pub(super) fn next_in_step(
         });
     }
     // Finish tools run one by one, when all others have their results.
-    if let Some(finish) = open().next().map(|(call, _)| task(call)) {
+    let mut finishes = open().filter(|(call, _)| is_finish(call));
+    if let Some(finish) = finishes.next().map(|(call, _)| task(call)) {
         let starts = unrecorded(agent, step, std::slice::from_ref(&finish));
         if !starts.is_empty() {
             return Action::StartTools(starts);
         }
         return Action::RunFinishTool(finish);
+    }
+    let companions: Vec<_> = open().map(|(call, _)| task(call)).collect();
+    if !companions.is_empty() {
+        return Action::RunCompanions(companions);
     }
     let retries_left = session.corrections() < agent.limits().completion_retries
         && session.abort_request().is_none();

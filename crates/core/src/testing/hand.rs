@@ -129,7 +129,7 @@ impl Hand {
     /// Somebody puts in a message.
     pub(crate) fn queue(&mut self, text: &str) {
         let (request, message) = (self.request_id(), UserMessage::new(text));
-        self.put_as(None, Event::MessageQueued { request, message }).unwrap();
+        self.put_as(None, Event::MessageQueued { request, message, from: None }).unwrap();
     }
 
     /// The store's clock says so much.

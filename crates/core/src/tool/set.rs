@@ -12,7 +12,10 @@ pub const FINISH_TOOL: &str = "__finish__";
 /// Before the name of a sub-agent in the transcript.
 pub const SUB_AGENT_PREFIX: &str = "subagent__";
 
-const RESERVED_PREFIXES: [&str; 3] = [SUB_AGENT_PREFIX, "companion__", "workspace__"];
+/// Before the names of the tools by which a model handles its companions.
+pub const COMPANION_PREFIX: &str = "companion__";
+
+const RESERVED_PREFIXES: [&str; 3] = [SUB_AGENT_PREFIX, COMPANION_PREFIX, "workspace__"];
 
 /// Whether a tool of the user's must not have this name.
 #[must_use]

@@ -76,7 +76,8 @@ fn an_output_that_is_no_object_is_wrapped_in_one() {
 fn a_tool_with_an_unusable_schema_has_no_effective_form() {
     let tool = Tool::dynamic("t", "d", json!({"type": 1}), |input, _| async { Ok(input) });
     let llm = crate::llm::LlmConfig::default();
-    let error = build_effective_tools(&[tool], &[], None, &Completion::Text, &llm).unwrap_err();
+    let error =
+        build_effective_tools(&[tool], Vec::new(), None, &Completion::Text, &llm).unwrap_err();
     assert_eq!(error.code(), ErrorCode::ToolInvalid);
 }
 

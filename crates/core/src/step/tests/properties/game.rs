@@ -239,7 +239,7 @@ fn next(hand: &mut Hand, answer: &StepResult, bits: u8) {
             }
         }
         Action::TakeMessages(requests) => hand.put(Event::MessagesTaken { requests }).unwrap(),
-        Action::StartChildren(_) | Action::Heal(_) => {
+        Action::StartChildren(_) | Action::RunCompanions(_) | Action::Heal(_) => {
             panic!("nobody of this game has children, and our own logs need no healing")
         }
     }
