@@ -447,6 +447,34 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// [`ErrorCode::SessionNotFound`], and the store's.
     async fn pending_calls(&self, root: &SessionId) -> Result<Vec<PendingView>>;
 
+    /// Puts a message into a session, whether it has a run or not: it enters the transcript between
+    /// two steps, and a turn is not complete before. In a session without a run it waits for the
+    /// next one.
+    ///
+    /// # Errors
+    /// [`ErrorCode::SessionNotFound`], and the store's.
+    ///
+    /// # Durability
+    /// When it returns, the message is in the log.
+    async fn send_message(&self, session: &SessionId, message: UserMessage) -> Result<()>;
+
+    /// Goes on with every session whose run, of this kind of runtime, stopped without ending and
+    /// whose lease has run out. Sessions that somebody else takes first, and those whose agent is
+    /// not registered, are left alone; the latter are logged.
+    ///
+    /// # Errors
+    /// The store's.
+    async fn recover(&self) -> Result<Vec<RunHandle>>;
+
+    /// What [`recover`](Self::recover) does, and goes on with every session that can go on and that
+    /// nobody goes on with: a call was answered, or waited for people beyond its deadline, or a
+    /// child that was waited for has ended. Call it now and then: nothing waits in memory for a
+    /// deadline.
+    ///
+    /// # Errors
+    /// The store's.
+    async fn sweep(&self) -> Result<Vec<RunHandle>>;
+
     /// A handle on the session's last run, wherever it is carried out.
     ///
     /// # Errors

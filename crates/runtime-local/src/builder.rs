@@ -84,7 +84,7 @@ impl LocalRuntimeBuilder {
         self
     }
 
-    /// Agents by name, for [`LocalRuntime::recover`].
+    /// Agents by name, for [`recover`](helix_agents_core::executor::AgentExecutor::recover).
     pub fn registry(mut self, registry: AgentRegistry) -> Self {
         self.registry = registry;
         self

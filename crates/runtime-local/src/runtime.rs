@@ -10,8 +10,9 @@ use helix_agents_core::executor::{
     AgentExecutor, AgentResult, ExecuteOptions, Input, Resumable, ResumeOptions, RunHandle,
 };
 use helix_agents_core::id::SessionId;
+use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
-    PendingView, RequestKind, Submission, load, pending_calls, request, submit,
+    PendingView, RequestKind, Submission, load, pending_calls, queue_message, request, submit,
 };
 use helix_agents_core::store::{Head, SessionStatus};
 use tokio_util::sync::CancellationToken;
@@ -30,7 +31,7 @@ use crate::start;
 /// # Durability
 /// What is recorded survives what the store survives. A process that is killed leaves its runs to
 /// whoever resumes them once their lease has run out: this runtime's
-/// [`recover`](Self::recover), or a `resume` from any process.
+/// [`recover`](AgentExecutor::recover), or a `resume` from any process.
 #[derive(Debug, Clone)]
 pub struct LocalRuntime {
     parts: Arc<Parts>,
@@ -187,6 +188,19 @@ impl AgentExecutor for LocalRuntime {
 
     async fn pending_calls(&self, root: &SessionId) -> Result<Vec<PendingView>> {
         pending_calls(&*self.parts.store, root).await
+    }
+
+    async fn send_message(&self, session: &SessionId, message: UserMessage) -> Result<()> {
+        let request = self.parts.ids.request();
+        queue_message(self.parts.outside(), session, &request, &message, None).await
+    }
+
+    async fn recover(&self) -> Result<Vec<RunHandle>> {
+        self.recover_all().await
+    }
+
+    async fn sweep(&self) -> Result<Vec<RunHandle>> {
+        self.sweep_all().await
     }
 
     async fn handle(&self, session: &SessionId) -> Result<RunHandle> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents_core::agent::AnyAgent;
+use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{Event, ParentRef};
 use helix_agents_core::executor::{ExecuteOptions, Input, ResumeOptions, RunHandle};
@@ -27,6 +28,9 @@ use crate::runtime::LocalRuntime;
 
 /// How often a start is tried on a session that others change at the same time.
 const MAX_TRIES: u32 = 32;
+
+/// How often a lease that is waited for is looked at: its run may end before.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Added to the wait for a lease, so that it has run out by the store's clock too.
 const MARGIN: Duration = Duration::from_millis(20);
@@ -221,9 +225,7 @@ pub(crate) async fn resume(
                 if waited > options.wait {
                     return Err(running(session).with_context("lease_until", until));
                 }
-                parts.clock.sleep(wait).await;
-                let head = parts.store.head(session).await?;
-                let renewed = head.and_then(|head| head.lease_until).is_some_and(|new| new > until);
+                let renewed = wait_for_lease(parts, session, wait, until).await?;
                 let same = load(&*parts.store, session).await?;
                 if renewed && same.last_run().map(|run| &run.id) == after.as_ref() {
                     return Err(running(session));
@@ -232,6 +234,27 @@ pub(crate) async fn resume(
         }
     }
     Err(busy(session))
+}
+
+/// Waits until a lease has run out, was given up or renewed; says whether it was renewed.
+async fn wait_for_lease(
+    parts: &Parts,
+    session: &SessionId,
+    wait: Duration,
+    until: Timestamp,
+) -> Result<bool> {
+    let mut left = wait;
+    while !left.is_zero() {
+        let nap = left.min(LOOK);
+        parts.clock.sleep(nap).await;
+        left -= nap;
+        let head = parts.store.head(session).await?;
+        match head.and_then(|head| head.lease_until) {
+            Some(same) if same == until => {}
+            other => return Ok(other.is_some_and(|new| new > until)),
+        }
+    }
+    Ok(false)
 }
 
 /// Ends a session as aborted that has no live run.

@@ -15,24 +15,14 @@ use crate::runtime::LocalRuntime;
 use crate::start;
 
 impl LocalRuntime {
-    /// Goes on with every session whose local run stopped without ending and whose lease has run
-    /// out. Sessions that somebody else takes first, and those whose agent is not registered, are
-    /// left alone; the latter are logged.
-    ///
-    /// # Errors
-    /// The store's.
-    pub async fn recover(&self) -> Result<Vec<RunHandle>> {
+    /// For [`recover`](helix_agents_core::executor::AgentExecutor::recover).
+    pub(crate) async fn recover_all(&self) -> Result<Vec<RunHandle>> {
         self.take_all(SessionFilter { lease_expired: true, ..SessionFilter::default() }).await
     }
 
-    /// What [`recover`](Self::recover) does, and goes on with every session of which a call waited
-    /// for people beyond its deadline. Call it now and then: nothing of this runtime waits in
-    /// memory for a deadline.
-    ///
-    /// # Errors
-    /// The store's.
-    pub async fn sweep(&self) -> Result<Vec<RunHandle>> {
-        let mut handles = self.recover().await?;
+    /// For [`sweep`](helix_agents_core::executor::AgentExecutor::sweep).
+    pub(crate) async fn sweep_all(&self) -> Result<Vec<RunHandle>> {
+        let mut handles = self.recover_all().await?;
         let due = SessionFilter { wake_due: true, ..SessionFilter::default() };
         handles.extend(self.take_all(due).await?);
         Ok(handles)

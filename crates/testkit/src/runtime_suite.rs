@@ -15,6 +15,7 @@ pub mod requests;
 pub mod restarts;
 mod support;
 pub mod tools;
+pub mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,6 +59,8 @@ pub struct World {
     pub grace: Duration,
     /// Agents by name.
     pub registry: AgentRegistry,
+    /// Whether an answer goes on with its session.
+    pub auto_resume: bool,
 }
 
 impl World {
@@ -70,6 +73,7 @@ impl World {
             lease: Duration::from_secs(30),
             grace: Duration::from_millis(100),
             registry: AgentRegistry::default(),
+            auto_resume: false,
         }
     }
 
@@ -91,6 +95,13 @@ impl World {
     #[must_use]
     pub fn registered<S, O>(self, agent: &Agent<S, O>) -> Self {
         self.registry.replace(agent);
+        self
+    }
+
+    /// An answer goes on with its session.
+    #[must_use]
+    pub fn auto_resuming(mut self) -> Self {
+        self.auto_resume = true;
         self
     }
 
@@ -193,6 +204,16 @@ macro_rules! runtime_suite {
             restarts: a_tool_that_is_gone_after_a_restart_is_missing;
             restarts: a_restart_in_the_model_call_discards_its_text;
             restarts: of_many_resumers_exactly_one_runs;
+            waiting: a_message_that_lands_while_the_run_ends_is_answered;
+            waiting: an_interrupt_that_lands_while_the_run_ends_is_void;
+            waiting: an_answer_that_lands_while_the_run_suspends_is_taken_at_once;
+            waiting: of_two_processes_that_go_on_by_themselves_one_runs;
+            waiting: the_sweeper_takes_what_expired_and_not_what_waits;
+            waiting: of_the_sweeper_and_a_person_one_goes_on;
+            waiting: an_approved_call_that_was_killed_is_not_run_again;
+            waiting: a_child_that_finished_while_its_parent_was_down_is_heard;
+            waiting: a_companion_that_ended_without_a_word_is_heard;
+            waiting: hooks_hear_of_waiting_and_of_what_people_answered;
             interleavings: a_lost_reply_is_resolved_by_asking_again;
             interleavings: an_append_that_never_arrived_is_sent_again;
             interleavings: a_stranger_at_the_same_version_is_history_lost;

@@ -56,6 +56,7 @@ impl<S: StateStore + StreamManager + Clone> RuntimeHarness for Harness<S> {
             .durability(world.durability)
             .lease(world.lease)
             .grace(world.grace)
+            .auto_resume(world.auto_resume)
             .tasks_on(process.handle().clone())
             .build()
             .unwrap();

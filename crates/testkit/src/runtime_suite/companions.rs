@@ -237,7 +237,8 @@ pub async fn mistakes_with_companions_are_told_to_the_model(harness: &impl Runti
             call("sendMessage", json!({"name": 7})),
             Reply::text("Well."),
         ]),
-        ScriptedLlm::new([report(1)]),
+        // They never end, so that nobody is told of it.
+        ScriptedLlm::new([report(1).at_gate(&Gate::new())]),
     );
     let executor = harness.boot(World::new(llm)).await;
     let agent = writer(&critic().build().unwrap(), CompanionMode::NonBlocking);
