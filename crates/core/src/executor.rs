@@ -20,7 +20,7 @@ use crate::hooks::AgentHooks;
 use crate::id::{RunId, SessionId};
 use crate::json::Json;
 use crate::message::UserMessage;
-use crate::session::{PendingView, RunRecord, RunStatus, Session, Submission};
+use crate::session::{PendingView, RunRecord, RunStatus, Session, SessionPage, Submission};
 use crate::stream::ChunkStream;
 use crate::usage::Usage;
 
@@ -474,6 +474,19 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// The store's.
     async fn sweep(&self) -> Result<Vec<RunHandle>>;
+
+    /// What is needed to show a root session and then follow its stream, without gap and without
+    /// repetition: for a page that somebody opens.
+    ///
+    /// # Errors
+    /// [`ErrorCode::SessionNotFound`], and those of the store and the stream manager.
+    async fn page(&self, session: &SessionId) -> Result<SessionPage>;
+
+    /// The session's stream from a chunk on, as [`page`](Self::page) says.
+    ///
+    /// # Errors
+    /// The stream manager's.
+    async fn follow(&self, session: &SessionId, from: u64) -> Result<ChunkStream>;
 
     /// A handle on the session's last run, wherever it is carried out.
     ///

@@ -8,6 +8,7 @@ mod journal;
 mod ledger;
 mod legality;
 mod load;
+mod page;
 mod people;
 mod repeat;
 mod request;
@@ -29,6 +30,7 @@ pub use ledger::{
     SettledCall, StartedCall, Waiting,
 };
 pub use load::{load, load_events};
+pub use page::{SessionPage, session_page};
 pub use people::{WAIT_USAGE, report_waiting};
 pub use request::{Outside, RequestKind, pass_down, queue_message, request};
 pub use shown::{boundaries, end_of_call};

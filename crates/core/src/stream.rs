@@ -263,6 +263,17 @@ pub struct OpenAttempt {
     pub session: SessionId,
     /// What it tries.
     pub effect: Effect,
+    /// The last chunk before it began; 0 if there was none.
+    pub began: u64,
+}
+
+/// How far a session's log is known to its stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Marked {
+    /// The version of its last mark.
+    pub version: u64,
+    /// The last chunk when that was written, what it announced and its boundaries included.
+    pub seq: u64,
 }
 
 /// How a stream stands.
@@ -272,8 +283,8 @@ pub struct StreamInfo {
     pub first_seq: u64,
     /// The last chunk; 0 if there is none.
     pub last_seq: u64,
-    /// The version of each session's last mark: its own, and those of children that show in it.
-    pub marked: BTreeMap<SessionId, u64>,
+    /// Each session's last mark: its own, and those of children that show in it.
+    pub marked: BTreeMap<SessionId, Marked>,
     /// Attempts that were neither settled nor discarded, in the order in which they began.
     pub open: Vec<OpenAttempt>,
 }
@@ -282,7 +293,7 @@ impl StreamInfo {
     /// The version of this session's last mark; 0 if there is none.
     #[must_use]
     pub fn marked_by(&self, session: &SessionId) -> u64 {
-        self.marked.get(session).copied().unwrap_or(0)
+        self.marked.get(session).map_or(0, |marked| marked.version)
     }
 }
 

@@ -84,8 +84,13 @@ impl CommandTool {
                 return Err(Error::new(ErrorCode::ToolInvalid, message));
             }
         }
-        let set =
-            build_effective_tools(&tools, Vec::new(), None, &Completion::Text, &LlmConfig::default())?;
+        let set = build_effective_tools(
+            &tools,
+            Vec::new(),
+            None,
+            &Completion::Text,
+            &LlmConfig::default(),
+        )?;
         Ok(Self { executor: Arc::new(executor), tools, specs: set.specs().into() })
     }
 

@@ -12,9 +12,11 @@ use helix_agents_core::executor::{
 use helix_agents_core::id::SessionId;
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
-    PendingView, RequestKind, Submission, load, pending_calls, queue_message, request, submit,
+    PendingView, RequestKind, SessionPage, Submission, load, pending_calls, queue_message, request,
+    session_page, submit,
 };
 use helix_agents_core::store::{Head, SessionStatus};
+use helix_agents_core::stream::ChunkStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -201,6 +203,15 @@ impl AgentExecutor for LocalRuntime {
 
     async fn sweep(&self) -> Result<Vec<RunHandle>> {
         self.sweep_all().await
+    }
+
+    async fn page(&self, session: &SessionId) -> Result<SessionPage> {
+        let parts = &self.parts;
+        session_page(&*parts.store, &*parts.streams, &*parts.clock, session).await
+    }
+
+    async fn follow(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {
+        self.parts.streams.read(session, from).await
     }
 
     async fn handle(&self, session: &SessionId) -> Result<RunHandle> {

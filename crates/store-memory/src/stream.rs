@@ -7,8 +7,8 @@ use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::Result;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::stream::{
-    Attempt, Chunk, ChunkKind, Effect, Mark, OpenAttempt, StoredChunk, StreamInfo, StreamOp,
-    Written, check_batch,
+    Attempt, Chunk, ChunkKind, Effect, Mark, Marked, OpenAttempt, StoredChunk, StreamInfo,
+    StreamOp, Written, check_batch,
 };
 
 /// The chunks that are kept, and what is known of attempts. Only open ones have to be known: a
@@ -21,7 +21,7 @@ pub(crate) struct Stream {
     chunks: VecDeque<Option<StoredChunk>>,
     last_attempt: u64,
     open: Vec<Open>,
-    marked: BTreeMap<SessionId, u64>,
+    marked: BTreeMap<SessionId, Marked>,
 }
 
 #[derive(Debug)]
@@ -94,14 +94,16 @@ impl Stream {
         self.announce(&mark.origin, discarded, retention);
         // Most streams are of one session.
         if !self.marked.contains_key(&mark.origin.session) {
-            self.marked.insert(mark.origin.session.clone(), 0);
+            self.marked.insert(mark.origin.session.clone(), Marked::default());
         }
-        if let Some(marked) = self.marked.get_mut(&mark.origin.session)
-            && mark.version > *marked
-        {
-            *marked = mark.version;
+        let known = self.marked.get(&mark.origin.session).map_or(0, |marked| marked.version);
+        if mark.version > known {
             for boundary in mark.boundaries {
                 self.push(None, boundary, retention);
+            }
+            let seq = self.last_seq();
+            if let Some(marked) = self.marked.get_mut(&mark.origin.session) {
+                *marked = Marked { version: mark.version, seq };
             }
         }
     }
@@ -209,6 +211,6 @@ impl Stream {
 impl Open {
     fn public(&self) -> OpenAttempt {
         let (session, effect) = (self.session.clone(), self.effect.clone());
-        OpenAttempt { attempt: self.attempt, session, effect }
+        OpenAttempt { attempt: self.attempt, session, effect, began: self.began }
     }
 }

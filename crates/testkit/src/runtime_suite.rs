@@ -213,6 +213,7 @@ macro_rules! runtime_suite {
             waiting: an_approved_call_that_was_killed_is_not_run_again;
             waiting: a_child_that_finished_while_its_parent_was_down_is_heard;
             waiting: a_companion_that_ended_without_a_word_is_heard;
+            waiting: a_page_and_what_follows_have_no_gap_and_no_repetition;
             waiting: hooks_hear_of_waiting_and_of_what_people_answered;
             interleavings: a_lost_reply_is_resolved_by_asking_again;
             interleavings: an_append_that_never_arrived_is_sent_again;

@@ -51,6 +51,7 @@ CREATE TABLE streams (
     trimmed      INTEGER NOT NULL DEFAULT 0, -- the last chunk that is not kept any more
     last_attempt INTEGER NOT NULL DEFAULT 0,
     marked       INTEGER NOT NULL DEFAULT 0, -- by the session itself; children's are in `marks`
+    marked_seq   INTEGER NOT NULL DEFAULT 0, -- the last chunk then
     -- Attempts that were neither settled nor discarded: a JSON array of numbers, effects, and the
     -- sessions of children.
     open         TEXT    NOT NULL DEFAULT '[]'
@@ -68,6 +69,7 @@ CREATE TABLE marks (
     stream  INTEGER NOT NULL, -- streams.id
     session TEXT    NOT NULL,
     version INTEGER NOT NULL,
+    seq     INTEGER NOT NULL,
     PRIMARY KEY (stream, session)
 ) STRICT, WITHOUT ROWID;
 

@@ -48,6 +48,13 @@ pub(super) struct Part {
     count: u64,
 }
 
+impl Part {
+    /// How many chunks it has.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+}
+
 impl Encoder {
     pub(super) fn origin(&mut self, chunk: &Chunk) -> Result<Arc<str>> {
         if let Some((_, text)) = self.last.as_ref().filter(|(origin, _)| origin.is_of(chunk)) {

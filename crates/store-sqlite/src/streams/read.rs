@@ -7,7 +7,9 @@ use rusqlite::{Connection, Row, params};
 
 use helix_agents_core::error::Result;
 use helix_agents_core::id::{RunId, SessionId};
-use helix_agents_core::stream::{Attempt, Chunk, ChunkKind, OpenAttempt, StoredChunk, StreamInfo};
+use helix_agents_core::stream::{
+    Attempt, Chunk, ChunkKind, Marked, OpenAttempt, StoredChunk, StreamInfo,
+};
 
 use super::body::Group;
 use super::row::{self, StreamRow};
@@ -157,17 +159,20 @@ pub(super) fn info(
     let row = StreamRow::find(&mut *connection.prepare_cached(row::FIND)?, session)?;
     let Some(row) = row else { return Ok(StreamInfo::default()) };
     let mut statement =
-        connection.prepare_cached("SELECT session, version FROM marks WHERE stream = ?1")?;
-    let marks = statement
-        .query_map([row.key], |row| Ok((SessionId::from(row.get::<_, String>(0)?), row.get(1)?)))?;
+        connection.prepare_cached("SELECT session, version, seq FROM marks WHERE stream = ?1")?;
+    let marks = statement.query_map([row.key], |row| {
+        let marked = Marked { version: row.get(1)?, seq: row.get(2)? };
+        Ok((SessionId::from(row.get::<_, String>(0)?), marked))
+    })?;
     let mut marked = marks.collect::<rusqlite::Result<BTreeMap<_, _>>>()?;
     if row.marked > 0 {
-        marked.insert(session.clone(), row.marked);
+        marked.insert(session.clone(), Marked { version: row.marked, seq: row.marked_seq });
     }
     let open = row.open.into_iter().map(|open| OpenAttempt {
         attempt: open.attempt,
         session: open.child.unwrap_or_else(|| session.clone()),
         effect: open.effect,
+        began: open.began,
     });
     let kept = row.trimmed < row.last_seq;
     Ok(StreamInfo {

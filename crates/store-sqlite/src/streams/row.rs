@@ -12,8 +12,8 @@ use crate::error::{Failure, corrupt};
 use crate::prepared::Prepared;
 
 /// Finds a stream by its session.
-pub(super) const FIND: &str =
-    "SELECT id, last_seq, trimmed, last_attempt, marked, open FROM streams WHERE session = ?1";
+pub(super) const FIND: &str = "SELECT id, last_seq, trimmed, last_attempt, marked, open, marked_seq FROM streams \
+     WHERE session = ?1";
 
 /// What every step needs.
 pub(crate) struct Statements<'c> {
@@ -30,7 +30,7 @@ impl<'c> Statements<'c> {
             find: prepared(FIND),
             save: prepared(
                 "UPDATE streams SET last_seq = ?2, trimmed = ?3, last_attempt = ?4, marked = ?5,
-                     open = ?6
+                     open = ?6, marked_seq = ?7
                  WHERE id = ?1",
             ),
             add: prepared("INSERT INTO chunks (key, count, body) VALUES (?1, ?2, ?3)"),
@@ -47,6 +47,7 @@ pub(super) struct StreamRow {
     pub(super) trimmed: u64,
     pub(super) last_attempt: u64,
     pub(super) marked: u64,
+    pub(super) marked_seq: u64,
     /// Attempts that were neither settled nor discarded, in the order in which they began.
     pub(super) open: Vec<Open>,
 }
@@ -61,6 +62,9 @@ pub(super) struct Open {
     /// The child that tries; none for the stream's own session.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     pub(super) child: Option<SessionId>,
+    /// The last chunk before it began.
+    #[serde(rename = "b")]
+    pub(super) began: u64,
 }
 
 impl StreamRow {
@@ -78,6 +82,7 @@ impl StreamRow {
                 trimmed: row.get(2)?,
                 last_attempt: row.get(3)?,
                 marked: row.get(4)?,
+                marked_seq: row.get(6)?,
                 open: Vec::new(),
             };
             Ok((row, open))
@@ -104,6 +109,7 @@ impl StreamRow {
             self.last_attempt,
             self.marked,
             json(&self.open)?,
+            self.marked_seq,
         ])?;
         Ok(())
     }

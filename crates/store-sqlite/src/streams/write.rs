@@ -116,6 +116,7 @@ pub(super) fn reset(tables: &mut Tables<'_>, session: &SessionId) -> Result<(), 
     connection.prepare_cached("DELETE FROM marks WHERE stream = ?1")?.execute([stream.row.key])?;
     stream.row.trimmed = stream.row.last_seq;
     stream.row.marked = 0;
+    stream.row.marked_seq = 0;
     stream.row.open.clear();
     stream.is_changed = true;
     stream.save(u64::MAX)
@@ -145,7 +146,8 @@ impl<'t, 'c> Stream<'t, 'c> {
         }
         self.row.last_attempt += 1;
         let attempt = Attempt(self.row.last_attempt);
-        self.row.open.push(Open { attempt, effect: effect.clone(), child });
+        let began = self.row.last_seq;
+        self.row.open.push(Open { attempt, effect: effect.clone(), child, began });
         self.is_changed = true;
         Ok(attempt)
     }
@@ -161,6 +163,9 @@ impl<'t, 'c> Stream<'t, 'c> {
         if self.advances(mark)? {
             self.add(None, &mark.boundaries);
             self.is_changed = true;
+            if mark.origin.session == *self.session {
+                self.row.marked_seq = self.row.last_seq;
+            }
         }
         Ok(())
     }
@@ -173,14 +178,16 @@ impl<'t, 'c> Stream<'t, 'c> {
             return Ok(further);
         }
         let key = self.key()?;
+        let boundaries: u64 = mark.boundaries.iter().map(Part::count).sum();
+        let seq = self.row.last_seq + boundaries;
         let changed = self
             .tables
             .connection
             .prepare_cached(
-                "INSERT INTO marks (stream, session, version) VALUES (?1, ?2, ?3)
-                 ON CONFLICT DO UPDATE SET version = ?3 WHERE version < ?3",
+                "INSERT INTO marks (stream, session, version, seq) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT DO UPDATE SET version = ?3, seq = ?4 WHERE version < ?3",
             )?
-            .execute(params![key, mark.origin.session.as_str(), mark.version])?;
+            .execute(params![key, mark.origin.session.as_str(), mark.version, seq])?;
         Ok(changed > 0)
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use expect_test::expect;
+use futures_util::StreamExt as _;
 use helix_agents_core::agent::{Agent, CompanionMode};
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::event::{Suspension, ToolOutcome};
@@ -14,6 +15,7 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::json::Json;
 use helix_agents_core::message::{Message, UserMessage};
 use helix_agents_core::session::{RunStatus, Session, Submission, load};
+use helix_agents_core::stream::ChunkKind;
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use serde_json::json;
 
@@ -306,6 +308,60 @@ pub async fn a_companion_that_ended_without_a_word_is_heard(harness: &impl Runti
     assert_eq!(run(&*executor, &agent, "And?").await.status, RunStatus::Completed);
     let told = normalise::transcript(fold(harness).await.transcript());
     assert_eq!(told.matches("[rex] completed").count(), 1, "{told}");
+}
+
+/// Whoever opens a page in the middle of a run sees every word once.
+pub async fn a_page_and_what_follows_have_no_gap_and_no_repetition(harness: &impl RuntimeHarness) {
+    let (slow, model) = (Gate::new(), Gate::new());
+    let gate = slow.clone();
+    let wait = Tool::function("wait", "Waits.", move |_: Word, cx: ToolContext| {
+        cx.progress("half way", Some(0.5));
+        let gate = gate.clone();
+        async move {
+            gate.pass().await;
+            Ok::<_, ToolError>("waited")
+        }
+    });
+    let calls = Reply::calls([("wait", word("a")), ("shout", word("b"))]);
+    let script = ScriptedLlm::new([calls, Reply::text("All done.").at_gate(&model)]);
+    let executor = harness.boot(World::new(script)).await;
+    let agent = teller().tool(wait).tool(shout()).build().unwrap();
+    let handle = begin(&*executor, &agent, "go").await;
+    super::support::until_shown(&handle, |kind| {
+        matches!(kind, ChunkKind::StepCommitted { version: 5, .. })
+    })
+    .await;
+    let page = executor.page(&S.into()).await.unwrap();
+    assert_eq!(
+        page.session.open_step().unwrap().calls.iter().filter(|it| it.finish.is_some()).count(),
+        1
+    );
+    let live = normalise::stream(&page.live);
+    assert!(live.contains("half way") && !live.contains("shout"), "{live}");
+    slow.open();
+    model.open();
+    assert_eq!(ended(&handle).await, RunStatus::Completed);
+    let mut rest = executor.follow(&S.into(), page.next_seq).await.unwrap();
+    let mut seen = page.live.clone();
+    while let Some(stored) = within(rest.next()).await {
+        let stored = stored.unwrap();
+        let last = stored.chunk.kind.ends_run();
+        seen.push(stored);
+        if last {
+            break;
+        }
+    }
+    expect![[r#"
+        tool_start 1.0 wait {"word":"a"}
+        progress 1.0 half way
+        tool_end 1.0 success=true "waited"
+        checkpoint
+        text All done.
+        checkpoint
+        output "All done."
+        run_ended completed
+    "#]]
+    .assert_eq(&normalise::stream(&seen));
 }
 
 /// Writes down what it is told.

@@ -40,7 +40,7 @@ pub async fn beginning_again_discards_the_earlier_attempt_and_announces_it(
             4 2 text c
         "#]],
     );
-    let open = OpenAttempt { attempt: two, session: session.clone(), effect: model(1) };
+    let open = OpenAttempt { attempt: two, session: session.clone(), effect: model(1), began: 3 };
     assert_eq!(streams.info(&session).await.unwrap().open, [open]);
 }
 

@@ -53,12 +53,16 @@ pub async fn a_batch_is_written_in_its_order(harness: &impl StreamHarness) {
         "#]],
     );
     let info = streams.info(&session).await.unwrap();
-    let open = |attempt, call| OpenAttempt {
+    let open = |attempt, call, began| OpenAttempt {
         attempt: Attempt(attempt),
         session: session.clone(),
         effect: tool(call),
+        began,
     };
-    assert_eq!((info.marked_by(&session), &*info.open), (3, &[open(2, "1.0"), open(3, "1.1")][..]));
+    assert_eq!(
+        (info.marked_by(&session), &*info.open),
+        (3, &[open(2, "1.0", 2), open(3, "1.1", 2)][..])
+    );
 }
 
 /// What a replaced owner still has to say is left out; what concerns all is not.

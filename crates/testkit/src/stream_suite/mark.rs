@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use helix_agents_core::stream::{ChunkKind, Mark, OpenAttempt, StreamInfo};
+use helix_agents_core::stream::{ChunkKind, Mark, Marked, OpenAttempt, StreamInfo};
 
 use super::StreamHarness;
 use super::support::{
@@ -164,10 +164,9 @@ pub async fn info_tells_how_the_stream_stands(harness: &impl StreamHarness) {
     let one = begin(&streams, &session, &tool("1.0")).await;
     let two = begin(&streams, &session, &model(1)).await;
     let three = begin(&streams, &session, &tool("1.1")).await;
-    let mut open = Vec::from(
-        [(one, tool("1.0")), (two, model(1)), (three, tool("1.1"))]
-            .map(|(attempt, effect)| OpenAttempt { attempt, session: session.clone(), effect }),
-    );
+    let mut open = Vec::from([(one, tool("1.0")), (two, model(1)), (three, tool("1.1"))].map(
+        |(attempt, effect)| OpenAttempt { attempt, session: session.clone(), effect, began: 0 },
+    ));
     let mut expected = StreamInfo { open: open.clone(), ..StreamInfo::default() };
     assert_eq!(other.info(&session).await.unwrap(), expected);
 
@@ -179,8 +178,12 @@ pub async fn info_tells_how_the_stream_stands(harness: &impl StreamHarness) {
     let settle = Mark { settled: vec![two], ..mark(&session, 6) };
     streams.mark(&session, settle).await.unwrap();
     open.remove(1);
-    let expected =
-        StreamInfo { first_seq: 1, last_seq: 3, marked: [(session.clone(), 6)].into(), open };
+    let expected = StreamInfo {
+        first_seq: 1,
+        last_seq: 3,
+        marked: [(session.clone(), Marked { version: 6, seq: 3 })].into(),
+        open,
+    };
     assert_eq!(other.info(&session).await.unwrap(), expected);
     assert_eq!(texts(&replay(&other, &session, 1).await), ["a", "b"]);
 }
@@ -204,8 +207,9 @@ pub async fn sessions_that_share_a_stream_do_not_disturb_each_other(harness: &im
     }
     streams.mark(&root, Mark { settled: vec![own], ..boundary(&root, 4) }).await.unwrap();
     let info = streams.info(&root).await.unwrap();
-    assert_eq!((info.marked_by(&root), info.marked_by(&child)), (4, 9));
-    let open = OpenAttempt { attempt: again, session: child, effect: model(1) };
+    let marked = |version, seq| Marked { version, seq };
+    assert_eq!((info.marked[&root], info.marked[&child]), (marked(4, 6), marked(9, 4)));
+    let open = OpenAttempt { attempt: again, session: child.clone(), effect: model(1), began: 3 };
     assert_eq!(info.open, [open]);
     check(
         &replay(&streams, &root, 1).await,

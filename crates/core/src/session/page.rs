@@ -1,0 +1,84 @@
+//! A session as a page shows it that somebody opens: what is in the log, and where to go on in the
+//! stream.
+
+use futures_util::StreamExt as _;
+
+use super::request::head;
+use super::{Session, align_ended};
+use crate::clock::Clock;
+use crate::error::Result;
+use crate::id::SessionId;
+use crate::store::StateStore;
+use crate::stream::{StoredChunk, StreamManager};
+
+/// What is needed to show a session and then follow it, without gap and without repetition.
+#[derive(Debug, Clone)]
+pub struct SessionPage {
+    /// The session at the version that the stream is marked at: messages, state, runs.
+    pub session: Session,
+    /// What effects under way have shown so far that are not in the log yet, oldest first.
+    pub live: Vec<StoredChunk>,
+    /// Where to go on reading the stream.
+    pub next_seq: u64,
+}
+
+/// Puts a page together. The stream is the root's, so `session` is a root.
+///
+/// # Errors
+/// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and those of the store and the
+/// stream manager.
+pub async fn session_page(
+    store: &dyn StateStore,
+    streams: &dyn StreamManager,
+    clock: &dyn Clock,
+    session: &SessionId,
+) -> Result<SessionPage> {
+    // Whoever wrote last may have died before the mark.
+    align_ended(store, streams, clock, session).await?;
+    let info = streams.info(session).await?;
+    let marked = info.marked.get(session).copied().unwrap_or_default();
+    let head = head(store, session).await?;
+    if marked.version == 0 {
+        // A stream that was lost knows nothing: what it shows from now on is new.
+        let fold = super::load(store, session).await?;
+        return Ok(SessionPage { session: fold, live: Vec::new(), next_seq: info.last_seq + 1 });
+    }
+    let fold = load_until(store, session, marked.version.min(head.position.version)).await?;
+    let began = info.open.iter().map(|open| open.began).filter(|began| *began < marked.seq).min();
+    let mut live = Vec::new();
+    if let Some(began) = began {
+        let mut chunks = streams.read(session, began + 1).await?;
+        while let Some(stored) = chunks.next().await {
+            let stored = stored?;
+            if stored.seq > marked.seq {
+                break;
+            }
+            let last = stored.seq == marked.seq;
+            if info.open.iter().any(|open| Some(open.attempt) == stored.attempt) {
+                live.push(stored);
+            }
+            if last {
+                break;
+            }
+        }
+    }
+    Ok(SessionPage { session: fold, live, next_seq: marked.seq + 1 })
+}
+
+/// The fold of a log up to a version at which an append ends.
+async fn load_until(store: &dyn StateStore, session: &SessionId, version: u64) -> Result<Session> {
+    let mut fold = Session::new(session.clone());
+    while fold.position().version < version {
+        let page = store.read_log(session, fold.position().version, 64).await?;
+        if page.is_empty() {
+            break;
+        }
+        for append in page.iter().take_while(|append| append.version() <= version) {
+            fold.apply_append(append)?;
+        }
+        if page.last().is_some_and(|last| last.version() > version) {
+            break;
+        }
+    }
+    Ok(fold)
+}
