@@ -141,17 +141,28 @@ fn everything_that_is_said_counts() {
 fn what_asks_for_approval_must_be_able_to_run() {
     told(
         "name = \"a\"\nprompt = \"b\"\n[tools.files]\nroot = \"data\"\nrequires_approval = true",
-        expect![[]],
+        expect![
+            "agent.toml, line 5, column 1: only `write_file` asks for approval: `requires_approval` needs `write`"
+        ],
     );
     told(
         "name = \"a\"\nprompt = \"b\"\n[tools.shell]\nallow = [\"ls\", \"./own\", \" \"]",
-        expect![[]],
+        expect![[r#"
+            agent.toml, line 4, column 16: `./own` must be a name that PATH finds, or an absolute path
+            agent.toml, line 4, column 25: there is no program in it"#]],
     );
     told(
         "name = \"a\"\nprompt = \"b\"\n[tools.shell]\nroot = \"..\"\nallow = [\"ls\"]",
-        expect![[]],
+        expect![
+            "agent.toml, line 4, column 1: the folder `..` cannot be used: a path led outside of the filesystem (commands run in the agent file's own folder or one below it)"
+        ],
     );
-    told("name = \"a\"\nprompt = \"b\"\n[tools.shell]\nrequires_approval = false", expect![[]]);
+    told(
+        "name = \"a\"\nprompt = \"b\"\n[tools.shell]\nrequires_approval = false",
+        expect![[r#"
+        agent.toml, line 3, column 8: `tools.shell.allow` is missing
+        agent.toml, line 4, column 1: unknown key `tools.shell.requires_approval`; there are `root`, `allow`, `timeout_seconds`, `max_output_bytes`"#]],
+    );
 }
 
 #[test]

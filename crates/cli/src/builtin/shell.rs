@@ -82,7 +82,8 @@ impl ShellForm {
     pub(super) fn tool(&self, file: &AgentFile) -> Result<Tool> {
         let folder = self.folder(file)?;
         let allowed = Arc::new(Allowed::new(&self.allow).map_err(|problems| {
-            let place = |(index, problem)| file.places.problem(&format!("{ALLOW}/{index}"), problem);
+            let place =
+                |(index, problem)| file.places.problem(&format!("{ALLOW}/{index}"), problem);
             file.places.error(problems.into_iter().map(place).collect())
         })?);
         let description = format!(

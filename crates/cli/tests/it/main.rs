@@ -7,6 +7,7 @@
 )]
 
 mod agent_file;
+mod approvals;
 mod chat;
 mod command_line;
 mod completions;
@@ -21,6 +22,8 @@ mod man;
 mod resume;
 mod run;
 mod sessions;
+mod shell;
+mod stop;
 mod support;
 mod tail;
 mod terminal;

@@ -40,7 +40,8 @@ impl Allowed {
     pub(super) fn has(&self, wanted: &Wanted) -> bool {
         self.0.iter().any(|words| {
             let given = std::iter::once(&wanted.program).chain(&wanted.arguments);
-            words.len() <= 1 + wanted.arguments.len() && words.iter().zip(given).all(|(a, b)| a == b)
+            words.len() <= 1 + wanted.arguments.len()
+                && words.iter().zip(given).all(|(a, b)| a == b)
         })
     }
 

@@ -27,7 +27,8 @@ const USUAL: Bounds = Bounds { timeout: Duration::from_secs(30), max_bytes: 1000
 #[test]
 fn a_command_is_allowed_by_its_first_words_and_never_by_a_part_of_one() {
     let allowed = allowed(&["ls", "cargo test"]);
-    for yes in [&["ls"][..], &["ls", "-l", "/"], &["cargo", "test"], &["cargo", "test", "-p", "x"]] {
+    for yes in [&["ls"][..], &["ls", "-l", "/"], &["cargo", "test"], &["cargo", "test", "-p", "x"]]
+    {
         assert!(allowed.has(&wanted(yes)), "{yes:?}");
     }
     for no in [
