@@ -7,14 +7,16 @@ use std::time::Duration;
 use anyhow::Result;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{QueueSelector, tcflush};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 
 use crate::signals::Signals;
 use crate::terminal::{self, Output};
 
 /// The most bytes of a line; a terminal holds no more.
 const MOST_BYTES: usize = 4096;
+
+/// How often the keyboard is looked at. A thread that waits for it could not be called back, and
+/// would take the line that comes after the question.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// What was said to a question.
 #[derive(Debug)]
@@ -26,8 +28,8 @@ pub(super) enum Said {
 
 /// Asks a question. What was typed before it could be read is no answer to it.
 pub(super) async fn read_line(question: &str, signals: &mut Signals) -> Result<Said> {
-    let keyboard = AsyncFd::with_interest(io::stdin(), Interest::READABLE)?;
-    tcflush(keyboard.get_ref(), QueueSelector::IFlush)?;
+    let keyboard = io::stdin();
+    tcflush(&keyboard, QueueSelector::IFlush)?;
     terminal::write(Output::Err, question)?;
     let said = tokio::select! {
         biased;
@@ -47,18 +49,14 @@ pub(super) async fn read_line(question: &str, signals: &mut Signals) -> Result<S
 }
 
 /// The next line, which the terminal hands out as a whole. None at the end.
-async fn line(keyboard: &AsyncFd<Stdin>) -> Result<Option<String>> {
-    loop {
-        let mut ready = keyboard.readable().await?;
-        if !is_there(keyboard.get_ref())? {
-            ready.clear_ready();
-            continue;
-        }
-        let mut bytes = vec![0; MOST_BYTES];
-        let read = rustix::io::read(keyboard.get_ref(), &mut bytes[..])?;
-        bytes.truncate(read);
-        return Ok((read > 0).then(|| String::from_utf8_lossy(&bytes).into_owned()));
+async fn line(keyboard: &Stdin) -> Result<Option<String>> {
+    while !is_there(keyboard)? {
+        tokio::time::sleep(LOOK).await;
     }
+    let mut bytes = vec![0; MOST_BYTES];
+    let read = rustix::io::read(keyboard, &mut bytes[..])?;
+    bytes.truncate(read);
+    Ok((read > 0).then(|| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// Whether a line is there, so that reading it does not hold everybody up.
