@@ -163,8 +163,8 @@ async fn ask(
 }
 
 fn question(waiting: &Waiting, editable: bool, db: &Path) -> String {
-    let (pending, arguments) = (&waiting.view.pending, waiting.view.arguments.text());
-    let (tool, seen) = (shortened(&pending.tool, 100), one_line(arguments));
+    let (pending, arguments) = (&waiting.view.pending, waiting.arguments());
+    let (tool, seen) = (shortened(&pending.tool, 100), one_line(&arguments));
     let length = seen.chars().count();
     let seen = if length > MOST {
         let show = waiting.command("show", db);

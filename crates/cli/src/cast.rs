@@ -315,7 +315,7 @@ fn no_use(option: &str, because: &str) -> anyhow::Error {
 
 fn not_ours(head: &Head) -> Error {
     let message = "the session was not begun from an agent file or by `helix demo` or \
-                   `helix chat`; go on with it in the program that began it";
+                   `helix chat`; go on with it, or abort it, in the program that began it";
     Error::new(ErrorCode::AgentNotFound, message).with_context("agent", &head.created.agent)
 }
 

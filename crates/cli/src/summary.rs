@@ -139,7 +139,7 @@ fn show_text(ended: &Ended, session: &Session, stage: Stage<'_>) -> io::Result<(
 /// What a run waits for, and how to answer.
 fn show_waiting(screen: &Screen, waiting: &Waiting, db: &Path) -> io::Result<()> {
     let Waiting { reference, view, expired, .. } = waiting;
-    let (tool, arguments) = (&view.pending.tool, shortened(view.arguments.text(), MOST));
+    let (tool, arguments) = (&view.pending.tool, shortened(&waiting.arguments(), MOST));
     screen.field("waits", format!("{reference} for {}: {tool} {arguments}", kind(view)))?;
     match view.pending.deadline {
         Some(deadline) if *expired => {

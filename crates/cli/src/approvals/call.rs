@@ -138,6 +138,12 @@ impl Waiting {
         }
     }
 
+    /// What would run, in one line. Of a member that the model wrote twice the last one counts, and
+    /// only that one is shown.
+    pub(crate) fn arguments(&self) -> String {
+        self.view.arguments.to_value().to_string()
+    }
+
     /// A command that answers it, ready to be typed.
     pub(crate) fn command(&self, word: &str, db: &Path) -> String {
         let helix = env::program();
@@ -150,7 +156,7 @@ impl Waiting {
 pub(crate) fn kind(view: &PendingView) -> &'static str {
     match view.pending.kind {
         PendingKind::Client => "its result",
-        PendingKind::Approval { editable: true } => "approval, or other arguments",
+        PendingKind::Approval { editable: true } => "approval (editable)",
         PendingKind::Approval { .. } => "approval",
         _ => "an answer",
     }

@@ -61,6 +61,6 @@ fn row(waiting: &Waiting) -> [String; 7] {
         kind(view).to_owned(),
         view.since.map(|it| it.to_string()).unwrap_or_default(),
         if *expired { format!("{deadline} (passed)") } else { deadline },
-        shortened(view.arguments.text(), MOST),
+        shortened(&waiting.arguments(), MOST),
     ]
 }

@@ -76,7 +76,7 @@ async fn a_suspended_run_says_what_it_waits_for() {
     assert_eq!(people.code, 3);
     for told in [
         "suspended: 0 steps".to_owned(),
-        format!("waits    {session}#1.0 for approval, or other arguments: write_file {{\"path\""),
+        format!("waits    {session}#1.0 for approval (editable): write_file {{\"path\""),
         format!("answer   helix approvals approve '{session}#1.0' (or: deny, edit, show)"),
         format!("go on    helix resume {session}"),
     ] {
@@ -104,7 +104,7 @@ async fn the_lines_of_a_run_that_waits() {
     for (args, told) in [
         (&["sessions", "list"][..], "waiting"),
         (&["sessions", "show", "--last"], "status   waiting"),
-        (&["sessions", "show", "--last"], "for approval, or other arguments: write_file"),
+        (&["sessions", "show", "--last"], "for approval (editable): write_file"),
         (&["sessions", "log", "--last"], "run_ended suspended, waits for 1.0 write_file"),
     ] {
         let done = place.helix(args).await;
