@@ -324,3 +324,21 @@ async fn a_page_is_fetched_only_if_somebody_approves_it() {
     let done = place.helix(&["approvals", "approve", "1.0", "--last", "--resume"]).await;
     assert_eq!((done.code, page.requests().len()), (0, 1), "{done:?}");
 }
+
+#[tokio::test]
+async fn who_answers_is_the_user_and_a_further_message_waits_for_the_step() {
+    let place = Place::new();
+    let (_model, session, call) = waiting(&place).await;
+    let early = place.helix(&["run", "agent.toml", "And?", "--session", &session, "--json"]).await;
+    assert_eq!((early.code, &early.json_error()["code"]), (1, &"suspended".into()));
+    let mut approve = place.command(&["approvals", "approve", &call]);
+    assert!(approve.env("USER", "bob").output().await.unwrap().status.success());
+    let done = place.helix(&["run", "agent.toml", "And?", "--session", &session, "--json"]).await;
+    assert_eq!(done.code, 0, "{done:?}");
+    let log = place.helix(&["sessions", "log", &session]).await.stdout;
+    for told in
+        ["submitted 1.0 approved by bob", "message_queued And?", "messages_taken 1 message\n"]
+    {
+        assert!(log.contains(told), "{told} is not in {log}");
+    }
+}

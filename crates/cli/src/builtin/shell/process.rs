@@ -1,4 +1,4 @@
-//! One command: a process group that never outlives its call.
+//! One command: a process group that does not outlive its call, unless this process is killed.
 
 use std::env;
 use std::os::unix::process::ExitStatusExt as _;
