@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::error::ContextValue;
 use clap::{Parser, Subcommand};
 
+use crate::approvals::ApprovalsCommand;
 use crate::chat::ChatArgs;
 use crate::completions::{self, CompletionsArgs};
 use crate::demo::DemoArgs;
@@ -18,6 +19,7 @@ use crate::resume::ResumeArgs;
 use crate::run::RunArgs;
 use crate::screen;
 use crate::sessions::SessionsCommand;
+use crate::stop::{AbortArgs, InterruptArgs};
 use crate::tail::TailArgs;
 use crate::text::one_line;
 
@@ -47,8 +49,18 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Talk with an agent: each message is a turn of one session.
     Chat(ChatArgs),
-    /// Go on with a session that was interrupted, failed, or whose process died.
+    /// Go on with a session that was interrupted, failed, was answered, or whose process died.
     Resume(ResumeArgs),
+    /// Answer calls that wait for people, from this or another process.
+    Approvals {
+        /// What to do with them.
+        #[command(subcommand)]
+        command: ApprovalsCommand,
+    },
+    /// Ask a run of another process to stop at the end of its step; it can be resumed.
+    Interrupt(InterruptArgs),
+    /// End a session's run at once, whether it lives, waits or was killed; it cannot be resumed.
+    Abort(AbortArgs),
     /// Look at recorded sessions.
     Sessions {
         /// What to do with them.

@@ -4,6 +4,7 @@ mod calculator;
 mod files;
 mod http;
 mod note;
+mod shell;
 mod time;
 
 use std::path::Path;
@@ -15,6 +16,7 @@ pub(crate) use calculator::CalculatorForm;
 pub(crate) use files::FilesForm;
 pub(crate) use http::HttpForm;
 pub(crate) use note::{NoteForm, Notes};
+pub(crate) use shell::ShellForm;
 pub(crate) use time::TimeForm;
 
 use crate::agent_file::{AgentFile, ToolsForm};
@@ -38,5 +40,14 @@ pub(crate) fn tools(form: &ToolsForm, file: &AgentFile, seen: Option<&Path>) -> 
     if let Some(time) = &form.time {
         tools.push(time.tool(&file.places)?);
     }
+    if let Some(shell) = &form.shell {
+        tools.push(shell.tool(file)?);
+    }
     Ok(tools)
+}
+
+/// The tool, of which each call waits for a person's approval if that is wanted. What that person
+/// sees may be changed.
+fn if_approved(tool: Tool, wanted: bool) -> Tool {
+    if wanted { tool.requires_approval().editable() } else { tool }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use helix_agents::agent::AnyAgent;
+use helix_agents::agent::{AgentRegistry, AnyAgent};
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::executor::ResumeOptions;
 use helix_agents::prelude::{LocalRuntime, SqliteStore};
@@ -153,15 +153,7 @@ impl Cast {
         let path = wishes.agent.unwrap_or(recorded);
         let file = read_again(path, wishes.agent.is_none())?;
         check_files(&file, wishes)?;
-        if file.name() != &*head.created.agent {
-            let message = format!(
-                "the session belongs to the agent `{}`, and {} describes `{}`",
-                head.created.agent,
-                path.display(),
-                file.name()
-            );
-            return Err(Error::new(ErrorCode::AgentMismatch, message).into());
-        }
+        check_name(&file, path, head)?;
         let files = wishes.files.or_else(|| tags.get(FILES).map(Path::new));
         let mut cast = Self::of_agent_file(&file, Model::again(model).await?, files)?;
         if path.canonicalize().is_ok_and(|path| path != recorded) {
@@ -175,6 +167,31 @@ impl Cast {
             ));
         }
         Ok(cast)
+    }
+
+    /// The agent of a recorded session, for what asks no model, so that none has to be there.
+    ///
+    /// # Errors
+    /// As [`of_session`](Self::of_session), but for the model.
+    pub(crate) fn agent_of_session(head: &Head, agent: Option<&Path>) -> Result<AnyAgent> {
+        let tags = &head.created.tags;
+        let model = tags.get(MODEL).map_or("", String::as_str);
+        let recorded = tags.get(AGENT_FILE).map(Path::new);
+        let Some(path) = agent.or(recorded) else {
+            return match &*head.created.agent {
+                research::NAME if is_demo(research::NAME, tags) => {
+                    let setting = Setting::new(&Model::script(Duration::ZERO), LEASE, None)?;
+                    Ok(researcher(model, &setting)?.erased())
+                }
+                ASSISTANT if tags.contains_key(MODEL) => {
+                    Ok(AgentFile::built_in("assistant.toml", ASSISTANT_FILE)?.agent(model, None)?)
+                }
+                _ => Err(not_ours(head).into()),
+            };
+        };
+        let file = read_again(path, agent.is_none())?;
+        check_name(&file, path, head)?;
+        Ok(file.agent(model, tags.get(FILES).map(Path::new))?)
     }
 
     fn new(agent: AnyAgent, model: Model, mut tags: BTreeMap<String, String>) -> Self {
@@ -224,13 +241,26 @@ pub(crate) fn patiently() -> ResumeOptions {
     ResumeOptions::default().wait(LEASE + MARGIN)
 }
 
-/// A runtime that only shows what has ended: no model answers in it.
+/// A runtime that looks at sessions and records what people say: no model answers in it.
 ///
 /// # Errors
 /// If it contradicts itself, which is a bug.
 pub(crate) fn spectator(store: SqliteStore) -> Result<LocalRuntime> {
     let nobody = Arc::new(ProviderRegistry::new());
     Ok(LocalRuntime::builder().store(store).llm_adapter(nobody).build()?)
+}
+
+/// The same, for what has to know the agent of the session.
+///
+/// # Errors
+/// Likewise.
+pub(crate) fn executor_of(agent: AnyAgent, store: SqliteStore) -> Result<LocalRuntime> {
+    let nobody = Arc::new(ProviderRegistry::new());
+    let registry = AgentRegistry::default();
+    let name = Arc::clone(agent.name());
+    registry.register_factory(&name, move |_| Ok(Arc::clone(&agent)))?;
+    let builder = LocalRuntime::builder().store(store).llm_adapter(nobody).registry(registry);
+    Ok(builder.lease(LEASE).build()?)
 }
 
 /// The agent file of a session, of which the session has only the path.
@@ -242,6 +272,20 @@ fn read_again(path: &Path, is_recorded: bool) -> Result<AgentFile> {
         return Err(error.with_context("file", path.display()).into());
     }
     Ok(AgentFile::read(path)?)
+}
+
+/// A session stays with its agent.
+fn check_name(file: &AgentFile, path: &Path, head: &Head) -> Result<()> {
+    if file.name() == &*head.created.agent {
+        return Ok(());
+    }
+    let message = format!(
+        "the session belongs to the agent `{}`, and {} describes `{}`",
+        head.created.agent,
+        path.display(),
+        file.name()
+    );
+    Err(Error::new(ErrorCode::AgentMismatch, message).into())
 }
 
 /// A folder is of use to an agent with file tools only, and is remembered as text.
@@ -271,7 +315,7 @@ fn no_use(option: &str, because: &str) -> anyhow::Error {
 
 fn not_ours(head: &Head) -> Error {
     let message = "the session was not begun from an agent file or by `helix demo` or \
-                   `helix chat`; go on with it in the program that began it";
+                   `helix chat`; go on with it, or abort it, in the program that began it";
     Error::new(ErrorCode::AgentNotFound, message).with_context("agent", &head.created.agent)
 }
 

@@ -18,6 +18,7 @@ use helix_agents::prelude::SqliteStore;
 use self::conversation::Conversation;
 use self::entry::Entry;
 use self::input::{Happened, Input};
+use crate::ask;
 use crate::cast::{Cast, Wishes};
 use crate::drive::Unshown;
 use crate::exit::Exit;
@@ -48,6 +49,9 @@ pub(crate) struct ChatArgs {
     /// `helix demo`.
     #[arg(long, value_name = "PROVIDER:MODEL")]
     model: Option<String>,
+    /// Do not ask at the terminal what a turn waits for; `helix approvals` answers.
+    #[arg(long)]
+    no_input: bool,
 }
 
 /// Runs the command.
@@ -133,7 +137,9 @@ async fn begin<'a>(
         None => cast(args.agent.as_deref(), wishes).await?,
     };
     let session = head.map(|head| head.session);
-    Conversation::new(cast, args.agent.clone(), session, store, db, screen)
+    let mut conversation = Conversation::new(cast, args.agent.clone(), session, store, db, screen)?;
+    conversation.asks = ask::is_possible(screen, args.no_input);
+    Ok(conversation)
 }
 
 /// Who plays in a new session.

@@ -8,6 +8,7 @@ use anyhow::Result;
 use clap::Args;
 use helix_agents::executor::{AgentExecutor as _, ExecuteOptions};
 
+use crate::ask::Person;
 use crate::cast::Cast;
 use crate::drive;
 use crate::env;
@@ -69,8 +70,9 @@ pub(crate) async fn run(args: DemoArgs, db: &Path, screen: &Screen) -> Result<Ex
         db.display(),
         screen.styled(Style::Bold, QUESTION)
     );
-    let stage = Stage { screen, db, model: cast.model().name(), began: Some(began) };
-    let exit = drive::to_the_end(&runtime, &handle, stage, &heading).await;
+    let stage = Stage { screen, db, model: cast.model().name(), began: Some(began), asks: false };
+    let exit =
+        drive::to_the_end(&runtime, cast.agent(), handle, Person::default(), stage, &heading).await;
     storage::close(&store).await;
     exit
 }

@@ -4,25 +4,28 @@ mod requests;
 
 use std::fmt;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use futures_util::{FutureExt as _, StreamExt as _};
+use helix_agents::agent::AnyAgent;
 use helix_agents::error::{Error, ErrorCode};
-use helix_agents::executor::{AgentResult, RunHandle};
+use helix_agents::executor::{AgentExecutor as _, AgentResult, ResumeOptions, RunHandle};
 use helix_agents::runtime_local::LocalRuntime;
 use helix_agents::stream::ChunkKind;
 use helix_agents::usage::Usage;
 use tokio::time::timeout;
 
 use self::requests::Requests;
+use crate::ask::Person;
 use crate::exit::Exit;
 use crate::failure;
 use crate::live::{LiveView, ticks};
 use crate::screen::notice;
 use crate::signals::Signals;
 use crate::stage::Stage;
-use crate::summary::{self, Turn};
+use crate::summary::{self, Ended, Turn};
 
 /// How long the last chunks may take after the run has ended.
 const LAST_CHUNKS: Duration = Duration::from_millis(500);
@@ -35,20 +38,22 @@ const LAST_CHUNKS: Duration = Duration::from_millis(500);
 /// [`Unshown`], and then the runtime is shut down.
 pub(crate) async fn to_the_end(
     runtime: &LocalRuntime,
-    handle: &RunHandle,
+    agent: &AnyAgent,
+    handle: RunHandle,
+    person: Person,
     stage: Stage<'_>,
     heading: &str,
 ) -> Result<Exit> {
-    let driven = Driven { runtime, handle, stage, before: Usage::default() };
+    let mut driven = Driven { runtime, agent, handle, stage, before: Usage::default(), person };
     let mut signals = Signals::listen()?;
     let shown = async {
         if !stage.screen.is_json() {
             stage.screen.text(heading)?;
         }
         let mut view = LiveView::new(stage.screen);
-        match driven.follow(&mut view, &mut signals).await? {
-            Ok(result) => summary::show(handle, &result, stage).await,
-            Err(error) => Ok(stopped(error, handle, stage)),
+        match driven.perform(&mut view, &mut signals).await? {
+            Ok(ended) => summary::show(&driven.handle, &ended, stage).await,
+            Err(error) => Ok(stopped(error, &driven.handle, stage)),
         }
     };
     let shown = shown.await;
@@ -62,20 +67,22 @@ pub(crate) async fn to_the_end(
 /// [`Unshown`], and then the runtime is shut down.
 pub(crate) async fn turn(
     runtime: &LocalRuntime,
-    handle: &RunHandle,
+    agent: &AnyAgent,
+    handle: RunHandle,
+    person: Person,
     stage: Stage<'_>,
     before: Usage,
 ) -> Result<Exit> {
-    let driven = Driven { runtime, handle, stage, before };
+    let mut driven = Driven { runtime, agent, handle, stage, before, person };
     let mut signals = Signals::listen()?;
     let shown = async {
         let mut view = LiveView::new(stage.screen).within_conversation();
-        match driven.follow(&mut view, &mut signals).await? {
-            Ok(result) => {
+        match driven.perform(&mut view, &mut signals).await? {
+            Ok(ended) => {
                 let turn = Turn { before, said: view.has_said() };
-                summary::show_turn(handle, &result, turn, stage).await
+                summary::show_turn(&driven.handle, &ended, turn, stage).await
             }
-            Err(error) => Ok(stopped(error, handle, stage)),
+            Err(error) => Ok(stopped(error, &driven.handle, stage)),
         }
     };
     let shown = shown.await;
@@ -110,13 +117,38 @@ fn stopped(error: Error, handle: &RunHandle, stage: Stage<'_>) -> Exit {
 /// A run under way.
 struct Driven<'a> {
     runtime: &'a LocalRuntime,
-    handle: &'a RunHandle,
+    agent: &'a AnyAgent,
+    /// The run, or the one that goes on with it after an answer.
+    handle: RunHandle,
     stage: Stage<'a>,
     /// The tokens that are not the run's.
     before: Usage,
+    person: Person,
 }
 
 impl Driven<'_> {
+    /// Shows the run until it has ended or stopped. If it waits for a person who is there, that
+    /// person is asked, and it goes on.
+    async fn perform(
+        &mut self,
+        view: &mut LiveView<'_>,
+        signals: &mut Signals,
+    ) -> Result<Result<Ended, Error>> {
+        loop {
+            let result = match self.follow(view, signals).await? {
+                Ok(result) => result,
+                Err(error) => return Ok(Err(error)),
+            };
+            let ended = Ended::new(result, self.runtime, &self.handle).await?;
+            let Stage { db, asks, .. } = self.stage;
+            if !asks || !self.person.answers(self.runtime, &ended.waiting, db, signals).await? {
+                return Ok(Ok(ended));
+            }
+            let (agent, session) = (Arc::clone(self.agent), self.handle.session().clone());
+            self.handle = self.runtime.resume(agent, &session, ResumeOptions::default()).await?;
+        }
+    }
+
     /// Shows the run until it has ended or stopped.
     async fn follow(
         &self,
@@ -124,7 +156,7 @@ impl Driven<'_> {
         signals: &mut Signals,
     ) -> Result<Result<AgentResult, Error>> {
         let is_json = self.stage.screen.is_json();
-        let mut requests = Requests::new(self.handle, self.stage);
+        let mut requests = Requests::new(&self.handle, self.stage);
         let mut ticks = ticks();
         let mut chunks = self.handle.stream().await?;
         let mut follows = !is_json;
@@ -171,7 +203,7 @@ impl Driven<'_> {
         let Err(error) = shown else { return shown };
         tokio::select! {
             () = self.runtime.shutdown() => {}
-            _ = signals.next() => requests::leave(self.handle, self.stage),
+            _ = signals.next() => requests::leave(&self.handle, self.stage),
         }
         let resume = summary::command("resume", self.handle.session(), self.stage.db);
         Err(error.context(Unshown { resume }))

@@ -49,6 +49,26 @@ pub(crate) const XDG_STATE_HOME: EnvVar = EnvVar {
 pub(crate) const HOME: EnvVar =
     EnvVar { name: "HOME", doc: "Where that default is.", since: "0.1.0", is_secret: false };
 
+/// The editor.
+pub(crate) const VISUAL: EnvVar = EnvVar {
+    name: "VISUAL",
+    doc: "The editor in which arguments are changed before a call is approved.",
+    since: "0.1.0",
+    is_secret: false,
+};
+
+/// The editor, second choice.
+pub(crate) const EDITOR: EnvVar =
+    EnvVar { name: "EDITOR", doc: "The same, without VISUAL.", since: "0.1.0", is_secret: false };
+
+/// Who runs this.
+pub(crate) const USER: EnvVar = EnvVar {
+    name: "USER",
+    doc: "Who is recorded with an answer, unless `--by` says so.",
+    since: "0.1.0",
+    is_secret: false,
+};
+
 /// Set by cargo for the programs that it runs.
 pub(crate) const CARGO: EnvVar = EnvVar {
     name: "CARGO",
@@ -59,7 +79,7 @@ pub(crate) const CARGO: EnvVar = EnvVar {
 
 /// All of them.
 pub(crate) const ALL: &[EnvVar] =
-    &[HELIX_DB, HELIX_LOG, NO_COLOR, TERM, XDG_STATE_HOME, HOME, CARGO];
+    &[HELIX_DB, HELIX_LOG, NO_COLOR, TERM, XDG_STATE_HOME, HOME, VISUAL, EDITOR, USER, CARGO];
 
 /// How to call this program, as it was called.
 pub(crate) fn program() -> &'static str {

@@ -47,6 +47,8 @@ pub(crate) struct LiveView<'a> {
     /// Whether the model's last words were shown: nothing has been done since.
     said: bool,
     started: HashMap<CallId, Timestamp>,
+    /// The tools of calls that were shown and have no result yet.
+    open: HashMap<CallId, String>,
     activity: Activity,
     last: Instant,
 }
@@ -61,6 +63,7 @@ impl<'a> LiveView<'a> {
             boundaries: true,
             said: false,
             started: HashMap::new(),
+            open: HashMap::new(),
             activity: Activity::new(now),
             last: now,
         }
@@ -147,7 +150,15 @@ impl<'a> LiveView<'a> {
             ChunkKind::ToolStart { call, tool, arguments } => {
                 self.started.insert(call.clone(), chunk.at);
                 let tool = shortened(tool, MOST_NAME);
+                self.open.insert(call.clone(), tool.clone());
                 self.line(format!("  → {tool} {}", shortened(arguments, MOST)))
+            }
+            ChunkKind::ToolApprovalRequest { call, tool, arguments, .. } => {
+                let tool = shortened(tool, MOST_NAME);
+                self.open.insert(call.clone(), tool.clone());
+                let waits = self.screen.styled(Style::Bold, "?");
+                let arguments = shortened(arguments, MOST);
+                self.line(format!("  {waits} {tool} waits for approval {arguments}"))
             }
             // The status line tells of it.
             ChunkKind::ToolProgress { .. } if self.has_status() => Ok(()),
@@ -171,6 +182,11 @@ impl<'a> LiveView<'a> {
             ChunkKind::RunStarted => self.dim(format!("run {} began", chunk.run)),
             ChunkKind::RunEnded { status } => self.dim(format!("run {} {status}", chunk.run)),
             ChunkKind::RunInterrupted { .. } => self.dim(format!("run {} interrupted", chunk.run)),
+            ChunkKind::RunSuspended { calls, deadline } => {
+                let named: Vec<_> = calls.iter().map(|call| self.named(call)).collect();
+                let until = deadline.map_or_else(String::new, |at| format!(" until {at}"));
+                self.dim(format!("run {} waits for {}{until}", chunk.run, named.join(", ")))
+            }
             ChunkKind::Checkpoint { version } => {
                 self.dim(format!("step {} is done; checkpoint at {version}", chunk.step))
             }
@@ -212,7 +228,14 @@ impl<'a> LiveView<'a> {
         self.screen.error(error)
     }
 
+    /// A call with its tool, if that was shown.
+    fn named(&self, call: &CallId) -> String {
+        let call_id = shortened(call.as_str(), MOST_NAME);
+        self.open.get(call).map_or_else(|| call_id.clone(), |tool| format!("{tool} ({call_id})"))
+    }
+
     fn took(&mut self, call: &CallId, chunk: &Chunk) -> String {
+        self.open.remove(call);
         let started = self.started.remove(call);
         started.map_or_else(String::new, |at| format!(" ({})", duration(chunk.at.since(at))))
     }

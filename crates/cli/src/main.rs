@@ -3,7 +3,9 @@
 //! Exit codes: 0 completed, 1 failed, 2 usage, 3 suspended, 4 interrupted or aborted.
 
 mod agent_file;
+mod approvals;
 mod args;
+mod ask;
 mod builtin;
 mod cast;
 mod chat;
@@ -11,9 +13,11 @@ mod completions;
 mod demo;
 mod doctor;
 mod drive;
+mod edit;
 mod env;
 mod exit;
 mod failure;
+mod given;
 mod init;
 mod live;
 mod logging;
@@ -29,6 +33,7 @@ mod screen;
 mod sessions;
 mod signals;
 mod stage;
+mod stop;
 mod storage;
 mod suggest;
 mod summary;
@@ -66,6 +71,9 @@ fn run(args: Args, screen: &Screen) -> anyhow::Result<Exit> {
             Command::Run(args) => run::run(args, &db, screen).await,
             Command::Chat(args) => chat::run(args, &db, screen).await,
             Command::Resume(args) => resume::run(args, &db, screen).await,
+            Command::Approvals { command } => approvals::run(command, &db, screen).await,
+            Command::Interrupt(args) => stop::interrupt(args, &db, screen).await,
+            Command::Abort(args) => stop::abort(args, &db, screen).await,
             Command::Sessions { command } => sessions::run(command, &db, screen).await,
             Command::Tail(args) => tail::run(args, &db, screen).await,
             Command::Doctor => doctor::run(&db, screen).await,

@@ -1,26 +1,24 @@
 //! `helix run`: one turn of the agent that an agent file describes.
 
-use std::io::{IsTerminal as _, Read as _};
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
-use helix_agents::error::{Error, ErrorCode};
 use helix_agents::executor::{AgentExecutor as _, ExecuteOptions};
 use helix_agents::prelude::SqliteStore;
 
+use crate::ask::{self, Person};
 use crate::cast::{Cast, Wishes};
 use crate::drive;
 use crate::exit::Exit;
 use crate::failure;
+use crate::given;
 use crate::screen::{Screen, Style, notice};
 use crate::stage::Stage;
 use crate::storage;
-
-/// The most bytes of a prompt on standard input.
-const MOST_BYTES: u64 = 1024 * 1024;
 
 /// The options of `helix run`.
 #[derive(Debug, Args)]
@@ -40,6 +38,9 @@ pub(crate) struct RunArgs {
     /// Let the agent's file tools see this folder instead of the one in the agent file.
     #[arg(long, value_name = "FOLDER")]
     files: Option<PathBuf>,
+    /// Do not ask at the terminal what the run waits for; `helix approvals` answers.
+    #[arg(long)]
+    no_input: bool,
 }
 
 /// Runs the command.
@@ -57,12 +58,12 @@ pub(crate) async fn run(args: RunArgs, db: &Path, screen: &Screen) -> Result<Exi
         notice(&told);
         return Ok(Exit::Usage);
     };
-    let began = Some(began);
+    let (began, asks) = (Some(began), ask::is_possible(screen, args.no_input));
     let Some(session) = &args.session else {
         // What is wrong with the file is found out before a database is made for it.
         let cast = Cast::of_file(&args.agent, args.wishes()).await?;
         let store = storage::open_or_create(db).await?;
-        let stage = Stage { screen, db, model: cast.model().name(), began };
+        let stage = Stage { screen, db, model: cast.model().name(), began, asks };
         let exit = turn(&cast, ExecuteOptions::default(), prompt, &store, stage).await;
         storage::close(&store).await;
         return exit;
@@ -71,7 +72,7 @@ pub(crate) async fn run(args: RunArgs, db: &Path, screen: &Screen) -> Result<Exi
     let further_turn = async {
         let head = storage::head(&store, session).await?;
         let cast = Cast::of_session(&head, args.wishes()).await?;
-        let stage = Stage { screen, db, model: cast.model().name(), began };
+        let stage = Stage { screen, db, model: cast.model().name(), began, asks };
         let options = ExecuteOptions::default().session(head.session);
         turn(&cast, options, prompt, &store, stage).await
     };
@@ -99,7 +100,7 @@ async fn turn(
         handle.session(),
         stage.db.display()
     );
-    drive::to_the_end(&runtime, &handle, stage, &heading).await
+    drive::to_the_end(&runtime, cast.agent(), handle, Person::default(), stage, &heading).await
 }
 
 impl RunArgs {
@@ -116,24 +117,13 @@ impl RunArgs {
 /// What to ask. Nothing if nobody says, or there is nothing in it.
 fn prompt(given: Option<&str>) -> Result<Option<String>> {
     let prompt = match given {
-        Some("-") => read_prompt()?,
+        Some("-") => given::standard_input("the prompt")?,
         None if std::io::stdin().is_terminal() => return Ok(None),
-        None => read_prompt()?,
+        None => given::standard_input("the prompt")?,
         Some(prompt) => prompt.to_owned(),
     };
     if prompt.trim().is_empty() {
         return Ok(None);
     }
     Ok(Some(prompt))
-}
-
-fn read_prompt() -> Result<String> {
-    let invalid = |problem: String| Error::new(ErrorCode::InputInvalid, problem);
-    let mut bytes = Vec::new();
-    std::io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(invalid(format!("the prompt is larger than {MOST_BYTES} bytes")).into());
-    }
-    let prompt = String::from_utf8(bytes);
-    Ok(prompt.map_err(|_| invalid("the prompt is not text in UTF-8".to_owned()))?)
 }

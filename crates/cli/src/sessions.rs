@@ -11,7 +11,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::Subcommand;
-use helix_agents::store::Head;
+use helix_agents::store::{Head, SessionStatus};
 
 use crate::exit::Exit;
 use crate::screen::Screen;
@@ -57,6 +57,11 @@ fn standing(head: &Head) -> &'static str {
     match &head.summary.run {
         Some(_) if head.is_leased() => "running",
         Some(_) => "stopped",
+        // Without a run it is under way only because that was suspended.
+        None if head.summary.status == SessionStatus::Active && head.summary.pending > 0 => {
+            "waiting"
+        }
+        None if head.summary.status == SessionStatus::Active => "answered",
         None => head.summary.status.as_str(),
     }
 }

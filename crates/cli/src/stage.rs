@@ -16,6 +16,8 @@ pub(crate) struct Stage<'a> {
     pub(crate) model: &'a str,
     /// When the command began, or the turn of a conversation. None if nothing runs here.
     pub(crate) began: Option<Instant>,
+    /// Whether somebody is there to be asked what it waits for.
+    pub(crate) asks: bool,
 }
 
 impl Stage<'_> {

@@ -4,38 +4,76 @@ use std::io;
 use std::path::Path;
 
 use anyhow::Result;
-use helix_agents::executor::{AgentResult, RunHandle};
+use helix_agents::event::PendingKind;
+use helix_agents::executor::{AgentExecutor as _, AgentResult, RunHandle};
 use helix_agents::id::SessionId;
 use helix_agents::json::Json;
+use helix_agents::prelude::LocalRuntime;
 use helix_agents::session::{RunStatus, Session};
 use helix_agents::usage::Usage;
 use serde_json::{Value, json};
 
+use crate::approvals::{Waiting, kind};
 use crate::exit::Exit;
 use crate::model::is_script;
 use crate::research::Report;
 use crate::screen::{Screen, Style};
 use crate::stage::Stage;
 use crate::terminal::{self, Output};
-use crate::text::{count, duration, one_line, quoted};
+use crate::text::{count, duration, one_line, quoted, shortened};
 use crate::{cast, env, storage};
 
-/// Tells how a run ended, and turns that into an exit code.
-pub(crate) async fn show(
-    handle: &RunHandle,
-    result: &AgentResult,
-    stage: Stage<'_>,
-) -> Result<Exit> {
-    let session = handle.fold().await?;
-    if stage.screen.is_json() {
-        stage.screen.json(&as_json(handle, result, &session, stage))?;
-    } else {
-        show_text(result, &session, stage)?;
-    }
-    Ok(Exit::of(result.status))
+/// How much of a waiting call's arguments is shown.
+const MOST: usize = 200;
+
+/// A run that has ended, and what the session waits for then.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) result: AgentResult,
+    pub(crate) waiting: Vec<Waiting>,
 }
 
-fn as_json(handle: &RunHandle, result: &AgentResult, session: &Session, stage: Stage<'_>) -> Value {
+impl Ended {
+    /// With the calls of the session, and of those below it, that wait for people.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn new(
+        result: AgentResult,
+        runtime: &LocalRuntime,
+        handle: &RunHandle,
+    ) -> Result<Self> {
+        if !result.status.is_suspended() {
+            return Ok(Self { result, waiting: Vec::new() });
+        }
+        let (root, now) = (handle.session(), handle.fold().await?.clock());
+        let views = runtime.pending_calls(root).await?;
+        let waiting = views.into_iter().map(|view| Waiting::new(view, root, now)).collect();
+        Ok(Self { result, waiting })
+    }
+}
+
+/// Tells how a run ended, and turns that into an exit code.
+pub(crate) async fn show(handle: &RunHandle, ended: &Ended, stage: Stage<'_>) -> Result<Exit> {
+    let session = handle.fold().await?;
+    if stage.screen.is_json() {
+        stage.screen.json(&as_json(handle, ended, &session, stage))?;
+    } else {
+        show_text(ended, &session, stage)?;
+    }
+    Ok(Exit::of(ended.result.status))
+}
+
+fn as_json(handle: &RunHandle, ended: &Ended, session: &Session, stage: Stage<'_>) -> Value {
+    let Ended { result, waiting } = ended;
+    let suspended = result.suspended.as_ref().map(|on| {
+        json!({
+            "reason": on.reason(),
+            "deadline": on.deadline(),
+            "calls": waiting,
+            "resume_command": command("resume", session.id(), stage.db),
+        })
+    });
     json!({
         "session": handle.session(),
         "run": handle.run(),
@@ -43,6 +81,7 @@ fn as_json(handle: &RunHandle, result: &AgentResult, session: &Session, stage: S
         "output": result.output,
         "error": result.error,
         "reason": result.reason,
+        "suspended": suspended,
         "model": stage.model,
         "scripted": is_script(stage.model),
         "runs": session.runs().count(),
@@ -55,7 +94,8 @@ fn as_json(handle: &RunHandle, result: &AgentResult, session: &Session, stage: S
     })
 }
 
-fn show_text(result: &AgentResult, session: &Session, stage: Stage<'_>) -> io::Result<()> {
+fn show_text(ended: &Ended, session: &Session, stage: Stage<'_>) -> io::Result<()> {
+    let Ended { result, waiting } = ended;
     let Stage { screen, db, model, .. } = stage;
     screen.line("")?;
     if let Some(output) = &result.output {
@@ -68,6 +108,7 @@ fn show_text(result: &AgentResult, session: &Session, stage: Stage<'_>) -> io::R
     }
     let status = match result.status {
         RunStatus::Completed => screen.styled(Style::Good, "completed"),
+        status if status.is_suspended() => screen.styled(Style::Bold, "suspended"),
         status => screen.styled(Style::Bad, status.as_str()),
     };
     let (usage, runs) = (session.usage(), session.runs().count() as u64);
@@ -85,10 +126,33 @@ fn show_text(result: &AgentResult, session: &Session, stage: Stage<'_>) -> io::R
     screen.field("model", model)?;
     screen.field("session", format!("{} in {}", session.id(), db.display()))?;
     screen.field("log", command("sessions log", session.id(), db))?;
-    if matches!(result.status, RunStatus::Interrupted | RunStatus::Failed) {
+    for call in waiting {
+        show_waiting(screen, call, db)?;
+    }
+    let goes_on = matches!(result.status, RunStatus::Interrupted | RunStatus::Failed);
+    if goes_on || result.status.is_suspended() {
         screen.field("go on", command("resume", session.id(), db))?;
     }
     Ok(())
+}
+
+/// What a run waits for, and how to answer.
+fn show_waiting(screen: &Screen, waiting: &Waiting, db: &Path) -> io::Result<()> {
+    let Waiting { reference, view, expired, .. } = waiting;
+    let (tool, arguments) = (&view.pending.tool, shortened(&waiting.arguments(), MOST));
+    screen.field("waits", format!("{reference} for {}: {tool} {arguments}", kind(view)))?;
+    match view.pending.deadline {
+        Some(deadline) if *expired => {
+            return screen.field("deadline", format!("{deadline} (passed)"));
+        }
+        Some(deadline) => screen.field("deadline", deadline)?,
+        None => {}
+    }
+    let answer = match view.pending.kind {
+        PendingKind::Client => format!("{} --result JSON", waiting.command("answer", db)),
+        _ => format!("{} (or: deny, edit, show)", waiting.command("approve", db)),
+    };
+    screen.field("answer", answer)
 }
 
 /// A turn of a conversation.
@@ -103,14 +167,14 @@ pub(crate) struct Turn {
 /// Tells how a turn of a conversation ended, and turns that into an exit code.
 pub(crate) async fn show_turn(
     handle: &RunHandle,
-    result: &AgentResult,
+    ended: &Ended,
     turn: Turn,
     stage: Stage<'_>,
 ) -> Result<Exit> {
-    let screen = stage.screen;
+    let (screen, result) = (stage.screen, &ended.result);
     let session = handle.fold().await?;
     if screen.is_json() {
-        let mut told = as_json(handle, result, &session, stage);
+        let mut told = as_json(handle, ended, &session, stage);
         if let Some(told) = told.as_object_mut() {
             told.insert("turn".to_owned(), own_costs(handle, &session, turn.before, stage));
         }
@@ -126,6 +190,12 @@ pub(crate) async fn show_turn(
     match result.status {
         RunStatus::Completed => {}
         RunStatus::Aborted => screen.line("aborted")?,
+        status if status.is_suspended() => {
+            for call in &ended.waiting {
+                show_waiting(screen, call, stage.db)?;
+            }
+            screen.line("suspended: /resume goes on once that is answered")?;
+        }
         status => screen
             .line(format!("{}: /resume goes on, a message begins another turn", status.as_str()))?,
     }
@@ -204,10 +274,13 @@ fn report(session: &Session, output: &Json) -> Option<Report> {
 
 /// A command on a session, ready to be typed.
 pub(crate) fn command(words: &str, session: &SessionId, db: &Path) -> String {
-    let helix = env::program();
-    let db = match db.to_string_lossy() {
+    format!("{} {words} {session}{}", env::program(), db_option(db))
+}
+
+/// The option that names the database, where it has to be named.
+pub(crate) fn db_option(db: &Path) -> String {
+    match db.to_string_lossy() {
         _ if storage::is_implied(db) => String::new(),
         path => format!(" --db {}", quoted(&path)),
-    };
-    format!("{helix} {words} {session}{db}")
+    }
 }

@@ -425,7 +425,7 @@ impl Session {
                 Some(run) => Arc::clone(&run.runtime),
                 None => "".into(),
             },
-            pending: u32::try_from(self.pending_calls().count()).unwrap_or(u32::MAX),
+            pending: self.waiting_calls(),
             wake_at: self.wake_at(),
         }
     }

@@ -18,6 +18,7 @@ pages! {
     getting_started = "getting-started.md",
     hooks = "hooks.md",
     models = "models.md",
+    people = "people.md",
     plan_execute = "plan-execute.md",
     sessions = "sessions.md",
     state = "state.md",

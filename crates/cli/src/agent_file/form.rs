@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::builtin::{CalculatorForm, FilesForm, HttpForm, NoteForm, TimeForm};
+use crate::builtin::{CalculatorForm, FilesForm, HttpForm, NoteForm, ShellForm, TimeForm};
 
 /// An agent for `helix run`: what it is told, which model plays it, and what it may do.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -148,6 +148,9 @@ pub(crate) struct ToolsForm {
     /// `note`: notes that stay in front of the model for the whole session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<NoteForm>,
+    /// `shell`: the commands that are listed, each of which a person has to approve.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) shell: Option<ShellForm>,
 }
 
 /// A length of time as people write it: `500ms`, `30s`, `2m`, `1h`.

@@ -47,6 +47,7 @@ schema = { type = "object", required = ["sum"], properties = { sum = { type = "i
 [tools.files]
 root = "data"
 write = true
+requires_approval = true
 max_bytes = 1000
 
 [tools.http]
@@ -54,6 +55,7 @@ hosts = ["api.example.com", "*.example.org", "127.0.0.1:8080"]
 private = ["10.0.0.0/8"]
 timeout = "10s"
 max_bytes = 200_000
+requires_approval = true
 
 [tools.calculator]
 
@@ -63,6 +65,12 @@ zone = "Europe/Berlin"
 [tools.note]
 max_notes = 5
 max_chars = 100
+
+[tools.shell]
+root = "data"
+allow = ["ls", "cargo test"]
+timeout_seconds = 30
+max_output_bytes = 5000
 "#;
 
 /// A folder with an agent file in it.
@@ -121,11 +129,40 @@ fn everything_that_is_said_counts() {
         "http_get",
         "calculate",
         "current_time",
+        "shell",
         "note",
         "__finish__",
     ];
     assert_eq!(tools, expected);
     assert_eq!(agent.tool("http_get").unwrap().own_timeout().unwrap().as_secs(), 15);
+}
+
+#[test]
+fn what_asks_for_approval_must_be_able_to_run() {
+    told(
+        "name = \"a\"\nprompt = \"b\"\n[tools.files]\nroot = \"data\"\nrequires_approval = true",
+        expect![
+            "agent.toml, line 5, column 1: only `write_file` asks for approval: `requires_approval` needs `write`"
+        ],
+    );
+    told(
+        "name = \"a\"\nprompt = \"b\"\n[tools.shell]\nallow = [\"ls\", \"./own\", \" \"]",
+        expect![[r#"
+            agent.toml, line 4, column 16: `./own` must be a name that PATH finds, or an absolute path
+            agent.toml, line 4, column 25: there is no program in it"#]],
+    );
+    told(
+        "name = \"a\"\nprompt = \"b\"\n[tools.shell]\nroot = \"..\"\nallow = [\"ls\"]",
+        expect![
+            "agent.toml, line 4, column 1: the folder `..` cannot be used: a path led outside of the filesystem (commands run in the agent file's own folder or one below it)"
+        ],
+    );
+    told(
+        "name = \"a\"\nprompt = \"b\"\n[tools.shell]\nrequires_approval = false",
+        expect![[r#"
+        agent.toml, line 3, column 8: `tools.shell.allow` is missing
+        agent.toml, line 4, column 1: unknown key `tools.shell.requires_approval`; there are `root`, `allow`, `timeout_seconds`, `max_output_bytes`"#]],
+    );
 }
 
 #[test]

@@ -19,10 +19,12 @@ use helix_agents::tool::{Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::if_approved;
 use crate::agent_file::AgentFile;
 
 /// Where the folder stands in an agent file.
 const ROOT: &str = "/tools/files/root";
+const APPROVAL: &str = "/tools/files/requires_approval";
 
 /// Files below one folder.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
@@ -35,6 +37,9 @@ pub(crate) struct FilesForm {
     /// Whether the agent may write files, too.
     #[serde(default)]
     write: bool,
+    /// Whether a person has to approve each `write_file` before it is done, and may change it.
+    #[serde(default)]
+    requires_approval: bool,
     /// The most bytes that are read or written at once.
     #[serde(default = "default_max_bytes")]
     #[schemars(range(min = 1, max = 1_048_576))]
@@ -70,6 +75,10 @@ impl FilesForm {
                  and those below it; `--files FOLDER` opens another one)"
             ))
         })?;
+        if self.requires_approval && !self.write {
+            let message = "only `write_file` asks for approval: `requires_approval` needs `write`";
+            return Err(file.places.error(vec![file.places.problem(APPROVAL, message)]));
+        }
         if self.write
             && let Some(own) = file.own.iter().find(|own| lies_below(own, &root))
         {
@@ -83,7 +92,7 @@ impl FilesForm {
         let shelf = Shelf { root: Arc::new(root), max_bytes: self.max_bytes };
         let mut tools = vec![list::tool(&shelf), read::tool(&shelf)];
         if self.write {
-            tools.push(write::tool(&shelf));
+            tools.push(if_approved(write::tool(&shelf), self.requires_approval));
         }
         Ok(tools)
     }

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use self::fetch::Fetcher;
 use self::policy::Policy;
+use super::if_approved;
 use crate::agent_file::{Period, Places};
 
 /// How much longer than its own timeout the tool may take, so that it can tell of it itself.
@@ -46,6 +47,9 @@ pub(crate) struct HttpForm {
     #[serde(default = "default_max_bytes")]
     #[schemars(range(min = 1, max = 1_048_576))]
     max_bytes: usize,
+    /// Whether a person has to approve each page before it is fetched, and may change its address.
+    #[serde(default)]
+    requires_approval: bool,
 }
 
 fn default_timeout() -> Period {
@@ -93,9 +97,10 @@ impl HttpForm {
             let fetcher = Arc::clone(&fetcher);
             async move { fetcher.get(&wanted.url).await.map_err(ToolError::new) }
         };
-        Tool::function("http_get", &description, run)
+        let tool = Tool::function("http_get", &description, run)
             .effect(EffectClass::Pure)
-            .timeout(self.timeout.0 + MARGIN)
+            .timeout(self.timeout.0 + MARGIN);
+        if_approved(tool, self.requires_approval)
     }
 }
 

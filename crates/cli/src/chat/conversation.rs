@@ -15,12 +15,14 @@ use helix_agents::usage::Usage;
 
 use super::aside;
 use super::plain::MOST;
+use crate::ask::Person;
 use crate::cast::{self, Cast, LEASE};
 use crate::drive;
 use crate::exit::Exit;
 use crate::screen::{Screen, Style, notice};
 use crate::signals::{Signal, Signals};
 use crate::stage::Stage;
+use crate::summary::{Ended, Turn};
 use crate::{storage, summary};
 
 /// A conversation.
@@ -34,6 +36,8 @@ pub(super) struct Conversation<'a> {
     pub(super) store: &'a SqliteStore,
     pub(super) db: &'a Path,
     pub(super) screen: &'a Screen,
+    /// Whether somebody is there to be asked what a turn waits for.
+    pub(super) asks: bool,
 }
 
 impl<'a> Conversation<'a> {
@@ -47,7 +51,7 @@ impl<'a> Conversation<'a> {
         screen: &'a Screen,
     ) -> Result<Self> {
         let runtime = cast.runtime(store.clone())?;
-        Ok(Self { cast, file, runtime, session, store, db, screen })
+        Ok(Self { cast, file, runtime, session, store, db, screen, asks: false })
     }
 
     /// Other players for the turns to come.
@@ -79,7 +83,9 @@ impl<'a> Conversation<'a> {
             (Resumable::Yes, None) => {
                 format!("its last turn is {status}: /resume goes on, a message begins another one")
             }
-            (Resumable::Waiting, _) => "it waits for people to answer its calls".to_owned(),
+            (Resumable::Waiting, _) => {
+                "its last turn waits for people: /resume goes on once they have answered".to_owned()
+            }
             (_, _) => format!("its last turn is {status}"),
         };
         aside(self.screen, &format!("session {session}: {told}"))
@@ -119,10 +125,14 @@ impl<'a> Conversation<'a> {
             ErrorCode::RunUnfinished => unusable(
                 "the last run stopped in the middle; /resume goes on with it, then say it again",
             ),
+            ErrorCode::Suspended => unusable(
+                "the last turn waits for people; /resume goes on with it once they have answered",
+            ),
             _ => error.into(),
         })?;
         self.session = Some(handle.session().clone());
-        drive::turn(&self.runtime, &handle, self.stage(began), before).await
+        let (person, stage) = (Person::default(), self.stage(began));
+        drive::turn(&self.runtime, self.cast.agent(), handle, person, stage, before).await
     }
 
     /// Goes on with what was interrupted, failed or killed.
@@ -144,13 +154,41 @@ impl<'a> Conversation<'a> {
             )?;
         }
         let before = self.usage().await?;
+        if self.runtime.can_resume(session).await? == Resumable::Waiting {
+            return self.resume_waiting(session, before, began, signals).await;
+        }
         let agent = Arc::clone(self.cast.agent());
         let resumed = self.runtime.resume(agent, session, cast::patiently());
         let handle = tokio::select! {
             handle = resumed => handle?,
             signal = signals.next() => return Ok(stopped_by(signal)),
         };
-        drive::turn(&self.runtime, &handle, self.stage(began), before).await.map(Continue)
+        let (person, stage) = (Person::default(), self.stage(began));
+        drive::turn(&self.runtime, self.cast.agent(), handle, person, stage, before)
+            .await
+            .map(Continue)
+    }
+
+    /// Asks for what the last turn waits for, and goes on with it; tells of it if nobody is there.
+    async fn resume_waiting(
+        &self,
+        session: &SessionId,
+        before: Usage,
+        began: Instant,
+        signals: &mut Signals,
+    ) -> Result<Then> {
+        let handle = self.runtime.handle(session).await?;
+        let ended = Ended::new(handle.result().await?, &self.runtime, &handle).await?;
+        let mut person = Person::default();
+        let stage = self.stage(began);
+        if self.asks && person.answers(&self.runtime, &ended.waiting, self.db, signals).await? {
+            let agent = Arc::clone(self.cast.agent());
+            let handle = self.runtime.resume(agent, session, cast::patiently()).await?;
+            let turn = drive::turn(&self.runtime, self.cast.agent(), handle, person, stage, before);
+            return turn.await.map(Continue);
+        }
+        let turn = Turn { before, said: true };
+        summary::show_turn(&handle, &ended, turn, stage).await.map(Continue)
     }
 
     /// The tokens of the session so far.
@@ -161,7 +199,7 @@ impl<'a> Conversation<'a> {
 
     fn stage(&self, began: Instant) -> Stage<'_> {
         let model = self.cast.model().name();
-        Stage { screen: self.screen, db: self.db, model, began: Some(began) }
+        Stage { screen: self.screen, db: self.db, model, began: Some(began), asks: self.asks }
     }
 }
 

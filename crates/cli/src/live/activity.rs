@@ -83,7 +83,7 @@ impl Activity {
                 });
             }
             ChunkKind::ToolEnd { call, .. } => self.tools.retain(|tool| tool.call != *call),
-            ChunkKind::StepDiscarded { .. } => {
+            ChunkKind::StepDiscarded { .. } | ChunkKind::RunSuspended { .. } => {
                 self.writing = None;
                 self.tools.clear();
             }

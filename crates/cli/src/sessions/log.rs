@@ -1,8 +1,13 @@
 //! `helix sessions log`.
 
+use std::sync::Arc;
+
 use anyhow::Result;
 use clap::Args;
-use helix_agents::event::{Event, ModelReply, RecordedEvent, RunOutcome, ToolFinish, ToolOutcome};
+use helix_agents::event::{
+    Answer, Event, ModelReply, PendingCall, RecordedEvent, RunOutcome, Suspension, ToolFinish,
+    ToolOutcome,
+};
 use helix_agents::id::SessionId;
 use helix_agents::prelude::SqliteStore;
 use helix_agents::session::load_events;
@@ -10,7 +15,7 @@ use serde::Serialize;
 
 use crate::screen::{Screen, Style};
 use crate::storage::Which;
-use crate::text::{duration, shortened};
+use crate::text::{count, duration, shortened};
 
 /// How much of a text is shown to people; `--json` has all of it.
 const MOST: usize = 120;
@@ -75,8 +80,15 @@ fn tell(event: &Event) -> String {
             RunOutcome::Failed { error } => format!("failed {error}"),
             RunOutcome::Interrupted { reason } => format!("interrupted {}", given(reason.as_ref())),
             RunOutcome::Aborted { reason } => format!("aborted {}", given(reason.as_ref())),
+            RunOutcome::Suspended { on } => tell_suspension(on),
             _ => String::new(),
         },
+        Event::Submitted { call, answer, by, .. } => {
+            let by = by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
+            format!("{call} {}{by}", tell_answer(answer)).trim_end().to_owned()
+        }
+        Event::MessageQueued { message, .. } => message.content.clone(),
+        Event::MessagesTaken { requests } => count(requests.len() as u64, "message"),
         Event::UserMessages { messages } => {
             let texts: Vec<_> = messages.iter().map(|message| message.content.as_str()).collect();
             texts.join(" / ")
@@ -123,6 +135,26 @@ fn tell_finish(finish: &ToolFinish) -> String {
         ToolOutcome::Acknowledged => return format!("{} acknowledged", finish.call),
     };
     format!("{} attempt {} ({took}) {outcome}", finish.call, finish.attempts)
+}
+
+fn tell_suspension(on: &Suspension) -> String {
+    let tell = |pending: &Arc<PendingCall>| {
+        let until = pending.deadline.map_or_else(String::new, |at| format!(" until {at}"));
+        format!("{} {}{until}", pending.call, pending.tool)
+    };
+    let calls: Vec<_> = on.calls.iter().map(tell).collect();
+    format!("suspended, waits for {}", calls.join(", "))
+}
+
+fn tell_answer(answer: &Answer) -> String {
+    match answer {
+        Answer::Result(result) => format!("result {}", result.text()),
+        Answer::Error(message) => format!("error {message}"),
+        Answer::Approved { edited: None } => "approved".to_owned(),
+        Answer::Approved { edited: Some(edited) } => format!("approved as {}", edited.text()),
+        Answer::Denied { reason } => format!("denied {}", given(reason.as_ref())).trim_end().into(),
+        _ => String::new(),
+    }
 }
 
 fn given(reason: Option<&String>) -> String {

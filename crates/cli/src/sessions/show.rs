@@ -6,6 +6,7 @@ use helix_agents::session::{Session, load};
 use serde_json::json;
 
 use super::standing;
+use crate::approvals::{Waiting, below, kind};
 use crate::screen::Screen;
 use crate::storage::Which;
 use crate::text::{duration, shortened, table};
@@ -17,6 +18,9 @@ const MOST_STATE: usize = 500;
 pub(crate) async fn run(which: &Which, store: &SqliteStore, screen: &Screen) -> Result<()> {
     let head = which.head(store).await?;
     let session = load(store, &head.session).await?;
+    let waiting = below(store, &head.created.root).await?;
+    let of_it = |it: &Waiting| it.view.session == head.session || head.session == it.root;
+    let waiting: Vec<_> = waiting.into_iter().filter(of_it).collect();
     let output = session.last_run().and_then(|run| run.output.as_ref());
     if screen.is_json() {
         let runs: Vec<_> = session.runs().collect();
@@ -31,6 +35,7 @@ pub(crate) async fn run(which: &Which, store: &SqliteStore, screen: &Screen) -> 
             "usage": session.usage(),
             "state": **session.state(),
             "output": output,
+            "waiting": waiting,
         }))?;
         return Ok(());
     }
@@ -55,6 +60,15 @@ pub(crate) async fn run(which: &Which, store: &SqliteStore, screen: &Screen) -> 
     screen.line("")?;
     for line in table(["RUN", "TRIGGER", "STATUS", "STEPS", "TOOK"], &runs(&session)) {
         screen.line(line)?;
+    }
+    for call in &waiting {
+        let (tool, expired) = (&call.view.pending.tool, call.expired);
+        let passed = if expired { " (its deadline has passed)" } else { "" };
+        screen.line("")?;
+        screen.field(
+            "waits",
+            format!("{} for {}: {tool}{passed}", call.reference, kind(&call.view)),
+        )?;
     }
     if let Some(error) = session.last_run().and_then(|run| run.error.as_ref()) {
         screen.line("")?;

@@ -17,6 +17,10 @@ async fn a_command_line_that_makes_no_sense_ends_with_2() {
         &["resume", "--last", "ses_1"],
         &["sessions"],
         &["sessions", "delete"],
+        &["approvals"],
+        &["approvals", "approve"],
+        &["approvals", "deny", "1.0", "--last", "--session", "ses_1"],
+        &["abort"],
         &["sessions", "list", "--limit", "0"],
         &["tail"],
     ] {
@@ -57,6 +61,11 @@ async fn looking_for_something_makes_no_database() {
         &["sessions", "checkpoints", "--last"],
         &["sessions", "export", "--last"],
         &["sessions", "delete", "ses_1"],
+        &["approvals", "list"],
+        &["approvals", "show", "ses_1#1.0"],
+        &["approvals", "approve", "ses_1#1.0"],
+        &["interrupt", "ses_1"],
+        &["abort", "--last"],
     ] {
         let done = place.helix(&[args, &["--db", "nowhere.db", "--json"]].concat()).await;
         let error = done.json_error();

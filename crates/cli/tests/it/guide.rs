@@ -4,10 +4,11 @@
 use std::path::Path;
 use std::process::Stdio;
 
+use serde_json::json;
 use tokio::process::Command;
 
 use crate::support::Place;
-use crate::support::server::{Turn, model};
+use crate::support::server::{Reply, Request, Server, Turn};
 
 /// The guide's `cargo helix` is this binary, and its demo is quick and asks no model.
 const PRELUDE: &str = r#"
@@ -43,12 +44,30 @@ fn blocks(page: &str) -> Vec<Block> {
     blocks
 }
 
+/// The model of the guide: it writes down once what it is told, if it can, and talks.
+fn answer(request: &Request) -> Reply {
+    if request.path().ends_with("/models") {
+        let list = json!({ "object": "list", "data": [{ "id": "small" }] });
+        return Reply::of(200, "content-type: application/json\r\n", &list.to_string());
+    }
+    let body = request.json();
+    let has = |list: &str, pointer: &str, wanted: &str| {
+        let items = body[list].as_array().into_iter().flatten();
+        items.filter(|item| item.pointer(pointer) == Some(&json!(wanted))).count() > 0
+    };
+    if has("tools", "/function/name", "write_file") && !has("messages", "/role", "tool") {
+        let arguments = json!({ "path": "note.txt", "text": "366 days" });
+        return Turn::call("write_file", arguments).reply();
+    }
+    Turn::Text("It has 31,622,400 of them.").reply()
+}
+
 /// Carries out a page: writes the files that it shows, and types what it says to type. Answers how
 /// many commands there were.
 async fn carry_out(page: &Path) -> usize {
     let name = page.file_name().unwrap().to_string_lossy();
     let place = Place::new();
-    let answers = model(vec![Turn::Text("It has 31,622,400 of them."); 20]).await;
+    let answers = Server::start(answer).await;
     place.ask(&answers);
     let agents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/agents");
     for file in std::fs::read_dir(agents).unwrap() {

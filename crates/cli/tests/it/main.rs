@@ -7,7 +7,9 @@
 )]
 
 mod agent_file;
+mod approvals;
 mod chat;
+mod client_tools;
 mod command_line;
 mod completions;
 mod demo;
@@ -21,6 +23,8 @@ mod man;
 mod resume;
 mod run;
 mod sessions;
+mod shell;
+mod stop;
 mod support;
 mod tail;
 mod terminal;

@@ -16,8 +16,9 @@ pub(crate) use self::model::{ModelServer, Says};
 use self::server::Server;
 
 /// What would change how the binary behaves.
-const AMBIENT: [&str; 8] = [
+const AMBIENT: [&str; 11] = [
     "CARGO",
+    "EDITOR",
     "HELIX_DB",
     "HELIX_LOG",
     "HELIX_MODEL",
@@ -25,6 +26,8 @@ const AMBIENT: [&str; 8] = [
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",
     "TERM",
+    "USER",
+    "VISUAL",
 ];
 
 /// A folder with a database in it, once something has made one.

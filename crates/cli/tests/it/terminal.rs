@@ -4,6 +4,7 @@ mod aid;
 mod chat;
 mod commands;
 mod demo;
+mod people;
 mod recorded;
 mod resize;
 mod tmux;

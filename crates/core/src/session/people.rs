@@ -71,6 +71,16 @@ impl Session {
         waits || self.ledger.taken.contains(request)
     }
 
+    /// How many calls wait for people, here or below.
+    pub(super) fn waiting_calls(&self) -> u32 {
+        let calls = self.open_step().map_or(&[][..], |step| &step.calls);
+        let waits = |call: &&super::OpenCall| {
+            let child = call.child.as_ref().is_some_and(|child| child.waits);
+            call.pending().is_some() || (child && call.finish.is_none())
+        };
+        u32::try_from(calls.iter().filter(waits).count()).unwrap_or(u32::MAX)
+    }
+
     /// When somebody should look whether the session can go on, if nobody works on it: at once if
     /// an answer has come. What becomes of children does not stand in its log, so one that waits for
     /// them is looked at each time.

@@ -162,7 +162,8 @@ impl Turn {
         Self::call("__finish__", output)
     }
 
-    fn reply(&self) -> Reply {
+    /// As an answer of the server.
+    pub(crate) fn reply(&self) -> Reply {
         let mut pieces = Vec::new();
         let delta = |delta: Value| json!({ "choices": [{ "index": 0, "delta": delta }] });
         let reason = match self {

@@ -1,0 +1,66 @@
+//! `helix approvals list`.
+
+use anyhow::Result;
+use clap::Args;
+use helix_agents::prelude::SqliteStore;
+
+use super::call::{Waiting, all, below, kind};
+use crate::screen::{Screen, notice};
+use crate::storage;
+use crate::text::{shortened, table};
+
+/// How much of the arguments is shown; `show` and `--json` have all of them.
+const MOST: usize = 80;
+
+/// The options of the command.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Only of this session, and of those that belong to it.
+    #[arg(long, value_name = "SESSION")]
+    session: Option<String>,
+    /// At most this many.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    limit: u16,
+}
+
+/// Runs the command.
+pub(crate) async fn run(args: &ListArgs, store: &SqliteStore, screen: &Screen) -> Result<()> {
+    let most = usize::from(args.limit);
+    let mut waiting = match &args.session {
+        Some(session) => {
+            let head = storage::head(store, session).await?;
+            let mut waiting = below(store, &head.created.root).await?;
+            waiting.retain(|it| head.session == it.root || head.session == it.view.session);
+            waiting
+        }
+        None => all(store, most + 1).await?,
+    };
+    let is_cut = waiting.len() > most;
+    waiting.truncate(most);
+    if screen.is_json() {
+        screen.json(&waiting)?;
+        return Ok(());
+    }
+    let head = ["CALL", "AGENT", "TOOL", "WAITS FOR", "SINCE", "DEADLINE", "ARGUMENTS"];
+    for line in table(head, &waiting.iter().map(row).collect::<Vec<_>>()) {
+        screen.line(line)?;
+    }
+    if is_cut {
+        notice(&format!("these are the first {most}; --limit shows more of them"));
+    }
+    Ok(())
+}
+
+fn row(waiting: &Waiting) -> [String; 7] {
+    let Waiting { reference, view, expired, .. } = waiting;
+    let deadline = view.pending.deadline.map(|it| it.to_string()).unwrap_or_default();
+    [
+        reference.clone(),
+        view.agent.to_string(),
+        view.pending.tool.to_string(),
+        kind(view).to_owned(),
+        view.since.map(|it| it.to_string()).unwrap_or_default(),
+        if *expired { format!("{deadline} (passed)") } else { deadline },
+        shortened(&waiting.arguments(), MOST),
+    ]
+}

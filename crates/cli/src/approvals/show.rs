@@ -1,0 +1,73 @@
+//! `helix approvals show`.
+
+use std::path::Path;
+
+use anyhow::Result;
+use helix_agents::event::PendingKind;
+use helix_agents::prelude::SqliteStore;
+use serde_json::Value;
+
+use super::call::{Waiting, WhichCall, kind};
+use crate::screen::Screen;
+use crate::summary;
+
+/// Runs the command.
+pub(crate) async fn run(
+    which: &WhichCall,
+    store: &SqliteStore,
+    db: &Path,
+    screen: &Screen,
+) -> Result<()> {
+    let waiting = which.find(store).await?.waiting(store).await?;
+    if screen.is_json() {
+        screen.json(&waiting)?;
+        return Ok(());
+    }
+    let Waiting { reference, root, expired, view } = &waiting;
+    let pending = &view.pending;
+    screen.field("call", reference)?;
+    screen.field("agent", &view.agent)?;
+    screen.field("tool", &pending.tool)?;
+    screen.field("waits", format!("for {}", kind(view)))?;
+    if let Some(since) = view.since {
+        screen.field("since", since)?;
+    }
+    if let Some(deadline) = pending.deadline {
+        let passed = if *expired { " (passed: it cannot be answered any more)" } else { "" };
+        screen.field("deadline", format!("{deadline}{passed}"))?;
+    }
+    screen.field("digest", &pending.digest)?;
+    pretty(screen, "arguments", &view.arguments.to_value())?;
+    if let (PendingKind::Client, Some(schema)) = (pending.kind, &pending.schema) {
+        pretty(screen, "the result has to fit", &schema.to_value())?;
+    }
+    screen.line("")?;
+    let answers: &[(&str, &str, &str)] = match pending.kind {
+        PendingKind::Client => {
+            &[("answer", "answer", " --result JSON"), ("failed", "answer", " --error TEXT")]
+        }
+        PendingKind::Approval { editable: true } => {
+            &[("approve", "approve", ""), ("edit", "edit", ""), ("deny", "deny", "")]
+        }
+        _ => &[("approve", "approve", ""), ("deny", "deny", "")],
+    };
+    for (name, word, options) in answers.iter().filter(|_| !expired) {
+        // With the digest, what was seen here is what is approved.
+        let digest = match *word {
+            "approve" => format!(" --digest {}", pending.digest),
+            _ => String::new(),
+        };
+        screen.field(name, format!("{}{digest}{options}", waiting.command(word, db)))?;
+    }
+    screen.field("go on", summary::command("resume", root, db))?;
+    Ok(())
+}
+
+/// A value over several lines, each as what others wrote.
+fn pretty(screen: &Screen, name: &str, value: &Value) -> Result<()> {
+    screen.line(format!("{name}:"))?;
+    for line in format!("{value:#}").lines() {
+        screen.line(format!("  {}", crate::text::one_line(line)))?;
+    }
+    Ok(())
+}

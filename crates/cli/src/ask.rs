@@ -1,0 +1,197 @@
+//! A person at the terminal, who is asked at once for what a suspended run waits for.
+
+mod keyboard;
+
+use std::collections::HashSet;
+use std::io::{self, IsTerminal as _};
+use std::path::Path;
+
+use anyhow::Result;
+use futures_util::FutureExt as _;
+use helix_agents::error::ErrorCode;
+use helix_agents::event::PendingKind;
+use helix_agents::executor::AgentExecutor as _;
+use helix_agents::prelude::LocalRuntime;
+use helix_agents::session::Submission;
+
+use self::keyboard::{Said, read_line};
+use crate::approvals::Waiting;
+use crate::edit::{self, Edited};
+use crate::env;
+use crate::screen::{Screen, notice};
+use crate::signals::{Signal, Signals};
+use crate::terminal::{self, Output};
+use crate::text::{one_line, shortened};
+
+/// How much of the arguments is shown. What was not seen is told of.
+const MOST: usize = 4000;
+
+/// Whether there is somebody to ask.
+pub(crate) fn is_possible(screen: &Screen, no_input: bool) -> bool {
+    let is_there = io::stdin().is_terminal() && terminal::is_shown(Output::Err);
+    is_there && !no_input && !screen.is_json()
+}
+
+/// Somebody at the terminal.
+#[derive(Debug, Default)]
+pub(crate) struct Person {
+    /// What they do not want to be asked again.
+    put_off: HashSet<String>,
+}
+
+/// What they typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Word {
+    Yes,
+    /// With what stands behind it.
+    No(Option<String>),
+    Edit,
+    Later,
+}
+
+/// What came of a question.
+enum Outcome {
+    /// The call does not wait any more.
+    Settled,
+    Later,
+    /// Nobody is to be asked for anything now.
+    Stop,
+}
+
+impl Person {
+    /// Asks about the calls. Answers whether one of them does not wait any more, so that the run
+    /// can go on.
+    pub(crate) async fn answers(
+        &mut self,
+        runtime: &LocalRuntime,
+        waiting: &[Waiting],
+        db: &Path,
+        signals: &mut Signals,
+    ) -> Result<bool> {
+        let mut settled = false;
+        for call in waiting {
+            if !matches!(call.view.pending.kind, PendingKind::Approval { .. }) || call.expired {
+                continue;
+            }
+            if self.put_off.contains(&call.reference) {
+                continue;
+            }
+            match ask(runtime, call, db, signals).await? {
+                Outcome::Settled => settled = true,
+                Outcome::Later => {
+                    self.put_off.insert(call.reference.clone());
+                }
+                Outcome::Stop => {
+                    self.put_off.extend(waiting.iter().map(|it| it.reference.clone()));
+                    return Ok(settled);
+                }
+            }
+        }
+        Ok(settled)
+    }
+}
+
+async fn ask(
+    runtime: &LocalRuntime,
+    waiting: &Waiting,
+    db: &Path,
+    signals: &mut Signals,
+) -> Result<Outcome> {
+    let pending = &waiting.view.pending;
+    let editable = pending.kind == PendingKind::Approval { editable: true };
+    let question = question(waiting, editable, db);
+    loop {
+        let word = match read_line(&question, signals).await? {
+            Said::Line(line) => Word::of(&line, editable),
+            Said::Nothing => return Ok(Outcome::Stop),
+        };
+        let call = waiting.view.reference();
+        let answer = match word {
+            None => {
+                notice("type y, n, n with a reason behind it, or l");
+                continue;
+            }
+            Some(Word::Later) => return Ok(Outcome::Later),
+            Some(Word::Yes) => (Submission::approve(call), None),
+            Some(Word::No(reason)) => (Submission::deny(call, reason), None),
+            Some(Word::Edit) => {
+                let edited = edit::json(&waiting.view.arguments.to_value()).await;
+                // Ctrl-C was for the editor.
+                while let Some(Signal::Interrupt) = signals.next().now_or_never() {}
+                match edited {
+                    Ok(Edited::Changed(edited)) => {
+                        (Submission::approve_edited(call, &edited.value)?, Some(edited))
+                    }
+                    Ok(Edited::Unchanged) => {
+                        notice("the arguments are as they were");
+                        continue;
+                    }
+                    Err(error) => {
+                        notice(&format!("{error:#}"));
+                        continue;
+                    }
+                }
+            }
+        };
+        let (answer, edited) = answer;
+        // What was seen is what is answered.
+        let mut answer = answer.digest(pending.digest.clone());
+        if let Some(user) = env::USER.text() {
+            answer = answer.by(user);
+        }
+        let Err(error) = runtime.submit_tool_result(&waiting.root, answer).await else {
+            return Ok(Outcome::Settled);
+        };
+        match error.code() {
+            ErrorCode::AnswerInvalid => {
+                notice(error.message());
+                if let Some(edited) = edited {
+                    notice(&format!("what you wrote is kept in {}", edited.keep()?.display()));
+                }
+            }
+            // Others were first, or it took too long: the run can go on with that.
+            ErrorCode::AlreadyAnswered
+            | ErrorCode::AnswerExpired
+            | ErrorCode::AnswerToAborted
+            | ErrorCode::CallNotFound => {
+                notice(error.message());
+                return Ok(Outcome::Settled);
+            }
+            _ => return Err(error.into()),
+        }
+    }
+}
+
+fn question(waiting: &Waiting, editable: bool, db: &Path) -> String {
+    let (pending, arguments) = (&waiting.view.pending, waiting.arguments());
+    let (tool, seen) = (shortened(&pending.tool, 100), one_line(&arguments));
+    let length = seen.chars().count();
+    let seen = if length > MOST {
+        let show = waiting.command("show", db);
+        format!("{} ({length} characters; all of them: {show})", shortened(&seen, MOST))
+    } else {
+        seen.into_owned()
+    };
+    let until = pending.deadline.map_or_else(String::new, |at| format!(" (until {at})"));
+    let edit = if editable { "[e]dit, " } else { "" };
+    format!("approve {tool} {seen}{until}? [y]es, [n]o, {edit}[l]ater: ")
+}
+
+impl Word {
+    /// Reads what was typed. Only `y` and `yes` are a yes.
+    fn of(typed: &str, editable: bool) -> Option<Self> {
+        let typed = typed.trim();
+        let (word, rest) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
+        let rest = rest.trim();
+        match (&*word.to_lowercase(), rest) {
+            ("y" | "yes", "") => Some(Self::Yes),
+            ("n" | "no", rest) => Some(Self::No((!rest.is_empty()).then(|| rest.to_owned()))),
+            ("e" | "edit", "") if editable => Some(Self::Edit),
+            ("l" | "later", "") => Some(Self::Later),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
