@@ -244,7 +244,7 @@ pub enum RunOutcome {
     /// The step cannot go on before somebody answered. Nothing waits in memory.
     Suspended {
         /// What it waits for.
-        on: Suspension,
+        on: Arc<Suspension>,
     },
 }
 

@@ -175,7 +175,7 @@ pub struct AgentResult<O = Json> {
     /// The reason that was given, if it was interrupted or aborted.
     pub reason: Option<String>,
     /// What it waits for, if it was suspended.
-    pub suspended: Option<Suspension>,
+    pub suspended: Option<Arc<Suspension>>,
 }
 
 impl AgentResult {

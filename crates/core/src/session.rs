@@ -91,7 +91,7 @@ pub struct RunRecord {
     /// The reason that was given, if it was interrupted or aborted.
     pub reason: Option<String>,
     /// What it waits for, if it was suspended.
-    pub suspended: Option<Suspension>,
+    pub suspended: Option<Arc<Suspension>>,
 }
 
 /// How a run stands.

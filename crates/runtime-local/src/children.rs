@@ -207,7 +207,7 @@ impl ChildRun {
         let mut first = true;
         for _ in 0..MAX_TRIES {
             match standing(self.runtime.parts(), &self.session).await? {
-                Standing::Ended(result, used) => return Ok(self.ended(result, used)),
+                Standing::Ended(result, used) => return Ok(self.ended(&result, used)),
                 Standing::Waits => return Ok(self.waits()),
                 Standing::Interrupted if !first => return Ok(self.waits()),
                 Standing::Live => {
@@ -259,20 +259,25 @@ impl ChildRun {
         ChildEnd { call: self.call, session: self.session, agent, finish: None }
     }
 
-    fn ended(self, result: AgentResult, used: ChildUsage) -> ChildEnd {
-        let failed = |message: String| {
-            ToolOutcome::Error(ErrorRecord::new(ErrorCode::SubAgentFailed, message))
-        };
-        let outcome = match (result.status, result.output.clone(), result.error.clone()) {
-            _ if self.start.companion.is_some() => companions::result_of(&self.start, &result),
-            (RunStatus::Completed, Some(output), _) => ToolOutcome::Success(output),
-            (RunStatus::Completed, None, _) => failed("the sub-agent gave no output".to_owned()),
-            (_, _, Some(error)) => failed(format!("the sub-agent failed: {}", error.message)),
-            (status, _, None) => failed(format!("the sub-agent is {}", status.as_str())),
+    fn ended(self, result: &AgentResult, used: ChildUsage) -> ChildEnd {
+        let outcome = match &self.start.companion {
+            Some(_) => companions::result_of(&self.start, result),
+            None => outcome_of(result),
         };
         let mut finish = ToolFinish::without_run(self.call.id.clone(), outcome);
         finish.child = Some(used);
         let agent = Arc::clone(self.agent.name());
         ChildEnd { call: self.call, session: self.session, agent, finish: Some(Arc::new(finish)) }
     }
+}
+
+/// What the turn of a child that ends with its call is to its caller.
+fn outcome_of(result: &AgentResult) -> ToolOutcome {
+    let message = match (result.status, &result.output, &result.error) {
+        (RunStatus::Completed, Some(output), _) => return ToolOutcome::Success(output.clone()),
+        (RunStatus::Completed, None, _) => "the sub-agent gave no output".to_owned(),
+        (_, _, Some(error)) => format!("the sub-agent failed: {}", error.message),
+        (status, _, None) => format!("the sub-agent is {}", status.as_str()),
+    };
+    ToolOutcome::Error(ErrorRecord::new(ErrorCode::SubAgentFailed, message))
 }

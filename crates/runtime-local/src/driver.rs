@@ -56,7 +56,9 @@ impl Driver {
             lease.release().await;
         }
         driven?;
-        companions::notify(&self.parts, self.journal.session()).await;
+        if self.journal.session().stays() {
+            Box::pin(companions::notify(&self.parts, self.journal.session())).await;
+        }
         let last = self.journal.session().last_run();
         last.map(AgentResult::of)
             .ok_or_else(|| Stop::Superseded.into_error(&self.live.session, &self.live.run))
@@ -79,8 +81,12 @@ impl Driver {
                     step_site::call_model(self, lease, step, force_completion).await?;
                 }
                 Action::StartTools(tasks) => step_site::start_tools(self, lease, &tasks).await?,
-                Action::RunCompanions(tasks) => companions::run(self, lease, &tasks).await?,
-                Action::StartChildren(tasks) => children::start(self, lease, &tasks).await?,
+                Action::RunCompanions(tasks) => {
+                    Box::pin(companions::run(self, lease, &tasks)).await?
+                }
+                Action::StartChildren(tasks) => {
+                    Box::pin(children::start(self, lease, &tasks)).await?
+                }
                 Action::RunTools { calls, children } => {
                     step_site::run_calls(self, lease, &calls, &children).await?;
                 }
@@ -123,14 +129,15 @@ impl Driver {
             FeedMark { version, settled_before, discarded, boundaries, ..FeedMark::default() };
         self.feed.mark(0, mark);
         if self.journal.session().companions().next().is_some() {
-            companions::look_for_news(&self.parts, self.journal.session()).await?;
+            let news = companions::look_for_news(&self.parts, self.journal.session());
+            Box::pin(news).await?;
             self.journal.catch_up().await?;
         }
         if self.hooks.is_empty() {
             return Ok(());
         }
         if !begins_turn {
-            return self.resumed_hooks().await;
+            return Box::pin(self.resumed_hooks()).await;
         }
         let place = self.place(0);
         let state = Arc::clone(self.journal.session().state());
@@ -213,7 +220,7 @@ impl Driver {
             let settled = match settled {
                 Settled::Call(settled) => settled,
                 Settled::Child(end) => {
-                    events.extend(self.child_hooks(end).await);
+                    events.extend(Box::pin(self.child_hooks(end)).await);
                     continue;
                 }
                 Settled::Broken(_) => continue,
@@ -241,7 +248,8 @@ impl Driver {
                     Some(call) => {
                         let message = Message::Tool(result_message(call, &finish.outcome));
                         if session.settled_call(&finish.call).is_some() {
-                            events.extend(self.drained_hooks(call, finish, &message).await);
+                            let hooks = self.drained_hooks(call, finish, &message);
+                            events.extend(Box::pin(hooks).await);
                             continue;
                         }
                         (message, HookPoint::Of("on_message", finish.call.clone()))

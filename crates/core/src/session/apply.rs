@@ -225,7 +225,7 @@ impl Session {
                 RunOutcome::Interrupted { reason } | RunOutcome::Aborted { reason } => {
                     run.reason.clone_from(reason);
                 }
-                RunOutcome::Suspended { on } => run.suspended = Some(on.clone()),
+                RunOutcome::Suspended { on } => run.suspended = Some(Arc::clone(on)),
             }
         }
     }

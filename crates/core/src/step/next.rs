@@ -1,5 +1,7 @@
 //! What comes next, as a function of the session.
 
+use std::sync::Arc;
+
 use super::answers::answers;
 use super::finish::tool_names;
 use super::iterator::{Action, CallTask, ChildTask};
@@ -60,44 +62,23 @@ pub(super) fn next_in_step(
             &found
         }
     };
-    let waits = |call: &ToolCall| gates.kind(step, call).is_some();
-    let open = || step.pairs().filter(|(_, state)| state.finish.is_none());
-    let is_child = |call: &ToolCall| agent.sub_agent(&call.name).is_some();
-    let is_companion = |call: &ToolCall| agent.has_companion_tool(&call.name);
-    let is_finish = |call: &ToolCall| agent.tool(&call.name).is_some_and(|tool| tool.finish);
-    let child_task = |call: &ToolCall| {
-        let begun = step.call(&call.id).and_then(|state| state.child.as_ref());
-        let known = begun.map(|child| child.start.session.clone());
-        ChildTask {
-            call: call.id.clone(),
-            session: known.unwrap_or_else(|| SessionId::of_call(session.id(), &call.id)),
-        }
+    let open = sorted(agent, step, gates);
+    let tasks = |calls: &[&ToolCall]| -> Vec<CallTask> {
+        calls.iter().map(|call| task(session, agent, step, call)).collect()
     };
-    let new: Vec<_> = open()
-        .filter(|(call, state)| is_child(call) && state.child.is_none())
-        .map(|(call, _)| child_task(call))
-        .collect();
-    if !new.is_empty() {
-        return Action::StartChildren(new);
+    if !open.unbegun.is_empty() {
+        return Action::StartChildren(child_tasks(session, step, &open.unbegun));
     }
-    let runs = |call: &ToolCall| {
-        !is_child(call) && !is_companion(call) && !is_finish(call) && !waits(call)
-    };
-    let task = |call: &ToolCall| task(session, agent, step, call);
-    let calls: Vec<_> = open().filter(|(call, _)| runs(call)).map(|(call, _)| task(call)).collect();
-    let children: Vec<_> = open()
-        .filter(|(_, state)| state.child.as_ref().is_some_and(|child| !child.waits))
-        .map(|(call, _)| child_task(call))
-        .collect();
-    if !calls.is_empty() || !children.is_empty() {
+    if !open.ready.is_empty() || !open.begun.is_empty() {
+        let (calls, children) = (tasks(&open.ready), child_tasks(session, step, &open.begun));
         let starts = unrecorded(agent, step, &calls);
         if !starts.is_empty() {
             return Action::StartTools(starts);
         }
         return Action::RunTools { calls, children };
     }
-    if open().any(|(call, state)| waits(call) || state.child.is_some()) {
-        let on = suspension(session, agent, step, gates);
+    if open.waits {
+        let on = Arc::new(suspension(session, agent, step, gates));
         // People who have not been asked yet are asked first.
         return Action::End(match session.interrupt_request() {
             Some(request) if on.news().next().is_none() => {
@@ -107,17 +88,15 @@ pub(super) fn next_in_step(
         });
     }
     // Finish tools run one by one, when all others have their results.
-    let mut finishes = open().filter(|(call, _)| is_finish(call));
-    if let Some(finish) = finishes.next().map(|(call, _)| task(call)) {
+    if let Some(finish) = open.finish.map(|call| task(session, agent, step, call)) {
         let starts = unrecorded(agent, step, std::slice::from_ref(&finish));
         if !starts.is_empty() {
             return Action::StartTools(starts);
         }
         return Action::RunFinishTool(finish);
     }
-    let companions: Vec<_> = open().map(|(call, _)| task(call)).collect();
-    if !companions.is_empty() {
-        return Action::RunCompanions(companions);
+    if !open.companions.is_empty() {
+        return Action::RunCompanions(tasks(&open.companions));
     }
     let retries_left = session.corrections() < agent.limits().completion_retries
         && session.abort_request().is_none();
@@ -125,6 +104,53 @@ pub(super) fn next_in_step(
         return Action::Correct(correction(agent, step));
     }
     Action::CloseStep(step.reply.step)
+}
+
+/// The calls of a step that have no result, by what is to be done with them.
+#[derive(Default)]
+struct Open<'a> {
+    /// Sub-agents that have to be begun.
+    unbegun: Vec<&'a ToolCall>,
+    /// Tools that can run.
+    ready: Vec<&'a ToolCall>,
+    /// Calls whose child is not known to wait.
+    begun: Vec<&'a ToolCall>,
+    /// Whether something waits for people, or for a child that does.
+    waits: bool,
+    /// The first finish tool.
+    finish: Option<&'a ToolCall>,
+    /// Calls of companion tools.
+    companions: Vec<&'a ToolCall>,
+}
+
+fn sorted<'a>(agent: &AgentDefinition, step: &'a OpenStep, gates: &Gates) -> Open<'a> {
+    let mut open = Open::default();
+    for (call, state) in step.pairs().filter(|(_, state)| state.finish.is_none()) {
+        match &state.child {
+            Some(child) if child.waits => open.waits = true,
+            Some(_) => open.begun.push(call),
+            None if agent.sub_agent(&call.name).is_some() => open.unbegun.push(call),
+            None if agent.has_companion_tool(&call.name) => open.companions.push(call),
+            None if gates.kind(step, call).is_some() => open.waits = true,
+            None if agent.tool(&call.name).is_some_and(|tool| tool.finish) => {
+                open.finish = open.finish.or(Some(call));
+            }
+            None => open.ready.push(call),
+        }
+    }
+    open
+}
+
+fn child_tasks(session: &Session, step: &OpenStep, calls: &[&ToolCall]) -> Vec<ChildTask> {
+    let task = |call: &&ToolCall| {
+        let begun = step.call(&call.id).and_then(|state| state.child.as_ref());
+        let known = begun.map(|child| child.start.session.clone());
+        ChildTask {
+            call: call.id.clone(),
+            session: known.unwrap_or_else(|| SessionId::of_call(session.id(), &call.id)),
+        }
+    };
+    calls.iter().map(task).collect()
 }
 
 /// The calls whose start has to be on record before they run, and is not.
