@@ -4,6 +4,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::Either;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, Stream, StreamExt, stream};
 use helix_agents_core::error::{Error, Result};
@@ -143,11 +144,13 @@ pub(crate) async fn run_calls(
         let wait = run.carry_out();
         wait.map(|end| end.map_or_else(Settled::Broken, Settled::Child)).boxed()
     });
-    // Children take no place from tools: they may wait for long.
-    let mut running = stream::select(
-        stream::iter(calls).buffer_unordered(limit),
-        children.collect::<FuturesUnordered<_>>(),
-    );
+    let calls = stream::iter(calls).buffer_unordered(limit);
+    let mut running = if total == tasks.len() {
+        Either::Left(calls)
+    } else {
+        // Children take no place from tools: they may wait for long.
+        Either::Right(stream::select(calls, children.collect::<FuturesUnordered<_>>()))
+    };
     let mut settled: Vec<Settled> = Vec::with_capacity(total);
     let mut recorded = 0;
     while settled.len() < total {

@@ -25,7 +25,7 @@ impl Gates {
             Some(waiting) => waiting.answer.is_none().then_some(waiting.on.kind),
             // Whoever let it start had found that it need not wait.
             None if state.started.is_some() => None,
-            None => *self.0.get(index)?,
+            None => self.0.get(index).copied().flatten(),
         }
     }
 }
@@ -51,7 +51,14 @@ pub(super) fn gates(session: &Session, agent: &AgentDefinition, step: &OpenStep)
         let needed = tool.asks_people() && tool.needs_approval(&arguments(call).to_value(), &cx);
         needed.then_some(PendingKind::Approval { editable: tool.people.editable })
     };
-    Gates(step.pairs().map(gate).collect())
+    let asks = |call: &ToolCall| {
+        agent.tool(&call.name).is_some_and(|tool| tool.is_client() || tool.asks_people())
+    };
+    if step.tool_calls().iter().any(asks) {
+        Gates(step.pairs().map(gate).collect())
+    } else {
+        Gates::default()
+    }
 }
 
 /// What the step waits for. A call that waited before waits on as it was: its deadline stays.
