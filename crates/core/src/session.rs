@@ -12,6 +12,7 @@ mod people;
 mod repeat;
 mod request;
 mod shown;
+mod spending;
 mod submit;
 
 use std::collections::BTreeMap;
@@ -36,13 +37,13 @@ pub use submit::{CallRef, PendingView, Submission, pending_calls, submit};
 
 use crate::clock::Timestamp;
 use crate::error::ErrorRecord;
-use crate::event::{ChildUsage, ParentRef, Suspension, Trigger};
+use crate::event::{ParentRef, Suspension, Trigger};
 use crate::id::{CallId, RunId, SessionId};
 use crate::json::Json;
 use crate::message::{Message, SharedMessage, ToolCall};
 use crate::store::{Position, SessionStatus, Summary};
 use crate::stream::Effect;
-use crate::usage::Usage;
+use crate::usage::{Usage, UsageEntry};
 use ledger::Ledger;
 
 /// A session as its log tells it: transcript, state, runs, usage, what is under way.
@@ -59,6 +60,7 @@ pub struct Session {
     transcript: Vec<SharedMessage>,
     past_runs: Vec<RunRecord>,
     checkpoints: Vec<Checkpoint>,
+    usage_entries: Vec<UsageEntry>,
 }
 
 /// One run, as the fold keeps it.
@@ -173,6 +175,7 @@ pub struct Savepoint {
     messages: usize,
     past_runs: usize,
     checkpoints: usize,
+    usage_entries: usize,
 }
 
 impl Session {
@@ -188,6 +191,7 @@ impl Session {
             transcript: Vec::new(),
             past_runs: Vec::new(),
             checkpoints: Vec::new(),
+            usage_entries: Vec::new(),
         }
     }
 
@@ -361,18 +365,6 @@ impl Session {
         self.ledger.usage
     }
 
-    /// What the whole session used up, its children that ended included.
-    #[must_use]
-    pub fn tree_usage(&self) -> ChildUsage {
-        let mut used = self.ledger.children;
-        used += ChildUsage {
-            tokens: self.ledger.usage,
-            steps: self.ledger.last_step,
-            tool_calls: self.ledger.tool_calls,
-        };
-        used
-    }
-
     /// Tool calls that were run in the whole session.
     #[must_use]
     pub fn tool_calls(&self) -> u64 {
@@ -436,6 +428,7 @@ impl Session {
             messages: self.transcript.len(),
             past_runs: self.past_runs.len(),
             checkpoints: self.checkpoints.len(),
+            usage_entries: self.usage_entries.len(),
         }
     }
 
@@ -459,6 +452,7 @@ impl Session {
         self.transcript.truncate(savepoint.messages);
         self.past_runs.truncate(savepoint.past_runs);
         self.checkpoints.truncate(savepoint.checkpoints);
+        self.usage_entries.truncate(savepoint.usage_entries);
     }
 }
 

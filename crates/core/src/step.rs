@@ -3,6 +3,7 @@
 //! Runtimes drive a [`StepIterator`]; whoever writes a loop of their own uses the functions.
 
 mod answers;
+mod budget;
 mod finish;
 mod iterator;
 mod messages;

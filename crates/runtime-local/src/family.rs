@@ -7,11 +7,11 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use helix_agents_core::agent::{AnyAgent, FactoryContext};
 use helix_agents_core::error::{Error, ErrorCode, Result};
-use helix_agents_core::event::ChildUsage;
 use helix_agents_core::executor::AgentResult;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{RequestKind, RunStatus, Session, load};
 use helix_agents_core::store::Head;
+use helix_agents_core::usage::UsageRollup;
 
 use crate::hooks::Hooks;
 use crate::parts::Parts;
@@ -21,7 +21,7 @@ use crate::start;
 /// How a child stands.
 pub(crate) enum Standing {
     /// Its turn is over.
-    Ended(AgentResult, ChildUsage),
+    Ended(AgentResult, UsageRollup),
     /// Somebody carries it out.
     Live,
     /// It stopped without ending, or what it waited for has come.

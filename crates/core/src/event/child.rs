@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Budget;
 use crate::id::{CallId, SessionId};
-use crate::usage::Usage;
 
 /// Who made a session that is a child.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,24 +27,8 @@ pub struct ChildStart {
     pub session: SessionId,
     /// Its agent's name.
     pub agent: Arc<str>,
-}
-
-/// What a child used up, its own children included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct ChildUsage {
-    /// Tokens.
-    #[serde(default, skip_serializing_if = "Usage::is_zero")]
-    pub tokens: Usage,
-    /// Model calls.
-    pub steps: u32,
-    /// Tool calls that were run.
-    pub tool_calls: u64,
-}
-
-impl std::ops::AddAssign for ChildUsage {
-    fn add_assign(&mut self, other: Self) {
-        self.tokens += other.tokens;
-        self.steps += other.steps;
-        self.tool_calls += other.tool_calls;
-    }
+    /// What it may use, taken from its parent's budget; what it does not use comes back with its
+    /// result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowance: Option<Budget>,
 }

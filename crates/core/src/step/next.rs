@@ -1,6 +1,7 @@
 //! What comes next, as a function of the session.
 
 use super::answers::answers;
+use super::budget;
 use super::finish::tool_names;
 use super::iterator::{Action, CallTask, ChildTask};
 use super::people::{Gates, gates, suspension, unaccounted};
@@ -30,11 +31,15 @@ pub(super) fn next_step(session: &Session, agent: &AgentDefinition) -> Action {
     if !queued.is_empty() {
         return Action::TakeMessages(queued.iter().map(|it| it.request.clone()).collect());
     }
+    if let Some(error) = budget::exceeded(session, agent) {
+        return Action::End(RunOutcome::Failed { error });
+    }
     let corrected = session.closed_step().is_some_and(|step| step.correction.is_some());
     // What tools return in the last step that the turn may take, nobody could use any more. A
     // finish tool of the user's acts, so a limit is no reason to have it called.
     let last = *agent.completion() == Completion::Finish
-        && session.turn_steps() + 1 >= agent.limits().max_steps;
+        && (session.turn_steps() + 1 >= agent.limits().max_steps
+            || budget::is_last(session, agent));
     Action::CallModel { step: session.last_step() + 1, force_completion: corrected || last }
 }
 
@@ -52,6 +57,10 @@ pub(super) fn next_in_step(
     if !answers.is_empty() {
         return Action::Answer(answers);
     }
+    let refused = budget::refusals(session, agent, step);
+    if !refused.is_empty() {
+        return Action::Answer(refused);
+    }
     let found;
     let gates = match known {
         Some(gates) => gates,
@@ -67,12 +76,15 @@ pub(super) fn next_in_step(
     let child_task = |call: &ToolCall| ChildTask {
         call: call.id.clone(),
         session: SessionId::of_call(session.id(), &call.id),
+        allowance: None,
     };
-    let new: Vec<_> = open()
+    let mut new: Vec<_> = open()
         .filter(|(call, state)| is_child(call) && state.child.is_none())
         .map(|(call, _)| child_task(call))
         .collect();
     if !new.is_empty() {
+        let allowance = budget::allowance(session, agent, step, new.len());
+        new.iter_mut().for_each(|child| child.allowance = allowance);
         return Action::StartChildren(new);
     }
     let runs = |call: &ToolCall| !is_child(call) && !is_finish(call) && !waits(call);
