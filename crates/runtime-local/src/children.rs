@@ -253,7 +253,7 @@ impl ChildRun {
         ChildEnd { call: self.call, session: self.session, agent, finish: None }
     }
 
-    fn ended(self, result: AgentResult, used: UsageRollup) -> ChildEnd {
+    fn ended(self, result: AgentResult, used: Arc<UsageRollup>) -> ChildEnd {
         let failed = |message: String| {
             ToolOutcome::Error(ErrorRecord::new(ErrorCode::SubAgentFailed, message))
         };
@@ -264,7 +264,7 @@ impl ChildRun {
             (status, _, None) => failed(format!("the sub-agent is {}", status.as_str())),
         };
         let mut finish = ToolFinish::without_run(self.call.id.clone(), outcome);
-        finish.child = Some(Arc::new(used));
+        finish.child = Some(used);
         let agent = Arc::clone(self.agent.name());
         ChildEnd { call: self.call, session: self.session, agent, finish: Some(Arc::new(finish)) }
     }

@@ -21,7 +21,7 @@ use crate::start;
 /// How a child stands.
 pub(crate) enum Standing {
     /// Its turn is over.
-    Ended(AgentResult, UsageRollup),
+    Ended(AgentResult, Arc<UsageRollup>),
     /// Somebody carries it out.
     Live,
     /// It stopped without ending, or what it waited for has come.
@@ -50,7 +50,7 @@ pub(crate) fn standing<'a>(
                 let news = fold.has_news() || news_below(parts, &fold).await?;
                 if news { Standing::Ready } else { Standing::Waits }
             }
-            _ => Standing::Ended(AgentResult::of(run), fold.tree_usage()),
+            _ => Standing::Ended(AgentResult::of(run), Arc::new(fold.tree_usage())),
         })
     }
     .boxed()
