@@ -38,6 +38,18 @@ impl Spent {
         }
     }
 
+    /// What came on top of `earlier`.
+    #[must_use]
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            steps: self.steps.saturating_sub(earlier.steps),
+            tokens: self.tokens.saturating_sub(earlier.tokens),
+            tool_calls: self.tool_calls.saturating_sub(earlier.tool_calls),
+            wall_time_ms: self.wall_time_ms.saturating_sub(earlier.wall_time_ms),
+            cost: Cost(self.cost.0.saturating_sub(earlier.cost.0)),
+        }
+    }
+
     /// What a child may use, as if it had.
     #[must_use]
     pub fn all_of(allowance: &Budget) -> Self {

@@ -8,7 +8,7 @@ use crate::agent::AgentDefinition;
 use crate::budget::{Budget, Spent};
 use crate::clock::Timestamp;
 use crate::error::ErrorCode;
-use crate::event::{ModelReply, ToolFinish, ToolOutcome};
+use crate::event::{ChildStart, ModelReply, ToolFinish, ToolOutcome};
 use crate::id::RunId;
 use crate::usage::{UsageEntry, UsageKind, UsageRollup};
 
@@ -90,10 +90,6 @@ impl Session {
 
     /// Notes what a call used; before its result enters the step.
     pub(super) fn spend_call(&mut self, finish: &ToolFinish, run: Option<&RunId>) {
-        let success = !matches!(finish.outcome, ToolOutcome::Error(_));
-        if let Some(used) = &finish.child {
-            self.ledger.spent += Spent::of_child(used);
-        }
         if finish.attempts > 0 {
             self.ledger.tool_calls += 1;
             self.ledger.spent.tool_calls += 1;
@@ -101,29 +97,46 @@ impl Session {
         let Some(step) = &self.ledger.step else { return };
         let found = step.pairs().find(|(call, _)| call.id == finish.call);
         let Some((call, state)) = found else { return };
-        let (id, took_ms) = (call.id.clone(), finish.took_ms);
-        let kind = match (&finish.child, &state.child) {
-            (Some(used), Some(child)) => UsageKind::SubAgent {
-                call: id,
-                agent: Arc::clone(&child.start.agent),
-                session: child.start.session.clone(),
-                success,
-                used: Arc::clone(used),
-            },
-            _ if finish.attempts > 0 || state.waiting.is_some() => UsageKind::Tool {
-                call: id,
+        let success = !matches!(finish.outcome, ToolOutcome::Error(_));
+        if let (Some(used), Some(child)) = (&finish.child, &state.child) {
+            let start = Arc::clone(&child.start);
+            return self.spend_child(&start, used, success, run);
+        }
+        if finish.attempts > 0 || state.waiting.is_some() {
+            let kind = UsageKind::Tool {
+                call: call.id.clone(),
                 tool: Arc::clone(&call.name),
                 success,
-                took_ms,
+                took_ms: finish.took_ms,
                 attempts: finish.attempts,
-            },
-            _ => {
-                let refused =
-                    |error: &crate::error::ErrorRecord| error.is(ErrorCode::BudgetExceeded);
-                self.ledger.short_of_tool_calls |=
-                    matches!(&finish.outcome, ToolOutcome::Error(error) if refused(error));
-                return;
-            }
+            };
+            return self.use_up(kind, run);
+        }
+        if let ToolOutcome::Error(error) = &finish.outcome {
+            self.ledger.short_of_tool_calls |= error.is(ErrorCode::BudgetExceeded);
+        }
+    }
+
+    fn spend_child(
+        &mut self,
+        start: &ChildStart,
+        used: &Arc<UsageRollup>,
+        success: bool,
+        run: Option<&RunId>,
+    ) {
+        // A session that is called upon again tells its whole usage again.
+        let before = self.usage_entries.iter().rev().find_map(|entry| match &entry.kind {
+            UsageKind::SubAgent { session, used, .. } if *session == start.session => Some(used),
+            _ => None,
+        });
+        let before = before.map(|used| Spent::of_child(used)).unwrap_or_default();
+        self.ledger.spent += Spent::of_child(used).since(&before);
+        let kind = UsageKind::SubAgent {
+            call: start.call.clone(),
+            agent: Arc::clone(&start.agent),
+            session: start.session.clone(),
+            success,
+            used: Arc::clone(used),
         };
         self.use_up(kind, run);
     }

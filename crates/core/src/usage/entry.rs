@@ -64,7 +64,7 @@ pub enum UsageKind {
         session: SessionId,
         /// Whether it gave an output.
         success: bool,
-        /// What it used up, its own children included.
+        /// What its session used up, from its beginning on, its own children included.
         used: Arc<UsageRollup>,
     },
     /// What a tool or hook counted itself.

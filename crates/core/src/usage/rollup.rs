@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::entry::{UsageEntry, UsageKind};
 use super::tokens::Usage;
 use crate::budget::Cost;
+use crate::id::SessionId;
 
 /// The name under which calls are added up whose model is not known: most of them failed.
 const UNKNOWN: &str = "unknown";
@@ -85,24 +86,33 @@ impl UsageRollup {
     /// What a session used up itself: a sub-agent counts as a call, its tokens stand beside it.
     #[must_use]
     pub fn of<'a>(entries: impl IntoIterator<Item = &'a UsageEntry>) -> Self {
-        let mut rollup = Self::default();
-        for entry in entries {
-            rollup.add(entry, false);
-        }
-        rollup
+        Self::collect(entries, |_| {})
     }
 
     /// What a session and all below it used up.
     #[must_use]
     pub fn of_tree<'a>(entries: impl IntoIterator<Item = &'a UsageEntry>) -> Self {
-        let mut rollup = Self::default();
-        for entry in entries {
-            rollup.add(entry, true);
-        }
+        let mut below = Self::default();
+        let mut rollup = Self::collect(entries, |used| below += used);
+        rollup += &below;
         rollup
     }
 
-    fn add(&mut self, entry: &UsageEntry, with_children: bool) {
+    fn collect<'a>(
+        entries: impl IntoIterator<Item = &'a UsageEntry>,
+        child: impl FnMut(&Self),
+    ) -> Self {
+        let mut rollup = Self::default();
+        // A child's session that is called upon again tells its whole usage again.
+        let mut children = BTreeMap::new();
+        for entry in entries {
+            rollup.add(entry, &mut children);
+        }
+        children.into_values().for_each(child);
+        rollup
+    }
+
+    fn add<'a>(&mut self, entry: &'a UsageEntry, children: &mut BTreeMap<&'a SessionId, &'a Self>) {
         match &entry.kind {
             UsageKind::Tokens { model, tokens, cost, success, .. } => {
                 let cost = cost.unwrap_or_default();
@@ -120,13 +130,12 @@ impl UsageRollup {
                 *self.tools.entry(Arc::clone(tool)).or_default() +=
                     ToolUsage { calls: 1, failed, took_ms };
             }
-            UsageKind::SubAgent { agent, success, used, .. } => {
-                let (failed, tokens) = (u64::from(!*success), used.tokens);
+            UsageKind::SubAgent { agent, session, success, used, .. } => {
+                let before = children.insert(session, used);
+                let before = before.map(|before| before.tokens).unwrap_or_default();
+                let (failed, tokens) = (u64::from(!*success), used.tokens.since(&before));
                 *self.sub_agents.entry(Arc::clone(agent)).or_default() +=
                     SubAgentUsage { calls: 1, failed, tokens };
-                if with_children {
-                    *self += &**used;
-                }
             }
             UsageKind::Custom { source_type, source_name, amount, .. } => {
                 let of_type = self.custom.entry(Arc::clone(source_type)).or_default();

@@ -35,10 +35,14 @@ fn custom(name: &str, amount: f64) -> UsageEntry {
 }
 
 fn child(used: UsageRollup, success: bool) -> UsageEntry {
+    child_of("s-sub-1.0", used, success)
+}
+
+fn child_of(session: &str, used: UsageRollup, success: bool) -> UsageEntry {
     entry(UsageKind::SubAgent {
         call: "1.0".into(),
         agent: "helper".into(),
-        session: "s-sub-1.0".into(),
+        session: session.into(),
         success,
         used: Arc::new(used),
     })
@@ -133,7 +137,8 @@ fn everything_is_added_up_under_its_name() {
               "read": 2.5
             }
           }
-        }"#]].assert_eq(&text);
+        }"#]]
+    .assert_eq(&text);
     let own = UsageRollup::of(&entries);
     assert_eq!((own.steps, own.tool_calls, own.tokens.input_tokens), (3, 2, 30));
     assert_eq!(own.tools["read"].calls, 2);
@@ -148,6 +153,22 @@ fn what_older_logs_say_of_a_child_is_read() {
     let finish: ToolFinish = serde_json::from_str(text).unwrap();
     let used = finish.child.unwrap();
     assert_eq!((used.steps, used.tool_calls, used.tokens.total()), (2, 1, 30));
+}
+
+#[test]
+fn a_session_that_is_called_upon_twice_is_counted_once() {
+    let first = vec![tokens(Some("small"), 30, true)];
+    let mut both = first.clone();
+    both.push(tokens(Some("small"), 12, true));
+    let entries = [
+        child_of("one", UsageRollup::of_tree(&first), true),
+        child_of("two", UsageRollup::of_tree(&first), true),
+        child_of("one", UsageRollup::of_tree(&both), true),
+    ];
+    let tree = UsageRollup::of_tree(&entries);
+    assert_eq!((tree.tokens.input_tokens, tree.steps), (72, 3));
+    let helper = tree.sub_agents["helper"];
+    assert_eq!((helper.calls, helper.tokens.input_tokens), (3, 72));
 }
 
 fn entries() -> impl Strategy<Value = Vec<UsageEntry>> {

@@ -25,6 +25,17 @@ impl Usage {
         *self == Self::default()
     }
 
+    /// What came on top of `earlier`.
+    #[must_use]
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_sub(earlier.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(earlier.output_tokens),
+            cached_tokens: self.cached_tokens.saturating_sub(earlier.cached_tokens),
+            reasoning_tokens: self.reasoning_tokens.saturating_sub(earlier.reasoning_tokens),
+        }
+    }
+
     /// Input and output together: what budgets count.
     #[must_use]
     pub const fn total(&self) -> u64 {
