@@ -161,6 +161,8 @@ macro_rules! runtime_suite {
             budgets: failed_model_calls_count;
             budgets: a_budget_and_what_was_spent_survive_the_process;
             budgets: money_is_not_limited_without_prices;
+            budgets: a_hook_cannot_choose_a_model_without_a_price;
+            budgets: one_append_per_step_is_held_to_the_same_budget;
             budgets: children_share_what_is_left_and_give_back_the_rest;
             budgets: a_child_that_runs_out_is_a_failed_call;
             budgets: an_allowance_survives_the_process;

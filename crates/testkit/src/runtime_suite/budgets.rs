@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use expect_test::expect;
 use helix_agents_core::agent::{Agent, AgentBuilder};
 use helix_agents_core::budget::{Budget, Cost, Price, PriceTable, Spent};
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::{AgentExecutor, AgentResult, ResumeOptions};
+use helix_agents_core::hooks::{AgentHooks, Before, HookContext, HookResult, LlmChange};
 use helix_agents_core::id::SessionId;
+use helix_agents_core::llm::LlmConfig;
 use helix_agents_core::session::{RunStatus, Session, Submission, load};
 use helix_agents_core::step::StopReason;
 use helix_agents_core::usage::Usage;
@@ -238,6 +241,44 @@ pub async fn money_is_not_limited_without_prices(harness: &impl RuntimeHarness) 
     assert_eq!(refused.code(), ErrorCode::ConfigInvalid);
     assert!(refused.message().contains("`scripted`"), "{refused}");
     assert!(harness.store().head(&S.into()).await.unwrap().is_none(), "something was begun");
+}
+
+/// A hook may choose another model; not one that the limit would not hold for.
+#[derive(Debug)]
+struct Elsewhere;
+
+#[async_trait]
+impl AgentHooks for Elsewhere {
+    async fn before_llm_call(
+        &self,
+        _: &HookContext,
+        config: &LlmConfig,
+    ) -> HookResult<Before<LlmChange>> {
+        let config = LlmConfig { model: "unheard-of".to_owned(), ..config.clone() };
+        Ok(Before::Change(LlmChange { prompt: None, config: Some(config) }))
+    }
+}
+
+/// Nothing is paid for.
+pub async fn a_hook_cannot_choose_a_model_without_a_price(harness: &impl RuntimeHarness) {
+    let llm = ScriptedLlm::new([Reply::text("done")]);
+    let budget = Budget::new().cost(Cost::usd(1.0));
+    let agent = talker().prices(prices()).budget(budget).hooks(Elsewhere).build().unwrap();
+    let executor = harness.boot(World::new(llm.clone())).await;
+    let failed = run(&*executor, &agent, "go").await;
+    assert!(failed.error.unwrap().is(ErrorCode::ConfigInvalid));
+    assert_eq!(llm.calls(), 0);
+}
+
+/// Budgets hold with one append per step just the same.
+pub async fn one_append_per_step_is_held_to_the_same_budget(harness: &impl RuntimeHarness) {
+    let llm = ScriptedLlm::new([call(), call(), call(), Reply::text("done")]);
+    let budget = Budget::new().tokens(40).wall_time(Duration::from_secs(60));
+    let agent = talker().budget(budget).build().unwrap();
+    let executor = harness.boot(World::new(llm.clone()).per_step()).await;
+    let failed = run(&*executor, &agent, "go").await;
+    assert_eq!((failure(&failed).as_str(), llm.calls()), ("tokens, 45 used of 40", 3));
+    assert_eq!(fold(harness).await.spent().tool_calls, 2);
 }
 
 fn helper() -> Agent<(), Report> {
