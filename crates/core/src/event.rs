@@ -67,7 +67,7 @@ pub enum Event {
         stream_from: u64,
         /// Limits on what the session may use from here on; those that it does not name stay.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        budget: Option<Budget>,
+        budget: Option<Arc<Budget>>,
     },
     /// A run ended (decision).
     RunEnded {

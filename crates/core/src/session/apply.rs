@@ -84,7 +84,7 @@ impl Session {
             }
             Event::RunStarted { run, trigger, runtime, stream_from, budget, .. } => {
                 if let Some(budget) = budget {
-                    self.ledger.budget = budget.or(self.ledger.budget);
+                    self.ledger.budget = Some(Arc::new(budget.or(*self.recorded_budget())));
                 }
                 self.ledger.seen = None;
                 self.start_run(run, *trigger, runtime, *stream_from);

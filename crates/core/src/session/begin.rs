@@ -55,7 +55,7 @@ impl BeginRun {
             trigger,
             runtime: Arc::clone(&self.runtime),
             stream_from: self.stream_from,
-            budget: self.budget,
+            budget: self.budget.map(Arc::new),
         }
     }
 }

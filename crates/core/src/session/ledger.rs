@@ -41,7 +41,7 @@ pub(super) struct Ledger {
     /// The requests of messages that have entered the transcript.
     pub taken: Arc<BTreeSet<RequestId>>,
     /// Limits that were given to this session.
-    pub budget: Budget,
+    pub budget: Option<Arc<Budget>>,
     /// What was used of the budget up to the last append.
     pub spent: Spent,
     /// The time of the last append of a run under way: from there on its time is to be counted.
@@ -102,7 +102,7 @@ impl Ledger {
             clock: Timestamp::default(),
             queue: Vec::new(),
             taken: Arc::default(),
-            budget: Budget::new(),
+            budget: None,
             spent: Spent::default(),
             seen: None,
             short_of_tool_calls: false,

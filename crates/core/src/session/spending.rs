@@ -35,13 +35,14 @@ impl Session {
     /// The limits that were given to this session, at its start or on resuming it.
     #[must_use]
     pub fn recorded_budget(&self) -> &Budget {
-        &self.ledger.budget
+        const UNLIMITED: &Budget = &Budget::new();
+        self.ledger.budget.as_deref().unwrap_or(UNLIMITED)
     }
 
     /// The limits that hold: those of the session, and of the agent's those that it does not name.
     #[must_use]
     pub fn budget(&self, agent: &AgentDefinition) -> Budget {
-        self.ledger.budget.or(*agent.budget())
+        self.recorded_budget().or(*agent.budget())
     }
 
     /// What was used of the budget, children that ended included.

@@ -105,7 +105,7 @@ impl Hand {
             trigger,
             runtime: "hand".into(),
             stream_from: 0,
-            budget,
+            budget: budget.map(Arc::new),
         })?;
         self.runs += 1;
         Ok(())
