@@ -168,6 +168,8 @@ codes! {
     FinishTransformFailed = "finish_transform_failed", Failed;
     /// The run took as many steps as it may.
     StepLimit = "step_limit", LimitExceeded;
+    /// The session has used as much as its budget allows.
+    BudgetExceeded = "budget_exceeded", LimitExceeded;
     /// The reply was cut off at the token limit.
     MaxTokens = "max_tokens", LimitExceeded;
     /// The provider's content filter stopped the reply.

@@ -12,9 +12,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-pub use child::{ChildNotice, ChildStart, ChildUsage, CompanionRef, ParentRef};
+pub use child::{ChildNotice, ChildStart, CompanionRef, ParentRef};
 pub use suspension::{Answer, PendingCall, PendingKind, SuspendReason, Suspension};
 
+use crate::budget::{Budget, Cost};
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, ErrorRecord, Result};
 use crate::id::{CallId, RequestId, RunId, SessionId};
@@ -28,7 +29,7 @@ use crate::step::{
 };
 use crate::store::StoredAppend;
 use crate::tool::SUB_AGENT_PREFIX;
-use crate::usage::Usage;
+use crate::usage::{Usage, UsageRollup};
 
 /// The schema number of the events that this build writes. Schema 0 marks imported logs of other
 /// origin, which may hold unpaired calls.
@@ -64,6 +65,9 @@ pub enum Event {
         runtime: Arc<str>,
         /// The stream's last sequence number when it began.
         stream_from: u64,
+        /// Limits on what the session may use from here on; those that it does not name stay.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget: Option<Arc<Budget>>,
     },
     /// A run ended (decision).
     RunEnded {
@@ -273,6 +277,9 @@ pub struct ModelReply {
     /// Tokens.
     #[serde(default, skip_serializing_if = "Usage::is_zero")]
     pub usage: Usage,
+    /// What they cost, if the agent had a price for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
     /// The model that answered, as the provider names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Arc<str>>,
@@ -303,9 +310,9 @@ pub struct ToolFinish {
     /// How often it was started, over all processes that tried.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: u32,
-    /// What the child used up, if the call was a sub-agent's.
+    /// What the child used up, its own children included, if the call was a sub-agent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub child: Option<ChildUsage>,
+    pub child: Option<Arc<UsageRollup>>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
@@ -542,6 +549,7 @@ impl ModelReply {
                 .raw_stop_reason
                 .filter(|_| stop_reason == Some(StopReason::Unknown)),
             usage: response.usage,
+            cost: None,
             model: response.model,
             took_ms,
         };

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::agent::{Agent, AnyAgent};
+use crate::budget::Budget;
 use crate::error::{Error, ErrorCode, ErrorRecord, Result};
 use crate::event::Suspension;
 use crate::hooks::AgentHooks;
@@ -22,7 +23,7 @@ use crate::json::Json;
 use crate::message::UserMessage;
 use crate::session::{PendingView, RunRecord, RunStatus, Session, SessionPage, Submission};
 use crate::stream::ChunkStream;
-use crate::usage::Usage;
+use crate::usage::{Usage, UsageRollup};
 
 /// What a turn begins with.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -61,6 +62,8 @@ pub struct ExecuteOptions {
     pub run: Option<RunId>,
     /// Labels of a new session.
     pub tags: BTreeMap<String, String>,
+    /// Limits on what the session may use up.
+    pub budget: Option<Budget>,
     /// Hooks of this execution; they run after the agent's.
     pub hooks: Vec<Arc<dyn AgentHooks>>,
 }
@@ -87,6 +90,14 @@ impl ExecuteOptions {
         self
     }
 
+    /// Limits what the session may use up, from its beginning on. The limits are in its log and
+    /// hold whoever goes on with it; each takes the place of the agent's.
+    #[must_use]
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = Some(budget);
+        self
+    }
+
     /// Adds hooks of this execution.
     #[must_use]
     pub fn hooks(mut self, hooks: impl AgentHooks) -> Self {
@@ -101,6 +112,7 @@ impl fmt::Debug for ExecuteOptions {
             .field("session", &self.session)
             .field("run", &self.run)
             .field("tags", &self.tags)
+            .field("budget", &self.budget)
             .field("hooks", &self.hooks.len())
             .finish()
     }
@@ -115,6 +127,8 @@ pub struct ResumeOptions {
     pub after: Option<RunId>,
     /// A message to go on with.
     pub message: Option<UserMessage>,
+    /// Limits on what the session may use up, in place of those that it had.
+    pub budget: Option<Budget>,
     /// How long to wait for the lease of a run that may have died. A run whose lease is renewed
     /// meanwhile is alive, and the caller is told [`ErrorCode::AlreadyRunning`] at once.
     pub wait: Duration,
@@ -134,6 +148,14 @@ impl ResumeOptions {
     #[must_use]
     pub fn message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(UserMessage::new(message));
+        self
+    }
+
+    /// Sets other limits on what the session may use up, from its beginning on: what was used
+    /// counts. Limits that it does not name stay as they were.
+    #[must_use]
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = Some(budget);
         self
     }
 
@@ -158,6 +180,7 @@ impl fmt::Debug for ResumeOptions {
             .field("after", &self.after)
             .field("message", &self.message.is_some())
             .field("wait", &self.wait)
+            .field("budget", &self.budget)
             .field("hooks", &self.hooks.len())
             .finish()
     }
@@ -330,6 +353,15 @@ impl RunHandle {
     /// The store's.
     pub async fn usage(&self) -> Result<Usage> {
         Ok(self.control.session().await?.usage())
+    }
+
+    /// What the session and all below it used up so far, by model, tool, sub-agent and source. A
+    /// child counts when it has ended.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn usage_rollup(&self) -> Result<UsageRollup> {
+        Ok(self.control.session().await?.tree_usage())
     }
 
     /// The session as its log tells it now.

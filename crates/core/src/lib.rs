@@ -5,6 +5,7 @@
 //! out.
 
 pub mod agent;
+pub mod budget;
 pub mod clock;
 pub mod error;
 pub mod event;

@@ -13,6 +13,7 @@ mod people;
 mod repeat;
 mod request;
 mod shown;
+mod spending;
 mod submit;
 
 use std::collections::BTreeMap;
@@ -38,13 +39,13 @@ pub use submit::{CallRef, PendingView, Submission, pending_calls, submit};
 
 use crate::clock::Timestamp;
 use crate::error::ErrorRecord;
-use crate::event::{ChildUsage, ParentRef, Suspension, Trigger};
+use crate::event::{ParentRef, Suspension, Trigger};
 use crate::id::{CallId, RunId, SessionId};
 use crate::json::Json;
 use crate::message::{Message, SharedMessage, ToolCall};
 use crate::store::{Position, SessionStatus, Summary};
 use crate::stream::Effect;
-use crate::usage::Usage;
+use crate::usage::{Usage, UsageEntry};
 use ledger::Ledger;
 
 /// A session as its log tells it: transcript, state, runs, usage, what is under way.
@@ -61,6 +62,7 @@ pub struct Session {
     transcript: Vec<SharedMessage>,
     past_runs: Vec<RunRecord>,
     checkpoints: Vec<Checkpoint>,
+    usage_entries: Vec<UsageEntry>,
 }
 
 /// One run, as the fold keeps it.
@@ -175,6 +177,7 @@ pub struct Savepoint {
     messages: usize,
     past_runs: usize,
     checkpoints: usize,
+    usage_entries: usize,
 }
 
 impl Session {
@@ -190,6 +193,7 @@ impl Session {
             transcript: Vec::new(),
             past_runs: Vec::new(),
             checkpoints: Vec::new(),
+            usage_entries: Vec::new(),
         }
     }
 
@@ -363,18 +367,6 @@ impl Session {
         self.ledger.usage
     }
 
-    /// What the whole session used up, its children that ended included.
-    #[must_use]
-    pub fn tree_usage(&self) -> ChildUsage {
-        let mut used = self.ledger.children;
-        used += ChildUsage {
-            tokens: self.ledger.usage,
-            steps: self.ledger.last_step,
-            tool_calls: self.ledger.tool_calls,
-        };
-        used
-    }
-
     /// Tool calls that were run in the whole session.
     #[must_use]
     pub fn tool_calls(&self) -> u64 {
@@ -438,6 +430,7 @@ impl Session {
             messages: self.transcript.len(),
             past_runs: self.past_runs.len(),
             checkpoints: self.checkpoints.len(),
+            usage_entries: self.usage_entries.len(),
         }
     }
 
@@ -461,6 +454,7 @@ impl Session {
         self.transcript.truncate(savepoint.messages);
         self.past_runs.truncate(savepoint.past_runs);
         self.checkpoints.truncate(savepoint.checkpoints);
+        self.usage_entries.truncate(savepoint.usage_entries);
     }
 }
 

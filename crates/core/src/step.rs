@@ -3,6 +3,7 @@
 //! Runtimes drive a [`StepIterator`]; whoever writes a loop of their own uses the functions.
 
 mod answers;
+mod budget;
 mod finish;
 mod iterator;
 mod messages;
@@ -15,6 +16,7 @@ mod stop;
 mod verdict;
 
 pub(crate) use answers::heal;
+pub use budget::companion_allowance;
 pub(crate) use finish::acknowledged_message;
 pub use finish::{build_effective_tools, output_requirement, synthesize_finish_tool_result};
 pub use iterator::{Action, CallTask, ChildTask, StepIterator};

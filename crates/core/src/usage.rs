@@ -1,47 +1,12 @@
-//! Tokens.
+//! What a session used up: tokens, model calls, tools, sub-agents, and what tools count themselves.
 
-use std::ops::AddAssign;
+mod entry;
+mod rollup;
+mod tokens;
 
-use serde::{Deserialize, Serialize};
+pub use entry::{UsageEntry, UsageKind};
+pub use rollup::{ModelUsage, SubAgentUsage, ToolUsage, UsageRollup};
+pub use tokens::Usage;
 
-/// Tokens of one model call, or of many added up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Usage {
-    /// Tokens of the request, cached ones included.
-    pub input_tokens: u64,
-    /// Tokens of the reply, reasoning included.
-    pub output_tokens: u64,
-    /// The part of the input that the provider had cached.
-    pub cached_tokens: u64,
-    /// The part of the output that was reasoning.
-    pub reasoning_tokens: u64,
-}
-
-impl Usage {
-    /// Whether nothing was counted.
-    #[must_use]
-    pub fn is_zero(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// What of it came after `before`.
-    #[must_use]
-    pub fn since(self, before: Self) -> Self {
-        Self {
-            input_tokens: self.input_tokens.saturating_sub(before.input_tokens),
-            output_tokens: self.output_tokens.saturating_sub(before.output_tokens),
-            cached_tokens: self.cached_tokens.saturating_sub(before.cached_tokens),
-            reasoning_tokens: self.reasoning_tokens.saturating_sub(before.reasoning_tokens),
-        }
-    }
-}
-
-impl AddAssign for Usage {
-    fn add_assign(&mut self, other: Self) {
-        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
-        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
-        self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
-        self.reasoning_tokens = self.reasoning_tokens.saturating_add(other.reasoning_tokens);
-    }
-}
+#[cfg(test)]
+mod tests;

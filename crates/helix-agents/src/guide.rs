@@ -12,6 +12,7 @@ macro_rules! pages {
 
 pages! {
     agents = "agents.md",
+    budgets = "budgets.md",
     configuration = "configuration.md",
     errors = "errors.md",
     finishing = "finishing.md",

@@ -1,8 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 pub use helix_agents_core::{
-    agent, clock, error, event, executor, fault, guarantee, hooks, id, json, llm, message, schema,
-    session, state, step, store, stream, tool, usage,
+    agent, budget, clock, error, event, executor, fault, guarantee, hooks, id, json, llm, message,
+    schema, session, state, step, store, stream, tool, usage,
 };
 
 /// Model providers, and the registry that finds them.

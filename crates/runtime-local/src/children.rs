@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents_core::agent::AnyAgent;
+use helix_agents_core::budget::Budget;
 use helix_agents_core::error::{Error, ErrorCode, ErrorKind, ErrorRecord, Result};
-use helix_agents_core::event::{ChildStart, ChildUsage, Event, ParentRef, ToolFinish, ToolOutcome};
+use helix_agents_core::event::{ChildStart, Event, ParentRef, ToolFinish, ToolOutcome};
 use helix_agents_core::executor::{AgentExecutor as _, AgentResult, ResumeOptions, RunHandle};
 use helix_agents_core::hooks::{HookContext, HookPoint, SubAgentView};
 use helix_agents_core::id::SessionId;
@@ -14,6 +15,7 @@ use helix_agents_core::message::ToolCall;
 use helix_agents_core::session::{RequestKind, RunStatus, pass_down};
 use helix_agents_core::step::ChildTask;
 use helix_agents_core::stream::{ChunkKind, Effect};
+use helix_agents_core::usage::UsageRollup;
 use tokio_util::sync::CancellationToken;
 
 use crate::companions;
@@ -22,7 +24,7 @@ use crate::family::{Standing, standing};
 use crate::hooks::{Hooks, changed};
 use crate::lease::LeaseKeeper;
 use crate::runtime::LocalRuntime;
-use crate::start;
+use crate::start::{self, Child};
 
 /// How long to wait before looking again at a child that somebody else is about to carry out.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -61,11 +63,12 @@ pub(crate) async fn start(
         };
         facts.extend(changed(&cx, "before_sub_agent"));
         match begun {
-            Ok(()) => facts.push(Event::ChildStarted(Arc::new(ChildStart {
+            Ok(allowance) => facts.push(Event::ChildStarted(Arc::new(ChildStart {
                 call: call.id.clone(),
                 session: task.session.clone(),
                 agent: Arc::clone(agent.name()),
                 companion: None,
+                allowance,
             }))),
             Err(error) if error.code() == ErrorCode::Closed => return Err(error),
             Err(error) => {
@@ -114,7 +117,7 @@ async fn begin(
     agent: AnyAgent,
     task: &ChildTask,
     input: &Json,
-) -> Result<()> {
+) -> Result<Option<Budget>> {
     driver.runtime.check_open()?;
     let session = driver.journal.session();
     let child = driver.agent.sub_agent(&call.name);
@@ -126,9 +129,8 @@ async fn begin(
         notify: false,
     };
     // Boxed: a child's run may begin children of its own.
-    let execute =
-        start::execute_child(&driver.runtime, agent, &input, &task.session, parent, &driver.hooks);
-    Box::pin(execute).await
+    let child = Child { session: task.session.clone(), parent, allowance: task.allowance };
+    Box::pin(start::execute_child(&driver.runtime, agent, &input, child, &driver.hooks)).await
 }
 
 fn found(driver: &Driver, task: &ChildTask) -> Option<(ToolCall, AnyAgent)> {
@@ -259,7 +261,7 @@ impl ChildRun {
         ChildEnd { call: self.call, session: self.session, agent, finish: None }
     }
 
-    fn ended(self, result: &AgentResult, used: ChildUsage) -> ChildEnd {
+    fn ended(self, result: &AgentResult, used: Arc<UsageRollup>) -> ChildEnd {
         let outcome = match &self.start.companion {
             Some(_) => companions::result_of(&self.start, result),
             None => outcome_of(result),

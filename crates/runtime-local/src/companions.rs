@@ -16,7 +16,7 @@ use helix_agents_core::message::{ToolCall, UserMessage};
 use helix_agents_core::session::{
     RequestKind, RunStatus, Session, end_of_call, load, pass_down, queue_message,
 };
-use helix_agents_core::step::CallTask;
+use helix_agents_core::step::{CallTask, companion_allowance};
 use helix_agents_core::stream::{ChunkKind, Effect};
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ use crate::feed::Ticket;
 use crate::hooks::changed;
 use crate::lease::LeaseKeeper;
 use crate::parts::Parts;
-use crate::start;
+use crate::start::{self, Child};
 
 /// How often a message is handed to a child that begins and ends runs meanwhile.
 const MAX_TRIES: u32 = 16;
@@ -166,6 +166,7 @@ async fn spawn(
         session: child.clone(),
         agent: Arc::clone(companion.agent().name()),
         companion: Some(CompanionRef { name: name.clone(), mode: companion.mode() }),
+        allowance: companion_allowance(session, &driver.agent),
     };
     let parent = ParentRef {
         session: session.id().clone(),
@@ -182,7 +183,8 @@ async fn spawn(
     driver.feed.flush().await;
     let agent = Arc::clone(companion.agent());
     let input = Input::from(message);
-    let begin = start::execute_child(&driver.runtime, agent, &input, &child, parent, &driver.hooks);
+    let begun = Child { session: child.clone(), parent, allowance: start.allowance };
+    let begin = start::execute_child(&driver.runtime, agent, &input, begun, &driver.hooks);
     let changes = changed(&cx, "before_sub_agent");
     if let Err(error) = Box::pin(begin).await {
         if error.code() == ErrorCode::Closed {
@@ -370,7 +372,7 @@ async fn tell(
         text.push_str(&format!(": {}", error.message));
     }
     let message = UserMessage { content: text, hidden: true };
-    let notice = ChildNotice { session: child.clone(), used: fold.tree_usage() };
+    let notice = ChildNotice { session: child.clone(), used: Arc::new(fold.tree_usage()) };
     let request = RequestId::from(format!("{child}/{run}"));
     queue_message(parts.outside(), parent, &request, &message, Some(&notice)).await
 }

@@ -7,11 +7,11 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use helix_agents_core::agent::{AnyAgent, FactoryContext};
 use helix_agents_core::error::{Error, ErrorCode, Result};
-use helix_agents_core::event::ChildUsage;
 use helix_agents_core::executor::AgentResult;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{RequestKind, RunStatus, Session, load};
 use helix_agents_core::store::Head;
+use helix_agents_core::usage::UsageRollup;
 
 use crate::hooks::Hooks;
 use crate::parts::Parts;
@@ -21,7 +21,7 @@ use crate::start;
 /// How a child stands.
 pub(crate) enum Standing {
     /// Its turn is over.
-    Ended(Box<AgentResult>, ChildUsage),
+    Ended(Box<AgentResult>, Arc<UsageRollup>),
     /// Somebody carries it out.
     Live,
     /// It stopped without ending, or what it waited for has come.
@@ -50,7 +50,7 @@ pub(crate) fn standing<'a>(
                 let news = fold.has_news() || news_below(parts, &fold).await?;
                 if news { Standing::Ready } else { Standing::Waits }
             }
-            _ => Standing::Ended(Box::new(AgentResult::of(run)), fold.tree_usage()),
+            _ => Standing::Ended(Box::new(AgentResult::of(run)), Arc::new(fold.tree_usage())),
         })
     }
     .boxed()

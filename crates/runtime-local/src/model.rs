@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
+use helix_agents_core::budget::Price;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::fault;
 use helix_agents_core::hooks::{HookContext, LlmChange};
@@ -19,22 +20,26 @@ use crate::driver::Driver;
 use crate::feed::{Feed, Ticket};
 use crate::hooks::Hooks;
 
-/// Makes the model call. Failures of the provider, and refusals of hooks, are responses too.
+/// Makes the model call, and tells what its tokens cost. Failures of the provider, and refusals of hooks, are responses too.
 pub(crate) async fn call(
     driver: &Driver,
     step: u32,
     force_completion: bool,
     ticket: Ticket,
     cx: &HookContext,
-) -> Result<LlmResponse> {
+) -> Result<(LlmResponse, Option<Price>)> {
     let agent = &driver.agent;
     let change = match driver.hooks.before_llm_call(cx, agent.llm()).await {
         Ok(change) => change,
-        Err(reason) => return Ok(failed(&helix_agents_core::hooks::refused(&reason))),
+        Err(reason) => return Ok((failed(&helix_agents_core::hooks::refused(&reason)), None)),
     };
     let LlmChange { prompt, config } = change;
     let config = config.as_ref().unwrap_or_else(|| agent.llm());
     let session = driver.journal.session();
+    let price = agent.prices().get(&config.model).copied();
+    if price.is_none() && session.budget(agent).cost.is_some() {
+        return Ok((failed(&unpriced(&config.model)), None));
+    }
     let prompt = match prompt {
         Some(content) => SharedMessage::new(Message::System { content }),
         None => agent.system_message(session.state())?,
@@ -69,7 +74,13 @@ pub(crate) async fn call(
     fault::point("model.after");
     let response = response.unwrap_or_else(|error| failed(&error));
     driver.hooks.after_llm_call(cx, &response).await;
-    Ok(response)
+    Ok((response, price))
+}
+
+/// A hook chose a model that a limit of costs would not hold for.
+fn unpriced(model: &str) -> Error {
+    let message = "the budget limits costs, and the model has no price; give it one with `prices`";
+    Error::new(ErrorCode::ConfigInvalid, message).with_context("model", model)
 }
 
 fn failed(error: &Error) -> LlmResponse {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents_core::agent::AnyAgent;
+use helix_agents_core::budget::Budget;
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{Event, ParentRef};
@@ -43,7 +44,16 @@ struct Place {
     known: bool,
     tags: BTreeMap<String, String>,
     parent: Option<ParentRef>,
+    budget: Option<Budget>,
     hooks: Hooks,
+}
+
+/// A child that is to be begun.
+pub(crate) struct Child {
+    pub(crate) session: SessionId,
+    pub(crate) parent: ParentRef,
+    /// What it may use at most.
+    pub(crate) allowance: Option<Budget>,
 }
 
 pub(crate) async fn execute(
@@ -63,11 +73,12 @@ pub(crate) async fn execute(
     };
     let known = options.session.is_some();
     let hooks = Hooks::new(&Hooks::none(), &agent, &options.hooks);
-    let place = Place { session, run, known, tags: options.tags, parent: None, hooks };
+    let (tags, budget) = (options.tags, options.budget);
+    let place = Place { session, run, known, tags, parent: None, budget, hooks };
     begin_turn(runtime, agent, &input, place).await
 }
 
-/// Begins a child's session, unless that was done already.
+/// Begins a child's session, unless that was done already, and tells what it may use.
 ///
 /// # Errors
 /// [`ErrorCode::SessionExists`] if another call's session has the id, and those of `execute`.
@@ -75,30 +86,33 @@ pub(crate) async fn execute_child(
     runtime: &LocalRuntime,
     agent: AnyAgent,
     input: &Input,
-    session: &SessionId,
-    parent: ParentRef,
+    child: Child,
     above: &Hooks,
-) -> Result<()> {
+) -> Result<Option<Budget>> {
+    let Child { session, parent, allowance } = child;
     let parts = runtime.parts();
     let hooks = Hooks::new(above, &agent, &[]);
-    if parts.store.head(session).await?.is_none() {
+    let budget = allowance.map(|allowance| allowance.smaller(*agent.budget()));
+    if parts.store.head(&session).await?.is_none() {
         let place = Place {
             session: session.clone(),
             run: parts.ids.run(),
             known: false,
             tags: BTreeMap::new(),
             parent: Some(parent.clone()),
+            budget,
             hooks,
         };
         match begin_turn(runtime, agent, input, place).await {
-            Ok(_) => return Ok(()),
+            Ok(_) => return Ok(budget),
             Err(error) if error.code() == ErrorCode::SessionExists => {}
             Err(error) => return Err(error),
         }
     }
-    let fold = load(&*parts.store, session).await?;
+    // What was taken from the caller's budget then is what was taken.
+    let fold = load(&*parts.store, &session).await?;
     if fold.parent() == Some(&parent) {
-        return Ok(());
+        return Ok(allowance.map(|_| *fold.recorded_budget()));
     }
     Err(Error::new(ErrorCode::SessionExists, "another call has a session of this id")
         .with_context("session", session))
@@ -119,6 +133,7 @@ pub(crate) async fn continue_child(
         known: true,
         tags: BTreeMap::new(),
         parent: None,
+        budget: None,
         hooks: Hooks::new(above, &agent, &[]),
     };
     begin_turn(runtime, agent, input, place).await
@@ -132,7 +147,7 @@ async fn begin_turn(
 ) -> Result<RunHandle> {
     let parts = runtime.parts();
     parts.llm.check(agent.llm())?;
-    let Place { session, run, known, tags, parent, hooks } = place;
+    let Place { session, run, known, tags, parent, budget, hooks } = place;
     for _ in 0..MAX_TRIES {
         let head = if known { parts.store.head(&session).await? } else { None };
         let mut fold = match &head {
@@ -151,6 +166,7 @@ async fn begin_turn(
         }
         let mut begin = begin(parts, run.clone(), &fold, parent.as_ref()).await?;
         begin.parent.clone_from(&parent);
+        begin.budget = budget;
         let alive = head.as_ref().is_some_and(Head::is_leased);
         let events = execute_events(&fold, &agent, &begin, input, &tags, alive)?;
         let mut journal = journal(parts, &agent, fold, &run);
@@ -204,7 +220,8 @@ pub(crate) async fn resume(
         if let Some(head) = &head {
             fold.observe(head.read_at);
         }
-        let begin = begin(parts, run.clone(), &fold, None).await?;
+        let mut begin = begin(parts, run.clone(), &fold, None).await?;
+        begin.budget = options.budget;
         let message = options.message.as_ref();
         let events = match resume_events(&fold, &agent, &begin, after.as_ref(), message) {
             Ok(events) => events,

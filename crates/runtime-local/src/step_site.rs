@@ -88,7 +88,7 @@ pub(crate) async fn call_model(
         let call = pin!(model::call(driver, step, force_completion, ticket, &cx));
         guarded(driver, lease, known, call).await
     };
-    let response = match ended {
+    let (response, price) = match ended {
         Ok(response) => response?,
         Err(Stop::Aborted) => return driver.journal.catch_up().await,
         Err(stop) => return Err(stop.into_error(&driver.live.session, &driver.live.run)),
@@ -97,7 +97,8 @@ pub(crate) async fn call_model(
         return driver.journal.catch_up().await;
     }
     let took = millis(lease.now().saturating_sub(begun));
-    let reply = ModelReply::from_response(step, response, took);
+    let mut reply = ModelReply::from_response(step, response, took);
+    reply.cost = price.map(|price| price.of(&reply.usage));
     if let Some(message) = &reply.message {
         driver.hooks.message(&cx, &Message::Assistant(Arc::clone(message))).await;
     }

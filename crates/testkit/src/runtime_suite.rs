@@ -4,6 +4,7 @@
 //! module named `parity`.
 
 pub mod answers;
+pub mod budgets;
 pub mod children;
 pub mod companions;
 pub mod finishing;
@@ -160,6 +161,23 @@ macro_rules! runtime_suite {
             finishing: a_finish_result_that_does_not_fit_fails_without_retry;
             limits: the_step_limit_fails_the_run_and_the_session_goes_on;
             limits: stop_when_completes_without_output;
+            budgets: a_budget_of_tokens_ends_the_run_until_it_is_raised;
+            budgets: a_budget_of_steps_ends_the_run_until_it_is_raised;
+            budgets: a_budget_of_money_ends_the_run_until_it_is_raised;
+            budgets: a_budget_of_tool_calls_holds_to_the_call;
+            budgets: the_last_tool_call_of_a_budget_may_be_answered;
+            budgets: tools_do_not_start_on_a_budget_that_is_used_up;
+            budgets: the_reply_that_reaches_the_limit_may_complete;
+            budgets: a_budget_of_time_ends_the_run;
+            budgets: waiting_for_people_takes_no_time_of_a_budget;
+            budgets: failed_model_calls_count;
+            budgets: a_budget_and_what_was_spent_survive_the_process;
+            budgets: money_is_not_limited_without_prices;
+            budgets: a_hook_cannot_choose_a_model_without_a_price;
+            budgets: one_append_per_step_is_held_to_the_same_budget;
+            budgets: children_share_what_is_left_and_give_back_the_rest;
+            budgets: a_child_that_runs_out_is_a_failed_call;
+            budgets: an_allowance_survives_the_process;
             requests: an_interrupted_run_stops_at_the_step_boundary_and_resumes;
             requests: an_abort_cancels_the_model_call;
             requests: an_abort_cancels_tools_and_answers_their_calls;

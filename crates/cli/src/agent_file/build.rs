@@ -30,7 +30,8 @@ impl AgentFile {
             .completion_retries(form.limits.completion_retries)
             .tool_concurrency(form.limits.tool_concurrency)
             .tool_timeout(form.limits.tool_timeout.0)
-            .max_result_bytes(form.limits.max_result_bytes);
+            .max_result_bytes(form.limits.max_result_bytes)
+            .budget(form.limits.budget());
         for tool in builtin::tools(&form.tools, self, files)? {
             builder = builder.tool(tool);
         }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use helix_agents::agent;
+use helix_agents::budget::Budget;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -32,7 +33,7 @@ pub(crate) struct Form {
     /// The model, as `provider:model`. Without it the one that is configured on the machine.
     #[schemars(length(min = 1, max = 200))]
     pub(crate) model: Option<String>,
-    /// What a turn may use up.
+    /// What a turn may use up, and the session as a whole.
     #[serde(default)]
     pub(crate) limits: LimitsForm,
     /// Settings of the model calls. What a provider does not know it refuses.
@@ -63,6 +64,27 @@ pub(crate) struct LimitsForm {
     /// The most bytes of one tool result.
     #[schemars(range(min = 1, max = 16_777_216))]
     pub(crate) max_result_bytes: usize,
+    /// The most tokens of the session, input and output together.
+    #[schemars(range(min = 1, max = 9_007_199_254_740_991_u64))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tokens: Option<u64>,
+    /// The most tool calls of the session.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tool_calls: Option<u64>,
+    /// How long the session's runs may be under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) wall_time: Option<Period>,
+}
+
+impl LimitsForm {
+    pub(crate) fn budget(&self) -> Budget {
+        let budget = Budget { tokens: self.tokens, tool_calls: self.tool_calls, ..Budget::new() };
+        match self.wall_time {
+            Some(time) => budget.wall_time(time.0),
+            None => budget,
+        }
+    }
 }
 
 impl Default for LimitsForm {
@@ -74,6 +96,9 @@ impl Default for LimitsForm {
             tool_concurrency: limits.tool_concurrency,
             tool_timeout: Period(limits.tool_timeout),
             max_result_bytes: limits.max_result_bytes,
+            tokens: None,
+            tool_calls: None,
+            wall_time: None,
         }
     }
 }

@@ -5,11 +5,13 @@ mod schema;
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use expect_test::{Expect, expect};
 use helix_agents::agent::{AnyAgent, Completion};
+use helix_agents::budget::Budget;
 use tempfile::TempDir;
 
 use super::document::AgentFile;
@@ -27,6 +29,9 @@ completion_retries = 1
 tool_concurrency = 4
 tool_timeout = "90s"
 max_result_bytes = 200_000
+tokens = 5000
+tool_calls = 20
+wall_time = "2m"
 
 [settings]
 max_output_tokens = 500
@@ -115,6 +120,8 @@ fn everything_that_is_said_counts() {
     assert_eq!((limits.max_steps, limits.completion_retries), (12, 1));
     assert_eq!((limits.tool_concurrency, limits.max_result_bytes), (4, 200_000));
     assert_eq!(limits.tool_timeout.as_secs(), 90);
+    let budget = Budget::new().tokens(5000).tool_calls(20).wall_time(Duration::from_secs(120));
+    assert_eq!(*agent.budget(), budget);
     assert_eq!((llm.model.as_str(), llm.max_output_tokens), ("mine:small", Some(500)));
     assert_eq!((llm.temperature, llm.top_p, llm.top_k), (Some(0.0), Some(0.9), Some(40)));
     assert_eq!((llm.presence_penalty, llm.frequency_penalty), (Some(-1.0), Some(0.5)));
@@ -169,6 +176,7 @@ fn what_asks_for_approval_must_be_able_to_run() {
 fn a_name_and_a_prompt_are_enough() {
     let agent = Place::new("name = \"a\"\nprompt = \"b\"").agent().unwrap();
     assert_eq!(*agent.limits(), helix_agents::agent::Limits::default());
+    assert!(agent.budget().is_unlimited());
     assert_eq!(*agent.completion(), Completion::Text);
     assert!(agent.effective_tools().is_empty());
 }

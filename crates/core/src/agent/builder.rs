@@ -12,9 +12,10 @@ use serde_json::Value;
 use super::Agent;
 use super::companion::{self, Companion, CompanionMode};
 use super::definition::{
-    AgentDefinition, Completion, Limits, Prompt, PromptOfState, StopWhen, system_message,
+    AgentDefinition, Completion, Limits, Prompt, PromptOfState, StopWhen, system_message, unpriced,
 };
 use super::sub_agent::SubAgent;
+use crate::budget::{Budget, PriceTable};
 use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::AgentHooks;
 use crate::json::Json;
@@ -42,6 +43,8 @@ struct Parts {
     check_state: fn(&Value) -> Result<(), String>,
     llm: LlmConfig,
     limits: Limits,
+    budget: Budget,
+    prices: PriceTable,
     hooks: Vec<Arc<dyn AgentHooks>>,
     stop_when: Option<StopWhen>,
 }
@@ -73,6 +76,8 @@ impl AgentBuilder {
                 check_state: |_| Ok(()),
                 llm: LlmConfig::default(),
                 limits: Limits::default(),
+                budget: Budget::new(),
+                prices: PriceTable::new(),
                 hooks: Vec::new(),
                 stop_when: None,
             },
@@ -185,6 +190,20 @@ impl<S, O> AgentBuilder<S, O> {
         self
     }
 
+    /// What each of its sessions may use up, the sessions below it included, unless the session
+    /// was begun or resumed with other limits.
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.parts.budget = budget;
+        self
+    }
+
+    /// What its models cost, by the names under which they are set. A sub-agent has a table of its
+    /// own; clones of one are cheap.
+    pub fn prices(mut self, prices: PriceTable) -> Self {
+        self.parts.prices = prices;
+        self
+    }
+
     /// How often the model is told that its answer does not complete the turn. Default 2.
     pub fn completion_retries(mut self, retries: u32) -> Self {
         self.parts.limits.completion_retries = retries;
@@ -255,6 +274,7 @@ impl Parts {
         if self.limits.tool_timeout.is_zero() {
             problems.push("`tool_timeout` must be more than zero".into());
         }
+        problems.extend(self.budget_problems());
         for (index, tool) in self.tools.iter().enumerate() {
             problems.extend(tool.problems());
             if self.tools.iter().take(index).any(|other| other.name == tool.name) {
@@ -289,6 +309,18 @@ impl Parts {
             problems.push("`native_output` and a finish tool exclude each other".into());
         }
         problems.extend(self.state_problems());
+        problems
+    }
+
+    fn budget_problems(&self) -> Vec<String> {
+        let mut problems: Vec<_> = self.budget.problem().map(str::to_owned).into_iter().collect();
+        for model in self.prices.unsound() {
+            problems.push(format!("the price of `{model}` is not an amount of money"));
+        }
+        if self.budget.cost.is_some() {
+            problems.extend(unpriced(&self.name, &self.llm.model, &self.prices));
+            problems.extend(self.sub_agents.iter().flat_map(|child| child.agent().unpriced()));
+        }
         problems
     }
 
@@ -356,6 +388,8 @@ impl Parts {
             check_state: self.check_state,
             llm: self.llm,
             limits: self.limits,
+            budget: self.budget,
+            prices: self.prices,
             hooks: self.hooks,
             stop_when: self.stop_when,
         })

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::companion::{self, Companion, CompanionCall};
 use super::sub_agent::SubAgent;
+use crate::budget::{Budget, PriceTable};
 use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::AgentHooks;
 use crate::json::Json;
@@ -104,6 +105,8 @@ pub struct AgentDefinition {
     pub(crate) check_state: fn(&Value) -> std::result::Result<(), String>,
     pub(crate) llm: LlmConfig,
     pub(crate) limits: Limits,
+    pub(crate) budget: Budget,
+    pub(crate) prices: PriceTable,
     pub(crate) hooks: Vec<Arc<dyn AgentHooks>>,
     pub(crate) stop_when: Option<StopWhen>,
 }
@@ -222,6 +225,25 @@ impl AgentDefinition {
         &self.limits
     }
 
+    /// What each of its sessions may use up, unless the session says otherwise.
+    #[must_use]
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// What its models cost.
+    #[must_use]
+    pub fn prices(&self) -> &PriceTable {
+        &self.prices
+    }
+
+    /// What is missing for costs to be counted, here and in the agents below.
+    #[must_use]
+    pub fn unpriced(&self) -> Vec<String> {
+        let below = self.sub_agents.iter().flat_map(|child| child.agent().unpriced());
+        unpriced(&self.name, &self.llm.model, &self.prices).into_iter().chain(below).collect()
+    }
+
     /// Its hooks, in order.
     #[must_use]
     pub fn hooks(&self) -> &[Arc<dyn AgentHooks>] {
@@ -261,6 +283,13 @@ impl AgentDefinition {
             .with_context("agent", &self.name)
         })
     }
+}
+
+pub(super) fn unpriced(agent: &str, model: &str, prices: &PriceTable) -> Option<String> {
+    let message = || {
+        format!("agent `{agent}` has no price for its model `{model}`; give it one with `prices`")
+    };
+    prices.get(model).is_none().then(message)
 }
 
 /// The prompt and, for an agent that owes an output, the section that says how to hand it in.

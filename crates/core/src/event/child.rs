@@ -5,8 +5,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::CompanionMode;
+use crate::budget::Budget;
 use crate::id::{CallId, SessionId};
-use crate::usage::Usage;
+use crate::usage::UsageRollup;
 
 /// Who made a session that is a child.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +35,10 @@ pub struct ChildStart {
     /// As what it stays, if it does not end with the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub companion: Option<CompanionRef>,
+    /// What it may use, taken from its parent's budget; what it does not use comes back with its
+    /// result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowance: Option<Budget>,
 }
 
 /// As what a child stays with its parent.
@@ -46,42 +51,10 @@ pub struct CompanionRef {
 }
 
 /// What a message says of a companion's run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChildNotice {
     /// The companion's session.
     pub session: SessionId,
     /// What it has used up, all in all.
-    pub used: ChildUsage,
-}
-
-/// What a child used up, its own children included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct ChildUsage {
-    /// Tokens.
-    #[serde(default, skip_serializing_if = "Usage::is_zero")]
-    pub tokens: Usage,
-    /// Model calls.
-    pub steps: u32,
-    /// Tool calls that were run.
-    pub tool_calls: u64,
-}
-
-impl ChildUsage {
-    /// What of it came after `before`.
-    #[must_use]
-    pub fn since(self, before: Self) -> Self {
-        Self {
-            tokens: self.tokens.since(before.tokens),
-            steps: self.steps.saturating_sub(before.steps),
-            tool_calls: self.tool_calls.saturating_sub(before.tool_calls),
-        }
-    }
-}
-
-impl std::ops::AddAssign for ChildUsage {
-    fn add_assign(&mut self, other: Self) {
-        self.tokens += other.tokens;
-        self.steps += other.steps;
-        self.tool_calls += other.tool_calls;
-    }
+    pub used: Arc<UsageRollup>,
 }

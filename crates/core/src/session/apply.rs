@@ -14,6 +14,7 @@ use crate::id::{AppendId, CallId, RunId};
 use crate::message::{Message, SharedMessage, ToolCall, ToolResultMessage};
 use crate::step::{ToolResultInput, acknowledged_message, create_tool_result_message};
 use crate::store::{SessionStatus, StoredAppend};
+use crate::usage::UsageKind;
 
 impl Session {
     /// Takes the next event of this run's into the fold. Its append is
@@ -81,7 +82,11 @@ impl Session {
                 self.tags = tags.clone();
                 self.ledger.state = Arc::new(state.to_value());
             }
-            Event::RunStarted { run, trigger, runtime, stream_from, .. } => {
+            Event::RunStarted { run, trigger, runtime, stream_from, budget, .. } => {
+                if let Some(budget) = budget {
+                    self.ledger.budget = Some(Arc::new(budget.or(*self.recorded_budget())));
+                }
+                self.ledger.seen = None;
                 self.start_run(run, *trigger, runtime, *stream_from);
             }
             Event::RunEnded { outcome } => self.end_run(outcome),
@@ -90,7 +95,7 @@ impl Session {
                 self.transcript.extend(messages);
                 self.begin_turn();
             }
-            Event::ModelReplied(reply) => self.take_reply(reply),
+            Event::ModelReplied(reply) => self.take_reply(reply, run),
             Event::CorrectionSent { message, .. } => {
                 self.ledger.corrections += 1;
                 if let Some(step) = &mut self.ledger.step {
@@ -121,7 +126,7 @@ impl Session {
                     child.waits = true;
                 }
             }
-            Event::ToolFinished(finish) => self.take_finish(finish),
+            Event::ToolFinished(finish) => self.take_finish(finish, run),
             Event::InterruptRequested { request, reason, .. } => {
                 self.ledger.interrupt =
                     Some(Request { id: request.clone(), reason: reason.clone() });
@@ -134,7 +139,7 @@ impl Session {
             }
             Event::MessageQueued { request, message, from } => {
                 if let Some(notice) = from {
-                    self.count_child(Some(&notice.session), notice.used);
+                    self.take_notice(notice, run);
                 }
                 let (request, message) = (request.clone(), message.clone());
                 self.ledger.queue.push(Arc::new(QueuedMessage { request, message }));
@@ -145,7 +150,7 @@ impl Session {
                 self.take_patches();
                 patch.apply(Arc::make_mut(&mut self.ledger.state));
             }
-            Event::UsageRecorded { source_type, source_name, amount, call, .. } => {
+            Event::UsageRecorded { source_type, source_name, amount, call, success } => {
                 if let Some(state) = call.as_ref().and_then(|call| self.open_call(call))
                     && source_type == WAIT_USAGE
                     && let Some(waiting) = &mut state.waiting
@@ -154,6 +159,14 @@ impl Session {
                 }
                 let totals = Arc::make_mut(&mut self.ledger.recorded_usage);
                 *totals.entry((source_type.clone(), source_name.clone())).or_default() += amount;
+                let kind = UsageKind::Custom {
+                    source_type: source_type.as_str().into(),
+                    source_name: source_name.as_str().into(),
+                    amount: *amount,
+                    call: call.clone(),
+                    success: *success,
+                };
+                self.use_up(kind, run);
             }
             Event::StepClosed { .. } => self.close_step(),
         }
@@ -242,7 +255,7 @@ impl Session {
         }
     }
 
-    fn take_reply(&mut self, reply: &Arc<ModelReply>) {
+    fn take_reply(&mut self, reply: &Arc<ModelReply>, run: Option<&RunId>) {
         let ledger = &mut self.ledger;
         ledger.last_step = reply.step;
         ledger.turn_steps += 1;
@@ -263,17 +276,11 @@ impl Session {
             correction: None,
             runs: 1,
         });
+        self.spend_reply(reply, run);
     }
 
-    fn take_finish(&mut self, finish: &Arc<ToolFinish>) {
-        if finish.attempts > 0 {
-            self.ledger.tool_calls += 1;
-        }
-        if let Some(used) = finish.child {
-            let start = self.open_call(&finish.call).and_then(|it| it.child.as_ref());
-            let session = start.map(|child| child.start.session.clone());
-            self.count_child(session.as_ref(), used);
-        }
+    fn take_finish(&mut self, finish: &Arc<ToolFinish>, run: Option<&RunId>) {
+        self.spend_call(finish, run);
         self.settle_waiting(&finish.call);
         if let Some(state) = self.open_call(&finish.call) {
             state.finish = Some(Arc::clone(finish));
@@ -348,6 +355,7 @@ impl Session {
 
     /// Fills in the time of what was applied before the store had said it.
     fn stamp(&mut self, at: Timestamp) {
+        self.stamp_usage(at, self.current_run().is_some());
         if let Some(run) = &mut self.ledger.run {
             run.started.get_or_insert(at);
             if run.status != RunStatus::Running {

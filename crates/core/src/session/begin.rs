@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{RunStatus, Session};
 use crate::agent::AgentDefinition;
+use crate::budget::Budget;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Event, ParentRef, Trigger};
 use crate::executor::Input;
@@ -29,13 +30,22 @@ pub struct BeginRun {
     pub parent: Option<ParentRef>,
     /// Whether a child that the session waits for can go on, or has ended: that stands in its log.
     pub news_below: bool,
+    /// Limits on what the session may use; those that it does not name stay as they are.
+    pub budget: Option<Budget>,
 }
 
 impl BeginRun {
     /// A run on a session of its own.
     #[must_use]
     pub fn new(run: RunId, runtime: impl Into<Arc<str>>, stream_from: u64) -> Self {
-        Self { run, runtime: runtime.into(), stream_from, parent: None, news_below: false }
+        Self {
+            run,
+            runtime: runtime.into(),
+            stream_from,
+            parent: None,
+            news_below: false,
+            budget: None,
+        }
     }
 
     fn started(&self, after: Option<RunId>, trigger: Trigger) -> Event {
@@ -45,6 +55,7 @@ impl BeginRun {
             trigger,
             runtime: Arc::clone(&self.runtime),
             stream_from: self.stream_from,
+            budget: self.budget.map(Arc::new),
         }
     }
 }
@@ -69,6 +80,7 @@ pub fn execute_events(
     if input.messages.is_empty() {
         return Err(Error::new(ErrorCode::InputInvalid, "the input has no message"));
     }
+    check_prices(session, agent, begin)?;
     let mut events: Vec<_> = healed(session).into_iter().collect();
     let state = if session.position().version == 0 {
         events.push(Event::SessionCreated {
@@ -121,6 +133,7 @@ pub fn resume_events(
     message: Option<&UserMessage>,
 ) -> Result<Vec<Event>> {
     check_agent(session, agent)?;
+    check_prices(session, agent, begin)?;
     let last = session.last_run();
     if last.map(|run| &run.id) != after {
         let winner = last.map_or_else(String::new, |run| run.id.to_string());
@@ -195,6 +208,20 @@ pub fn abort_events(
 /// What comes first on reopening a session whose imported log left calls without a result.
 fn healed(session: &Session) -> Option<Event> {
     session.needs_heal().then(|| Event::HistoryHealed { results: heal(session) })
+}
+
+/// A limit of costs is no limit for a model whose price nobody knows.
+fn check_prices(session: &Session, agent: &AgentDefinition, begin: &BeginRun) -> Result<()> {
+    let budget = begin.budget.unwrap_or_default().or(session.budget(agent));
+    if budget.cost.is_none() {
+        return Ok(());
+    }
+    let unpriced = agent.unpriced();
+    if unpriced.is_empty() {
+        return Ok(());
+    }
+    let message = format!("the budget limits costs, and {}", unpriced.join("; "));
+    Err(Error::new(ErrorCode::ConfigInvalid, message).with_context("agent", agent.name()))
 }
 
 fn check_agent(session: &Session, agent: &AgentDefinition) -> Result<()> {

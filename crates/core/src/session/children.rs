@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::Session;
 use super::ledger::CompanionRecord;
-use crate::event::{ChildStart, ChildUsage};
-use crate::id::{CallId, SessionId};
+use crate::budget::Spent;
+use crate::event::{ChildNotice, ChildStart};
+use crate::id::{CallId, RunId};
 
 impl Session {
     /// The children of calls that have no result, in call order.
@@ -46,26 +47,31 @@ impl Session {
         free.next().unwrap_or_default()
     }
 
+    /// What companions at work may still use of what was set aside for them.
+    pub(super) fn companions_aside(&self) -> Spent {
+        let mut aside = Spent::default();
+        for record in self.ledger.companions.values() {
+            let open = self.open_children().any(|child| child.session == record.start.session);
+            if let Some(allowance) = record.start.allowance.as_ref().filter(|_| !open) {
+                aside += Spent::all_of(allowance).since(&record.spent);
+            }
+        }
+        aside
+    }
+
     pub(super) fn keep_companion(&mut self, start: &Arc<ChildStart>) {
         let Some(companion) = &start.companion else { return };
         if !self.ledger.companions.contains_key(&companion.name) {
-            let record =
-                CompanionRecord { start: Arc::clone(start), counted: ChildUsage::default() };
+            let record = CompanionRecord { start: Arc::clone(start), spent: Spent::default() };
             Arc::make_mut(&mut self.ledger.companions).insert(companion.name.clone(), record);
         }
     }
 
-    /// Counts what a child has used up, all in all: of one that stays, what was not counted before.
-    pub(super) fn count_child(&mut self, child: Option<&SessionId>, used: ChildUsage) {
-        let companions = &self.ledger.companions;
-        let stays = companions.iter().find(|(_, it)| Some(&it.start.session) == child);
-        let Some(name) = stays.map(|(name, _)| name.clone()) else {
-            self.ledger.children += used;
-            return;
-        };
-        if let Some(record) = Arc::make_mut(&mut self.ledger.companions).get_mut(&name) {
-            self.ledger.children += used.since(record.counted);
-            record.counted = used;
-        }
+    /// Notes what a companion says that it has used up, all in all.
+    pub(super) fn take_notice(&mut self, notice: &ChildNotice, run: Option<&RunId>) {
+        let mut companions = self.ledger.companions.values();
+        let Some(record) = companions.find(|it| it.start.session == notice.session) else { return };
+        let start = Arc::clone(&record.start);
+        self.spend_child(&start, &notice.used, true, run);
     }
 }

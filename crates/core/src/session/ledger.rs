@@ -7,8 +7,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::RunRecord;
+use crate::budget::{Budget, Spent};
 use crate::clock::Timestamp;
-use crate::event::{Answer, ChildStart, ChildUsage, ModelReply, PendingCall, ToolFinish};
+use crate::event::{Answer, ChildStart, ModelReply, PendingCall, ToolFinish};
 use crate::id::{CallId, RequestId, RunId};
 use crate::json::Json;
 use crate::message::{ToolCall, UserMessage};
@@ -39,10 +40,16 @@ pub(super) struct Ledger {
     pub queue: Vec<Arc<QueuedMessage>>,
     /// The requests of messages that have entered the transcript.
     pub taken: Arc<BTreeSet<RequestId>>,
-    /// What children that ended used up.
-    pub children: ChildUsage,
     /// Children that stay, by name.
     pub companions: Arc<BTreeMap<String, CompanionRecord>>,
+    /// Limits that were given to this session.
+    pub budget: Option<Arc<Budget>>,
+    /// What was used of the budget up to the last append.
+    pub spent: Spent,
+    /// The time of the last append of a run under way: from there on its time is to be counted.
+    pub seen: Option<Timestamp>,
+    /// Whether calls of the last reply were not run for lack of budget.
+    pub short_of_tool_calls: bool,
     /// Calls that waited for people, and what became of them.
     pub settled: Arc<BTreeMap<CallId, SettledCall>>,
 }
@@ -97,8 +104,11 @@ impl Ledger {
             clock: Timestamp::default(),
             queue: Vec::new(),
             taken: Arc::default(),
-            children: ChildUsage::default(),
             companions: Arc::default(),
+            budget: None,
+            spent: Spent::default(),
+            seen: None,
+            short_of_tool_calls: false,
             settled: Arc::default(),
         }
     }
@@ -188,8 +198,8 @@ pub struct OpenCall {
 pub struct CompanionRecord {
     /// How it was begun.
     pub start: Arc<ChildStart>,
-    /// What of its usage is counted already.
-    pub counted: ChildUsage,
+    /// What it is known to have used.
+    pub spent: Spent,
 }
 
 /// A call of a sub-agent.

@@ -6,6 +6,7 @@ use super::answers::heal;
 use super::next::{next_in_step, next_step};
 use super::people::{Gates, gates, wait_usage};
 use crate::agent::AnyAgent;
+use crate::budget::Budget;
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::event::{Event, RunOutcome, ToolFinish, ToolOutcome};
@@ -103,6 +104,8 @@ pub struct ChildTask {
     pub call: CallId,
     /// The child's session.
     pub session: SessionId,
+    /// What a child that is to be begun may use at most.
+    pub allowance: Option<Budget>,
 }
 
 /// The machine over the step functions: same events and agent in, same action out.
@@ -130,9 +133,13 @@ impl StepIterator {
         &self.session
     }
 
-    /// Notes what an append was acknowledged as. That changes nothing of what comes next.
+    /// Notes what an append was acknowledged as. That changes nothing of what comes next, but for
+    /// the time that has passed.
     pub(crate) fn settle(&mut self, append: AppendId, at: Timestamp) {
         self.session.settle(append, at);
+        if self.session.budget(&self.agent).wall_time_ms.is_some() {
+            self.found = None;
+        }
     }
 
     pub(crate) fn session_mut(&mut self) -> &mut Session {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::answers::answers;
+use super::budget;
 use super::finish::tool_names;
 use super::iterator::{Action, CallTask, ChildTask};
 use super::people::{Gates, gates, suspension, unaccounted};
@@ -32,11 +33,15 @@ pub(super) fn next_step(session: &Session, agent: &AgentDefinition) -> Action {
     if !queued.is_empty() {
         return Action::TakeMessages(queued.iter().map(|it| it.request.clone()).collect());
     }
+    if let Some(error) = budget::exceeded(session, agent) {
+        return Action::End(RunOutcome::Failed { error });
+    }
     let corrected = session.closed_step().is_some_and(|step| step.correction.is_some());
     // What tools return in the last step that the turn may take, nobody could use any more. A
     // finish tool of the user's acts, so a limit is no reason to have it called.
     let last = *agent.completion() == Completion::Finish
-        && session.turn_steps() + 1 >= agent.limits().max_steps;
+        && (session.turn_steps() + 1 >= agent.limits().max_steps
+            || budget::is_last(session, agent));
     Action::CallModel { step: session.last_step() + 1, force_completion: corrected || last }
 }
 
@@ -54,6 +59,10 @@ pub(super) fn next_in_step(
     if !answers.is_empty() {
         return Action::Answer(answers);
     }
+    let refused = budget::refusals(session, agent, step);
+    if !refused.is_empty() {
+        return Action::Answer(refused);
+    }
     let found;
     let gates = match known {
         Some(gates) => gates,
@@ -67,7 +76,10 @@ pub(super) fn next_in_step(
         calls.iter().map(|call| task(session, agent, step, call)).collect()
     };
     if !open.unbegun.is_empty() {
-        return Action::StartChildren(child_tasks(session, step, &open.unbegun));
+        let mut children = child_tasks(session, step, &open.unbegun);
+        let allowance = budget::allowance(session, agent, step, children.len());
+        children.iter_mut().for_each(|child| child.allowance = allowance);
+        return Action::StartChildren(children);
     }
     if !open.ready.is_empty() || !open.begun.is_empty() {
         let (calls, children) = (tasks(&open.ready), child_tasks(session, step, &open.begun));
@@ -148,6 +160,7 @@ fn child_tasks(session: &Session, step: &OpenStep, calls: &[&ToolCall]) -> Vec<C
         ChildTask {
             call: call.id.clone(),
             session: known.unwrap_or_else(|| SessionId::of_call(session.id(), &call.id)),
+            allowance: None,
         }
     };
     calls.iter().map(task).collect()

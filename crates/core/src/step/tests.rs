@@ -19,6 +19,7 @@
 
 mod abort;
 mod at_most_once;
+mod budget;
 mod calls;
 mod complete_example;
 mod completion;

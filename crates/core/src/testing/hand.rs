@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Entry, log_text};
 use crate::agent::AnyAgent;
+use crate::budget::Budget;
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::event::{Answer, Event, ModelReply, ToolFinish, ToolOutcome, Trigger};
@@ -92,6 +93,11 @@ impl Hand {
 
     /// The next run, `r2` and so on, for that reason.
     pub(crate) fn start(&mut self, trigger: Trigger) -> Result<()> {
+        self.start_with(trigger, None)
+    }
+
+    /// The next run, with other limits.
+    pub(crate) fn start_with(&mut self, trigger: Trigger, budget: Option<Budget>) -> Result<()> {
         let after = self.session().last_run().map(|run| run.id.clone());
         self.put(Event::RunStarted {
             run: RunId::from(format!("r{}", self.runs + 1)),
@@ -99,6 +105,7 @@ impl Hand {
             trigger,
             runtime: "hand".into(),
             stream_from: 0,
+            budget: budget.map(Arc::new),
         })?;
         self.runs += 1;
         Ok(())

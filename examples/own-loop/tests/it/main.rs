@@ -125,7 +125,7 @@ async fn it_goes_on_where_another_loop_stopped() {
             }
         }
     });
-    assert_eq!(result.await.status, RunStatus::Completed);
+    assert_eq!(Box::pin(result).await.status, RunStatus::Completed);
 
     own_loop(&whole, lease).execute(&agent(None), &session, "Take notes.").await.unwrap();
     assert_eq!(log(&store).await, log(&whole).await, "as if nothing had happened");

@@ -54,6 +54,7 @@ fn started(run: &str, after: Option<&str>, trigger: Trigger) -> Event {
         trigger,
         runtime: "hand".into(),
         stream_from: 0,
+        budget: None,
     }
 }
 

@@ -134,6 +134,38 @@ proptest! {
     }
 
     #[test]
+    fn what_was_spent_never_becomes_less(kind: Agents, moves in moves()) {
+        let hand = play(&agent(kind), &moves, |_| {});
+        let mut session = Session::new(SessionId::from("s"));
+        let mut before = session.spent();
+        for append in appends(&hand, &[1]) {
+            session.apply_append(&append).unwrap();
+            let now = session.spent();
+            prop_assert!(
+                now.steps >= before.steps
+                    && now.tokens >= before.tokens
+                    && now.tool_calls >= before.tool_calls
+                    && now.wall_time_ms >= before.wall_time_ms,
+                "{before:?} became {now:?}"
+            );
+            before = now;
+        }
+        let used = session.tree_usage();
+        prop_assert_eq!(
+            (used.steps, used.tokens.total(), used.tool_calls),
+            (before.steps, before.tokens, before.tool_calls)
+        );
+        prop_assert_eq!((session.usage(), session.tool_calls()), (used.tokens, used.tool_calls));
+    }
+
+    #[test]
+    fn a_limit_of_tool_calls_is_held_to(moves in moves()) {
+        let taken_over = moves.iter().any(|it| matches!(it, Move::TakeOver));
+        let hand = play(&agent(Agents::Limited), &moves, |_| {});
+        prop_assert!(taken_over || hand.session().tool_calls() <= 5, "{}", hand.story());
+    }
+
+    #[test]
     fn going_back_is_never_having_gone(kind: Agents, moves in moves(), at: prop::sample::Index) {
         let agent = agent(kind);
         let Hand { log, times, .. } = play(&agent, &moves, |_| {});

@@ -63,7 +63,14 @@ impl Recorder {
     fn start(&mut self, run: &str, trigger: Trigger) {
         let after = self.run.replace(RunId::from(run));
         let (run, stream_from) = (RunId::from(run), self.events.len() as u64);
-        self.take(Event::RunStarted { run, after, trigger, runtime: "local".into(), stream_from });
+        self.take(Event::RunStarted {
+            run,
+            after,
+            trigger,
+            runtime: "local".into(),
+            stream_from,
+            budget: None,
+        });
     }
 
     fn say(&mut self, text: &str) {

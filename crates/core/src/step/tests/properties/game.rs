@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::agent::AnyAgent;
+use crate::budget::Budget;
 use crate::error::{ErrorCode, ErrorRecord};
 use crate::event::{
     Answer, Event, FinishOutput, ModelReply, PendingKind, RunOutcome, ToolFinish, ToolOutcome,
@@ -31,6 +32,7 @@ pub(super) enum Agents {
     Finish,
     FinishTools,
     Native,
+    Limited,
 }
 
 impl Arbitrary for Agents {
@@ -38,7 +40,13 @@ impl Arbitrary for Agents {
     type Strategy = prop::sample::Select<Self>;
 
     fn arbitrary_with((): ()) -> Self::Strategy {
-        prop::sample::select(vec![Self::Text, Self::Finish, Self::FinishTools, Self::Native])
+        prop::sample::select(vec![
+            Self::Text,
+            Self::Finish,
+            Self::FinishTools,
+            Self::Native,
+            Self::Limited,
+        ])
     }
 }
 
@@ -55,6 +63,10 @@ pub(super) fn agent(kind: Agents) -> AnyAgent {
             let submit = echo("submit").finish_with();
             let close = echo("close").finish_with().effect(EffectClass::AtMostOnce);
             built(plain.tool(submit).tool(close).output_schema(json!({"type": "object"})))
+        }
+        Agents::Limited => {
+            let time = Duration::from_secs(90);
+            built(plain.budget(Budget::new().tokens(70).tool_calls(5).wall_time(time)))
         }
         Agents::Native => built(plain.output_schema(result_schema()).native_output()),
     }

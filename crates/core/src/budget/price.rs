@@ -1,0 +1,92 @@
+//! What models cost.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::cost::Cost;
+use crate::usage::Usage;
+
+/// What a model's tokens cost, in US dollars per million.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Input that the provider had not cached.
+    pub input: f64,
+    /// Input that it had cached; without it, as other input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<f64>,
+    /// Output, reasoning included.
+    pub output: f64,
+}
+
+impl Price {
+    /// Dollars per million tokens of input and of output.
+    #[must_use]
+    pub const fn per_million(input: f64, output: f64) -> Self {
+        Self { input, cached: None, output }
+    }
+
+    /// Dollars per million tokens of input that the provider had cached.
+    #[must_use]
+    pub const fn cached(mut self, cached: f64) -> Self {
+        self.cached = Some(cached);
+        self
+    }
+
+    /// What these tokens cost.
+    #[must_use]
+    pub fn of(&self, usage: &Usage) -> Cost {
+        let cached = usage.cached_tokens.min(usage.input_tokens);
+        let mut cost = per_token(self.input, usage.input_tokens - cached);
+        cost += per_token(self.cached.unwrap_or(self.input), cached);
+        cost += per_token(self.output, usage.output_tokens);
+        cost
+    }
+
+    fn is_sound(&self) -> bool {
+        let all = [Some(self.input), self.cached, Some(self.output)];
+        all.into_iter().flatten().all(|price| price.is_finite() && price >= 0.0)
+    }
+}
+
+/// A dollar per million tokens is a millionth of a dollar per token.
+fn per_token(per_million: f64, tokens: u64) -> Cost {
+    let one = Cost::usd(per_million / 1e6);
+    Cost(one.0.saturating_mul(tokens))
+}
+
+/// Prices by model, as `provider:model`, just as agents name it. There are none built in: prices
+/// change, and what a provider takes is between it and you. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PriceTable {
+    prices: Arc<BTreeMap<String, Price>>,
+}
+
+impl PriceTable {
+    /// Without any price.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the price of a model.
+    #[must_use]
+    pub fn model(mut self, model: impl Into<String>, price: Price) -> Self {
+        Arc::make_mut(&mut self.prices).insert(model.into(), price);
+        self
+    }
+
+    /// The price of a model.
+    #[must_use]
+    pub fn get(&self, model: &str) -> Option<&Price> {
+        self.prices.get(model)
+    }
+
+    /// The models whose price is no amount.
+    pub(crate) fn unsound(&self) -> impl Iterator<Item = &str> {
+        self.prices.iter().filter(|(_, price)| !price.is_sound()).map(|(model, _)| model.as_str())
+    }
+}

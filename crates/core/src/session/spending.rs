@@ -1,0 +1,183 @@
+//! What the fold knows of usage and budgets.
+
+use std::sync::Arc;
+
+use super::Session;
+use super::ledger::Ledger;
+use crate::agent::AgentDefinition;
+use crate::budget::{Budget, Spent};
+use crate::clock::Timestamp;
+use crate::error::ErrorCode;
+use crate::event::{ChildStart, ModelReply, ToolFinish, ToolOutcome};
+use crate::id::RunId;
+use crate::usage::{UsageEntry, UsageKind, UsageRollup};
+
+impl Session {
+    /// Everything that was used, oldest first: model calls, tools, sub-agents, and what tools and
+    /// hooks counted themselves.
+    #[must_use]
+    pub fn usage_entries(&self) -> &[UsageEntry] {
+        &self.usage_entries
+    }
+
+    /// What the session used up itself, without its children.
+    #[must_use]
+    pub fn usage_rollup(&self) -> UsageRollup {
+        UsageRollup::of(&self.usage_entries)
+    }
+
+    /// What the whole session used up, its children that ended included.
+    #[must_use]
+    pub fn tree_usage(&self) -> UsageRollup {
+        UsageRollup::of_tree(&self.usage_entries)
+    }
+
+    /// The limits that were given to this session, at its start or on resuming it.
+    #[must_use]
+    pub fn recorded_budget(&self) -> &Budget {
+        const UNLIMITED: &Budget = &Budget::new();
+        self.ledger.budget.as_deref().unwrap_or(UNLIMITED)
+    }
+
+    /// The limits that hold: those of the session, and of the agent's those that it does not name.
+    #[must_use]
+    pub fn budget(&self, agent: &AgentDefinition) -> Budget {
+        self.recorded_budget().or(*agent.budget())
+    }
+
+    /// What was used of the budget, children that ended included.
+    #[must_use]
+    pub fn spent(&self) -> Spent {
+        let ledger = &self.ledger;
+        let mut spent = ledger.spent;
+        let under_way = ledger.seen.map(|seen| millis(seen, ledger.clock)).unwrap_or_default();
+        spent.wall_time_ms = spent.wall_time_ms.saturating_add(under_way);
+        spent
+    }
+
+    /// What children that have not ended may still use.
+    #[must_use]
+    pub fn set_aside(&self) -> Spent {
+        let mut aside = Spent::default();
+        for allowance in self.open_children().filter_map(|child| child.allowance.as_ref()) {
+            aside += Spent::all_of(allowance);
+        }
+        aside += self.companions_aside();
+        aside
+    }
+
+    /// Whether the model asked for more tool calls than were left, the last time it was asked.
+    pub(crate) fn is_short_of_tool_calls(&self) -> bool {
+        self.ledger.short_of_tool_calls
+    }
+
+    pub(super) fn spend_reply(&mut self, reply: &ModelReply, run: Option<&RunId>) {
+        let ledger = &mut self.ledger;
+        ledger.short_of_tool_calls = false;
+        ledger.spent += Spent {
+            steps: 1,
+            tokens: reply.usage.total(),
+            cost: reply.cost.unwrap_or_default(),
+            ..Spent::default()
+        };
+        let kind = UsageKind::Tokens {
+            model: reply.model.clone(),
+            tokens: reply.usage,
+            cost: reply.cost,
+            success: reply.error.is_none(),
+            took_ms: reply.took_ms,
+        };
+        self.use_up(kind, run);
+    }
+
+    /// Notes what a call used; before its result enters the step.
+    pub(super) fn spend_call(&mut self, finish: &ToolFinish, run: Option<&RunId>) {
+        if finish.attempts > 0 {
+            self.ledger.tool_calls += 1;
+            self.ledger.spent.tool_calls += 1;
+        }
+        let Some(step) = &self.ledger.step else { return };
+        let found = step.pairs().find(|(call, _)| call.id == finish.call);
+        let Some((call, state)) = found else { return };
+        let success = !matches!(finish.outcome, ToolOutcome::Error(_));
+        if let (Some(used), Some(child)) = (&finish.child, &state.child) {
+            let start = Arc::clone(&child.start);
+            return self.spend_child(&start, used, success, run);
+        }
+        if finish.attempts > 0 || state.waiting.is_some() {
+            let kind = UsageKind::Tool {
+                call: call.id.clone(),
+                tool: Arc::clone(&call.name),
+                success,
+                took_ms: finish.took_ms,
+                attempts: finish.attempts,
+            };
+            return self.use_up(kind, run);
+        }
+        if let ToolOutcome::Error(error) = &finish.outcome {
+            self.ledger.short_of_tool_calls |= error.is(ErrorCode::BudgetExceeded);
+        }
+    }
+
+    pub(super) fn spend_child(
+        &mut self,
+        start: &ChildStart,
+        used: &Arc<UsageRollup>,
+        success: bool,
+        run: Option<&RunId>,
+    ) {
+        // A session that is called upon again tells its whole usage again.
+        let before = self.usage_entries.iter().rev().find_map(|entry| match &entry.kind {
+            UsageKind::SubAgent { session, used, .. } if *session == start.session => Some(used),
+            _ => None,
+        });
+        let before = before.map(|used| Spent::of_child(used)).unwrap_or_default();
+        let spent = Spent::of_child(used);
+        self.ledger.spent += spent.since(&before);
+        if let Some(companion) = &start.companion
+            && let Some(record) =
+                Arc::make_mut(&mut self.ledger.companions).get_mut(&companion.name)
+        {
+            record.spent = spent;
+        }
+        let kind = UsageKind::SubAgent {
+            call: start.call.clone(),
+            agent: Arc::clone(&start.agent),
+            session: start.session.clone(),
+            success,
+            used: Arc::clone(used),
+        };
+        self.use_up(kind, run);
+    }
+
+    pub(super) fn use_up(&mut self, kind: UsageKind, run: Option<&RunId>) {
+        let step = self.ledger.last_step;
+        self.usage_entries.push(UsageEntry { run: run.cloned(), step, at: None, kind });
+    }
+
+    /// Fills in the time of entries, and counts the time under way.
+    pub(super) fn stamp_usage(&mut self, at: Timestamp, running: bool) {
+        for entry in self.usage_entries.iter_mut().rev() {
+            if entry.at.is_some() {
+                break;
+            }
+            entry.at = Some(at);
+        }
+        self.ledger.pass(at, running);
+    }
+}
+
+impl Ledger {
+    /// Counts the time from the last append on, if a run was under way.
+    fn pass(&mut self, at: Timestamp, running: bool) {
+        if let Some(seen) = self.seen {
+            let passed = millis(seen, at);
+            self.spent.wall_time_ms = self.spent.wall_time_ms.saturating_add(passed);
+        }
+        self.seen = running.then_some(at);
+    }
+}
+
+fn millis(from: Timestamp, to: Timestamp) -> u64 {
+    u64::try_from(to.since(from).as_millis()).unwrap_or(u64::MAX)
+}

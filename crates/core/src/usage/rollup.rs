@@ -1,0 +1,195 @@
+//! Usage added up.
+
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::entry::{UsageEntry, UsageKind};
+use super::tokens::Usage;
+use crate::budget::Cost;
+use crate::id::SessionId;
+
+/// The name under which calls are added up whose model is not known: most of them failed.
+const UNKNOWN: &str = "unknown";
+
+/// Usage added up: of one session, or of a session and all below it. Its size goes with the number
+/// of different models, tools, agents and sources, never with that of calls.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UsageRollup {
+    /// Tokens.
+    #[serde(skip_serializing_if = "Usage::is_zero")]
+    pub tokens: Usage,
+    /// Model calls, those that failed included.
+    pub steps: u64,
+    /// Tool calls that were run.
+    pub tool_calls: u64,
+    /// What the model calls cost, as far as they have prices.
+    #[serde(skip_serializing_if = "Cost::is_zero")]
+    pub cost: Cost,
+    /// By model, as the provider names it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub models: BTreeMap<Arc<str>, ModelUsage>,
+    /// By tool, those that people carry out included.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tools: BTreeMap<Arc<str>, ToolUsage>,
+    /// By sub-agent.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub sub_agents: BTreeMap<Arc<str>, SubAgentUsage>,
+    /// What tools and hooks counted themselves, by source type and name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub custom: BTreeMap<Arc<str>, BTreeMap<Arc<str>, f64>>,
+}
+
+/// The calls of one model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModelUsage {
+    /// How many.
+    pub calls: u64,
+    /// How many of them failed.
+    pub failed: u64,
+    /// Tokens.
+    pub tokens: Usage,
+    /// What they cost.
+    #[serde(skip_serializing_if = "Cost::is_zero")]
+    pub cost: Cost,
+}
+
+/// The calls of one tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ToolUsage {
+    /// How many.
+    pub calls: u64,
+    /// How many of them failed.
+    pub failed: u64,
+    /// Milliseconds that they took.
+    pub took_ms: u64,
+}
+
+/// The calls of one sub-agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SubAgentUsage {
+    /// How many.
+    pub calls: u64,
+    /// How many of them failed.
+    pub failed: u64,
+    /// Tokens, those of its own children included.
+    pub tokens: Usage,
+}
+
+impl UsageRollup {
+    /// What a session used up itself: a sub-agent counts as a call, its tokens stand beside it.
+    #[must_use]
+    pub fn of<'a>(entries: impl IntoIterator<Item = &'a UsageEntry>) -> Self {
+        Self::collect(entries, |_| {})
+    }
+
+    /// What a session and all below it used up.
+    #[must_use]
+    pub fn of_tree<'a>(entries: impl IntoIterator<Item = &'a UsageEntry>) -> Self {
+        let mut below = Self::default();
+        let mut rollup = Self::collect(entries, |used| below += used);
+        rollup += &below;
+        rollup
+    }
+
+    fn collect<'a>(
+        entries: impl IntoIterator<Item = &'a UsageEntry>,
+        child: impl FnMut(&Self),
+    ) -> Self {
+        let mut rollup = Self::default();
+        // A child's session that is called upon again tells its whole usage again.
+        let mut children = BTreeMap::new();
+        for entry in entries {
+            rollup.add(entry, &mut children);
+        }
+        children.into_values().for_each(child);
+        rollup
+    }
+
+    fn add<'a>(&mut self, entry: &'a UsageEntry, children: &mut BTreeMap<&'a SessionId, &'a Self>) {
+        match &entry.kind {
+            UsageKind::Tokens { model, tokens, cost, success, .. } => {
+                let cost = cost.unwrap_or_default();
+                self.steps += 1;
+                self.tokens += *tokens;
+                self.cost += cost;
+                let model = model.clone().unwrap_or_else(|| UNKNOWN.into());
+                let failed = u64::from(!*success);
+                *self.models.entry(model).or_default() +=
+                    ModelUsage { calls: 1, failed, tokens: *tokens, cost };
+            }
+            UsageKind::Tool { tool, success, took_ms, attempts, .. } => {
+                self.tool_calls += u64::from(*attempts > 0);
+                let (failed, took_ms) = (u64::from(!*success), *took_ms);
+                *self.tools.entry(Arc::clone(tool)).or_default() +=
+                    ToolUsage { calls: 1, failed, took_ms };
+            }
+            UsageKind::SubAgent { agent, session, success, used, .. } => {
+                let before = children.insert(session, used);
+                let before = before.map(|before| before.tokens).unwrap_or_default();
+                let (failed, tokens) = (u64::from(!*success), used.tokens.since(&before));
+                *self.sub_agents.entry(Arc::clone(agent)).or_default() +=
+                    SubAgentUsage { calls: 1, failed, tokens };
+            }
+            UsageKind::Custom { source_type, source_name, amount, .. } => {
+                let of_type = self.custom.entry(Arc::clone(source_type)).or_default();
+                *of_type.entry(Arc::clone(source_name)).or_default() += amount;
+            }
+        }
+    }
+}
+
+impl AddAssign<&Self> for UsageRollup {
+    fn add_assign(&mut self, other: &Self) {
+        self.tokens += other.tokens;
+        self.steps = self.steps.saturating_add(other.steps);
+        self.tool_calls = self.tool_calls.saturating_add(other.tool_calls);
+        self.cost += other.cost;
+        add_each(&mut self.models, &other.models);
+        add_each(&mut self.tools, &other.tools);
+        add_each(&mut self.sub_agents, &other.sub_agents);
+        for (source_type, names) in &other.custom {
+            add_each(self.custom.entry(Arc::clone(source_type)).or_default(), names);
+        }
+    }
+}
+
+fn add_each<T: Copy + Default + AddAssign>(
+    to: &mut BTreeMap<Arc<str>, T>,
+    from: &BTreeMap<Arc<str>, T>,
+) {
+    for (name, more) in from {
+        *to.entry(Arc::clone(name)).or_default() += *more;
+    }
+}
+
+impl AddAssign for ModelUsage {
+    fn add_assign(&mut self, other: Self) {
+        self.calls = self.calls.saturating_add(other.calls);
+        self.failed = self.failed.saturating_add(other.failed);
+        self.tokens += other.tokens;
+        self.cost += other.cost;
+    }
+}
+
+impl AddAssign for ToolUsage {
+    fn add_assign(&mut self, other: Self) {
+        self.calls = self.calls.saturating_add(other.calls);
+        self.failed = self.failed.saturating_add(other.failed);
+        self.took_ms = self.took_ms.saturating_add(other.took_ms);
+    }
+}
+
+impl AddAssign for SubAgentUsage {
+    fn add_assign(&mut self, other: Self) {
+        self.calls = self.calls.saturating_add(other.calls);
+        self.failed = self.failed.saturating_add(other.failed);
+        self.tokens += other.tokens;
+    }
+}

@@ -1,0 +1,200 @@
+//! Adding up.
+
+use std::sync::Arc;
+
+use expect_test::expect;
+use proptest::prelude::*;
+
+use super::{Usage, UsageEntry, UsageKind, UsageRollup};
+use crate::budget::{Cost, Spent};
+use crate::event::ToolFinish;
+
+fn entry(kind: UsageKind) -> UsageEntry {
+    UsageEntry { run: None, step: 1, at: None, kind }
+}
+
+fn tokens(model: Option<&str>, tokens: u32, success: bool) -> UsageEntry {
+    let tokens = Usage { input_tokens: tokens.into(), output_tokens: 1, ..Usage::default() };
+    let (model, cost) = (model.map(Into::into), model.map(|_| Cost(tokens.input_tokens)));
+    entry(UsageKind::Tokens { model, tokens, cost, success, took_ms: 5 })
+}
+
+fn tool(tool: &str, success: bool, attempts: u32) -> UsageEntry {
+    let (call, tool) = ("1.0".into(), tool.into());
+    entry(UsageKind::Tool { call, tool, success, took_ms: 7, attempts })
+}
+
+fn custom(name: &str, amount: f64) -> UsageEntry {
+    entry(UsageKind::Custom {
+        source_type: "pages".into(),
+        source_name: name.into(),
+        amount,
+        call: None,
+        success: true,
+    })
+}
+
+fn child(used: UsageRollup, success: bool) -> UsageEntry {
+    child_of("s-sub-1.0", used, success)
+}
+
+fn child_of(session: &str, used: UsageRollup, success: bool) -> UsageEntry {
+    entry(UsageKind::SubAgent {
+        call: "1.0".into(),
+        agent: "helper".into(),
+        session: session.into(),
+        success,
+        used: Arc::new(used),
+    })
+}
+
+#[test]
+fn everything_is_added_up_under_its_name() {
+    let below = UsageRollup::of_tree(&[tokens(Some("small"), 30, true), tool("read", true, 1)]);
+    let entries = [
+        tokens(Some("big"), 10, true),
+        tokens(Some("big"), 20, false),
+        tokens(None, 0, false),
+        tool("read", true, 1),
+        tool("read", false, 3),
+        tool("ask", true, 0),
+        custom("read", 2.0),
+        custom("read", 0.5),
+        child(below, false),
+    ];
+    let text = serde_json::to_string_pretty(&UsageRollup::of_tree(&entries)).unwrap();
+    expect![[r#"
+        {
+          "tokens": {
+            "input_tokens": 60,
+            "output_tokens": 4,
+            "cached_tokens": 0,
+            "reasoning_tokens": 0
+          },
+          "steps": 4,
+          "tool_calls": 3,
+          "cost": 60,
+          "models": {
+            "big": {
+              "calls": 2,
+              "failed": 1,
+              "tokens": {
+                "input_tokens": 30,
+                "output_tokens": 2,
+                "cached_tokens": 0,
+                "reasoning_tokens": 0
+              },
+              "cost": 30
+            },
+            "small": {
+              "calls": 1,
+              "failed": 0,
+              "tokens": {
+                "input_tokens": 30,
+                "output_tokens": 1,
+                "cached_tokens": 0,
+                "reasoning_tokens": 0
+              },
+              "cost": 30
+            },
+            "unknown": {
+              "calls": 1,
+              "failed": 1,
+              "tokens": {
+                "input_tokens": 0,
+                "output_tokens": 1,
+                "cached_tokens": 0,
+                "reasoning_tokens": 0
+              }
+            }
+          },
+          "tools": {
+            "ask": {
+              "calls": 1,
+              "failed": 0,
+              "took_ms": 7
+            },
+            "read": {
+              "calls": 3,
+              "failed": 1,
+              "took_ms": 21
+            }
+          },
+          "sub_agents": {
+            "helper": {
+              "calls": 1,
+              "failed": 1,
+              "tokens": {
+                "input_tokens": 30,
+                "output_tokens": 1,
+                "cached_tokens": 0,
+                "reasoning_tokens": 0
+              }
+            }
+          },
+          "custom": {
+            "pages": {
+              "read": 2.5
+            }
+          }
+        }"#]]
+    .assert_eq(&text);
+    let own = UsageRollup::of(&entries);
+    assert_eq!((own.steps, own.tool_calls, own.tokens.input_tokens), (3, 2, 30));
+    assert_eq!(own.tools["read"].calls, 2);
+    let read: UsageRollup = serde_json::from_str(&text).unwrap();
+    assert_eq!(read, UsageRollup::of_tree(&entries));
+}
+
+#[test]
+fn what_older_logs_say_of_a_child_is_read() {
+    let text = r#"{"call":"1.0","outcome":{"success":1},"took_ms":0,
+        "child":{"tokens":{"input_tokens":20,"output_tokens":10},"steps":2,"tool_calls":1}}"#;
+    let finish: ToolFinish = serde_json::from_str(text).unwrap();
+    let used = finish.child.unwrap();
+    assert_eq!((used.steps, used.tool_calls, used.tokens.total()), (2, 1, 30));
+}
+
+#[test]
+fn a_session_that_is_called_upon_twice_is_counted_once() {
+    let first = vec![tokens(Some("small"), 30, true)];
+    let mut both = first.clone();
+    both.push(tokens(Some("small"), 12, true));
+    let entries = [
+        child_of("one", UsageRollup::of_tree(&first), true),
+        child_of("two", UsageRollup::of_tree(&first), true),
+        child_of("one", UsageRollup::of_tree(&both), true),
+    ];
+    let tree = UsageRollup::of_tree(&entries);
+    assert_eq!((tree.tokens.input_tokens, tree.steps), (72, 3));
+    let helper = tree.sub_agents["helper"];
+    assert_eq!((helper.calls, helper.tokens.input_tokens), (3, 72));
+}
+
+fn entries() -> impl Strategy<Value = Vec<UsageEntry>> {
+    let name = || prop::sample::select(vec!["a", "b", "c"]);
+    let model = prop::option::of(name());
+    let one = prop_oneof![
+        (model, any::<u32>(), any::<bool>()).prop_map(|(m, n, ok)| tokens(m, n, ok)),
+        (name(), any::<bool>(), 0..3_u32).prop_map(|(t, ok, n)| tool(t, ok, n)),
+        (name(), 0..1000_u32).prop_map(|(n, amount)| custom(n, f64::from(amount))),
+    ];
+    prop::collection::vec(one, 0..20)
+}
+
+proptest! {
+    /// Whether a thing is used here or below makes no difference for the tree.
+    #[test]
+    fn a_parent_and_its_children_agree(above in entries(), below in entries(), deeper in entries()) {
+        let lowest = UsageRollup::of_tree(&deeper);
+        let mut middle = below.clone();
+        middle.push(child(lowest, true));
+        let mut top = above.clone();
+        top.push(child(UsageRollup::of_tree(&middle), true));
+        let mut tree = UsageRollup::of_tree(&top);
+        tree.sub_agents.clear();
+        let all: Vec<_> = above.into_iter().chain(below).chain(deeper).collect();
+        prop_assert_eq!(&tree, &UsageRollup::of(&all));
+        prop_assert_eq!(Spent::of_child(&tree), Spent::of_child(&UsageRollup::of(&all)));
+    }
+}

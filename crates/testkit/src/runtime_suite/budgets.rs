@@ -1,0 +1,412 @@
+//! Budgets: what ends a run, what holds across processes, and what children get.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use expect_test::expect;
+use helix_agents_core::agent::{Agent, AgentBuilder};
+use helix_agents_core::budget::{Budget, Cost, Price, PriceTable, Spent};
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::executor::{AgentExecutor, AgentResult, ResumeOptions};
+use helix_agents_core::hooks::{AgentHooks, Before, HookContext, HookResult, LlmChange};
+use helix_agents_core::id::SessionId;
+use helix_agents_core::llm::LlmConfig;
+use helix_agents_core::session::{RunStatus, Session, Submission, load};
+use helix_agents_core::step::StopReason;
+use helix_agents_core::usage::Usage;
+use serde_json::json;
+
+use super::support::{
+    Report, S, begin, check_log, check_transcript, fold, options, run, shout, teller,
+};
+use super::{RuntimeHarness, World};
+use crate::gate::{Gate, within};
+use crate::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
+
+/// A reply of 15 tokens that calls a tool.
+fn call() -> Reply {
+    Reply::tool_call("shout", json!({"word": "a"}))
+}
+
+fn talker() -> AgentBuilder {
+    teller().tool(shout())
+}
+
+fn prices() -> PriceTable {
+    PriceTable::new().model("scripted", Price::per_million(1_000.0, 10_000.0))
+}
+
+async fn go_on(executor: &dyn AgentExecutor, agent: &Agent, budget: Option<Budget>) -> AgentResult {
+    let mut options = ResumeOptions::default().wait(Duration::from_secs(60));
+    options.budget = budget;
+    let handle = executor.resume(agent.erased(), &SessionId::from(S), options).await.unwrap();
+    within(handle.result()).await.unwrap()
+}
+
+/// Why a run failed; it is for the budget.
+fn failure(result: &AgentResult) -> String {
+    let error = result.error.clone().unwrap();
+    assert!(error.is(ErrorCode::BudgetExceeded), "{error}");
+    let (_, rest) = error.message.split_once(": ").unwrap();
+    rest.split_once(';').unwrap().0.to_owned()
+}
+
+/// One limit: it ends the run, a resume with the same one fails without paying, one with a larger
+/// one goes on to the end.
+async fn ends_and_goes_on(
+    harness: &impl RuntimeHarness,
+    agent: &Agent,
+    raised: Budget,
+    expected: (&str, usize),
+) {
+    let llm = ScriptedLlm::new([call(), call(), call(), Reply::text("done")]);
+    let executor = harness.boot(World::new(llm.clone())).await;
+    let failed = run(&*executor, agent, "go").await;
+    assert_eq!((&*failure(&failed), llm.calls()), expected);
+    let messages = fold(harness).await.transcript().len();
+    let again = go_on(&*executor, agent, None).await;
+    assert_eq!((&*failure(&again), llm.calls()), expected, "it paid for something");
+    assert_eq!(fold(harness).await.transcript().len(), messages, "work was lost or made up");
+    let done = go_on(&*executor, agent, Some(raised)).await;
+    assert_eq!((done.status, llm.calls()), (RunStatus::Completed, 4));
+}
+
+/// Checked before each model call: the call that reaches it is the last.
+pub async fn a_budget_of_tokens_ends_the_run_until_it_is_raised(harness: &impl RuntimeHarness) {
+    let agent = talker().budget(Budget::new().tokens(30)).build().unwrap();
+    let raised = Budget::new().tokens(1000);
+    ends_and_goes_on(harness, &agent, raised, ("tokens, 30 used of 30", 2)).await;
+}
+
+/// All turns and runs of the session count, not the turn alone.
+pub async fn a_budget_of_steps_ends_the_run_until_it_is_raised(harness: &impl RuntimeHarness) {
+    let agent = talker().budget(Budget::new().steps(3)).build().unwrap();
+    let raised = Budget::new().steps(4);
+    ends_and_goes_on(harness, &agent, raised, ("steps, 3 used of 3", 3)).await;
+}
+
+/// Ten tokens of input and five of output are six cents at these prices.
+pub async fn a_budget_of_money_ends_the_run_until_it_is_raised(harness: &impl RuntimeHarness) {
+    let budget = Budget::new().cost(Cost::usd(0.10));
+    let agent = talker().prices(prices()).budget(budget).build().unwrap();
+    let raised = Budget::new().cost(Cost::usd(1.0));
+    let expected = ("cost, $0.120000 used of $0.100000", 2);
+    ends_and_goes_on(harness, &agent, raised, expected).await;
+    let used = fold(harness).await.usage_rollup();
+    assert_eq!((used.cost, used.models["scripted"].calls), (Cost::usd(0.24), 4));
+}
+
+/// Calls beyond the limit are not run; those within it are, and their results are kept.
+pub async fn a_budget_of_tool_calls_holds_to_the_call(harness: &impl RuntimeHarness) {
+    let word = |word: &str| ("shout", json!({ "word": word }));
+    let llm = ScriptedLlm::new([
+        Reply::calls([word("a"), word("b")]),
+        Reply::calls([word("c"), word("d")]),
+        Reply::text("done"),
+    ]);
+    let agent = talker().budget(Budget::new().tool_calls(3)).build().unwrap();
+    let executor = harness.boot(World::new(llm.clone())).await;
+    let failed = run(&*executor, &agent, "go").await;
+    assert_eq!(failure(&failed), "tool_calls, 3 used of 3");
+    let again = go_on(&*executor, &agent, None).await;
+    assert_eq!((failure(&again).as_str(), llm.calls()), ("tool_calls, 3 used of 3", 2));
+    let done = go_on(&*executor, &agent, Some(Budget::new().tool_calls(4))).await;
+    assert_eq!(done.status, RunStatus::Completed);
+    check_transcript(
+        harness,
+        &expect![[r#"
+            user "go"
+            assistant None shout({"word":"a"}) shout({"word":"b"})
+            tool shout "A"
+            tool shout "B"
+            assistant None shout({"word":"c"}) shout({"word":"d"})
+            tool shout "C"
+            tool shout {"error":"not run: the budget of 3 tool calls is used up"}
+            assistant Some("done")
+        "#]],
+    )
+    .await;
+}
+
+/// A model that has its tool calls behind it may still answer.
+pub async fn the_last_tool_call_of_a_budget_may_be_answered(harness: &impl RuntimeHarness) {
+    let llm = ScriptedLlm::new([call(), Reply::text("done")]);
+    let agent = talker().budget(Budget::new().tool_calls(1)).build().unwrap();
+    let executor = harness.boot(World::new(llm)).await;
+    assert_eq!(run(&*executor, &agent, "go").await.status, RunStatus::Completed);
+}
+
+/// Tools do not start any more when the reply that asks for them has used up the budget.
+pub async fn tools_do_not_start_on_a_budget_that_is_used_up(harness: &impl RuntimeHarness) {
+    let llm = ScriptedLlm::new([call(), Reply::text("done")]);
+    let agent = talker().budget(Budget::new().tokens(10)).build().unwrap();
+    let executor = harness.boot(World::new(llm)).await;
+    assert_eq!(failure(&run(&*executor, &agent, "go").await), "tokens, 15 used of 10");
+    check_log(
+        harness,
+        &expect![[r#"
+            session teller state=null
+            run Execute
+            user "go"
+            step 1 reply ToolUse in=10 out=5
+              call 1.0 shout({"word":"a"})
+              result 1.0 error budget_exceeded: not run: the budget is used up: tokens, 15 used of 10
+            step 1 closed
+            end failed budget_exceeded: the budget is used up: tokens, 15 used of 10; resume with a larger budget
+        "#]],
+    )
+    .await;
+}
+
+/// The time that runs are under way counts, by the store's clock.
+pub async fn a_budget_of_time_ends_the_run(harness: &impl RuntimeHarness) {
+    let llm = ScriptedLlm::new([call(), call(), call(), Reply::text("done")])
+        .pace(Duration::from_millis(60));
+    let budget = Budget::new().wall_time(Duration::from_millis(50));
+    let agent = talker().budget(budget).build().unwrap();
+    let executor = harness.boot(World::new(llm.clone())).await;
+    let failed = run(&*executor, &agent, "go").await;
+    assert!(failure(&failed).starts_with("wall_time, "), "{failed:?}");
+    assert_eq!((llm.calls(), fold(harness).await.spent().tool_calls), (1, 0));
+    let raised = Budget::new().wall_time(Duration::from_secs(60));
+    assert_eq!(go_on(&*executor, &agent, Some(raised)).await.status, RunStatus::Completed);
+}
+
+/// Nothing is under way while people are waited for.
+pub async fn waiting_for_people_takes_no_time_of_a_budget(harness: &impl RuntimeHarness) {
+    let agent = teller().tool(shout().requires_approval()).build().unwrap();
+    let llm = ScriptedLlm::new([call(), Reply::text("done")]);
+    let executor = harness.boot(World::new(llm)).await;
+    let suspended = run(&*executor, &agent, "go").await;
+    assert_eq!(suspended.status, RunStatus::SuspendedClientTool);
+    let before = fold(harness).await.spent();
+    // The time is that of a person, and there is nothing to wait for.
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    executor.submit_tool_result(&S.into(), Submission::approve("1.0")).await.unwrap();
+    let answered = fold(harness).await;
+    assert_eq!(answered.spent(), before);
+    let raised = Budget::new().wall_time(Duration::from_millis(before.wall_time_ms + 300));
+    let done = go_on(&*executor, &agent, Some(raised)).await;
+    assert_eq!(done.status, RunStatus::Completed, "{done:?}");
+}
+
+/// A call that breaks off was paid for.
+pub async fn failed_model_calls_count(harness: &impl RuntimeHarness) {
+    let broken = || Reply::breaks_off(ErrorCode::ProviderStreamCut, "I was about to");
+    let llm = ScriptedLlm::new([broken(), broken(), Reply::text("done")]);
+    let agent = talker().budget(Budget::new().tokens(30)).build().unwrap();
+    let executor = harness.boot(World::new(llm.clone())).await;
+    assert_eq!(failure(&run(&*executor, &agent, "go").await), "tokens, 30 used of 30");
+    let used = fold(harness).await.usage_rollup();
+    assert_eq!((used.models["scripted"].failed, used.tokens.total(), llm.calls()), (2, 30, 2));
+}
+
+/// The session's own limit is in its log: another process holds to it, and counts what the dead one
+/// recorded, no more and no less.
+pub async fn a_budget_and_what_was_spent_survive_the_process(harness: &impl RuntimeHarness) {
+    let gate = Gate::new();
+    let script = |gate: Option<&Gate>| {
+        let last = gate.map_or_else(call, |gate| call().at_gate(gate));
+        ScriptedLlm::new([call(), last, call(), Reply::text("done")])
+    };
+    let agent = talker().build().unwrap();
+    let executor = harness.boot(World::new(script(Some(&gate))).short_lease()).await;
+    let options = options().budget(Budget::new().tokens(40));
+    executor.execute(agent.erased(), "go".into(), options).await.unwrap();
+    gate.reached().await;
+    harness.kill().await;
+    let before = fold(harness).await;
+    let of = |spent: Spent| (spent.steps, spent.tokens, spent.tool_calls);
+    assert_eq!(of(before.spent()), (1, 15, 1));
+    let llm = script(None);
+    let executor = harness.boot(World::new(llm.clone())).await;
+    let failed = go_on(&*executor, &agent, None).await;
+    assert_eq!((failure(&failed).as_str(), llm.calls()), ("tokens, 45 used of 40", 2));
+    let after = fold(harness).await;
+    assert_eq!(of(after.spent()), (3, 45, 2), "the tool of the last reply did not start");
+    assert!(after.spent().wall_time_ms >= before.spent().wall_time_ms);
+    harness.kill().await;
+    let executor = harness.boot(World::new(script(None))).await;
+    let done = go_on(&*executor, &agent, Some(Budget::new().tokens(100))).await;
+    assert_eq!(done.status, RunStatus::Completed);
+    assert_eq!(fold(harness).await.recorded_budget(), &Budget::new().tokens(100));
+}
+
+/// A limit of money is no limit for a model whose price nobody knows.
+pub async fn money_is_not_limited_without_prices(harness: &impl RuntimeHarness) {
+    let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("done")]))).await;
+    let agent = talker().build().unwrap();
+    let options = options().budget(Budget::new().cost(Cost::usd(1.0)));
+    let refused = executor.execute(agent.erased(), "go".into(), options).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::ConfigInvalid);
+    assert!(refused.message().contains("`scripted`"), "{refused}");
+    assert!(harness.store().head(&S.into()).await.unwrap().is_none(), "something was begun");
+}
+
+/// A hook may choose another model; not one that the limit would not hold for.
+#[derive(Debug)]
+struct Elsewhere;
+
+#[async_trait]
+impl AgentHooks for Elsewhere {
+    async fn before_llm_call(
+        &self,
+        _: &HookContext,
+        config: &LlmConfig,
+    ) -> HookResult<Before<LlmChange>> {
+        let config = LlmConfig { model: "unheard-of".to_owned(), ..config.clone() };
+        Ok(Before::Change(LlmChange { prompt: None, config: Some(config) }))
+    }
+}
+
+/// Nothing is paid for.
+pub async fn a_hook_cannot_choose_a_model_without_a_price(harness: &impl RuntimeHarness) {
+    let llm = ScriptedLlm::new([Reply::text("done")]);
+    let budget = Budget::new().cost(Cost::usd(1.0));
+    let agent = talker().prices(prices()).budget(budget).hooks(Elsewhere).build().unwrap();
+    let executor = harness.boot(World::new(llm.clone())).await;
+    let failed = run(&*executor, &agent, "go").await;
+    assert!(failed.error.unwrap().is(ErrorCode::ConfigInvalid));
+    assert_eq!(llm.calls(), 0);
+}
+
+/// Budgets hold with one append per step just the same.
+pub async fn one_append_per_step_is_held_to_the_same_budget(harness: &impl RuntimeHarness) {
+    let llm = ScriptedLlm::new([call(), call(), call(), Reply::text("done")]);
+    let budget = Budget::new().tokens(40).wall_time(Duration::from_secs(60));
+    let agent = talker().budget(budget).build().unwrap();
+    let executor = harness.boot(World::new(llm.clone()).per_step()).await;
+    let failed = run(&*executor, &agent, "go").await;
+    assert_eq!((failure(&failed).as_str(), llm.calls()), ("tokens, 45 used of 40", 3));
+    assert_eq!(fold(harness).await.spent().tool_calls, 2);
+}
+
+fn helper() -> Agent<(), Report> {
+    Agent::builder("helper")
+        .description("Finds things out.")
+        .system_prompt("You find out.")
+        .model("scripted")
+        .tool(shout())
+        .output::<Report>()
+        .build()
+        .unwrap()
+}
+
+fn report() -> Reply {
+    Reply::finish(json!({"answer": "yes", "score": 1}))
+}
+
+fn asks(times: usize) -> Reply {
+    let ask = ("subagent__helper", json!({"message": "find out"}));
+    Reply::calls(std::iter::repeat_n(ask, times))
+}
+
+async fn child(harness: &impl RuntimeHarness, call: &str) -> Session {
+    load(&*harness.store(), &SessionId::of_call(&S.into(), &call.into())).await.unwrap()
+}
+
+/// What a parent has spent is what it used itself and what its children did.
+fn agrees(parent: &Session, children: &[Session]) {
+    let own = parent.usage_rollup();
+    let of = |spent: Spent| (spent.steps, spent.tokens, spent.tool_calls, spent.cost);
+    let mut sum = Spent {
+        steps: own.steps,
+        tokens: own.tokens.total(),
+        tool_calls: own.tool_calls,
+        cost: own.cost,
+        wall_time_ms: 0,
+    };
+    for child in children {
+        sum += Spent { wall_time_ms: 0, ..child.spent() };
+    }
+    assert_eq!(of(parent.spent()), of(sum));
+    assert_eq!(of(parent.spent()), of(Spent::of_child(&parent.tree_usage())));
+}
+
+/// Children that begin together get equal parts, one of which stays with their caller; what they do
+/// not use comes back.
+pub async fn children_share_what_is_left_and_give_back_the_rest(harness: &impl RuntimeHarness) {
+    let llm = RoutingScriptedLlm::new()
+        .agent("teller", ScriptedLlm::new([asks(2), asks(1), Reply::text("done")]))
+        .agent("helper", ScriptedLlm::new([call(), report()]));
+    let budget = Budget::new().tokens(315).tool_calls(9);
+    let agent = teller().sub_agent(&helper()).budget(budget).build().unwrap();
+    let executor = harness.boot(World::new(llm)).await;
+    assert_eq!(run(&*executor, &agent, "go").await.status, RunStatus::Completed);
+    let (one, two) = (child(harness, "1.0").await, child(harness, "1.1").await);
+    let third = Budget::new().tokens(100).tool_calls(3);
+    assert_eq!((one.recorded_budget(), two.recorded_budget()), (&third, &third));
+    // 15, twice 30 and 15 are used; two of nine calls too.
+    let later = child(harness, "2.0").await;
+    assert_eq!(later.recorded_budget(), &Budget::new().tokens(112).tool_calls(3));
+    let parent = fold(harness).await;
+    agrees(&parent, &[one, two, later]);
+    let tree = parent.tree_usage();
+    assert_eq!((tree.steps, tree.tools["shout"].calls, tree.sub_agents["helper"].calls), (9, 3, 3));
+    assert_eq!(parent.usage_rollup().tools.len(), 0, "the tools are the children's");
+}
+
+/// One that runs out fails, and its caller's model is told.
+pub async fn a_child_that_runs_out_is_a_failed_call(harness: &impl RuntimeHarness) {
+    let spree = Usage { input_tokens: 80, output_tokens: 20, ..Usage::default() };
+    let llm = RoutingScriptedLlm::new()
+        .agent("teller", ScriptedLlm::new([asks(1), Reply::text("It ran out.")]))
+        .agent("helper", ScriptedLlm::new([call().with_usage(spree), report()]));
+    let agent = teller().sub_agent(&helper()).build().unwrap();
+    let executor = harness.boot(World::new(llm)).await;
+    let options = options().budget(Budget::new().tokens(155));
+    let handle = executor.execute(agent.erased(), "go".into(), options).await.unwrap();
+    let result = within(handle.result()).await.unwrap();
+    assert_eq!(result.status, RunStatus::Completed, "{result:?}");
+    check_transcript(
+        harness,
+        &expect![[r#"
+            user "go"
+            assistant None subagent__helper({"message":"find out"})
+            tool subagent__helper {"error":"the sub-agent failed: the budget is used up: tokens, 100 used of 70; resume with a larger budget"}
+            assistant Some("It ran out.")
+        "#]],
+    )
+    .await;
+    let below = child(harness, "1.0").await;
+    assert!(below.last_run().unwrap().error.as_ref().unwrap().is(ErrorCode::BudgetExceeded));
+    let rollup = handle.usage_rollup().await.unwrap();
+    assert_eq!((rollup.tokens.total(), rollup.sub_agents["helper"].failed), (130, 1));
+    agrees(&fold(harness).await, &[below]);
+}
+
+/// What a child was given stands fast, whoever goes on with it.
+pub async fn an_allowance_survives_the_process(harness: &impl RuntimeHarness) {
+    let gate = Gate::new();
+    let script = |gate: Option<&Gate>| {
+        let last = gate.map_or_else(report, |gate| report().at_gate(gate));
+        RoutingScriptedLlm::new()
+            .agent("teller", ScriptedLlm::new([asks(1), Reply::text("done")]))
+            .agent("helper", ScriptedLlm::new([call(), last]))
+    };
+    let budget = Budget::new().tokens(115).steps(9);
+    let agent = teller().sub_agent(&helper()).budget(budget).build().unwrap();
+    let executor = harness.boot(World::new(script(Some(&gate))).short_lease()).await;
+    begin(&*executor, &agent, "go").await;
+    gate.reached().await;
+    harness.kill().await;
+    let dead = fold(harness).await;
+    let allowance = Budget::new().tokens(50).steps(4);
+    assert_eq!(dead.set_aside(), Spent::all_of(&allowance));
+    let executor = harness.boot(World::new(script(None))).await;
+    let done = go_on(&*executor, &agent, None).await;
+    assert_eq!(done.status, RunStatus::Completed, "{done:?}");
+    let below = child(harness, "1.0").await;
+    assert_eq!(below.recorded_budget(), &allowance);
+    let parent = fold(harness).await;
+    assert_eq!((parent.set_aside(), parent.spent().tokens), (Spent::default(), 60));
+    agrees(&parent, &[below]);
+}
+
+/// An answer that reaches the limit is an answer: nothing more has to be paid for it.
+pub async fn the_reply_that_reaches_the_limit_may_complete(harness: &impl RuntimeHarness) {
+    let llm = ScriptedLlm::new([Reply::text("done").with_stop_reason(StopReason::EndTurn)]);
+    let agent = talker().budget(Budget::new().tokens(1).steps(1)).build().unwrap();
+    let executor = harness.boot(World::new(llm)).await;
+    assert_eq!(run(&*executor, &agent, "go").await.status, RunStatus::Completed);
+}
