@@ -4,6 +4,7 @@ mod align;
 mod apply;
 mod begin;
 mod children;
+mod fork;
 mod journal;
 mod ledger;
 mod legality;
@@ -13,6 +14,7 @@ mod repeat;
 mod request;
 mod shown;
 mod submit;
+mod travel;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,6 +25,7 @@ use serde_json::Value;
 pub use align::{Alignment, align_ended, alignment};
 pub use apply::result_message;
 pub use begin::{BeginRun, abort_events, execute_events, resume_events};
+pub use fork::fork;
 pub use journal::{Committed, Durability, Journal, JournalParts, StartOutcome};
 pub use ledger::{
     Answered, ChildCall, ClosedStep, OpenCall, OpenStep, QueuedMessage, Request, SettledCall,
@@ -33,6 +36,7 @@ pub use people::{WAIT_USAGE, report_waiting};
 pub use request::{Outside, RequestKind, pass_down, queue_message, request};
 pub use shown::{boundaries, end_of_call};
 pub use submit::{CallRef, PendingView, Submission, pending_calls, submit};
+pub use travel::{ForkOrigin, rewind_events};
 
 use crate::clock::Timestamp;
 use crate::error::ErrorRecord;
@@ -44,6 +48,7 @@ use crate::store::{Position, SessionStatus, Summary};
 use crate::stream::Effect;
 use crate::usage::Usage;
 use ledger::Ledger;
+use travel::{Cut, Mark};
 
 /// A session as its log tells it: transcript, state, runs, usage, what is under way.
 ///
@@ -59,6 +64,10 @@ pub struct Session {
     transcript: Vec<SharedMessage>,
     past_runs: Vec<RunRecord>,
     checkpoints: Vec<Checkpoint>,
+    /// What going back to each of the checkpoints takes.
+    marks: Vec<Mark>,
+    /// What was cut off since the store acknowledged something.
+    cuts: Vec<Cut>,
 }
 
 /// One run, as the fold keeps it.
@@ -188,6 +197,8 @@ impl Session {
             transcript: Vec::new(),
             past_runs: Vec::new(),
             checkpoints: Vec::new(),
+            marks: Vec::new(),
+            cuts: Vec::new(),
         }
     }
 
@@ -283,7 +294,8 @@ impl Session {
         self.runs().find(|run| run.id == *id)
     }
 
-    /// Every version at which a step was closed, oldest first.
+    /// Every version at which a step was closed, oldest first. Those that the session went back
+    /// behind are not among them.
     #[must_use]
     pub fn checkpoints(&self) -> &[Checkpoint] {
         &self.checkpoints
@@ -328,7 +340,7 @@ impl Session {
     /// The last step of the turn, if what it means for the turn is still open.
     #[must_use]
     pub fn closed_step(&self) -> Option<&ClosedStep> {
-        self.ledger.closed.as_ref()
+        self.ledger.closed.as_deref()
     }
 
     /// A call as the model made it, wherever in the transcript.
@@ -355,7 +367,8 @@ impl Session {
         self.ledger.abort.as_ref()
     }
 
-    /// Tokens of the whole session.
+    /// Tokens of the whole session. What a fork shares with its original was paid for there, and is
+    /// not among them.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.ledger.usage
@@ -367,7 +380,7 @@ impl Session {
         let mut used = self.ledger.children;
         used += ChildUsage {
             tokens: self.ledger.usage,
-            steps: self.ledger.last_step,
+            steps: self.ledger.last_step - self.forked().map_or(0, |origin| origin.step),
             tool_calls: self.ledger.tool_calls,
         };
         used
@@ -390,6 +403,11 @@ impl Session {
     pub fn has_outcome(&self, effect: &Effect) -> bool {
         match effect {
             Effect::Model { step } => *step <= self.ledger.last_step,
+            Effect::Tool { call } | Effect::Child { call }
+                if self.ledger.dropped.contains(call) =>
+            {
+                false
+            }
             Effect::Tool { call } => match self.open_step().and_then(|step| step.call(call)) {
                 Some(state) => state.finish.is_some(),
                 // Calls of steps that are closed have their results.
@@ -441,7 +459,11 @@ impl Session {
 
     /// Forgets everything applied since the savepoint was made.
     pub fn rollback(&mut self, savepoint: Savepoint) {
+        self.mend(savepoint.position().version);
+        self.checkpoints.truncate(savepoint.checkpoints);
+        self.marks.truncate(savepoint.checkpoints);
         if self.ledger.unpaired.is_empty() {
+            self.unshift_checkpoints(&savepoint.ledger.unpaired);
             // A heal is the one change in the middle of the transcript.
             for (shift, open) in savepoint.ledger.unpaired.iter().enumerate().rev() {
                 self.transcript.remove(open.insert_at + shift);
@@ -458,7 +480,6 @@ impl Session {
         self.observe(now);
         self.transcript.truncate(savepoint.messages);
         self.past_runs.truncate(savepoint.past_runs);
-        self.checkpoints.truncate(savepoint.checkpoints);
     }
 }
 

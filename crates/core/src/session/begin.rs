@@ -38,7 +38,7 @@ impl BeginRun {
         Self { run, runtime: runtime.into(), stream_from, parent: None, news_below: false }
     }
 
-    fn started(&self, after: Option<RunId>, trigger: Trigger) -> Event {
+    pub(super) fn started(&self, after: Option<RunId>, trigger: Trigger) -> Event {
         Event::RunStarted {
             run: self.run.clone(),
             after,
@@ -121,13 +121,8 @@ pub fn resume_events(
     message: Option<&UserMessage>,
 ) -> Result<Vec<Event>> {
     check_agent(session, agent)?;
+    check_after(session, after)?;
     let last = session.last_run();
-    if last.map(|run| &run.id) != after {
-        let winner = last.map_or_else(String::new, |run| run.id.to_string());
-        return Err(Error::new(ErrorCode::AlreadyResumed, "another run has begun meanwhile")
-            .with_context("session", session.id())
-            .with_context("run", winner));
-    }
     let trigger = match (session.status(), last.map(|run| run.status)) {
         (_, Some(RunStatus::Running)) => Trigger::Recover,
         (_, Some(status)) if status.is_suspended() => {
@@ -192,11 +187,11 @@ pub fn abort_events(
 }
 
 /// What comes first on reopening a session whose imported log left calls without a result.
-fn healed(session: &Session) -> Option<Event> {
+pub(super) fn healed(session: &Session) -> Option<Event> {
     session.needs_heal().then(|| Event::HistoryHealed { results: heal(session) })
 }
 
-fn check_agent(session: &Session, agent: &AgentDefinition) -> Result<()> {
+pub(super) fn check_agent(session: &Session, agent: &AgentDefinition) -> Result<()> {
     if session.agent() == agent.name() {
         return Ok(());
     }
@@ -204,6 +199,17 @@ fn check_agent(session: &Session, agent: &AgentDefinition) -> Result<()> {
         .with_context("session", session.id())
         .with_context("belongs_to", session.agent())
         .with_context("agent", agent.name()))
+}
+
+pub(super) fn check_after(session: &Session, after: Option<&RunId>) -> Result<()> {
+    let last = session.last_run().map(|run| &run.id);
+    if last == after {
+        return Ok(());
+    }
+    let winner = last.map_or_else(String::new, RunId::to_string);
+    Err(Error::new(ErrorCode::AlreadyResumed, "another run has begun meanwhile")
+        .with_context("session", session.id())
+        .with_context("run", winner))
 }
 
 fn waiting(session: &Session) -> Error {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::RunRecord;
+use super::{ForkOrigin, RunRecord};
 use crate::clock::Timestamp;
 use crate::event::{Answer, ChildStart, ChildUsage, ModelReply, PendingCall, ToolFinish};
 use crate::id::{CallId, RequestId, RunId};
@@ -27,7 +27,7 @@ pub(super) struct Ledger {
     pub corrections: u32,
     pub model_failures: u32,
     pub step: Option<OpenStep>,
-    pub closed: Option<ClosedStep>,
+    pub closed: Option<Arc<ClosedStep>>,
     pub interrupt: Option<Request>,
     pub abort: Option<Request>,
     pub usage: Usage,
@@ -43,6 +43,12 @@ pub(super) struct Ledger {
     pub children: ChildUsage,
     /// Calls that waited for people, and what became of them.
     pub settled: Arc<BTreeMap<CallId, SettledCall>>,
+    /// Where it was forked, if it was.
+    pub forked: Option<Arc<ForkOrigin>>,
+    /// Whether it went back to a checkpoint, and no run has begun since.
+    pub rewound: bool,
+    /// Calls that had no result when the session went back behind them.
+    pub dropped: Arc<BTreeSet<CallId>>,
 }
 
 /// What became of a call that waited for people.
@@ -97,6 +103,9 @@ impl Ledger {
             taken: Arc::default(),
             children: ChildUsage::default(),
             settled: Arc::default(),
+            forked: None,
+            rewound: false,
+            dropped: Arc::default(),
         }
     }
 }
