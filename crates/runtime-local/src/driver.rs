@@ -123,7 +123,9 @@ impl Driver {
             return Ok(());
         }
         if !begins_turn {
-            return self.resumed_hooks().await;
+            // Who went back behind what was waited for resumes nothing of it.
+            let went_back = begun.iter().any(|event| matches!(event, Event::Rewound { .. }));
+            return if went_back { Ok(()) } else { self.resumed_hooks().await };
         }
         let place = self.place(0);
         let state = Arc::clone(self.journal.session().state());

@@ -11,7 +11,7 @@ use helix_agents_core::executor::{ExecuteOptions, Input, ResumeOptions, RunHandl
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::session::{
     BeginRun, Journal, JournalParts, Session, StartOutcome, abort_events, execute_events, load,
-    resume_events,
+    resume_events, rewind_events,
 };
 use helix_agents_core::store::{Head, NewSession};
 
@@ -182,7 +182,11 @@ pub(crate) async fn resume(
         }
         let begin = begin(parts, run.clone(), &fold, None).await?;
         let message = options.message.as_ref();
-        let events = match resume_events(&fold, &agent, &begin, after.as_ref(), message) {
+        let events = match options.checkpoint {
+            Some(to) => rewind_events(&fold, &agent, &begin, after.as_ref(), to, message),
+            None => resume_events(&fold, &agent, &begin, after.as_ref(), message),
+        };
+        let events = match events {
             Ok(events) => events,
             Err(error) => {
                 parts.align_ended(session).await?;

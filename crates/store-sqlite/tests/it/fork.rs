@@ -2,7 +2,7 @@
 
 use helix_agents_core::store::{Append, ForkOutcome, NewSession, Position, StateStore as _};
 
-use crate::support::{Folder, append, created, id};
+use crate::support::{Folder, append, create, id};
 
 fn rows(folder: &Folder, table: &str) -> u32 {
     let sql = format!("SELECT count(*) FROM {table}");
@@ -15,7 +15,7 @@ fn rows(folder: &Folder, table: &str) -> u32 {
 async fn a_fork_is_one_row_more_and_its_history_goes_with_the_last_who_shares_it() {
     let folder = Folder::new();
     let store = folder.open().await;
-    let mut position = created(&store, "s").await;
+    let mut position = create(&store, &id("s")).await;
     for index in 0..20 {
         let name = format!("a{index}");
         store.append(append(&id("s"), &position, &name)).await.unwrap();
@@ -52,7 +52,7 @@ async fn a_fork_is_one_row_more_and_its_history_goes_with_the_last_who_shares_it
 async fn a_file_of_the_first_schema_is_brought_up_to_date() {
     let folder = Folder::new();
     let store = folder.open().await;
-    created(&store, "s").await;
+    create(&store, &id("s")).await;
     store.close().await;
     let old = "DROP TABLE forks; PRAGMA user_version = 1;";
     folder.sql().execute_batch(old).unwrap();
