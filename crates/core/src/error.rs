@@ -110,10 +110,10 @@ codes! {
     RunUnfinished = "run_unfinished", Conflict;
     /// The session belongs to another agent.
     AgentMismatch = "agent_mismatch", Conflict;
-    /// The session waits for people; what it waits for has to be answered first.
-    Suspended = "suspended", Conflict;
     /// A sub-agent of the session is not done; a session does not go back behind its beginning.
     ChildrenOpen = "children_open", Conflict;
+    /// The session waits for people; what it waits for has to be answered first.
+    Suspended = "suspended", Conflict;
     /// No call of this id waits for people in the session or below it.
     CallNotFound = "call_not_found", NotFound;
     /// Somebody else answered the call first.
