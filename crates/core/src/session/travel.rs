@@ -127,6 +127,7 @@ impl Session {
         let identity = (std::mem::replace(&mut self.tags, tags.clone()), self.parent.take());
         let messages = self.transcript.len();
         self.cut(messages, self.checkpoints.len(), Some(identity));
+        let ended = self.checkpoints.last().and_then(|last| last.at);
         let ledger = &mut self.ledger;
         let (session, step) = (from.clone(), ledger.last_step);
         ledger.forked = Some(Arc::new(ForkOrigin { session, version: at, step }));
@@ -141,6 +142,7 @@ impl Session {
             run.stream_from = 0;
             if run.status == RunStatus::Running {
                 run.status = RunStatus::Interrupted;
+                run.ended = ended;
             }
         }
         ledger.status = SessionStatus::Interrupted;
