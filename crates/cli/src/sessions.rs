@@ -3,6 +3,7 @@
 mod checkpoints;
 mod delete;
 mod export;
+mod fork;
 pub(crate) mod list;
 pub(crate) mod log;
 mod show;
@@ -28,6 +29,8 @@ pub(crate) enum SessionsCommand {
     Log(log::LogArgs),
     /// List the versions at which a step was closed.
     Checkpoints(Which),
+    /// Begin another session with what this one had at a checkpoint.
+    Fork(fork::ForkArgs),
     /// Print the whole session as one JSON document.
     Export(Which),
     /// Delete a session.
@@ -37,7 +40,7 @@ pub(crate) enum SessionsCommand {
 /// Runs one of the commands. None of them makes a database.
 pub(crate) async fn run(command: SessionsCommand, db: &Path, screen: &Screen) -> Result<Exit> {
     let store = match command {
-        SessionsCommand::Delete(_) => storage::open(db).await?,
+        SessionsCommand::Delete(_) | SessionsCommand::Fork(_) => storage::open(db).await?,
         _ => storage::open_to_read(db).await?,
     };
     let done = match command {
@@ -45,6 +48,7 @@ pub(crate) async fn run(command: SessionsCommand, db: &Path, screen: &Screen) ->
         SessionsCommand::Show(which) => show::run(&which, &store, screen).await,
         SessionsCommand::Log(args) => log::run(&args, &store, screen).await,
         SessionsCommand::Checkpoints(which) => checkpoints::run(&which, &store, screen).await,
+        SessionsCommand::Fork(args) => fork::run(&args, &store, screen).await,
         SessionsCommand::Export(which) => export::run(&which, &store, screen).await,
         SessionsCommand::Delete(args) => delete::run(&args, &store, screen).await,
     };

@@ -96,6 +96,8 @@ codes! {
     AgentNotFound = "agent_not_found", NotFound;
     /// The session has no such run.
     RunNotFound = "run_not_found", NotFound;
+    /// The session has no checkpoint at this version.
+    CheckpointNotFound = "checkpoint_not_found", NotFound;
     /// A session with this id exists already.
     SessionExists = "session_exists", Conflict;
     /// The session has a live run.
@@ -108,6 +110,8 @@ codes! {
     RunUnfinished = "run_unfinished", Conflict;
     /// The session belongs to another agent.
     AgentMismatch = "agent_mismatch", Conflict;
+    /// A sub-agent of the session is not done; a session does not go back behind its beginning.
+    ChildrenOpen = "children_open", Conflict;
     /// The session waits for people; what it waits for has to be answered first.
     Suspended = "suspended", Conflict;
     /// No call of this id waits for people in the session or below it.

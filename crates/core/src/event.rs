@@ -187,6 +187,23 @@ pub enum Event {
         /// The step.
         step: u32,
     },
+    /// All before it was written as another session, up to a checkpoint; from here on the log is
+    /// this session's own (decision).
+    Forked {
+        /// The session that it was forked from.
+        from: SessionId,
+        /// The checkpoint: the version of that session's log.
+        at: u64,
+        /// The labels of this session.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        tags: BTreeMap<String, String>,
+    },
+    /// The session went back to a checkpoint (decision). What came after it stays in the log and
+    /// counts no more, but for what it used up.
+    Rewound {
+        /// The checkpoint: a version of this log.
+        to: u64,
+    },
 }
 
 impl From<ModelReply> for Event {
@@ -463,6 +480,8 @@ impl Event {
             Self::StateChanged { .. } => "state_changed",
             Self::UsageRecorded { .. } => "usage_recorded",
             Self::StepClosed { .. } => "step_closed",
+            Self::Forked { .. } => "forked",
+            Self::Rewound { .. } => "rewound",
         }
     }
 
@@ -477,6 +496,8 @@ impl Event {
                 | Self::RunEnded { .. }
                 | Self::CorrectionSent { .. }
                 | Self::MessagesTaken { .. }
+                | Self::Forked { .. }
+                | Self::Rewound { .. }
         )
     }
 }

@@ -129,6 +129,8 @@ pub struct ResumeOptions {
     pub message: Option<UserMessage>,
     /// Limits on what the session may use up, in place of those that it had.
     pub budget: Option<Budget>,
+    /// The checkpoint to go back to first. Without it, it goes on where the session stopped.
+    pub checkpoint: Option<u64>,
     /// How long to wait for the lease of a run that may have died. A run whose lease is renewed
     /// meanwhile is alive, and the caller is told [`ErrorCode::AlreadyRunning`] at once.
     pub wait: Duration,
@@ -159,6 +161,16 @@ impl ResumeOptions {
         self
     }
 
+    /// Goes back to a checkpoint first, one of [`Session::checkpoints`]: the conversation and the
+    /// state are again what they were there. What came after it stays in the log. So a session that
+    /// is complete or aborted, or waits for people, can be resumed as well; one with a sub-agent
+    /// that is not done cannot. A step that ended the turn ends it again, unless there is a message.
+    #[must_use]
+    pub fn from_checkpoint(mut self, version: u64) -> Self {
+        self.checkpoint = Some(version);
+        self
+    }
+
     /// Waits this long for the lease of a run that may have died.
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {
@@ -179,10 +191,47 @@ impl fmt::Debug for ResumeOptions {
         f.debug_struct("ResumeOptions")
             .field("after", &self.after)
             .field("message", &self.message.is_some())
+            .field("checkpoint", &self.checkpoint)
             .field("wait", &self.wait)
             .field("budget", &self.budget)
             .field("hooks", &self.hooks.len())
             .finish()
+    }
+}
+
+/// Options of [`AgentExecutor::fork`].
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ForkOptions {
+    /// The checkpoint. Without it the last one.
+    pub checkpoint: Option<u64>,
+    /// The new session. Without it one with a fresh id.
+    pub session: Option<SessionId>,
+    /// Labels of the new session, beside and instead of the original's.
+    pub tags: BTreeMap<String, String>,
+}
+
+impl ForkOptions {
+    /// Forks at this checkpoint, one of [`Session::checkpoints`] or one that the session went back
+    /// behind.
+    #[must_use]
+    pub fn at(mut self, version: u64) -> Self {
+        self.checkpoint = Some(version);
+        self
+    }
+
+    /// Names the new session.
+    #[must_use]
+    pub fn session(mut self, session: impl Into<SessionId>) -> Self {
+        self.session = Some(session.into());
+        self
+    }
+
+    /// Adds a label to the new session.
+    #[must_use]
+    pub fn tag(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.tags.insert(key.into(), value.into());
+        self
     }
 }
 
@@ -441,13 +490,26 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// [`ErrorCode::AlreadyRunning`], [`ErrorCode::AlreadyResumed`],
     /// [`ErrorCode::NothingToResume`], [`ErrorCode::SessionNotFound`],
-    /// [`ErrorCode::AgentMismatch`], and the store's.
+    /// [`ErrorCode::AgentMismatch`], [`ErrorCode::CheckpointNotFound`] and
+    /// [`ErrorCode::ChildrenOpen`] if it is to go back to a checkpoint, and the store's.
     async fn resume(
         &self,
         agent: AnyAgent,
         session: &SessionId,
         options: ResumeOptions,
     ) -> Result<RunHandle>;
+
+    /// Makes a new session that begins with what this one had up to a checkpoint: conversation and
+    /// state. It is a root of its own, rests like an interrupted one, and runs nothing yet:
+    /// `execute` begins a turn in it, `resume` goes on with the one that was under way. The
+    /// original goes on undisturbed, and may be live.
+    ///
+    /// # Errors
+    /// As [`fork`](crate::session::fork).
+    ///
+    /// # Durability
+    /// When it returns, the new session is in the store.
+    async fn fork(&self, session: &SessionId, options: ForkOptions) -> Result<SessionId>;
 
     /// Asks the session's current run to stop at the next step boundary.
     ///

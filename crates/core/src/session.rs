@@ -4,6 +4,7 @@ mod align;
 mod apply;
 mod begin;
 mod children;
+mod fork;
 mod journal;
 mod ledger;
 mod legality;
@@ -15,6 +16,7 @@ mod request;
 mod shown;
 mod spending;
 mod submit;
+mod travel;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,6 +27,7 @@ use serde_json::Value;
 pub use align::{Alignment, align_ended, alignment};
 pub use apply::result_message;
 pub use begin::{BeginRun, abort_events, execute_events, resume_events};
+pub use fork::fork;
 pub use journal::{Committed, Durability, Journal, JournalParts, StartOutcome};
 pub use ledger::{
     Answered, ChildCall, ClosedStep, CompanionRecord, OpenCall, OpenStep, QueuedMessage, Request,
@@ -36,6 +39,7 @@ pub use people::{WAIT_USAGE, report_waiting};
 pub use request::{Outside, RequestKind, pass_down, queue_message, request};
 pub use shown::{boundaries, end_of_call};
 pub use submit::{CallRef, PendingView, Submission, pending_calls, submit};
+pub use travel::{ForkOrigin, rewind_events};
 
 use crate::clock::Timestamp;
 use crate::error::ErrorRecord;
@@ -47,6 +51,7 @@ use crate::store::{Position, SessionStatus, Summary};
 use crate::stream::Effect;
 use crate::usage::{Usage, UsageEntry};
 use ledger::Ledger;
+use travel::{Cut, Mark};
 
 /// A session as its log tells it: transcript, state, runs, usage, what is under way.
 ///
@@ -63,6 +68,10 @@ pub struct Session {
     past_runs: Vec<RunRecord>,
     checkpoints: Vec<Checkpoint>,
     usage_entries: Vec<UsageEntry>,
+    /// What going back to each of the checkpoints takes.
+    marks: Vec<Mark>,
+    /// What was cut off since the store acknowledged something.
+    cuts: Vec<Cut>,
 }
 
 /// One run, as the fold keeps it.
@@ -194,6 +203,8 @@ impl Session {
             past_runs: Vec::new(),
             checkpoints: Vec::new(),
             usage_entries: Vec::new(),
+            marks: Vec::new(),
+            cuts: Vec::new(),
         }
     }
 
@@ -289,7 +300,8 @@ impl Session {
         self.runs().find(|run| run.id == *id)
     }
 
-    /// Every version at which a step was closed, oldest first.
+    /// Every version at which a step was closed, oldest first. Those that the session went back
+    /// behind are not among them.
     #[must_use]
     pub fn checkpoints(&self) -> &[Checkpoint] {
         &self.checkpoints
@@ -334,7 +346,7 @@ impl Session {
     /// The last step of the turn, if what it means for the turn is still open.
     #[must_use]
     pub fn closed_step(&self) -> Option<&ClosedStep> {
-        self.ledger.closed.as_ref()
+        self.ledger.closed.as_deref()
     }
 
     /// A call as the model made it, wherever in the transcript.
@@ -361,7 +373,8 @@ impl Session {
         self.ledger.abort.as_ref()
     }
 
-    /// Tokens of the whole session.
+    /// Tokens of the whole session. What a fork shares with its original was paid for there, and is
+    /// not among them.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.ledger.usage
@@ -384,6 +397,11 @@ impl Session {
     pub fn has_outcome(&self, effect: &Effect) -> bool {
         match effect {
             Effect::Model { step } => *step <= self.ledger.last_step,
+            Effect::Tool { call } | Effect::Child { call }
+                if self.ledger.dropped.contains(call) =>
+            {
+                false
+            }
             Effect::Tool { call } => match self.open_step().and_then(|step| step.call(call)) {
                 Some(state) => state.finish.is_some(),
                 // Calls of steps that are closed have their results.
@@ -436,7 +454,11 @@ impl Session {
 
     /// Forgets everything applied since the savepoint was made.
     pub fn rollback(&mut self, savepoint: Savepoint) {
+        self.mend(savepoint.position().version);
+        self.checkpoints.truncate(savepoint.checkpoints);
+        self.marks.truncate(savepoint.checkpoints);
         if self.ledger.unpaired.is_empty() {
+            self.unshift_checkpoints(&savepoint.ledger.unpaired);
             // A heal is the one change in the middle of the transcript.
             for (shift, open) in savepoint.ledger.unpaired.iter().enumerate().rev() {
                 self.transcript.remove(open.insert_at + shift);
@@ -453,7 +475,6 @@ impl Session {
         self.observe(now);
         self.transcript.truncate(savepoint.messages);
         self.past_runs.truncate(savepoint.past_runs);
-        self.checkpoints.truncate(savepoint.checkpoints);
         self.usage_entries.truncate(savepoint.usage_entries);
     }
 }

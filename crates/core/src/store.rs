@@ -236,6 +236,23 @@ impl Append {
         summary.ok_or_else(|| self.invalid("a session's first append needs a summary"))
     }
 
+    /// Refuses a fork's first append that goes on from nothing; returns its summary.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check), and [`ErrorCode::InputInvalid`] if it expects no log, expects the
+    /// session's own, or has no summary.
+    pub fn check_fork(&self, from: &SessionId) -> Result<&Summary> {
+        self.check()?;
+        if self.expected.version == 0 {
+            return Err(self.invalid("a fork goes on from an append of the original"));
+        }
+        if self.session == *from {
+            return Err(self.invalid("a fork is a session of its own"));
+        }
+        let summary = self.summary.as_ref();
+        summary.ok_or_else(|| self.invalid("a session's first append needs a summary"))
+    }
+
     fn invalid(&self, message: &'static str) -> Error {
         Error::new(ErrorCode::InputInvalid, message).with_context("session", &self.session)
     }
@@ -310,6 +327,20 @@ pub enum CreateOutcome {
     Exists,
 }
 
+/// What came of forking a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ForkOutcome {
+    /// This call made the new session, now or when it was sent the first time.
+    Created {
+        /// When, by the store's clock.
+        at: Timestamp,
+    },
+    /// Somebody else created a session of that id.
+    Exists,
+    /// The original's log never ended at the expected position; nothing was written.
+    HistoryLost,
+}
+
 /// What came of renewing a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Renewal {
@@ -369,6 +400,10 @@ impl Default for Page {
 /// - The expected version under another append id, or a version that the log does not reach, is
 ///   [`AppendOutcome::HistoryLost`]. The guard is judged last: a repetition is answered, and a
 ///   stale position is a conflict, whether it holds or not.
+/// - A fork's log is the original's up to a position, and goes on from there by itself: neither
+///   sees what is appended to the other, whichever is written, forked again or deleted. Every
+///   position up to the one that is shared is one of the fork's, too. What is shared is kept until
+///   the last session that shares it is gone.
 /// - Summary, lease and events of one append become visible together.
 /// - `at` is the store's clock, never decreasing within a session. Leases are compared with it,
 ///   never with a process's clock.
@@ -407,6 +442,20 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// [`InputInvalid`](crate::error::ErrorCode::InputInvalid) for another first append, and those
     /// of the backend. An existing session is an outcome, not an error.
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome>;
+
+    /// Creates a session whose log is that of `from` up to the position that `first` expects, which
+    /// is the end of one of its appends, and then `first`. The lease of the original is not taken
+    /// over, and the guard of `first` is not looked at. It does not copy the history where the
+    /// database can do without.
+    ///
+    /// Repeated with the same `first` it is answered as the first time. An existing session is an
+    /// outcome, and judged before the position is.
+    ///
+    /// # Errors
+    /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound) if there is no `from`,
+    /// [`InputInvalid`](crate::error::ErrorCode::InputInvalid) for a first append without summary,
+    /// at the start of the log or of the same session, and those of the backend.
+    async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome>;
 
     /// Appends to a session.
     ///

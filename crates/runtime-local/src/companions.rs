@@ -280,12 +280,13 @@ async fn terminate(
     let child = &start.session;
     let reason = Some("terminated by the session that began it".to_owned());
     match standing(&driver.parts, child).await? {
-        Standing::Ended(..) => {}
+        Standing::Ended(result, _) if result.status == RunStatus::Aborted => {}
         Standing::Live => {
             pass_down(driver.parts.outside(), child, RequestKind::Abort, reason).await;
             driver.parts.runs.nudge();
         }
-        Standing::Ready | Standing::Interrupted | Standing::Waits => {
+        // One that is done is ended as aborted as well: nobody speaks to it any more.
+        Standing::Ended(..) | Standing::Ready | Standing::Interrupted | Standing::Waits => {
             let agent = Arc::clone(companion.agent());
             family::abort(&driver.runtime, agent, child, reason).await?;
         }
@@ -363,7 +364,9 @@ async fn tell(
     result: &AgentResult,
     fold: &Session,
 ) -> Result<()> {
-    let name = child.as_str().rsplit_once("-agent-").map_or(child.as_str(), |(_, name)| name);
+    // Where the id would be too long, a digest stands for the parent's.
+    let rest = child.as_str().strip_prefix(parent.as_str()).unwrap_or(child.as_str());
+    let name = rest.split_once("-agent-").map_or(rest, |(_, name)| name);
     let mut text = format!("[{name}] {}", result.status.as_str());
     if let Some(output) = &result.output {
         text.push_str(&format!(": {}", output.text()));

@@ -137,7 +137,10 @@ impl Driver {
             return Ok(());
         }
         if !begins_turn {
-            return Box::pin(self.resumed_hooks()).await;
+            // Who went back behind what was waited for resumes nothing of it.
+            let went_back = begun.iter().any(|event| matches!(event, Event::Rewound { .. }));
+            let resumed = Box::pin(self.resumed_hooks());
+            return if went_back { Ok(()) } else { resumed.await };
         }
         let place = self.place(0);
         let state = Arc::clone(self.journal.session().state());

@@ -38,9 +38,7 @@ pub(crate) fn standing<'a>(
     child: &'a SessionId,
 ) -> BoxFuture<'a, Result<Standing>> {
     async move {
-        let mut fold = load(&*parts.store, child).await?;
-        let head = parts.store.head(child).await?.ok_or_else(|| not_found(child))?;
-        fold.observe(head.read_at);
+        let (head, fold) = at_one_moment(parts, child).await?;
         let run = fold.last_run().ok_or_else(|| not_found(child))?;
         Ok(match run.status {
             RunStatus::Running if head.is_leased() => Standing::Live,
@@ -54,6 +52,19 @@ pub(crate) fn standing<'a>(
         })
     }
     .boxed()
+}
+
+/// A head and the fold of the same position: of two moments, a run that has just ended would be
+/// taken for one whose owner is gone.
+async fn at_one_moment(parts: &Parts, session: &SessionId) -> Result<(Head, Session)> {
+    loop {
+        let head = parts.store.head(session).await?.ok_or_else(|| not_found(session))?;
+        let mut fold = load(&*parts.store, session).await?;
+        if head.position == *fold.position() {
+            fold.observe(head.read_at);
+            return Ok((head, fold));
+        }
+    }
 }
 
 /// Whether a child that the session waits for can go on, or has ended.
@@ -105,6 +116,9 @@ pub(crate) fn abort<'a>(
         for child in children {
             let Some(of_child) = agent.agent_of_child(&child.agent) else { continue };
             let (agent, session) = (Arc::clone(of_child), &child.session);
+            if matches!(standing(runtime.parts(), session).await?, Standing::Ended(..)) {
+                continue;
+            }
             let aborted = match runtime.head(session).await {
                 Ok(head) if head.is_leased() => {
                     runtime.ask(session, RequestKind::Abort, reason.clone()).await

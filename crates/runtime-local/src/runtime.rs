@@ -7,13 +7,14 @@ use futures_util::future::BoxFuture;
 use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::executor::{
-    AgentExecutor, AgentResult, ExecuteOptions, Input, Resumable, ResumeOptions, RunHandle,
+    AgentExecutor, AgentResult, ExecuteOptions, ForkOptions, Input, Resumable, ResumeOptions,
+    RunHandle,
 };
 use helix_agents_core::id::SessionId;
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
-    PendingView, RequestKind, SessionPage, Submission, load, pending_calls, queue_message, request,
-    session_page, submit,
+    PendingView, RequestKind, SessionPage, Submission, fork, load, pending_calls, queue_message,
+    request, session_page, submit,
 };
 use helix_agents_core::store::{Head, SessionStatus};
 use helix_agents_core::stream::ChunkStream;
@@ -167,6 +168,14 @@ impl AgentExecutor for LocalRuntime {
     ) -> Result<RunHandle> {
         self.check_open()?;
         start::resume(self, agent, session, options, &Hooks::none()).await
+    }
+
+    async fn fork(&self, session: &SessionId, options: ForkOptions) -> Result<SessionId> {
+        self.check_open()?;
+        let new = fork(self.parts.outside(), session, &options).await?;
+        // Whoever dies here leaves that to the first run.
+        self.parts.align_ended(&new).await?;
+        Ok(new)
     }
 
     async fn interrupt(&self, session: &SessionId, reason: Option<String>) -> Result<()> {

@@ -13,7 +13,7 @@ use helix_agents_core::executor::{ExecuteOptions, Input, ResumeOptions, RunHandl
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::session::{
     BeginRun, Journal, JournalParts, Session, StartOutcome, abort_events, execute_events, load,
-    resume_events,
+    resume_events, rewind_events,
 };
 use helix_agents_core::store::{Head, NewSession};
 
@@ -223,7 +223,11 @@ pub(crate) async fn resume(
         let mut begin = begin(parts, run.clone(), &fold, None).await?;
         begin.budget = options.budget;
         let message = options.message.as_ref();
-        let events = match resume_events(&fold, &agent, &begin, after.as_ref(), message) {
+        let events = match options.checkpoint {
+            Some(to) => rewind_events(&fold, &agent, &begin, after.as_ref(), to, message),
+            None => resume_events(&fold, &agent, &begin, after.as_ref(), message),
+        };
+        let events = match events {
             Ok(events) => events,
             Err(error) => {
                 parts.align_ended(session).await?;
@@ -286,10 +290,14 @@ pub(crate) async fn abort(
     for _ in 0..MAX_TRIES {
         let fold = load(&*parts.store, session).await?;
         let begin = begin(parts, run.clone(), &fold, None).await?;
+        let waiting: Vec<_> = fold.pending_calls().cloned().collect();
         let events = abort_events(&fold, &begin, parts.ids.request(), reason.clone())?;
         let mut journal = journal(parts, &agent, fold, &run);
         match journal.start(events.clone()).await? {
             StartOutcome::Started => {
+                for pending in waiting {
+                    tracing::info!(%session, call = %pending.call, "client_tool.aborted");
+                }
                 let hooks = Hooks::new(&Hooks::none(), &agent, &[]);
                 let driver = driver(runtime, agent, journal, hooks);
                 let lease = lease(runtime, &driver);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use helix_agents_core::clock::Timestamp;
-use helix_agents_core::id::RunId;
+use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, Guard, Head, LeaseChange, NewSession, Position, Renewal, StoredAppend,
     Summary,
@@ -18,19 +18,54 @@ pub(crate) struct Log {
 
 impl Log {
     pub(crate) fn create(new: NewSession, first: Append, summary: Summary, now: Timestamp) -> Self {
+        let session = first.session.clone();
+        let mut log = Self::at(Position::start(), Vec::new(), session, new, summary, now);
+        log.take(first, now);
+        log
+    }
+
+    fn at(
+        position: Position,
+        appends: Vec<StoredAppend>,
+        session: SessionId,
+        created: NewSession,
+        summary: Summary,
+        now: Timestamp,
+    ) -> Self {
         let head = Head {
-            session: first.session.clone(),
-            created: new,
-            position: Position::start(),
+            session,
+            created,
+            position,
             summary,
             lease_until: None,
             created_at: now,
             updated_at: now,
             read_at: now,
         };
-        let mut log = Self { head, appends: Vec::new() };
+        Self { head, appends }
+    }
+
+    /// A log that begins with what this one had up to the position that `first` expects, if this
+    /// one ever ended there. The events themselves are shared.
+    pub(crate) fn fork(
+        &self,
+        new: NewSession,
+        first: Append,
+        summary: Summary,
+        now: Timestamp,
+    ) -> Option<Self> {
+        let after = self.after(&first.expected)?.len();
+        let shared = self.appends.get(..self.appends.len() - after)?.to_vec();
+        let now = shared.last().map_or(now, |last| now.max(last.at));
+        let (position, session) = (first.expected.clone(), first.session.clone());
+        let mut log = Self::at(position, shared, session, new, summary, now);
         log.take(first, now);
-        log
+        Some(log)
+    }
+
+    /// The append that follows a position, if the log ever ended there and went on.
+    pub(crate) fn following(&self, position: &Position) -> Option<&StoredAppend> {
+        self.after(position)?.first()
     }
 
     /// The head, whose `read_at` is of the last append.

@@ -11,8 +11,8 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::{Guarantee, Promise};
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, Head, MAX_PAGE, NewSession, Page, Reach, Renewal,
-    SessionFilter, StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, MAX_PAGE, NewSession, Page, Reach,
+    Renewal, SessionFilter, StateStore, StoredAppend,
 };
 
 use crate::log::Log;
@@ -64,6 +64,27 @@ impl Sessions {
         let log = Log::create(new, first, summary, now);
         table.insert(id, Arc::new(Session(Mutex::new(Some(log)))));
         Ok(CreateOutcome::Created { at: now })
+    }
+
+    fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
+        let summary = first.check_fork(from)?.clone();
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = table.get(&first.session) {
+            let log = session.lock();
+            let follows = log.as_ref().and_then(|log| log.following(&first.expected));
+            let same = follows.filter(|it| it.id == first.id);
+            return Ok(same.map_or(ForkOutcome::Exists, |it| ForkOutcome::Created { at: it.at }));
+        }
+        let id = first.session.clone();
+        let log = {
+            let original = table.get(from).ok_or_else(|| not_found(from))?.lock();
+            let original = original.as_ref().ok_or_else(|| not_found(from))?;
+            original.fork(new, first, summary, clock::now())
+        };
+        let Some(log) = log else { return Ok(ForkOutcome::HistoryLost) };
+        let at = log.head().created_at;
+        table.insert(id, Arc::new(Session(Mutex::new(Some(log)))));
+        Ok(ForkOutcome::Created { at })
     }
 
     /// The heads of all sessions.
@@ -160,6 +181,13 @@ impl StateStore for MemoryStore {
             .sessions
             .create(new, first)
             .map_err(|error| error.with_operation("store::create_session"))
+    }
+
+    async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
+        self.inner
+            .sessions
+            .fork(from, new, first)
+            .map_err(|error| error.with_operation("store::fork"))
     }
 
     async fn append(&self, append: Append) -> Result<AppendOutcome> {

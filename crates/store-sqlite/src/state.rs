@@ -9,8 +9,8 @@ use helix_agents_core::error::Result;
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, Head, NewSession, Page, Reach, Renewal, SessionFilter,
-    StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Reach, Renewal,
+    SessionFilter, StateStore, StoredAppend,
 };
 
 use crate::error::{Failure, of_session};
@@ -19,6 +19,7 @@ use crate::writer::Durability;
 use crate::{SqliteStore, guarantees};
 
 mod delete;
+mod fork;
 mod head;
 mod list;
 mod log;
@@ -63,6 +64,15 @@ impl StateStore for SqliteStore {
         let of = first.session.clone();
         let create = move |tables: &mut Tables<'_>| write::create(tables, &new, &first);
         self.write_state(OPERATION, &of, self.inner.durability, create).await
+    }
+
+    async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
+        const OPERATION: &str = "store::fork";
+        first.check_fork(from).map_err(|error| error.with_operation(OPERATION))?;
+        let from = from.clone();
+        let of = first.session.clone();
+        let fork = move |tables: &mut Tables<'_>| fork::fork(tables, &from, &new, &first);
+        self.write_state(OPERATION, &of, self.inner.durability, fork).await
     }
 
     async fn append(&self, append: Append) -> Result<AppendOutcome> {

@@ -8,8 +8,8 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, Head, NewSession, Page, Reach, Renewal, SessionFilter,
-    StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Reach, Renewal,
+    SessionFilter, StateStore, StoredAppend,
 };
 
 use crate::gate::Gate;
@@ -118,6 +118,11 @@ impl StateStore for FaultStore {
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
         let fault = self.take(&first);
         self.faulty(fault, self.inner.create_session(new, first)).await
+    }
+
+    async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
+        let fault = self.take(&first);
+        self.faulty(fault, self.inner.fork(from, new, first)).await
     }
 
     async fn append(&self, append: Append) -> Result<AppendOutcome> {

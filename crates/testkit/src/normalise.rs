@@ -26,7 +26,10 @@ pub fn log(events: &[RecordedEvent]) -> String {
             results.entry(place(finish.call.as_str())).or_default().push(result(finish));
             continue;
         }
-        if matches!(event, Event::StepClosed { .. } | Event::CorrectionSent { .. }) {
+        if matches!(
+            event,
+            Event::StepClosed { .. } | Event::CorrectionSent { .. } | Event::Rewound { .. }
+        ) {
             for line in std::mem::take(&mut results).into_values().flatten() {
                 out.push_str(&line);
             }
@@ -95,6 +98,8 @@ fn line(event: &Event) -> String {
         Event::MessageQueued { message, .. } => format!("queued {:?}\n", message.content),
         Event::MessagesTaken { requests } => format!("took {} messages\n", requests.len()),
         Event::StepClosed { step } => format!("step {step} closed\n"),
+        Event::Forked { from, .. } => format!("forked from {from}\n"),
+        Event::Rewound { .. } => "went back\n".to_owned(),
         other => format!("{}\n", other.name()),
     }
 }

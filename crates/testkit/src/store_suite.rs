@@ -12,6 +12,7 @@ use helix_agents_core::store::{Reach, StateStore};
 mod append;
 mod create;
 mod delete;
+mod fork;
 mod lease;
 mod limits;
 mod list;
@@ -23,6 +24,7 @@ mod support;
 pub use append::*;
 pub use create::*;
 pub use delete::*;
+pub use fork::*;
 pub use lease::*;
 pub use limits::*;
 pub use list::*;
@@ -120,6 +122,18 @@ macro_rules! store_suite {
             deleting_takes_the_children_along,
             deleting_again_is_no_error,
             a_deleted_session_can_be_created_anew,
+            // Fork
+            a_fork_begins_with_what_the_original_had,
+            a_fork_and_its_original_go_on_apart,
+            positions_of_a_fork_are_judged_like_any_others,
+            a_fork_can_be_read_across_the_seam,
+            forks_can_be_forked,
+            a_fork_from_where_the_original_never_was_is_refused,
+            a_repeated_fork_is_answered_as_the_first_time,
+            racing_forks_have_exactly_one_winner,
+            a_fork_of_a_live_session_has_its_own_lease,
+            what_a_fork_shares_outlives_the_original,
+            deleting_a_fork_leaves_the_original,
             // Limits
             ids_are_any_text,
             bodies_are_any_bytes,

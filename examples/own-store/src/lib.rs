@@ -121,6 +121,12 @@ impl Inner {
             Record::Created { new, append } => {
                 self.sessions.insert(append.session.clone(), Log::new(new, append));
             }
+            Record::Forked { from, new, append } => {
+                if let Some(original) = self.sessions.get(&from) {
+                    let log = original.fork(new, append);
+                    self.sessions.insert(log.head.session.clone(), log);
+                }
+            }
             Record::Appended(append) => {
                 if let Some(log) = self.sessions.get_mut(&append.session) {
                     log.take(append);

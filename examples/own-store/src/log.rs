@@ -25,17 +25,28 @@ pub(crate) enum Judgement {
 impl Log {
     /// A session with its first append.
     pub(crate) fn new(new: NewSession, first: Appended) -> Self {
+        Self::after_those(Vec::new(), new, first)
+    }
+
+    /// A session that begins with what this one has before `first`, which is its own. What was
+    /// appended stays in memory once, however many sessions share it; and in the file.
+    pub(crate) fn fork(&self, new: NewSession, first: Appended) -> Self {
+        let shared = self.appends.iter().take_while(|it| it.first < first.first);
+        Self::after_those(shared.cloned().collect(), new, first)
+    }
+
+    fn after_those(appends: Vec<StoredAppend>, new: NewSession, first: Appended) -> Self {
         let head = Head {
             session: first.session.clone(),
             created: new,
-            position: Position::start(),
+            position: appends.last().map_or_else(Position::start, StoredAppend::position),
             summary: first.summary.clone(),
             lease_until: None,
             created_at: first.at,
             updated_at: first.at,
             read_at: first.at,
         };
-        let mut log = Self { head, appends: Vec::new() };
+        let mut log = Self { head, appends };
         log.take(first);
         log
     }
@@ -111,8 +122,13 @@ impl Log {
         self.appends.iter().skip(start).take(limit).cloned().collect()
     }
 
+    /// The append that ends at a position, if one does.
+    pub(crate) fn ending(&self, position: &Position) -> Option<&StoredAppend> {
+        self.appends.iter().find(|it| it.position() == *position)
+    }
+
     /// The appends after a position; none if the log never was there.
-    fn after(&self, position: &Position) -> Option<&[StoredAppend]> {
+    pub(crate) fn after(&self, position: &Position) -> Option<&[StoredAppend]> {
         let index = self.appends.partition_point(|it| it.version() <= position.version);
         let (before, after) = self.appends.split_at_checked(index)?;
         let reached = before.last().map_or_else(Position::start, StoredAppend::position);

@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum Record {
     /// A session and its first append.
     Created { new: NewSession, append: Appended },
+    /// A session that begins with what another one had, and its first own append.
+    Forked { from: SessionId, new: NewSession, append: Appended },
     /// A further append.
     Appended(Appended),
     /// A longer lease.
@@ -43,13 +45,17 @@ impl Record {
     /// The bytes of its events, if it has any.
     pub(crate) fn body(&self) -> &[u8] {
         match self {
-            Self::Created { append, .. } | Self::Appended(append) => &append.body,
+            Self::Created { append, .. } | Self::Forked { append, .. } | Self::Appended(append) => {
+                &append.body
+            }
             Self::Renewed { .. } | Self::Deleted { .. } => &[],
         }
     }
 
     pub(crate) fn with_body(mut self, bytes: Bytes) -> Self {
-        if let Self::Created { append, .. } | Self::Appended(append) = &mut self {
+        if let Self::Created { append, .. } | Self::Forked { append, .. } | Self::Appended(append) =
+            &mut self
+        {
             append.body = bytes;
         }
         self

@@ -9,8 +9,8 @@ use helix_agents::error::Result;
 use helix_agents::guarantee::{Guarantee, Promise};
 use helix_agents::id::{RunId, SessionId};
 use helix_agents::store::{
-    Append, AppendOutcome, CreateOutcome, Head, LeaseChange, MAX_PAGE, NewSession, Page, Position,
-    Reach, Renewal, SessionFilter, StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, LeaseChange, MAX_PAGE, NewSession,
+    Page, Reach, Renewal, SessionFilter, StateStore, StoredAppend, Summary,
 };
 
 use crate::log::{Judgement, Log};
@@ -42,6 +42,11 @@ impl StateStore for FileStore {
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
         self.with("store::create_session", |inner| inner.create(new, first)).await
+    }
+
+    async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
+        let from = from.clone();
+        self.with("store::fork", move |inner| inner.fork(from, new, first)).await
     }
 
     async fn append(&self, append: Append) -> Result<AppendOutcome> {
@@ -92,24 +97,25 @@ impl Inner {
             );
         }
         let at = now();
-        let lease_until = match first.lease {
-            LeaseChange::Take(ttl) => Some(at.after(ttl)),
-            LeaseChange::Keep | LeaseChange::Clear => None,
-        };
-        let append = Appended {
-            session: first.session,
-            first: Position::start().version + 1,
-            count: first.count,
-            id: first.id,
-            run: first.run,
-            schema: first.schema,
-            at,
-            summary,
-            lease_until,
-            body: first.body,
-        };
+        let append = begin(first, summary, at);
         self.write(Record::Created { new, append })?;
         Ok(CreateOutcome::Created { at })
+    }
+
+    fn fork(&mut self, from: SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
+        let summary = first.check_fork(&from)?.clone();
+        if let Some(log) = self.sessions.get(&first.session) {
+            let next = log.after(&first.expected).and_then(|after| after.first());
+            let same = next.filter(|it| it.id == first.id);
+            return Ok(same.map_or(ForkOutcome::Exists, |it| ForkOutcome::Created { at: it.at }));
+        }
+        let Some(last) = self.log(&from)?.ending(&first.expected) else {
+            return Ok(ForkOutcome::HistoryLost);
+        };
+        let at = now().max(last.at);
+        let append = begin(first, summary, at);
+        self.write(Record::Forked { from, new, append })?;
+        Ok(ForkOutcome::Created { at })
     }
 
     fn append(&mut self, append: Append) -> Result<AppendOutcome> {
@@ -167,6 +173,26 @@ impl Inner {
         }
         self.write(Record::Deleted { sessions })?;
         Ok(true)
+    }
+}
+
+/// The first append of a session, as it is taken.
+fn begin(first: Append, summary: Summary, at: Timestamp) -> Appended {
+    let lease_until = match first.lease {
+        LeaseChange::Take(ttl) => Some(at.after(ttl)),
+        LeaseChange::Keep | LeaseChange::Clear => None,
+    };
+    Appended {
+        session: first.session,
+        first: first.expected.version + 1,
+        count: first.count,
+        id: first.id,
+        run: first.run,
+        schema: first.schema,
+        at,
+        summary,
+        lease_until,
+        body: first.body,
     }
 }
 

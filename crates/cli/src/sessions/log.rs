@@ -106,6 +106,8 @@ fn tell(event: &Event) -> String {
             format!("{source_type} {source_name} {amount}")
         }
         Event::StepClosed { step } => step.to_string(),
+        Event::Forked { from, at, .. } => format!("from {from} at {at}"),
+        Event::Rewound { to } => format!("to {to}"),
         _ => String::new(),
     }
 }

@@ -14,6 +14,7 @@ mod command_line;
 mod completions;
 mod demo;
 mod doctor;
+mod fork;
 mod full;
 mod guide;
 mod hostile;

@@ -67,12 +67,14 @@ pub async fn alignment(
     Ok(found)
 }
 
-/// Where the last run up to `version` began, if it has not ended by then.
+/// Where the last run up to `version` began, if it has not ended by then; or where the session was
+/// forked, if no run has begun since.
 fn before_unended_run(events: &[RecordedEvent], version: u64) -> Option<u64> {
     let last = events.iter().rev().filter(|recorded| recorded.seq <= version).find(|recorded| {
-        matches!(recorded.event, Event::RunStarted { .. } | Event::RunEnded { .. })
+        let event = &recorded.event;
+        matches!(event, Event::RunStarted { .. } | Event::RunEnded { .. } | Event::Forked { .. })
     })?;
-    matches!(last.event, Event::RunStarted { .. }).then_some(last.seq - 1)
+    (!matches!(last.event, Event::RunEnded { .. })).then_some(last.seq - 1)
 }
 
 /// Brings the stream of a session without a current run into line: its writer may have died right

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::ledger::{ChildCall, OpenCall, OpenStep, QueuedMessage, Request, StartedCall, Unpaired};
 use super::people::WAIT_USAGE;
+use super::travel::Mark;
 use super::{Checkpoint, RunRecord, RunStatus, Session};
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
@@ -57,12 +58,14 @@ impl Session {
             self.apply_recorded(&recorded)?;
         }
         self.ledger.position.append = append.id.clone();
+        self.cuts.clear();
         Ok(())
     }
 
     /// Notes that the store took the events applied since the last append, as this one.
     pub fn settle(&mut self, append: AppendId, at: Timestamp) {
         self.ledger.position.append = append;
+        self.cuts.clear();
         self.observe(at);
         self.stamp(at);
     }
@@ -169,6 +172,8 @@ impl Session {
                 self.use_up(kind, run);
             }
             Event::StepClosed { .. } => self.close_step(),
+            Event::Forked { from, at, tags } => self.take_fork(from, *at, tags),
+            Event::Rewound { to } => self.rewind(*to),
         }
     }
 
@@ -184,7 +189,7 @@ impl Session {
                     step.runs += 1;
                 }
             }
-            goes_on = !begins_turn && past.status.leaves_turn_open();
+            goes_on = !begins_turn && (ledger.rewound || past.status.leaves_turn_open());
             self.past_runs.push(past);
         }
         if !goes_on {
@@ -199,6 +204,7 @@ impl Session {
         for child in calls.filter_map(|call| call.child.as_mut()) {
             child.waits = false;
         }
+        ledger.rewound = false;
         ledger.status = SessionStatus::Active;
         ledger.interrupt = None;
         ledger.abort = None;
@@ -338,11 +344,14 @@ impl Session {
             at: None,
             messages: self.transcript.len(),
         });
-        self.ledger.closed = Some(step);
+        let closed = Arc::new(step);
+        self.marks.push(Mark::of(&self.ledger, &closed));
+        self.ledger.closed = Some(closed);
     }
 
     fn heal(&mut self, results: &[(CallId, ToolOutcome)]) {
         let unpaired = std::mem::take(&mut self.ledger.unpaired);
+        self.shift_checkpoints(&unpaired);
         for (shift, open) in unpaired.into_iter().enumerate() {
             let outcome = results.iter().find(|(id, _)| *id == open.call.id);
             let Some((_, outcome)) = outcome else {

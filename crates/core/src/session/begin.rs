@@ -48,7 +48,7 @@ impl BeginRun {
         }
     }
 
-    fn started(&self, after: Option<RunId>, trigger: Trigger) -> Event {
+    pub(super) fn started(&self, after: Option<RunId>, trigger: Trigger) -> Event {
         Event::RunStarted {
             run: self.run.clone(),
             after,
@@ -133,14 +133,9 @@ pub fn resume_events(
     message: Option<&UserMessage>,
 ) -> Result<Vec<Event>> {
     check_agent(session, agent)?;
+    check_after(session, after)?;
     check_prices(session, agent, begin)?;
     let last = session.last_run();
-    if last.map(|run| &run.id) != after {
-        let winner = last.map_or_else(String::new, |run| run.id.to_string());
-        return Err(Error::new(ErrorCode::AlreadyResumed, "another run has begun meanwhile")
-            .with_context("session", session.id())
-            .with_context("run", winner));
-    }
     let trigger = match (session.status(), last.map(|run| run.status)) {
         (_, Some(RunStatus::Running)) => Trigger::Recover,
         (_, Some(status)) if status.is_suspended() => {
@@ -191,7 +186,9 @@ pub fn abort_events(
     request: RequestId,
     reason: Option<String>,
 ) -> Result<Vec<Event>> {
-    if matches!(session.status(), SessionStatus::Completed | SessionStatus::Aborted) {
+    // A child that is done can still be stopped for good.
+    let done = session.status() == SessionStatus::Completed && session.parent().is_none();
+    if done || session.status() == SessionStatus::Aborted {
         let message = format!("the session is {}: there is nothing to abort", session.status());
         return Err(
             Error::new(ErrorCode::NothingToResume, message).with_context("session", session.id())
@@ -206,7 +203,7 @@ pub fn abort_events(
 }
 
 /// What comes first on reopening a session whose imported log left calls without a result.
-fn healed(session: &Session) -> Option<Event> {
+pub(super) fn healed(session: &Session) -> Option<Event> {
     session.needs_heal().then(|| Event::HistoryHealed { results: heal(session) })
 }
 
@@ -224,7 +221,7 @@ fn check_prices(session: &Session, agent: &AgentDefinition, begin: &BeginRun) ->
     Err(Error::new(ErrorCode::ConfigInvalid, message).with_context("agent", agent.name()))
 }
 
-fn check_agent(session: &Session, agent: &AgentDefinition) -> Result<()> {
+pub(super) fn check_agent(session: &Session, agent: &AgentDefinition) -> Result<()> {
     if session.agent() == agent.name() {
         return Ok(());
     }
@@ -232,6 +229,17 @@ fn check_agent(session: &Session, agent: &AgentDefinition) -> Result<()> {
         .with_context("session", session.id())
         .with_context("belongs_to", session.agent())
         .with_context("agent", agent.name()))
+}
+
+pub(super) fn check_after(session: &Session, after: Option<&RunId>) -> Result<()> {
+    let last = session.last_run().map(|run| &run.id);
+    if last == after {
+        return Ok(());
+    }
+    let winner = last.map_or_else(String::new, RunId::to_string);
+    Err(Error::new(ErrorCode::AlreadyResumed, "another run has begun meanwhile")
+        .with_context("session", session.id())
+        .with_context("run", winner))
 }
 
 fn waiting(session: &Session) -> Error {

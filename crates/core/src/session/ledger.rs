@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::RunRecord;
+use super::{ForkOrigin, RunRecord};
 use crate::budget::{Budget, Spent};
 use crate::clock::Timestamp;
 use crate::event::{Answer, ChildStart, ModelReply, PendingCall, ToolFinish};
@@ -28,7 +28,7 @@ pub(super) struct Ledger {
     pub corrections: u32,
     pub model_failures: u32,
     pub step: Option<OpenStep>,
-    pub closed: Option<ClosedStep>,
+    pub closed: Option<Arc<ClosedStep>>,
     pub interrupt: Option<Request>,
     pub abort: Option<Request>,
     pub usage: Usage,
@@ -52,6 +52,12 @@ pub(super) struct Ledger {
     pub short_of_tool_calls: bool,
     /// Calls that waited for people, and what became of them.
     pub settled: Arc<BTreeMap<CallId, SettledCall>>,
+    /// Where it was forked, if it was.
+    pub forked: Option<Arc<ForkOrigin>>,
+    /// Whether it went back to a checkpoint, and no run has begun since.
+    pub rewound: bool,
+    /// Calls that had no result when the session went back behind them.
+    pub dropped: Arc<BTreeSet<CallId>>,
 }
 
 /// What became of a call that waited for people.
@@ -110,6 +116,9 @@ impl Ledger {
             seen: None,
             short_of_tool_calls: false,
             settled: Arc::default(),
+            forked: None,
+            rewound: false,
+            dropped: Arc::default(),
         }
     }
 }

@@ -47,6 +47,8 @@ impl Session {
             }
             Event::HistoryHealed { results } => self.check_heal(event, results),
             Event::ToolFinished(finish) => self.check_finish(event, &finish.call, run),
+            Event::Forked { from, at, .. } => self.check_forked(event, from, *at),
+            Event::Rewound { to } => self.check_rewound(event, *to, run),
             _ => {
                 self.check_owner(event, run)?;
                 self.check_in_run(event, legacy)
@@ -143,9 +145,9 @@ impl Session {
                 | SessionStatus::Interrupted
                 | SessionStatus::Aborted
         );
-        let resumable =
-            matches!(self.ledger.status, SessionStatus::Failed | SessionStatus::Interrupted);
-        let suspended = last.is_some_and(|run| run.status.is_suspended());
+        let resumable = self.ledger.rewound
+            || matches!(self.ledger.status, SessionStatus::Failed | SessionStatus::Interrupted);
+        let suspended = !self.ledger.rewound && last.is_some_and(|run| run.status.is_suspended());
         // What became of children stands in their logs.
         let may_have_news = self.has_news() || self.open_children().next().is_some();
         if trigger == Trigger::Resume && suspended && !may_have_news {

@@ -73,6 +73,7 @@ pub(super) fn of_event<'a>(
             }
             chunks.extend(end_of_run(outcome));
         }
+        Event::Forked { .. } => chunks.push(ChunkKind::RunInterrupted { reason: None }),
         _ => {}
     }
 }

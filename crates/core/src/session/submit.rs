@@ -186,7 +186,7 @@ fn judge(
     if pending.deadline.is_some_and(|deadline| fold.clock() > deadline) {
         return Err(refusal(fold, call, Some(&SettledCall::Expired)));
     }
-    check(pending, submission)?;
+    check(fold, pending, submission)?;
     let guard = pending.deadline.map_or(Guard::None, Guard::NotAfter);
     let event = Event::Submitted {
         request: request.clone(),
@@ -219,7 +219,7 @@ fn refusal(fold: &Session, call: &CallId, settled: Option<&SettledCall>) -> Erro
     Error::new(code, message)
 }
 
-fn check(pending: &PendingCall, submission: &Submission) -> Result<()> {
+fn check(fold: &Session, pending: &PendingCall, submission: &Submission) -> Result<()> {
     if submission.digest.as_ref().is_some_and(|digest| *digest != pending.digest) {
         let message = "the answer was given to other arguments than the call has";
         return Err(Error::new(ErrorCode::ArgumentsChanged, message));
@@ -244,8 +244,8 @@ fn check(pending: &PendingCall, submission: &Submission) -> Result<()> {
     };
     let Some(schema) = &pending.schema else { return Ok(()) };
     Schema::from_value(schema.to_value())?.validate(&given.to_value()).map_err(|violations| {
-        let session = &submission.call;
-        tracing::warn!(call = %session, "client_tool.validation_failed");
+        let (session, call) = (fold.id(), &pending.call);
+        tracing::warn!(%session, %call, "client_tool.validation_failed");
         let message = format!("the answer does not fit: {}", violations.join("; "));
         Error::new(ErrorCode::AnswerInvalid, message)
     })

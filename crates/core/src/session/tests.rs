@@ -6,3 +6,4 @@ mod patches;
 mod runs;
 mod savepoint;
 mod state;
+mod travel;

@@ -111,6 +111,17 @@ impl Hand {
         Ok(())
     }
 
+    /// Goes back to a checkpoint, with the next run.
+    pub(crate) fn go_back(&mut self, to: u64) -> Result<()> {
+        let trigger = match self.session().current_run() {
+            Some(_) => Trigger::Recover,
+            None => Trigger::Resume,
+        };
+        let run = RunId::from(format!("r{}", self.runs + 1));
+        self.put_as(Some(&run), Event::Rewound { to })?;
+        self.start(trigger)
+    }
+
     pub(crate) fn say(&mut self, text: &str) {
         self.put(Event::UserMessages { messages: vec![UserMessage::new(text)] }).unwrap();
     }

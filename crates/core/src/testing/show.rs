@@ -52,6 +52,8 @@ fn event_text(event: &Event) -> String {
             format!("used {amount} of {source_type} {source_name}")
         }
         Event::StepClosed { step } => format!("closed {step}"),
+        Event::Forked { from, at, .. } => format!("forked from {from} at {at}"),
+        Event::Rewound { to } => format!("went back to {to}"),
     }
 }
 

@@ -10,8 +10,8 @@ use helix_agents_core::executor::{AgentExecutorExt as _, ExecuteOptions};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, Head, NewSession, Page, Reach, Renewal, SessionFilter,
-    StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Reach, Renewal,
+    SessionFilter, StateStore, StoredAppend,
 };
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
@@ -37,6 +37,10 @@ impl StateStore for Slow {
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
         self.store.create_session(new, first).await
+    }
+
+    async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
+        self.store.fork(from, new, first).await
     }
 
     async fn append(&self, append: Append) -> Result<AppendOutcome> {

@@ -1,6 +1,6 @@
 //! Deleting sessions with their children.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension as _};
 
 use helix_agents_core::id::SessionId;
 
@@ -22,11 +22,38 @@ pub(super) fn delete(connection: &Connection, session: &SessionId) -> Result<boo
         keys.collect::<Result<_, _>>()?
     };
     for key in &keys {
-        let appends = place::all(*key);
+        connection.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([key])?;
+    }
+    for key in &keys {
+        forget(connection, *key)?;
+    }
+    Ok(!keys.is_empty())
+}
+
+/// Deletes what nobody shares of a log whose session is gone; and if that is all of it, what it
+/// shared and nobody else does.
+fn forget(connection: &Connection, key: i64) -> Result<(), Failure> {
+    let mut next = Some(key);
+    while let Some(key) = next.take() {
+        let shared: Option<u64> = connection
+            .prepare_cached("SELECT max(version) FROM forks WHERE base = ?1")?
+            .query_row([key], |row| row.get(0))?;
+        let appends = place::since(key, shared.map_or(0, |version| version + 1));
         connection
             .prepare_cached("DELETE FROM appends WHERE key BETWEEN ?1 AND ?2")?
             .execute([appends.start(), appends.end()])?;
-        connection.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([key])?;
+        if shared.is_some() {
+            continue;
+        }
+        let base: Option<i64> = connection
+            .prepare_cached("DELETE FROM forks WHERE log = ?1 RETURNING base")?
+            .query_row([key], |row| row.get(0))
+            .optional()?;
+        let Some(base) = base else { continue };
+        let is_used: bool = connection
+            .prepare_cached("SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?1)")?
+            .query_row([base], |row| row.get(0))?;
+        next = (!is_used).then_some(base);
     }
-    Ok(!keys.is_empty())
+    Ok(())
 }

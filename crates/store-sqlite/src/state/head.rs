@@ -24,23 +24,29 @@ pub(super) fn find(connection: &Connection, session: &SessionId) -> Result<Optio
     rows.next()?.map(|row| from_row(row, clock::now())).transpose()
 }
 
-/// Writes the row of a new session, as it is after its first append.
+/// Writes the row of a new session, as it is after its first append; returns its key, which is none
+/// that a log has or had whose appends are still there.
 pub(super) fn insert(
     connection: &Connection,
     new: &NewSession,
     first: &Append,
     lease_until: Option<Timestamp>,
     now: Timestamp,
-) -> Result<(), Failure> {
-    let summary = first.check_first()?;
+) -> Result<i64, Failure> {
+    let message = "a session's first append needs a summary";
+    let summary = first.summary.as_ref();
+    let summary = summary.ok_or_else(|| Error::new(ErrorCode::InputInvalid, message))?;
     let tags = serde_json::to_string(&new.tags).map_err(|error| {
         Error::new(ErrorCode::Internal, "tags cannot be written as JSON").with_source(error)
     })?;
     connection
         .prepare_cached(
-            "INSERT INTO sessions (session, agent, root, parent, tags, created_at, version, append,
-                 updated_at, status, run, runtime, pending, wake_at, lease_until)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?6, ?9, ?10, ?11, ?12, ?13, ?14)",
+            "INSERT INTO sessions (id, session, agent, root, parent, tags, created_at, version,
+                 append, updated_at, status, run, runtime, pending, wake_at, lease_until)
+             VALUES (
+                 max(coalesce((SELECT id FROM sessions ORDER BY id DESC LIMIT 1), 0),
+                     coalesce((SELECT key >> 32 FROM appends ORDER BY key DESC LIMIT 1), 0)) + 1,
+                 ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?6, ?9, ?10, ?11, ?12, ?13, ?14)",
         )?
         .execute(params![
             first.session.as_str(),
@@ -49,7 +55,7 @@ pub(super) fn insert(
             new.parent.as_ref().map(SessionId::as_str),
             tags,
             now.0,
-            first.count,
+            first.expected.version + u64::from(first.count),
             first.id.as_str(),
             summary.status.as_str(),
             summary.run.as_ref().map(RunId::as_str),
@@ -58,7 +64,7 @@ pub(super) fn insert(
             summary.wake_at.map(|at| at.0),
             lease_until.map(|until| until.0),
         ])?;
-    Ok(())
+    Ok(connection.last_insert_rowid())
 }
 
 pub(super) fn from_row(row: &Row<'_>, now: Timestamp) -> Result<Head, Failure> {

@@ -12,7 +12,8 @@ use helix_agents_core::store::{
     StoredAppend, Summary,
 };
 
-use super::{head, log};
+use super::head;
+use super::log::Log;
 use crate::error::{Failure, corrupt, not_found};
 use crate::prepared::{Prepared, Tables};
 use crate::{clock, place};
@@ -59,9 +60,9 @@ impl<'c> Statements<'c> {
 }
 
 /// What an append has to know of its session.
-struct End {
+pub(super) struct End {
     /// The row of the session.
-    key: i64,
+    pub(super) key: i64,
     version: u64,
     /// Whether it is where the append expects it.
     is_expected: bool,
@@ -77,7 +78,7 @@ pub(super) fn create(
     first: &Append,
 ) -> Result<CreateOutcome, Failure> {
     if let Some(end) = find(&mut tables.state, first)? {
-        let stored = log::starting_at(tables.connection, end.key, 1)?;
+        let stored = Log::of(tables.connection, end.key)?.starting_at(tables.connection, 1)?;
         let (id, at) = stored
             .ok_or_else(|| corrupt(&first.session, "the first append of a session is missing"))?;
         return Ok(if id == first.id {
@@ -88,8 +89,7 @@ pub(super) fn create(
     }
     let now = clock::now();
     let lease_until = lease(None, first.lease, now);
-    head::insert(tables.connection, new, first, lease_until, now)?;
-    let key = tables.connection.last_insert_rowid();
+    let key = head::insert(tables.connection, new, first, lease_until, now)?;
     add(&mut tables.state, key, 1, first, now)?;
     Ok(CreateOutcome::Created { at: now })
 }
@@ -128,7 +128,10 @@ pub(super) fn renew(
     Ok(Renewal { renewed: true, head })
 }
 
-fn find(statements: &mut Statements<'_>, append: &Append) -> Result<Option<End>, Failure> {
+pub(super) fn find(
+    statements: &mut Statements<'_>,
+    append: &Append,
+) -> Result<Option<End>, Failure> {
     let end = statements.find.get()?.query_row([append.session.as_str()], |row| {
         let version: u64 = row.get(1)?;
         let expected = &append.expected;
@@ -161,14 +164,15 @@ fn judge_elsewhere(
 ) -> Result<AppendOutcome, Failure> {
     let expected = &append.expected;
     let stale = expected.version < end.version;
-    if !stale || !log::reached(connection, end.key, expected)? {
+    let log = Log::of(connection, end.key)?;
+    if !stale || !log.reached(connection, expected)? {
         return Ok(AppendOutcome::HistoryLost);
     }
-    match log::starting_at(connection, end.key, expected.version + 1)? {
+    match log.starting_at(connection, expected.version + 1)? {
         Some((id, at)) if id == append.id => Ok(AppendOutcome::Appended { at }),
         _ => {
             let after = expected.version;
-            let missed = log::after(connection, end.key, &append.session, after, u32::MAX)?;
+            let missed = log.after(connection, &append.session, after, u32::MAX)?;
             let begins = missed.first().map(|it| it.first);
             let ends = missed.last().map(StoredAppend::position);
             if begins != Some(after + 1) || ends != Some(position(connection, end.key)?) {
@@ -200,7 +204,11 @@ fn judge_guard(end: &End, guard: Guard, now: Timestamp) -> Option<AppendOutcome>
     Some(AppendOutcome::GuardFailed { lease_until, now })
 }
 
-fn lease(before: Option<Timestamp>, change: LeaseChange, now: Timestamp) -> Option<Timestamp> {
+pub(super) fn lease(
+    before: Option<Timestamp>,
+    change: LeaseChange,
+    now: Timestamp,
+) -> Option<Timestamp> {
     match change {
         LeaseChange::Keep => before,
         LeaseChange::Take(ttl) => Some(now.after(ttl)),
@@ -209,7 +217,7 @@ fn lease(before: Option<Timestamp>, change: LeaseChange, now: Timestamp) -> Opti
 }
 
 /// Writes the append into the log, whose events end before `first`.
-fn add(
+pub(super) fn add(
     statements: &mut Statements<'_>,
     key: i64,
     first: u64,

@@ -3,6 +3,7 @@
 
 mod close;
 mod damage;
+mod fork;
 mod inspect;
 mod kill;
 mod open;

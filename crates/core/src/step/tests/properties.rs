@@ -10,11 +10,12 @@ use crate::clock::Timestamp;
 use crate::event::{Event, RecordedEvent, SCHEMA, decode, encode};
 use crate::id::{AppendId, SessionId};
 use crate::message::Message;
-use crate::session::Session;
+use crate::session::{OpenStep, Session};
 use crate::state::Patch;
 use crate::step::{Action, StepIterator, heal};
 use crate::store::StoredAppend;
 use crate::testing::{Entry, Hand};
+use crate::usage::Usage;
 use game::{Agents, Move, agent, moves, play};
 
 fn config() -> ProptestConfig {
@@ -193,6 +194,9 @@ proptest! {
         let mut losing = lost.iter().cycle();
         let Hand { log, times, .. } = play(&agent, &moves, |_| {});
         let mut log: Vec<_> = log.into_iter().zip(times).collect();
+        // Logs of other origin do not go back.
+        let back = log.iter().position(|((_, it), _)| matches!(it, Event::Rewound { .. }));
+        log.truncate(back.unwrap_or(log.len()));
         log.retain(|((_, event), _)| {
             !matches!(event, Event::ToolFinished(_)) || !losing.next().unwrap()
         });
@@ -219,6 +223,51 @@ proptest! {
         }
         let next = StepIterator::new(agent, session).next();
         prop_assert!(!matches!(next, Action::Heal(_)));
+    }
+
+    #[test]
+    fn going_back_to_a_checkpoint_finds_what_was_there(kind: Agents, moves in moves()) {
+        let mut known = std::collections::BTreeMap::new();
+        let (mut steps, mut spent) = (0, Usage::default());
+        let told = |session: &Session| {
+            let (step, state) = (session.closed_step(), session.state());
+            let closed = step.filter(|step| step.reply.error.is_none());
+            format!("{:?} {state} {} {closed:?}", session.transcript(), session.turn_steps())
+        };
+        play(&agent(kind), &moves, |hand| {
+            let session = hand.session();
+            if let Some((_, Event::StepClosed { .. })) = hand.log.last() {
+                known.insert(hand.log.len() as u64, told(session));
+            }
+            if let [.., (_, Event::Rewound { to }), _] = &*hand.log {
+                let failed = |step: &OpenStep| step.reply.error.is_some();
+                let step = session.checkpoint(*to).unwrap().step;
+                let reply = hand.log.iter().find_map(|(_, event)| match event {
+                    Event::ModelReplied(reply) if reply.step == step => Some(reply),
+                    _ => None,
+                });
+                assert!(!session.closed_step().is_some_and(failed));
+                if reply.unwrap().error.is_none() {
+                    assert_eq!(told(session), known[to], "{}", hand.story());
+                }
+            }
+            // Numbers are never given twice, and nothing is given back.
+            if let Some((_, Event::ModelReplied(reply))) = hand.log.last()
+                && reply.step == session.last_step()
+            {
+                assert!(reply.step >= steps, "{}", hand.story());
+                steps = reply.step;
+            }
+            assert!(session.usage().input_tokens >= spent.input_tokens);
+            spent = session.usage();
+            let calls = session.transcript().iter().filter_map(|message| match &**message {
+                Message::Assistant(message) => Some(&message.tool_calls),
+                _ => None,
+            });
+            let calls: Vec<_> = calls.flatten().map(|call| &call.id).collect();
+            let different: std::collections::BTreeSet<_> = calls.iter().collect();
+            assert_eq!(different.len(), calls.len());
+        });
     }
 
     #[test]

@@ -11,8 +11,8 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{AppendId, RunId, SessionId};
 use helix_agents_core::session::Journal;
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, Guard, Head, LeaseChange, NewSession, Page, Reach,
-    Renewal, SessionFilter, StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, Head, LeaseChange, NewSession, Page,
+    Reach, Renewal, SessionFilter, StateStore, StoredAppend,
 };
 use helix_agents_testkit::faults::Fault;
 use serde_json::json;
@@ -132,6 +132,10 @@ impl StateStore for Crowded {
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
         self.0.create_session(new, first).await
+    }
+
+    async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
+        self.0.fork(from, new, first).await
     }
 
     async fn append(&self, append: Append) -> Result<AppendOutcome> {

@@ -184,8 +184,8 @@ fn an_imported_log_and_its_heal() {
         tokens 120 in, 30 out, 64 cached, 8 reasoning; tool calls 1; used {}
         r1: turn 1, Execute, completed, 2 steps, 2023-11-14T22:13:20.500Z to 2023-11-14T22:13:22.250Z, stream from 1; Some({"result":"paid"}) None None
         r2: turn 2, Continue, completed, 1 steps, 2023-11-14T22:13:22.750Z to 2023-11-14T22:13:24.000Z, stream from 10; Some({"result": "later"}) None None
-        step 1 closed at 6 with 3 messages
-        step 2 closed at 8 with 4 messages
+        step 1 closed at 6 with 4 messages
+        step 2 closed at 8 with 6 messages
         step 3 closed at 15 with 9 messages
         user: Pay the bill.
         assistant: Some("One moment.") ["1.0 call_0 search", "1.1 call_1 search"]

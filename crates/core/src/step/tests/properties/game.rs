@@ -93,6 +93,8 @@ pub(super) enum Move {
     Answer(u8),
     /// Somebody puts in a message.
     Queue,
+    /// The session goes back to a checkpoint.
+    Rewind(u8),
     /// So many seconds pass.
     Time(u8),
 }
@@ -116,6 +118,7 @@ pub(super) fn moves() -> impl Strategy<Value = Vec<Move>> {
         1 => (-1e9..1e9).prop_map(Move::Used),
         2 => any::<u8>().prop_map(Move::Answer),
         1 => Just(Move::Queue),
+        1 => any::<u8>().prop_map(Move::Rewind),
         1 => any::<u8>().prop_map(Move::Time),
     ];
     vec(one, 1..48)
@@ -182,6 +185,12 @@ pub(super) fn carry_on(hand: &mut Hand, one: &Move) {
         (Move::Next(answer, bits), _) => next(hand, answer, *bits),
         (Move::Answer(bits), _) => answer_one(hand, *bits),
         (Move::Queue, _) => hand.queue("one more thing"),
+        (Move::Rewind(bits), _) => {
+            let all = hand.session().checkpoints();
+            let Some(to) = all.get(usize::from(*bits) % all.len().max(1)) else { return };
+            let to = to.version;
+            hand.go_back(to).unwrap();
+        }
         (Move::Time(seconds), _) => {
             let now = hand.session().clock();
             hand.clock(now.after(Duration::from_secs(u64::from(*seconds))).0);

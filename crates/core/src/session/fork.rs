@@ -1,0 +1,174 @@
+//! Forking: a session that begins with what another one had up to a checkpoint.
+
+use std::sync::Arc;
+
+use super::begin::healed;
+use super::repeat::repeated;
+use super::{Outside, Session, load};
+use crate::error::{Error, ErrorCode, Result};
+use crate::event::{Event, RecordedEvent, SCHEMA, decode, encode};
+use crate::executor::ForkOptions;
+use crate::fault;
+use crate::id::{RunId, SessionId};
+use crate::store::{
+    Append, CreateOutcome, ForkOutcome, Guard, LeaseChange, NewSession, Position, StateStore,
+};
+
+/// How many appends are read at once.
+const PAGE: u32 = 256;
+
+/// Makes a session of another one's log up to a checkpoint. Whoever writes the original, and
+/// whether it is gone on with, makes no difference.
+///
+/// # Errors
+/// [`ErrorCode::SessionNotFound`], [`ErrorCode::CheckpointNotFound`] if no step was closed there,
+/// [`ErrorCode::SessionExists`] if there is a session of the new id, [`ErrorCode::IdInvalid`], and
+/// the store's.
+///
+/// # Durability
+/// When it returns, the new session is in the store. It is one append: there is all of it or none.
+pub async fn fork(
+    outside: Outside<'_>,
+    from: &SessionId,
+    options: &ForkOptions,
+) -> Result<SessionId> {
+    let session = match &options.session {
+        Some(chosen) => SessionId::chosen(chosen.as_str())?,
+        None => outside.ids.session(),
+    };
+    if session == *from {
+        return Err(exists(&session));
+    }
+    let at = match options.checkpoint {
+        Some(version) => version,
+        None => {
+            let whole = load(outside.store, from).await?;
+            let last = whole.checkpoints().last().map_or(0, |last| last.version);
+            whole.checkpoint(last)?.version
+        }
+    };
+    let Shared { mut fold, base, begun } = shared(outside.store, from, &session, at).await?;
+    let mut tags = fold.tags().clone();
+    tags.extend(options.tags.iter().map(|(key, value)| (key.clone(), value.clone())));
+    let new = NewSession {
+        agent: Arc::clone(fold.agent()),
+        root: session.clone(),
+        parent: None,
+        tags: tags.clone(),
+    };
+    // Only a log of other origin may be what these events go on with.
+    let schema = if begun.schema == 0 { 0 } else { SCHEMA };
+    let mut events = begun.events;
+    let own = healed(&fold).into_iter().chain([Event::Forked { from: from.clone(), at, tags }]);
+    for event in own {
+        fold.apply(&event, begun.run.as_ref())?;
+        events.push(event);
+    }
+    let append = Append {
+        session: session.clone(),
+        expected: base,
+        id: outside.ids.append(),
+        run: begun.run,
+        schema,
+        count: u32::try_from(events.len()).unwrap_or(u32::MAX),
+        body: encode(&events)?,
+        summary: Some(fold.summary()),
+        lease: LeaseChange::Clear,
+        guard: Guard::None,
+    };
+    fault::point("fork.before_append");
+    let outcome = send(outside, from, new, append).await?;
+    fault::point("fork.after_append");
+    match outcome {
+        ForkOutcome::Created { .. } => Ok(session),
+        ForkOutcome::Exists => Err(exists(&session)),
+        ForkOutcome::HistoryLost => {
+            let message = "the original was written anew while it was forked";
+            Err(Error::new(ErrorCode::HistoryLost, message).with_context("session", from))
+        }
+    }
+}
+
+async fn send(
+    outside: Outside<'_>,
+    from: &SessionId,
+    new: NewSession,
+    append: Append,
+) -> Result<ForkOutcome> {
+    let store = outside.store;
+    if append.expected == Position::start() {
+        // The checkpoint is within the first append, as in a log that was imported whole.
+        let create = || store.create_session(new.clone(), append.clone());
+        return Ok(match repeated(outside.ids, outside.clock, create).await? {
+            CreateOutcome::Created { at } => ForkOutcome::Created { at },
+            CreateOutcome::Exists => ForkOutcome::Exists,
+        });
+    }
+    repeated(outside.ids, outside.clock, || store.fork(from, new.clone(), append.clone())).await
+}
+
+/// What a fork has in common with its original.
+struct Shared {
+    /// The fold of it, as the new session's.
+    fold: Session,
+    /// The end of the last append that is whole.
+    base: Position,
+    /// What is shared of the append after that.
+    begun: Begun,
+}
+
+/// The first events of an append, up to the checkpoint in the middle of it.
+struct Begun {
+    events: Vec<Event>,
+    run: Option<RunId>,
+    schema: u16,
+}
+
+async fn shared(
+    store: &dyn StateStore,
+    from: &SessionId,
+    session: &SessionId,
+    at: u64,
+) -> Result<Shared> {
+    let mut fold = Session::new(session.clone());
+    let mut base = Position::start();
+    let mut begun = Begun { events: Vec::new(), run: None, schema: SCHEMA };
+    'log: loop {
+        let page = store.read_log(from, fold.position().version, PAGE).await?;
+        if page.is_empty() {
+            break;
+        }
+        for append in &page {
+            if append.version() <= at {
+                fold.apply_append(append)?;
+                base = append.position();
+                continue;
+            }
+            let events = decode(from, append)?.into_iter().filter(|event| event.seq <= at);
+            let events: Vec<RecordedEvent> = events.collect();
+            for recorded in &events {
+                fold.apply_recorded(recorded)?;
+            }
+            if !events.is_empty() {
+                let (run, schema) = (append.run.clone(), append.schema);
+                let events = events.into_iter().map(|recorded| recorded.event).collect();
+                begun = Begun { events, run, schema };
+            }
+            break 'log;
+        }
+    }
+    if fold.checkpoints().last().map(|last| last.version) == Some(at) {
+        return Ok(Shared { fold, base, begun });
+    }
+    // What there is to choose from stands in the session as it is now.
+    let now = load(store, from).await?;
+    now.checkpoint(at)?;
+    Err(Error::new(ErrorCode::Internal, "a checkpoint is missing in the log up to it")
+        .with_context("session", from)
+        .with_context("version", at))
+}
+
+fn exists(session: &SessionId) -> Error {
+    Error::new(ErrorCode::SessionExists, "a session of this id exists already")
+        .with_context("session", session)
+}

@@ -1,0 +1,179 @@
+//! Going back to a checkpoint, and going on from one as another session.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use crate::agent::AnyAgent;
+use crate::error::ErrorCode;
+use crate::event::{Event, ToolFinish, ToolOutcome, Trigger};
+use crate::id::{RunId, SessionId};
+use crate::session::{BeginRun, RunStatus, Session, rewind_events};
+use crate::store::SessionStatus;
+use crate::stream::Effect;
+use crate::testing::{Entry, Hand, builder, built, calls, echo, text, transcript_text};
+
+fn agent() -> AnyAgent {
+    built(builder().tool(echo("search")))
+}
+
+/// Two steps with a call each, and an answer.
+fn told() -> Hand {
+    let search = || calls([("search", json!({}))]);
+    let mut hand = Hand::new(&agent());
+    hand.drive([search(), search(), text("One.")]);
+    hand
+}
+
+fn fork(log: &[Entry], session: &str) -> Session {
+    let mut session = Session::new(SessionId::from(session));
+    for (run, event) in log {
+        session.apply(event, run.as_ref()).unwrap();
+    }
+    session
+}
+
+fn forked(from: &str, at: u64) -> Event {
+    Event::Forked { from: from.into(), at, tags: BTreeMap::new() }
+}
+
+fn code(result: crate::error::Result<()>) -> ErrorCode {
+    result.unwrap_err().code()
+}
+
+#[test]
+fn a_fork_rests_where_the_step_was_closed_and_has_used_nothing() {
+    let hand = told();
+    let at = hand.session().checkpoints()[0].version;
+    let shared = &hand.log[..usize::try_from(at).unwrap()];
+    let mut session = fork(shared, "fork");
+    session.apply(&forked("s", at), None).unwrap();
+    assert_eq!(session.id().as_str(), "fork");
+    assert_eq!((session.status(), session.last_step()), (SessionStatus::Interrupted, 1));
+    assert_eq!(session.last_run().unwrap().status, RunStatus::Interrupted);
+    assert_eq!(session.forked().unwrap().version, at);
+    assert_eq!((session.usage().input_tokens, session.tree_usage().steps), (0, 0));
+    assert!(session.closed_step().is_some());
+    assert_eq!(session.checkpoints(), &hand.session().checkpoints()[..1]);
+}
+
+#[test]
+fn a_fork_has_labels_and_no_parent_and_rolling_back_gives_them_back() {
+    let hand = told();
+    let at = hand.session().checkpoints()[0].version;
+    let mut log = hand.log[..usize::try_from(at).unwrap()].to_vec();
+    let Event::SessionCreated { tags, .. } = &mut log[0].1 else { panic!("it comes first") };
+    tags.insert("of".to_owned(), "theirs".to_owned());
+    let mut session = fork(&log, "fork");
+    let (before, savepoint) = (format!("{session:?}"), session.savepoint());
+    let tags = [("of".to_owned(), "ours".to_owned())].into();
+    session.apply(&Event::Forked { from: "s".into(), at, tags }, None).unwrap();
+    assert_eq!(session.tags()["of"], "ours");
+    session.rollback(savepoint);
+    assert_eq!(format!("{session:?}"), before);
+}
+
+#[test]
+fn a_fork_begins_at_a_checkpoint_and_nowhere_else() {
+    let hand = told();
+    let first = hand.session().checkpoints()[0].version;
+    for at in 1..hand.log.len() {
+        let mut session = fork(&hand.log[..at], "fork");
+        let at = at as u64;
+        let applied = session.apply(&forked("s", at), None);
+        if hand.session().checkpoint(at).is_ok() {
+            applied.unwrap();
+        } else {
+            assert_eq!(code(applied), ErrorCode::LogInvalid, "at {at}");
+        }
+    }
+    let mut session = fork(&hand.log[..usize::try_from(first).unwrap()], "fork");
+    assert_eq!(code(session.apply(&forked("fork", first), None)), ErrorCode::LogInvalid);
+    assert_eq!(code(session.apply(&forked("s", first + 1), None)), ErrorCode::LogInvalid);
+}
+
+#[test]
+fn going_back_and_rolling_that_back_is_never_having_gone() {
+    let mut hand = told();
+    let at = hand.session().checkpoints()[0].version;
+    let before = format!("{:?}", hand.session());
+    let savepoint = hand.session().savepoint();
+    hand.go_back(at).unwrap();
+    hand.drive([calls([("search", json!({}))])]);
+    let second = hand.session().checkpoints()[1].version;
+    hand.drive([text("Two.")]);
+    hand.go_back(second).unwrap();
+    hand.drive([text("Three.")]);
+    assert_eq!(hand.session().last_step(), 6);
+    hand.iterator.session_mut().rollback(savepoint);
+    assert_eq!(format!("{:?}", hand.session()), before);
+}
+
+#[test]
+fn what_was_under_way_is_given_up() {
+    let mut hand = Hand::new(&agent());
+    hand.drive([calls([("search", json!({}))])]);
+    let at = hand.session().checkpoints()[0].version;
+    hand.reply(calls([("search", json!({})), ("search", json!({}))]));
+    hand.result("2.0", json!(1));
+    hand.go_back(at).unwrap();
+    assert!(hand.session().open_step().is_none());
+    let outcome = |call: &str| hand.session().has_outcome(&Effect::Tool { call: call.into() });
+    assert_eq!((outcome("1.0"), outcome("2.0"), outcome("2.1")), (true, true, false));
+    let runs: Vec<_> = hand.session().runs().map(|run| run.status).collect();
+    assert_eq!(runs, [RunStatus::Superseded, RunStatus::Running]);
+    // What the run before it still finds out, nobody waits for.
+    let late = Event::from(ToolFinish::without_run("2.1".into(), ToolOutcome::Acknowledged));
+    assert_eq!(code(hand.put_as(Some(&RunId::from("r1")), late)), ErrorCode::LogInvalid);
+    hand.drive([text("Done.")]);
+    assert_eq!(hand.session().last_step(), 3);
+    assert_eq!(transcript_text(hand.session().transcript()).lines().count(), 4);
+}
+
+#[test]
+fn nobody_goes_back_to_where_no_step_was_closed_nor_during_the_own_run() {
+    let mut hand = told();
+    let at = hand.session().checkpoints()[1].version;
+    for to in [0, 1, at - 1, at + 1, 1000] {
+        assert_eq!(code(hand.go_back(to)), ErrorCode::LogInvalid, "to {to}");
+    }
+    let first = hand.session().checkpoints()[0].version;
+    hand.go_back(first).unwrap();
+    assert_eq!(code(hand.put(Event::Rewound { to: first })), ErrorCode::LogInvalid);
+    assert_eq!(code(hand.go_back(at)), ErrorCode::LogInvalid, "the session went back behind it");
+}
+
+#[test]
+fn what_goes_back_is_refused_with_a_reason() {
+    let hand = told();
+    let session = hand.session();
+    let at = session.checkpoints()[0].version;
+    let begin = BeginRun::new("r9".into(), "hand", 0);
+    let last = session.last_run().map(|run| run.id.clone());
+    let ask = |session: &Session, after: Option<&RunId>, to| {
+        rewind_events(session, &agent(), &begin, after, to, None)
+    };
+    let names = |events: Vec<Event>| events.iter().map(Event::name).collect::<Vec<_>>().join(" ");
+    assert_eq!(names(ask(session, last.as_ref(), at).unwrap()), "rewound run_started");
+    let refused = |result: crate::error::Result<Vec<Event>>| result.unwrap_err().code();
+    let codes = [
+        refused(ask(session, None, at)),
+        refused(ask(session, last.as_ref(), at + 1)),
+        refused(ask(&Session::new("new".into()), None, 0)),
+    ];
+    let expected =
+        [ErrorCode::AlreadyResumed, ErrorCode::CheckpointNotFound, ErrorCode::AgentMismatch];
+    assert_eq!(codes, expected);
+}
+
+#[test]
+fn without_having_gone_back_a_completed_session_is_not_resumed() {
+    let mut hand = told();
+    assert_eq!(code(hand.start(Trigger::Resume)), ErrorCode::LogInvalid);
+    let at = hand.session().checkpoints()[2].version;
+    hand.go_back(at).unwrap();
+    // Its last step ended the turn, and does so again.
+    hand.drive([]);
+    assert_eq!(hand.session().status(), SessionStatus::Completed);
+    assert_eq!(code(hand.start(Trigger::Resume)), ErrorCode::LogInvalid);
+}

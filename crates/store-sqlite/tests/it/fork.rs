@@ -1,0 +1,63 @@
+//! What a fork costs in the file, and files from before there were forks.
+
+use helix_agents_core::store::{Append, ForkOutcome, NewSession, Position, StateStore as _};
+
+use crate::support::{Folder, append, create, id};
+
+fn rows(folder: &Folder, table: &str) -> u32 {
+    let sql = format!("SELECT count(*) FROM {table}");
+    folder.sql().query_row(&sql, [], |row| row.get(0)).unwrap()
+}
+
+/// Whatever the length of the history, nothing of it is written again; and it goes with the last
+/// session that shares it, up to where that one does.
+#[tokio::test]
+async fn a_fork_is_one_row_more_and_its_history_goes_with_the_last_who_shares_it() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    let mut position = create(&store, &id("s")).await;
+    for index in 0..20 {
+        let name = format!("a{index}");
+        store.append(append(&id("s"), &position, &name)).await.unwrap();
+        position = Position { version: position.version + 1, append: name.as_str().into() };
+    }
+    let summary = store.head(&id("s")).await.unwrap().unwrap().summary;
+    let fork = async |from: &str, session: &str, position: Position| {
+        let new = NewSession {
+            agent: "agent".into(),
+            root: id(session),
+            parent: None,
+            tags: std::collections::BTreeMap::new(),
+        };
+        let first =
+            Append { summary: Some(summary.clone()), ..append(&id(session), &position, session) };
+        let outcome = store.fork(&id(from), new, first).await.unwrap();
+        assert!(matches!(outcome, ForkOutcome::Created { .. }), "{outcome:?}");
+    };
+    let before = rows(&folder, "appends");
+    fork("s", "one", Position { version: 10, append: "a8".into() }).await;
+    fork("one", "two", Position { version: 11, append: "one".into() }).await;
+    assert_eq!((rows(&folder, "appends"), rows(&folder, "forks")), (before + 2, 2));
+
+    store.delete(&id("s")).await.unwrap();
+    assert_eq!(rows(&folder, "appends"), 10 + 2, "what nobody shares is gone");
+    store.delete(&id("one")).await.unwrap();
+    assert_eq!((rows(&folder, "appends"), rows(&folder, "forks")), (12, 2));
+    store.delete(&id("two")).await.unwrap();
+    assert_eq!((rows(&folder, "appends"), rows(&folder, "forks")), (0, 0));
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_file_of_the_first_schema_is_brought_up_to_date() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    create(&store, &id("s")).await;
+    store.close().await;
+    let old = "DROP TABLE forks; PRAGMA user_version = 1;";
+    folder.sql().execute_batch(old).unwrap();
+    let store = folder.open().await;
+    assert_eq!(store.read_log(&id("s"), 0, 10).await.unwrap().len(), 1);
+    assert_eq!(rows(&folder, "forks"), 0);
+    store.close().await;
+}
