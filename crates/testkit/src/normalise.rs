@@ -326,7 +326,7 @@ fn chunk_text(kind: &ChunkKind) -> Option<String> {
         ChunkKind::RunInterrupted { reason } => format!("run_interrupted {reason:?}"),
         ChunkKind::RunSuspended { calls, .. } => {
             let calls: Vec<_> = calls.iter().map(|call| call.as_str()).collect();
-            format!("run_suspended {}", calls.join(" "))
+            format!("run_suspended {}", calls.join(" ")).trim_end().to_owned()
         }
         ChunkKind::SubagentStart { call, subagent, .. } => {
             format!("subagent_start {call} {subagent}")

@@ -13,6 +13,7 @@ pub mod imports;
 pub mod interleavings;
 pub mod limits;
 pub mod people;
+pub mod phases;
 pub mod requests;
 pub mod restarts;
 mod support;
@@ -123,6 +124,7 @@ macro_rules! runtime_suite {
     ($harness:path) => {
         $crate::__runtime_scenarios! { $harness;
             answers: text_completes_the_turn;
+            answers: text_up_to_a_stop_sequence_completes_the_turn;
             answers: thinking_is_kept_and_shown;
             answers: what_an_adapter_shows_of_its_own_is_shown;
             answers: a_completed_session_continues_with_its_history;
@@ -192,6 +194,7 @@ macro_rules! runtime_suite {
             people: a_denied_call_is_not_run_and_an_edited_one_runs_as_edited;
             people: a_partly_answered_step_suspends_again_on_the_rest;
             people: a_call_that_nobody_answers_in_time_fails_and_late_answers_are_refused;
+            people: answers_enter_in_call_order_and_a_failure_as_one;
             people: every_wrong_answer_has_an_error_of_its_own;
             people: of_ten_answers_one_is_taken;
             people: a_message_to_an_answered_session_enters_when_the_step_is_done;
@@ -214,9 +217,20 @@ macro_rules! runtime_suite {
             companions: mistakes_with_companions_are_told_to_the_model;
             companions: a_companion_that_waits_for_people_lets_its_caller_wait;
             companions: a_restart_goes_on_with_a_companion_where_it_stopped;
+            companions: a_companion_keeps_its_state_between_messages;
+            companions: children_that_stay_are_listed_and_others_not;
+            companions: how_a_child_is_can_be_asked_at_any_time;
+            companions: a_caller_may_wait_for_one_that_works_beside;
+            phases: sub_agents_run_beside_the_tools_of_a_reply;
+            phases: a_sub_agent_beside_a_finish_tool_comes_to_its_end_first;
+            phases: companion_calls_come_last;
+            phases: a_sub_agent_may_end_by_a_finish_tool;
+            phases: every_way_to_complete_is_told_once;
             hooks: hooks_run_in_their_order;
             hooks: a_hook_refuses_and_changes_calls;
             hooks: a_hooks_state_change_rides_in_the_step;
+            hooks: a_finish_tool_has_the_hooks_of_any_other_and_shows_what_it_does;
+            hooks: after_tool_is_told_of_calls_that_failed_or_were_refused;
             restarts: a_restart_does_not_repeat_a_recorded_tool_call;
             restarts: a_restart_in_a_tool_runs_it_again_under_the_same_key;
             restarts: an_at_most_once_tool_is_not_run_again;
@@ -252,6 +266,8 @@ macro_rules! runtime_suite {
             imports: a_turn_on_an_imported_log_heals_it_first;
             imports: resuming_an_imported_log_heals_it_first;
             imports: a_fork_of_an_imported_log_is_healed;
+            waiting: hooks_hear_of_an_approved_call_and_of_one_that_nobody_answered;
+            waiting: hooks_hear_that_a_child_waits;
             interleavings: a_lost_reply_is_resolved_by_asking_again;
             interleavings: an_append_that_never_arrived_is_sent_again;
             interleavings: a_stranger_at_the_same_version_is_history_lost;

@@ -8,11 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Agent, AgentBuilder, AgentRegistry, FactoryContext};
+use super::{Agent, AgentBuilder, AgentRegistry, CompanionMode, FactoryContext};
 use crate::error::{Error, ErrorCode};
 use crate::llm::RetryPolicy;
 use crate::testing::{builder, echo, result_schema};
-use crate::tool::{EffectClass, Reconciled, Tool};
+use crate::tool::{EffectClass, NoInput, Reconciled, Tool};
 
 fn problems<S, O>(builder: AgentBuilder<S, O>, expected: &Expect) {
     let error = builder.build().unwrap_err();
@@ -89,6 +89,70 @@ fn options_of_a_tool_fit_its_effect_class() {
         &expect!["tool `a`: an at-most-once tool cannot have `retry`"],
     );
     assert!(builder().tool(once().reconcile(reconcile)).build().is_ok());
+}
+
+#[test]
+fn a_tool_that_waits_for_people_is_only_that() {
+    let ask = || Tool::client::<NoInput>("ask", "Asks.");
+    problems(
+        builder().tool(ask().finish_with()),
+        &expect!["tool `ask`: a client tool cannot be a finish tool"],
+    );
+    problems(
+        builder().tool(ask().requires_approval()),
+        &expect!["tool `ask`: a client tool cannot require approval: its caller decides"],
+    );
+    problems(
+        builder().tool(echo("a").requires_approval().finish_with()),
+        &expect!["tool `a`: a finish tool cannot require approval"],
+    );
+}
+
+fn child(name: &str) -> Agent<(), Value> {
+    let child = Agent::builder(name).system_prompt("p").description("Helps.");
+    child.output_schema(result_schema()).build().unwrap()
+}
+
+#[test]
+fn agents_below_have_names_of_their_own() {
+    let both = || builder().companion(&child("a"), CompanionMode::Blocking);
+    problems(
+        both().companion(&child("a"), CompanionMode::NonBlocking),
+        &expect!["there are two companions named `a`"],
+    );
+    problems(
+        both().sub_agent(&child("a")),
+        &expect![[r#"
+        `a` is a sub-agent and a companion
+        name one otherwise"#]],
+    );
+    assert!(both().sub_agent(&child("b")).build().is_ok());
+}
+
+/// What a model may call.
+fn offered<S, O>(builder: AgentBuilder<S, O>) -> Vec<String> {
+    let agent = builder.build().unwrap().erased();
+    agent.effective_tools().specs().iter().map(|spec| spec.name.to_string()).collect()
+}
+
+#[test]
+fn a_sub_agent_is_shown_as_a_tool() {
+    let agent = builder().sub_agent(&child("helper")).build().unwrap().erased();
+    let spec = &agent.effective_tools().specs()[0];
+    assert_eq!((&*spec.name, &*spec.description), ("subagent__helper", "Helps."));
+    assert_eq!(spec.input_schema.to_value()["required"], json!(["message"]));
+}
+
+#[test]
+fn companions_are_handled_by_five_tools_or_six_and_are_none_themselves() {
+    let five = ["spawnAgent", "sendMessage", "listChildren", "getChildStatus", "terminateChild"];
+    let five = five.map(|name| format!("companion__{name}"));
+    let beside = || builder().companion(&child("a"), CompanionMode::NonBlocking);
+    assert_eq!(offered(beside()), five);
+    let mut six = five.to_vec();
+    six.push("companion__waitForResult".to_owned());
+    assert_eq!(offered(beside().companion(&child("b"), CompanionMode::Blocking)), six);
+    assert_eq!(offered(builder().sub_agent(&child("a"))), ["subagent__a"]);
 }
 
 #[test]

@@ -31,6 +31,8 @@ fn the_golden_vectors_of_decisions() {
     check(&json!({ "use_tool": false, "tool_commands": [c()] }), Response, 0);
     check(&json!({ "use_tool": "true", "tool_commands": [c()] }), Execute, 1);
     check(&json!({ "next_action": "execute", "execution_commands": [] }), Response, 0);
+    let none = json!([{ "tool_name": " " }, "x"]);
+    check(&json!({ "next_action": "execute", "execution_commands": none }), Response, 0);
 }
 
 #[test]

@@ -96,6 +96,7 @@ async fn a_planner_is_told_all_of_its_inputs() {
         })
     );
     assert_eq!(inputs[0]["info"]["done_plans"], json!([]));
+    assert_eq!(inputs[0]["info"]["round_index"], 0);
     let (_, seen) = &model.plans_seen()[0];
     assert!(seen.tools.is_empty(), "plans are text: {:?}", seen.tools);
 }

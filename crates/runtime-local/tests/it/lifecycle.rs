@@ -1,10 +1,13 @@
 //! What only this runtime has: recovery on start-up, shutdown, building.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use helix_agents_core::agent::{Agent, AgentRegistry};
-use helix_agents_core::error::ErrorCode;
+use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::executor::{AgentExecutor, ExecuteOptions, ResumeOptions};
+use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
 use helix_agents_core::session::RunStatus;
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
@@ -87,4 +90,41 @@ async fn a_runtime_without_its_parts_is_not_built() {
         .llm(ScriptedLlm::new([]))
         .lease(Duration::from_millis(10));
     assert_eq!(short.build().unwrap_err().code(), ErrorCode::ConfigInvalid);
+}
+
+/// Notes how often each call may be tried again.
+#[derive(Debug, Clone)]
+struct Retries {
+    model: ScriptedLlm,
+    told: Arc<Mutex<Vec<u32>>>,
+}
+
+#[async_trait]
+impl LlmAdapter for Retries {
+    async fn generate_step(
+        &self,
+        request: LlmRequest<'_>,
+        sink: &dyn LlmSink,
+    ) -> Result<LlmResponse> {
+        self.told.lock().unwrap().push(request.max_retries);
+        self.model.generate_step(request, sink).await
+    }
+
+    fn check(&self, config: &LlmConfig) -> Result<()> {
+        self.model.check(config)
+    }
+}
+
+#[tokio::test]
+async fn a_model_call_is_tried_again_as_often_as_the_agent_says_or_three_times() {
+    let llm = Retries { model: ScriptedLlm::new([Reply::text("done")]), told: Arc::default() };
+    let runtime =
+        LocalRuntime::builder().store(MemoryStore::default()).llm(llm.clone()).build().unwrap();
+    let builder = || Agent::builder("waiter").system_prompt("You wait.").model("scripted");
+    for agent in [builder(), builder().llm(|config| config.max_retries = Some(7))] {
+        let agent = agent.build().unwrap().erased();
+        let handle = runtime.execute(agent, "go".into(), ExecuteOptions::default()).await.unwrap();
+        within(handle.result()).await.unwrap();
+    }
+    assert_eq!(*llm.told.lock().unwrap(), [3, 7]);
 }

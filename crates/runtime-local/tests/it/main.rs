@@ -6,3 +6,4 @@ mod lifecycle;
 mod parity;
 mod slow_stream;
 mod two_moments;
+mod waiting;

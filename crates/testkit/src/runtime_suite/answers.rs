@@ -63,6 +63,15 @@ pub async fn text_completes_the_turn(harness: &impl RuntimeHarness) {
     assert_eq!(handle.usage().await.unwrap().input_tokens, 10);
 }
 
+/// The provider cut it there because it was asked to.
+pub async fn text_up_to_a_stop_sequence_completes_the_turn(harness: &impl RuntimeHarness) {
+    let reply = Reply::text("one, two").with_stop_reason(StopReason::StopSequence);
+    let executor = harness.boot(World::new(ScriptedLlm::new([reply]))).await;
+    let result = run(&*executor, &teller().build().unwrap(), "count").await;
+    assert_eq!(result.status, RunStatus::Completed);
+    assert_eq!(result.output.unwrap().to_value(), "one, two");
+}
+
 /// Reasoning goes to the transcript and to the stream.
 pub async fn thinking_is_kept_and_shown(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();

@@ -17,8 +17,8 @@ use helix_agents_core::tool::{Tool, ToolError};
 use serde_json::json;
 
 use super::support::{
-    Report, S, Word, begin, check_log, check_stream, check_transcript, fold, resume, run, shout,
-    teller, until_shown,
+    Report, S, Word, begin, check_log, check_stream, check_transcript, chunks, fold, resume, run,
+    shout, teller, until_shown,
 };
 use super::{RuntimeHarness, World};
 use crate::gate::{Gate, within};
@@ -171,8 +171,10 @@ pub async fn a_sub_agent_that_fails_does_not_disturb_its_siblings(harness: &impl
         .sub_agent(odd)
         .build()
         .unwrap();
-    let result = run(&*executor, &agent, "Is it so?").await;
-    assert_eq!(result.status, RunStatus::Completed);
+    let handle = begin(&*executor, &agent, "Is it so?").await;
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    let shown = normalise::stream(&chunks(&handle).await);
+    assert!(shown.contains("tool_error 1.2 sub_agent_dispatch_failed"), "{shown}");
     check_transcript(
         harness,
         &expect![[r#"
@@ -382,10 +384,35 @@ pub async fn a_grandchild_that_waits_lets_the_whole_family_wait(harness: &impl R
     let payer = helper("payer").tool(pay()).build().unwrap();
     let agent = boss(&helper("helper").sub_agent(&payer).build().unwrap());
     let executor = harness.boot(World::new(llm)).await;
-    let result = run(&*executor, &agent, "Pay.").await;
+    let handle = begin(&*executor, &agent, "Pay.").await;
+    let result = within(handle.result()).await.unwrap();
     assert_eq!(result.status, RunStatus::SuspendedAwaitingChildren);
+    check_stream(
+        &handle,
+        &expect![[r#"
+        run_started
+        tool_arg 0 subagent__helper
+        args {"message":"find out"}
+        subagent_start 1.0 helper
+        [helper] run_started
+        [helper] tool_arg 0 subagent__payer
+        [helper] args {"message":"find out"}
+        [helper] subagent_start 1.0 payer
+        [payer] run_started
+        [payer] tool_arg 0 pay
+        [payer] args {"word":"rent"}
+        [payer] approval_request 1.0 pay {"word":"rent"}
+        [payer] run_suspended 1.0
+        [helper] run_suspended
+        run_suspended
+    "#]],
+    )
+    .await;
     let pending = executor.pending_calls(&S.into()).await.unwrap();
     assert_eq!(pending[0].session.as_str(), "story-sub-1.0-sub-1.0");
+    let between = fold_of(harness, &child("1.0")).await;
+    assert_eq!(status(&between), RunStatus::SuspendedAwaitingChildren);
+    assert_eq!(fold_of(harness, &pending[0].session).await.root().as_str(), S);
     let yes = Submission::approve(pending[0].reference().to_string().as_str());
     executor.submit_tool_result(&S.into(), yes).await.unwrap();
     let handle = resume(&*executor, &agent).await.unwrap();

@@ -2,14 +2,17 @@
 
 use expect_test::expect;
 use helix_agents_core::agent::{Agent, AgentBuilder, CompanionMode};
+use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::{ExecuteOptions, Resumable};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{RunStatus, Session, Submission, load};
+use helix_agents_core::stream::ChunkKind;
 use helix_agents_core::tool::{Tool, ToolError};
 use serde_json::{Value, json};
 
 use super::support::{
-    Report, S, Word, begin, check_log, check_transcript, fold, resume, run, shout, teller,
+    Notes, Report, S, Word, begin, check_log, check_transcript, fold, note, resume, run, shout,
+    teller, until_shown,
 };
 use super::{RuntimeHarness, World};
 use crate::gate::{Gate, within};
@@ -329,4 +332,157 @@ pub async fn a_restart_goes_on_with_a_companion_where_it_stopped(harness: &impl 
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
     let rex = below(harness, "rex").await;
     assert_eq!((status(&rex), rex.turn(), rex.last_step()), (RunStatus::Completed, 2, 2));
+}
+
+/// What the first message left is there for the second.
+pub async fn a_companion_keeps_its_state_between_messages(harness: &impl RuntimeHarness) {
+    let llm = scripts(
+        ScriptedLlm::new([
+            spawn("rex"),
+            call("sendMessage", json!({"name": "rex", "message": "and now?"})),
+            Reply::text("Good."),
+        ]),
+        ScriptedLlm::new([
+            Reply::tool_call("note", json!({"word": "a"})),
+            report(1),
+            Reply::tool_call("note", json!({"word": "b"})),
+            report(2),
+        ]),
+    );
+    let critic = critic().state::<Notes>().tool(note()).build().unwrap();
+    let agent = teller().companion(&critic, CompanionMode::Blocking).build().unwrap();
+    let executor = harness.boot(World::new(llm)).await;
+    assert_eq!(run(&*executor, &agent, "Write.").await.status, RunStatus::Completed);
+    let rex = below(harness, "rex").await;
+    assert_eq!(rex.state()["notes"], json!(["a", "b"]));
+}
+
+/// By name; a sub-agent is none of them.
+pub async fn children_that_stay_are_listed_and_others_not(harness: &impl RuntimeHarness) {
+    let helper = Agent::builder("helper")
+        .description("Finds things out.")
+        .system_prompt("You find out.")
+        .model("scripted")
+        .output::<Report>()
+        .build()
+        .unwrap();
+    let delegate = Reply::tool_call("subagent__helper", json!({"message": "find out"}));
+    let writer = [
+        delegate,
+        spawn("rex"),
+        spawn("fido"),
+        call("listChildren", json!({})),
+        Reply::text("Good."),
+    ];
+    let llm = scripts(ScriptedLlm::new(writer), ScriptedLlm::new([report(1)]))
+        .agent("helper", ScriptedLlm::new([report(2)]));
+    let critic = critic().build().unwrap();
+    let agent = teller().sub_agent(&helper).companion(&critic, CompanionMode::Blocking);
+    let agent = agent.build().unwrap();
+    let executor = harness.boot(World::new(llm)).await;
+    assert_eq!(run(&*executor, &agent, "Write.").await.status, RunStatus::Completed);
+    let told = normalise::transcript(fold(harness).await.transcript());
+    let listed = told.lines().find(|line| line.starts_with("tool companion__listChildren"));
+    expect![[r#"tool companion__listChildren {"children":[{"name":"fido","agent":"critic","status":"completed"},{"name":"rex","agent":"critic","status":"completed"}]}"#]].assert_eq(listed.unwrap());
+}
+
+/// One is at work, one is done, one has failed, and one waits.
+pub async fn how_a_child_is_can_be_asked_at_any_time(harness: &impl RuntimeHarness) {
+    let (busy, asked) = (Gate::new(), Gate::new());
+    let child_of = |name: &str| {
+        let message = json!({"agent": name, "message": "go", "name": name});
+        ("companion__spawnAgent", message)
+    };
+    let names = ["busy", "done", "ill", "shy"];
+    let status_of = |name: &str| ("companion__getChildStatus", json!({ "name": name }));
+    let llm = RoutingScriptedLlm::new()
+        .agent(
+            "teller",
+            ScriptedLlm::new([
+                Reply::calls(names.map(child_of)),
+                Reply::calls(names.map(status_of)).at_gate(&asked),
+                Reply::text("Good."),
+            ]),
+        )
+        .agent("busy", ScriptedLlm::new([report(1).at_gate(&busy)]))
+        .agent("done", ScriptedLlm::new([report(2)]))
+        .agent("ill", ScriptedLlm::new([Reply::fails(ErrorCode::ProviderRejected)]))
+        .agent("shy", ScriptedLlm::new([Reply::tool_call("shout", json!({"word": "may I?"}))]));
+    let agent = names.iter().fold(teller(), |agent, name| {
+        let child = Agent::builder(name)
+            .description("Does something.")
+            .system_prompt("You do.")
+            .model("scripted")
+            .tool(shout().requires_approval())
+            .output::<Report>();
+        agent.companion(&child.build().unwrap(), CompanionMode::NonBlocking)
+    });
+    let agent = agent.build().unwrap();
+    let executor = harness.boot(World::new(llm)).await;
+    let handle = begin(&*executor, &agent, "Write.").await;
+    asked.reached().await;
+    busy.reached().await;
+    for (name, ends) in [
+        ("done", RunStatus::Completed),
+        ("ill", RunStatus::Failed),
+        ("shy", RunStatus::SuspendedClientTool),
+    ] {
+        let run = executor.handle(&child(name)).await.unwrap();
+        assert_eq!(within(run.result()).await.unwrap().status, ends, "{name}");
+    }
+    asked.open();
+    handle.interrupt(None).await.unwrap();
+    within(handle.result()).await.unwrap();
+    let told = normalise::transcript(fold(harness).await.transcript());
+    let told: String = told
+        .lines()
+        .filter(|line| line.starts_with("tool companion__getChildStatus"))
+        .map(|it| format!("{it}\n"))
+        .collect();
+    expect![[r#"
+        tool companion__getChildStatus {"name":"busy","agent":"busy","status":"running"}
+        tool companion__getChildStatus {"name":"done","agent":"done","status":"completed","output":{"answer":"hm","score":2}}
+        tool companion__getChildStatus {"name":"ill","agent":"ill","status":"failed","error":"as scripted"}
+        tool companion__getChildStatus {"name":"shy","agent":"shy","status":"waits_for_people"}
+    "#]].assert_eq(&told);
+}
+
+/// The wait is the caller's choice, and nothing waits in memory.
+pub async fn a_caller_may_wait_for_one_that_works_beside(harness: &impl RuntimeHarness) {
+    let gate = Gate::new();
+    let scout = Agent::builder("scout")
+        .description("Looks around.")
+        .system_prompt("You look.")
+        .model("scripted")
+        .output::<Report>()
+        .build()
+        .unwrap();
+    let spawn = json!({"agent": "scout", "message": "look", "name": "rex"});
+    let writer = [
+        call("spawnAgent", spawn),
+        call("waitForResult", json!({"name": "rex"})),
+        Reply::text("Good."),
+        Reply::text("Yes, good."),
+    ];
+    let llm = RoutingScriptedLlm::new()
+        .agent("teller", ScriptedLlm::new(writer))
+        .agent("scout", ScriptedLlm::new([report(7).at_gate(&gate)]));
+    let agent = teller()
+        .companion(&critic().build().unwrap(), CompanionMode::Blocking)
+        .companion(&scout, CompanionMode::NonBlocking)
+        .build()
+        .unwrap();
+    let executor = harness.boot(World::new(llm)).await;
+    let handle = begin(&*executor, &agent, "Write.").await;
+    until_shown(
+        &handle,
+        |kind| matches!(kind, ChunkKind::ToolStart { tool, .. } if tool.ends_with("waitForResult")),
+    )
+    .await;
+    gate.reached().await;
+    gate.open();
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    let told = normalise::transcript(fold(harness).await.transcript());
+    let result = told.lines().find(|line| line.starts_with("tool companion__waitForResult"));
+    expect![[r#"tool companion__waitForResult {"name":"rex","status":"completed","output":{"answer":"hm","score":7}}"#]].assert_eq(result.unwrap());
 }

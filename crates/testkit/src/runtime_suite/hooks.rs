@@ -13,10 +13,12 @@ use helix_agents_core::json::Json;
 use helix_agents_core::llm::{LlmConfig, LlmResponse};
 use helix_agents_core::message::Message;
 use helix_agents_core::state::Patch;
-use helix_agents_core::tool::ToolError;
+use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use serde_json::json;
 
-use super::support::{Notes, Report, begin, check_log, fold, note, options, run, shout, teller};
+use super::support::{
+    Notes, Report, Word, begin, check_log, check_stream, fold, note, options, run, shout, teller,
+};
 use super::{RuntimeHarness, World};
 use crate::gate::within;
 use crate::scripted::{Reply, ScriptedLlm};
@@ -87,6 +89,9 @@ impl AgentHooks for Diary {
         self.note(format!("on_state_change {}", serde_json::to_string(patch)?));
         Ok(())
     }
+    fn on_thinking(&self, _: &HookContext, content: &str, complete: bool) {
+        self.note(format!("on_thinking {content:?} complete={complete}"));
+    }
     fn on_text_delta(&self, _: &HookContext, delta: &str) {
         self.note(format!("on_text_delta {delta:?}"));
     }
@@ -106,7 +111,7 @@ pub async fn hooks_run_in_their_order(harness: &impl RuntimeHarness) {
         .unwrap();
     let call = |word: &str| ("note", json!({"word": word}));
     let replies = [
-        Reply::calls([call("a"), call("b")]).with_text("hm"),
+        Reply::calls([call("a"), call("b")]).with_text("hm").with_thinking("well"),
         Reply::finish(json!({"answer": "x", "score": 1})),
     ];
     let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;
@@ -121,6 +126,8 @@ pub async fn hooks_run_in_their_order(harness: &impl RuntimeHarness) {
         run on_message "user"
         agent before_llm_call step 1
         run before_llm_call step 1
+        agent on_thinking "well" complete=false
+        run on_thinking "well" complete=false
         agent on_text_delta "hm"
         run on_text_delta "hm"
         agent after_llm_call
@@ -274,4 +281,75 @@ pub async fn a_hooks_state_change_rides_in_the_step(harness: &impl RuntimeHarnes
     "#]]).await;
     let appends = harness.store().read_log(handle.session(), 0, 100).await.unwrap();
     assert_eq!(appends.len(), 4, "start, reply, result, reply");
+}
+
+/// It is a tool, and runs before the output stands.
+pub async fn a_finish_tool_has_the_hooks_of_any_other_and_shows_what_it_does(
+    harness: &impl RuntimeHarness,
+) {
+    let lines = Arc::default();
+    let diary = Diary { name: "agent", lines: Arc::clone(&lines) };
+    let submit = Tool::function("submit", "Submits.", |input: Word, cx: ToolContext| async move {
+        cx.progress("half way", Some(0.5));
+        cx.emit("draft", &input.word)?;
+        cx.update_state(|state: &mut Notes| state.last.clone_from(&input.word))?;
+        Ok::<_, ToolError>(json!({"answer": input.word, "score": 1}))
+    });
+    let agent = teller()
+        .state::<Notes>()
+        .tool(submit.finish_with())
+        .output::<Report>()
+        .hooks(diary)
+        .build()
+        .unwrap();
+    let llm = ScriptedLlm::new([Reply::tool_call("submit", json!({"word": "x"}))]);
+    let executor = harness.boot(World::new(llm)).await;
+    let handle = begin(&*executor, &agent, "go").await;
+    within(handle.result()).await.unwrap();
+    expect![[r#"
+        agent on_agent_start turn 1
+        agent on_message "user"
+        agent before_llm_call step 1
+        agent after_llm_call
+        agent on_message "assistant"
+        agent before_tool 1.0
+        agent on_state_change [{"op":"add","path":"/last","value":"x"}]
+        agent on_message "tool"
+        agent after_tool 1.0 success=true
+        agent on_agent_complete {"answer":"x","score":1}"#]]
+    .assert_eq(&lines.lock().unwrap().join("\n"));
+    check_stream(
+        &handle,
+        &expect![[r#"
+        run_started
+        tool_arg 0 submit
+        args {"word":"x"}
+        tool_start 1.0 submit {"word":"x"}
+        progress 1.0 half way
+        custom draft "x"
+        tool_end 1.0 success=true {"answer":"x","score":1}
+        state_patch [{"op":"add","path":"/last","value":"x"}]
+        checkpoint
+        output {"answer":"x","score":1}
+        run_ended completed
+    "#]],
+    )
+    .await;
+}
+
+/// One that ran and failed, and one that a hook refused.
+pub async fn after_tool_is_told_of_calls_that_failed_or_were_refused(
+    harness: &impl RuntimeHarness,
+) {
+    let lines = Arc::default();
+    let diary = Diary { name: "agent", lines: Arc::clone(&lines) };
+    let agent = teller().tool(shout()).hooks(Censor).hooks(diary).build().unwrap();
+    let call = |word: &str| ("shout", json!({"word": word}));
+    let calls = [call(""), call("secret")];
+    let llm = ScriptedLlm::new([Reply::calls(calls), Reply::text("done")]);
+    let executor = harness.boot(World::new(llm)).await;
+    run(&*executor, &agent, "go").await;
+    let lines = lines.lock().unwrap();
+    let after: Vec<_> = lines.iter().filter(|line| line.contains("after_tool")).collect();
+    assert_eq!(after, ["agent after_tool 1.0 success=false", "agent after_tool 1.1 success=false"]);
 }

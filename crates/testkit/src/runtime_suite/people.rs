@@ -8,7 +8,7 @@ use helix_agents_core::agent::Agent;
 use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::executor::{AgentExecutor, AgentResult, Resumable, ResumeOptions};
 use helix_agents_core::id::SessionId;
-use helix_agents_core::session::{RunStatus, Submission, WAIT_USAGE};
+use helix_agents_core::session::{RunStatus, Submission, WAIT_USAGE, load_events};
 use helix_agents_core::store::StateStore;
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use serde_json::json;
@@ -156,8 +156,17 @@ pub async fn a_step_waits_for_people_and_goes_on_with_their_answers(harness: &im
     )
     .await;
     let session = fold(harness).await;
-    let waited = session.recorded_usage().keys().filter(|(kind, _)| kind == WAIT_USAGE).count();
-    assert_eq!(waited, 2);
+    let events = load_events(&*harness.store(), session.id(), 0).await.unwrap();
+    let at = |what: &str| {
+        let events = events.iter().filter(|it| format!("{:?}", it.event).contains(what));
+        events.map(|it| it.at.0).collect::<Vec<_>>()
+    };
+    let (asked, answered) = (at("Suspended")[0], at("Submitted"));
+    for (tool, answered) in [("pay", answered[0]), ("ask", answered[1])] {
+        let waited = session.recorded_usage()[&(WAIT_USAGE.to_owned(), tool.to_owned())];
+        let between = i32::try_from(answered - asked).unwrap();
+        assert_eq!(waited, f64::from(between), "{tool}");
+    }
 }
 
 /// Call by call.
@@ -173,7 +182,23 @@ pub async fn a_denied_call_is_not_run_and_an_edited_one_runs_as_edited(
     submit(&*executor, no).await.unwrap();
     let edited = Submission::approve_edited("1.0", &word("half the rent")).unwrap();
     submit(&*executor, edited).await.unwrap();
-    assert_eq!(go_on(&*executor, &agent).await.status, RunStatus::Completed);
+    let handle = resume(&*executor, &agent).await.unwrap();
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    check_stream(
+        &handle,
+        &expect![[r#"
+        tool_error 1.1 tool_denied: Tool call pay was not approved by the user: no wine
+        tool_end 1.1 success=false
+        tool_start 1.0 pay {"word":"half the rent"}
+        tool_end 1.0 success=true "paid half the rent as 46"
+        checkpoint
+        text Well.
+        checkpoint
+        output "Well."
+        run_ended completed
+    "#]],
+    )
+    .await;
     check_transcript(
         harness,
         &expect![[r#"
@@ -205,16 +230,43 @@ pub async fn a_call_that_nobody_answers_in_time_fails_and_late_answers_are_refus
     harness: &impl RuntimeHarness,
 ) {
     let replies = [Reply::tool_call("ask", word("colour")), Reply::text("Nobody there.")];
-    let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;
+    let world = || World::new(ScriptedLlm::new(replies.clone()));
+    let executor = harness.boot(world()).await;
     let asks = ask().deadline(Duration::from_millis(20));
     let agent = teller().tool(asks).build().unwrap();
     let result = run(&*executor, &agent, "Ask.").await;
     let deadline = result.suspended.unwrap().deadline().unwrap();
+    harness.kill().await;
     until(&*harness.store(), deadline.0).await;
+    let executor = harness.boot(world()).await;
     let late = || Submission::result("1.0", &word("blue")).unwrap();
     assert_eq!(refused(&*executor, late()).await, ErrorCode::AnswerExpired);
-    assert_eq!(go_on(&*executor, &agent).await.status, RunStatus::Completed);
+    let handle = resume(&*executor, &agent).await.unwrap();
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
     assert_eq!(refused(&*executor, late()).await, ErrorCode::AnswerExpired);
+    check_stream(
+        &handle,
+        &expect![[r#"
+        tool_error 1.0 tool_unanswered: the result of the call was not submitted in time
+        tool_end 1.0 success=false
+        checkpoint
+        text Nobody there.
+        checkpoint
+        output "Nobody there."
+        run_ended completed
+    "#]],
+    )
+    .await;
+    check_transcript(
+        harness,
+        &expect![[r#"
+        user "Ask."
+        assistant None ask({"word":"colour"})
+        tool ask {"error":"the result of the call was not submitted in time"}
+        assistant Some("Nobody there.")
+    "#]],
+    )
+    .await;
     check_log(
         harness,
         &expect![[r#"
@@ -232,6 +284,47 @@ pub async fn a_call_that_nobody_answers_in_time_fails_and_late_answers_are_refus
             step 2 closed
             end completed "Nobody there."
         "#]],
+    )
+    .await;
+}
+
+/// Whatever the order in which they came.
+pub async fn answers_enter_in_call_order_and_a_failure_as_one(harness: &impl RuntimeHarness) {
+    let calls = ["a", "b", "c"].map(|it| ("ask", word(it)));
+    let script = ScriptedLlm::new([Reply::calls(calls), Reply::text("Done.")]);
+    let executor = harness.boot(World::new(script)).await;
+    let agent = desk();
+    run(&*executor, &agent, "Ask.").await;
+    submit(&*executor, Submission::result("1.2", &word("third")).unwrap()).await.unwrap();
+    submit(&*executor, Submission::result("1.0", &word("first")).unwrap()).await.unwrap();
+    submit(&*executor, Submission::error("1.1", "nobody home")).await.unwrap();
+    let handle = resume(&*executor, &agent).await.unwrap();
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    check_stream(
+        &handle,
+        &expect![[r#"
+        tool_end 1.0 success=true {"word":"first"}
+        tool_error 1.1 tool_failed: nobody home
+        tool_end 1.1 success=false
+        tool_end 1.2 success=true {"word":"third"}
+        checkpoint
+        text Done.
+        checkpoint
+        output "Done."
+        run_ended completed
+    "#]],
+    )
+    .await;
+    check_transcript(
+        harness,
+        &expect![[r#"
+        user "Ask."
+        assistant None ask({"word":"a"}) ask({"word":"b"}) ask({"word":"c"})
+        tool ask {"word":"first"}
+        tool ask {"error":"nobody home"}
+        tool ask {"word":"third"}
+        assistant Some("Done.")
+    "#]],
     )
     .await;
 }

@@ -15,11 +15,14 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::json::Json;
 use helix_agents_core::message::{Message, UserMessage};
 use helix_agents_core::session::{RunStatus, Session, Submission, load};
+use helix_agents_core::state::Patch;
 use helix_agents_core::stream::ChunkKind;
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use serde_json::json;
 
-use super::support::{Report, S, Word, begin, check_transcript, fold, resume, run, shout, teller};
+use super::support::{
+    Notes, Report, S, Word, begin, check_transcript, fold, note, resume, run, shout, teller,
+};
 use super::{RuntimeHarness, World};
 use crate::faults::{Fault, FaultStore};
 use crate::gate::{Gate, within};
@@ -392,6 +395,10 @@ impl AgentHooks for Diary {
         self.note(format!("before_tool {}", call.call));
         Ok(Before::Continue)
     }
+    async fn on_state_change(&self, _: &HookContext, _: &Patch) -> HookResult {
+        self.note("on_state_change");
+        Ok(())
+    }
     async fn on_message(&self, _: &HookContext, message: &Message) -> HookResult {
         if let Message::Tool(result) = message {
             self.note(format!("on_message {}", result.tool_call_id));
@@ -444,4 +451,79 @@ pub async fn hooks_hear_of_waiting_and_of_what_people_answered(harness: &impl Ru
         after_tool 1.0 success=true
     "#]]
     .assert_eq(&(diary.0.lock().unwrap().join("\n") + "\n"));
+}
+
+/// The approved one runs as any other does, in the run that goes on; the other one has its end.
+pub async fn hooks_hear_of_an_approved_call_and_of_one_that_nobody_answered(
+    harness: &impl RuntimeHarness,
+) {
+    let diary = Diary::default();
+    let calls = [("note", word("a")), ("ask", word("b"))];
+    let script = ScriptedLlm::new([Reply::calls(calls), Reply::text("Done.")]);
+    let agent = teller()
+        .state::<Notes>()
+        .tool(note().requires_approval())
+        .tool(ask().deadline(Duration::from_millis(20)))
+        .hooks(diary.clone())
+        .build()
+        .unwrap();
+    let executor = harness.boot(World::new(script)).await;
+    let deadline = run(&*executor, &agent, "go").await.suspended.unwrap().deadline().unwrap();
+    submit(&*executor, Submission::approve("1.0")).await;
+    within(async {
+        while harness.store().head(&S.into()).await.unwrap().unwrap().read_at <= deadline {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+    let handle = resume(&*executor, &agent).await.unwrap();
+    assert_eq!(ended(&handle).await, RunStatus::Completed);
+    expect![[r#"
+        suspended: ClientTool on 2
+        resumed: ClientTool
+        on_message 1.1
+        after_tool 1.1 success=false
+        before_tool 1.0
+        on_state_change
+        on_message 1.0
+        after_tool 1.0 success=true
+    "#]]
+    .assert_eq(&(diary.0.lock().unwrap().join("\n") + "\n"));
+}
+
+/// The caller's hooks are told of both: of the child, which waits for people, and of itself.
+pub async fn hooks_hear_that_a_child_waits(harness: &impl RuntimeHarness) {
+    let diary = Diary::default();
+    let helper = Agent::builder("helper")
+        .description("Finds things out.")
+        .system_prompt("You find out.")
+        .model("scripted")
+        .tool(ask())
+        .output::<Report>()
+        .build()
+        .unwrap();
+    let delegate = Reply::tool_call("subagent__helper", json!({"message": "find out"}));
+    let llm = RoutingScriptedLlm::new()
+        .agent("teller", ScriptedLlm::new([delegate, Reply::text("So.")]))
+        .agent("helper", ScriptedLlm::new([Reply::tool_call("ask", word("a")), report()]));
+    let agent = teller().sub_agent(&helper).hooks(diary.clone()).build().unwrap();
+    let executor = harness.boot(World::new(llm)).await;
+    run(&*executor, &agent, "go").await;
+    submit(&*executor, answer("1.0")).await;
+    let handle = resume(&*executor, &agent).await.unwrap();
+    assert_eq!(ended(&handle).await, RunStatus::Completed);
+    let lines = diary.0.lock().unwrap();
+    let told: Vec<_> = lines
+        .iter()
+        .filter(|it| it.starts_with("suspended") || it.starts_with("resumed"))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "suspended: ClientTool on 1",
+            "suspended: AwaitingChildren on 0",
+            "resumed: AwaitingChildren",
+            "resumed: ClientTool",
+        ]
+    );
 }

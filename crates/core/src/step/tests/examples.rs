@@ -174,6 +174,16 @@ fn a_transform_turns_the_tools_result_into_the_agents_output() {
         ended completed: {"result":"HELLO","score":5.0}
     "#]],
     );
+    check(
+        &agent,
+        vec![calls([("process_data", json!({"raw_data": "hello"}))])],
+        &expect![[r#"
+        reply 1: 1.0 process_data({"raw_data":"hello"})
+        finished 1.0: {"raw_data":"hello","multiplier":null,"processed_at":"now"}; output {"result":"HELLO","score":1.0}
+        closed 1
+        ended completed: {"result":"HELLO","score":1.0}
+    "#]],
+    );
 }
 
 #[test]

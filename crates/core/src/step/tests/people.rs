@@ -180,6 +180,23 @@ fn a_call_that_nobody_answers_in_time_fails() {
 }
 
 #[test]
+fn of_two_calls_the_one_whose_time_is_over_fails_and_the_other_waits_on() {
+    let mut hand = suspended([("ask", json!({})), ("guarded", json!({}))]);
+    hand.clock(61_001);
+    hand.start(Trigger::Resume).unwrap();
+    hand.drive([]);
+    expect![[r#"
+        reply 1: 1.0 ask({}), 1.1 guarded({})
+        ended suspended on 1.0 ask Client until 61000, 1.1 guarded Approval { editable: true }
+        r2 started: Resume
+        finished 1.0: error tool_unanswered: the result of the call was not submitted in time
+        ended suspended on 1.1 guarded Approval { editable: true }
+    "#]]
+    .assert_eq(&hand.story());
+    assert_eq!(status(&hand), RunStatus::SuspendedStepPartial);
+}
+
+#[test]
 fn a_finish_tool_waits_until_people_have_answered() {
     let mut hand = suspended([("submit", json!({"x": 1})), ("ask", json!({}))]);
     assert!(status(&hand).is_suspended(), "{}", hand.story());

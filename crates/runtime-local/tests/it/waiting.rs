@@ -1,0 +1,140 @@
+//! What is left of a run that waits for people: nothing in memory, and lines in the program's log.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use helix_agents_core::agent::{Agent, Delegation, SubAgent};
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::executor::{AgentExecutor, ExecuteOptions, Input, ResumeOptions};
+use helix_agents_core::session::{RunStatus, Submission};
+use helix_agents_core::store::StateStore;
+use helix_agents_core::tool::Tool;
+use helix_agents_runtime_local::LocalRuntime;
+use helix_agents_store_memory::MemoryStore;
+use helix_agents_testkit::gate::within;
+use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use serde_json::{Value, json};
+
+fn agent(deadline: Option<Duration>) -> Agent {
+    let input = json!({"type": "object"});
+    let ask = Tool::client_dynamic("ask", "Asks.", input).output_schema::<u32>();
+    let ask = deadline.into_iter().fold(ask, Tool::deadline);
+    Agent::builder("clerk").system_prompt("You ask.").model("scripted").tool(ask).build().unwrap()
+}
+
+fn runtime(store: &MemoryStore) -> LocalRuntime {
+    let ask = Reply::tool_call("ask", json!({"secret": "args"}));
+    let llm = ScriptedLlm::new([ask, Reply::text("So.")]);
+    LocalRuntime::builder().store(store.clone()).llm(llm).build().unwrap()
+}
+
+async fn suspend(runtime: &LocalRuntime, agent: &Agent, session: &str) {
+    let options = ExecuteOptions::default().session(session);
+    let handle = runtime.execute(agent.erased(), "go".into(), options).await.unwrap();
+    assert!(within(handle.result()).await.unwrap().status.is_suspended());
+}
+
+async fn tasks() -> usize {
+    // Whatever is about to end gets the time to.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    tokio::runtime::Handle::current().metrics().num_alive_tasks()
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_in_memory_waits_for_people() {
+    let store = MemoryStore::default();
+    let (runtime, agent) = (runtime(&store), agent(Some(Duration::from_secs(60))));
+    suspend(&runtime, &agent, "first").await;
+    let before = tasks().await;
+    for number in 0..1000 {
+        suspend(&runtime, &agent, &format!("s{number}")).await;
+    }
+    assert_eq!(tasks().await, before);
+    let head = store.head(&"s7".into()).await.unwrap().unwrap();
+    assert!(!head.is_leased(), "{head:?}");
+}
+
+/// What the program logs, as text.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Lines {
+    fn read(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+
+    /// The line of an event, which is in the log once.
+    fn of(&self, event: &str) -> String {
+        let all = self.read();
+        let found: Vec<_> = all.lines().filter(|line| line.contains(event)).collect();
+        assert_eq!(found.len(), 1, "{event} in {all}");
+        found[0].to_owned()
+    }
+}
+
+fn listen() -> (Lines, tracing::subscriber::DefaultGuard) {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
+    (lines, tracing::subscriber::set_default(subscriber.finish()))
+}
+
+#[tokio::test]
+async fn a_call_that_waits_and_its_answer_are_logged_without_arguments() {
+    let (lines, _guard) = listen();
+    let store = MemoryStore::default();
+    let runtime = runtime(&store);
+    let (asks, late) = (agent(None), agent(Some(Duration::from_millis(1))));
+    let answer = |value: Value| Submission::result("1.0", &value).unwrap();
+    suspend(&runtime, &asks, "taken").await;
+    let told = lines.of("client_tool.suspended");
+    assert!(told.contains("session=taken call=1.0 tool=ask"), "{told}");
+    let wrong = runtime.submit_tool_result(&"taken".into(), answer(json!("many"))).await;
+    assert_eq!(wrong.unwrap_err().code(), ErrorCode::AnswerInvalid);
+    let told = lines.of("client_tool.validation_failed");
+    assert!(told.contains("WARN") && told.contains("call=1.0"), "{told}");
+    assert_eq!(runtime.pending_calls(&"taken".into()).await.unwrap().len(), 1);
+    runtime.submit_tool_result(&"taken".into(), answer(json!(7))).await.unwrap();
+    let told = lines.of("client_tool.submitted");
+    assert!(told.contains("session=taken call=1.0"), "{told}");
+
+    suspend(&runtime, &late, "late").await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let options = ResumeOptions::default();
+    let handle = runtime.resume(late.erased(), &"late".into(), options).await.unwrap();
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    let told = lines.of("client_tool.timeout");
+    assert!(told.contains("session=late call=1.0"), "{told}");
+    assert!(!lines.read().contains("secret"), "{}", lines.read());
+}
+
+#[tokio::test]
+async fn a_child_that_cannot_be_begun_is_logged() {
+    let (lines, _guard) = listen();
+    let odd = Agent::builder("odd").description("Odd.").system_prompt("p").model("scripted");
+    let odd = SubAgent::new(&odd.output::<u32>().build().unwrap());
+    let odd = odd.input(|_: Delegation| Input::default());
+    let agent = Agent::builder("boss").system_prompt("p").model("scripted").sub_agent(odd);
+    let call = Reply::tool_call("subagent__odd", json!({"message": "go"}));
+    let llm = ScriptedLlm::new([call, Reply::text("So.")]);
+    let runtime = LocalRuntime::builder().store(MemoryStore::default()).llm(llm).build().unwrap();
+    let options = ExecuteOptions::default().session("boss");
+    let agent = agent.build().unwrap().erased();
+    let handle = runtime.execute(agent, "go".into(), options).await.unwrap();
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    let told = lines.of("subagent.dispatch_failed");
+    assert!(told.contains("ERROR") && told.contains("session=boss"), "{told}");
+}
