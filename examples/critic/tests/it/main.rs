@@ -1,5 +1,4 @@
 //! The example as people run it.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::process::Stdio;
 use std::time::Duration;
