@@ -1,23 +1,26 @@
 //! Chunks of a stream, as people watch them.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::io;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use helix_agents::clock::Timestamp;
 use helix_agents::error::ErrorRecord;
-use helix_agents::id::CallId;
+use helix_agents::id::{CallId, SessionId};
 use helix_agents::stream::{Chunk, ChunkKind, StoredChunk};
 
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use self::activity::Activity;
+use self::margin::margin;
 use crate::screen::{Screen, Style};
 use crate::terminal;
 use crate::text::{duration, shortened};
 
 mod activity;
+mod margin;
 
 /// How often the status line is drawn.
 const TICK: Duration = Duration::from_millis(100);
@@ -44,11 +47,16 @@ pub(crate) struct LiveView<'a> {
     screen: &'a Screen,
     outcomes: bool,
     boundaries: bool,
-    /// Whether the model's last words were shown: nothing has been done since.
+    /// Whether the last words of the model at the top were shown: nothing has been done since.
     said: bool,
-    started: HashMap<CallId, Timestamp>,
+    /// Since when calls and children are under way.
+    started: HashMap<(SessionId, CallId), Timestamp>,
     /// The tools of calls that were shown and have no result yet.
-    open: HashMap<CallId, String>,
+    open: HashMap<(SessionId, CallId), String>,
+    /// What stands before each line of what is being shown.
+    margin: String,
+    /// Whose text has left its line open.
+    speaker: Option<SessionId>,
     activity: Activity,
     last: Instant,
 }
@@ -64,6 +72,8 @@ impl<'a> LiveView<'a> {
             said: false,
             started: HashMap::new(),
             open: HashMap::new(),
+            margin: String::new(),
+            speaker: None,
             activity: Activity::new(now),
             last: now,
         }
@@ -127,10 +137,13 @@ impl<'a> LiveView<'a> {
     pub(crate) fn show(&mut self, stored: &StoredChunk) -> io::Result<()> {
         let chunk = &*stored.chunk;
         self.last = Instant::now();
-        self.activity.take(&chunk.kind, self.last);
+        self.activity.take(chunk, self.last);
+        self.margin = margin(chunk);
         match &chunk.kind {
-            ChunkKind::TextDelta { .. } => self.said = true,
-            ChunkKind::ToolStart { .. } | ChunkKind::StepDiscarded { .. } => self.said = false,
+            ChunkKind::TextDelta { .. } => self.said = self.margin.is_empty(),
+            ChunkKind::ToolStart { .. }
+            | ChunkKind::SubagentStart { .. }
+            | ChunkKind::StepDiscarded { .. } => self.said = false,
             _ => {}
         }
         if !self.boundaries && is_boundary(&chunk.kind) {
@@ -141,21 +154,35 @@ impl<'a> LiveView<'a> {
 
     fn show_kind(&mut self, chunk: &Chunk) -> io::Result<()> {
         match &chunk.kind {
-            ChunkKind::TextDelta { delta } => self.screen.text(&self.screen.foreign(delta)),
+            ChunkKind::TextDelta { delta } => self.speak(chunk, delta, None),
             ChunkKind::Thinking { content, complete: false } => {
-                self.screen.text(&self.screen.styled(Style::Dim, content))
+                self.speak(chunk, content, Some(Style::Dim))
             }
             // What the model says is over, and a call can take long to write.
             ChunkKind::ToolArgStart { .. } => self.finish(),
             ChunkKind::ToolStart { call, tool, arguments } => {
-                self.started.insert(call.clone(), chunk.at);
+                self.started.insert(whole(call, chunk), chunk.at);
                 let tool = shortened(tool, MOST_NAME);
-                self.open.insert(call.clone(), tool.clone());
+                self.open.insert(whole(call, chunk), tool.clone());
                 self.line(format!("  → {tool} {}", shortened(arguments, MOST)))
+            }
+            ChunkKind::SubagentStart { call, subagent, child } => {
+                self.started.insert(whole(call, chunk), chunk.at);
+                let subagent = shortened(subagent, MOST_NAME);
+                self.line(format!("  → {subagent} begins as {}", shortened(child.as_str(), MOST)))
+            }
+            ChunkKind::SubagentEnd { call, subagent, success, .. } => {
+                let took = self.took(call, chunk);
+                let ended = match success {
+                    true => self.screen.styled(Style::Good, "✓"),
+                    false => self.screen.styled(Style::Bad, "✗"),
+                };
+                let how = if *success { "is done" } else { "did not complete" };
+                self.line(format!("  {ended} {}{took} {how}", shortened(subagent, MOST_NAME)))
             }
             ChunkKind::ToolApprovalRequest { call, tool, arguments, .. } => {
                 let tool = shortened(tool, MOST_NAME);
-                self.open.insert(call.clone(), tool.clone());
+                self.open.insert(whole(call, chunk), tool.clone());
                 let waits = self.screen.styled(Style::Bold, "?");
                 let arguments = shortened(arguments, MOST);
                 self.line(format!("  {waits} {tool} waits for approval {arguments}"))
@@ -183,9 +210,10 @@ impl<'a> LiveView<'a> {
             ChunkKind::RunEnded { status } => self.dim(format!("run {} {status}", chunk.run)),
             ChunkKind::RunInterrupted { .. } => self.dim(format!("run {} interrupted", chunk.run)),
             ChunkKind::RunSuspended { calls, deadline } => {
-                let named: Vec<_> = calls.iter().map(|call| self.named(call)).collect();
+                let named: Vec<_> = calls.iter().map(|call| self.named(call, chunk)).collect();
                 let until = deadline.map_or_else(String::new, |at| format!(" until {at}"));
-                self.dim(format!("run {} waits for {}{until}", chunk.run, named.join(", ")))
+                let named = if named.is_empty() { "children".to_owned() } else { named.join(", ") };
+                self.dim(format!("run {} waits for {named}{until}", chunk.run))
             }
             ChunkKind::Checkpoint { version } => {
                 self.dim(format!("step {} is done; checkpoint at {version}", chunk.step))
@@ -198,7 +226,8 @@ impl<'a> LiveView<'a> {
             }
             ChunkKind::Error { error } if self.outcomes => self.error(error),
             ChunkKind::Output { output } if self.outcomes => {
-                self.line(self.screen.foreign(output).into_owned())
+                let output = self.screen.foreign(output);
+                self.line(output)
             }
             ChunkKind::StreamResync => {
                 self.dim("older chunks are gone; the log has what happened".to_owned())
@@ -208,37 +237,66 @@ impl<'a> LiveView<'a> {
     }
 
     /// Takes the status line away, and ends a line that text may have left open.
-    pub(crate) fn finish(&self) -> io::Result<()> {
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        self.speaker = None;
         terminal::hide_status();
         self.screen.end_line()
     }
 
-    fn line(&self, line: String) -> io::Result<()> {
-        self.finish()?;
-        self.screen.line(line)
+    /// Shows a piece of text, which others may cut off in the middle of a line.
+    fn speak(&mut self, chunk: &Chunk, text: &str, style: Option<Style>) -> io::Result<()> {
+        if self.speaker.as_ref().is_some_and(|speaker| *speaker != chunk.session) {
+            self.finish()?;
+        }
+        let mut is_open = self.speaker.is_some();
+        let mut lines = String::with_capacity(text.len());
+        for line in text.split_inclusive('\n') {
+            if !is_open {
+                lines.push_str(&self.margin);
+            }
+            lines.push_str(line);
+            is_open = !line.ends_with('\n');
+        }
+        self.speaker = is_open.then(|| chunk.session.clone());
+        match style {
+            Some(style) => self.screen.text(&self.screen.styled(style, lines)),
+            None => self.screen.text(&self.screen.foreign(&lines)),
+        }
     }
 
-    fn dim(&self, line: String) -> io::Result<()> {
+    fn line(&mut self, line: impl Display) -> io::Result<()> {
+        self.finish()?;
+        self.screen.line(format_args!("{}{line}", self.margin))
+    }
+
+    fn dim(&mut self, line: String) -> io::Result<()> {
         let line = self.screen.styled(Style::Dim, line);
         self.line(line)
     }
 
-    fn error(&self, error: &ErrorRecord) -> io::Result<()> {
+    fn error(&mut self, error: &ErrorRecord) -> io::Result<()> {
         self.finish()?;
+        self.screen.text(&self.margin)?;
         self.screen.error(error)
     }
 
     /// A call with its tool, if that was shown.
-    fn named(&self, call: &CallId) -> String {
+    fn named(&self, call: &CallId, chunk: &Chunk) -> String {
         let call_id = shortened(call.as_str(), MOST_NAME);
-        self.open.get(call).map_or_else(|| call_id.clone(), |tool| format!("{tool} ({call_id})"))
+        let tool = self.open.get(&whole(call, chunk));
+        tool.map_or_else(|| call_id.clone(), |tool| format!("{tool} ({call_id})"))
     }
 
     fn took(&mut self, call: &CallId, chunk: &Chunk) -> String {
-        self.open.remove(call);
-        let started = self.started.remove(call);
+        self.open.remove(&whole(call, chunk));
+        let started = self.started.remove(&whole(call, chunk));
         started.map_or_else(String::new, |at| format!(" ({})", duration(chunk.at.since(at))))
     }
+}
+
+/// A call of the session that shows the chunk: another one may have a call of the same id.
+fn whole(call: &CallId, chunk: &Chunk) -> (SessionId, CallId) {
+    (chunk.session.clone(), call.clone())
 }
 
 fn is_boundary(kind: &ChunkKind) -> bool {
@@ -252,5 +310,18 @@ fn is_boundary(kind: &ChunkKind) -> bool {
 impl Drop for LiveView<'_> {
     fn drop(&mut self) {
         terminal::hide_status();
+    }
+}
+
+/// What a session shows, for tests.
+#[cfg(test)]
+fn shown_by(session: &str, kind: ChunkKind) -> Chunk {
+    Chunk {
+        agent: "helper".into(),
+        session: session.into(),
+        run: "run".into(),
+        step: 1,
+        at: Timestamp::default(),
+        kind,
     }
 }

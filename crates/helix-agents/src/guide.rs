@@ -24,6 +24,7 @@ pages! {
     sessions = "sessions.md",
     state = "state.md",
     streaming = "streaming.md",
+    sub_agents = "sub-agents.md",
     tools = "tools.md",
     writing_a_loop = "writing-a-loop.md",
     writing_a_store = "writing-a-store.md",

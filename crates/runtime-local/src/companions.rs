@@ -12,9 +12,9 @@ use helix_agents_core::executor::{AgentResult, Input, ResumeOptions};
 use helix_agents_core::hooks::{HookContext, HookPoint, SubAgentView};
 use helix_agents_core::id::{RequestId, RunId, SessionId};
 use helix_agents_core::json::Json;
-use helix_agents_core::message::{ToolCall, UserMessage};
+use helix_agents_core::message::{Message, ToolCall, UserMessage};
 use helix_agents_core::session::{
-    RequestKind, RunStatus, Session, end_of_call, load, pass_down, queue_message,
+    RequestKind, RunStatus, Session, end_of_call, load, pass_down, queue_message, result_message,
 };
 use helix_agents_core::step::{CallTask, companion_allowance};
 use helix_agents_core::stream::{ChunkKind, Effect};
@@ -84,7 +84,12 @@ pub(crate) async fn run(
                 driver.feed.show(Some(ticket), step, kind);
             }
             let finish = ToolFinish::without_run(call.id.clone(), outcome);
-            facts.push(ToolFinish { attempts: task.attempt, ..finish }.into());
+            let finish = ToolFinish { attempts: task.attempt, ..finish };
+            if !driver.hooks.is_empty() {
+                let message = Message::Tool(result_message(&call, &finish.outcome));
+                facts.extend(driver.drained_hooks(&call, &finish, &message).await);
+            }
+            facts.push(finish.into());
         }
         driver.record(lease, facts, &[]).await?;
     }

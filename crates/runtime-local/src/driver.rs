@@ -10,13 +10,14 @@ use helix_agents_core::hooks::{HookContext, HookPlace, HookPoint, SubAgentView, 
 use helix_agents_core::json::Json;
 use helix_agents_core::message::{Message, ToolCall};
 use helix_agents_core::session::{
-    Alignment, Journal, alignment, boundaries, report_waiting, result_message,
+    Alignment, Journal, RunStatus, alignment, boundaries, report_waiting, result_message,
 };
 use helix_agents_core::step::Action;
 use tokio_util::sync::CancellationToken;
 
 use crate::children::{self, ChildEnd};
 use crate::companions;
+use crate::family;
 use crate::feed::{Feed, FeedMark, Ticket};
 use crate::hooks::{Hooks, changed};
 use crate::lease::LeaseKeeper;
@@ -58,6 +59,13 @@ impl Driver {
         driven?;
         if self.journal.session().stays() {
             Box::pin(companions::notify(&self.parts, self.journal.session())).await;
+        }
+        let session = self.journal.session();
+        if session.last_run().is_some_and(|run| run.status == RunStatus::Aborted) {
+            let children = session.last_children();
+            let reason = session.last_run().and_then(|run| run.reason.clone());
+            let below = family::abort_below(&self.runtime, &self.agent, &children, reason);
+            Box::pin(below).await;
         }
         let last = self.journal.session().last_run();
         last.map(AgentResult::of)
@@ -291,7 +299,7 @@ impl Driver {
     }
 
     /// The hooks of a call that got its result from people, or from nobody in time.
-    async fn drained_hooks(
+    pub(crate) async fn drained_hooks(
         &self,
         call: &ToolCall,
         finish: &ToolFinish,

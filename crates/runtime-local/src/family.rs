@@ -7,6 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use helix_agents_core::agent::{AnyAgent, FactoryContext};
 use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::event::ChildStart;
 use helix_agents_core::executor::AgentResult;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{RequestKind, RunStatus, Session, load};
@@ -113,25 +114,7 @@ pub(crate) fn abort<'a>(
         let stay = fold.companions().map(|(_, record)| &record.start);
         let children: Vec<_> = fold.open_children().chain(stay).cloned().collect();
         start::abort(runtime, Arc::clone(&agent), session, reason.clone()).await?;
-        for child in children {
-            let Some(of_child) = agent.agent_of_child(&child.agent) else { continue };
-            let (agent, session) = (Arc::clone(of_child), &child.session);
-            if matches!(standing(runtime.parts(), session).await?, Standing::Ended(..)) {
-                continue;
-            }
-            let aborted = match runtime.head(session).await {
-                Ok(head) if head.is_leased() => {
-                    runtime.ask(session, RequestKind::Abort, reason.clone()).await
-                }
-                Ok(_) => abort(runtime, agent, session, reason.clone()).await,
-                Err(error) => Err(error),
-            };
-            match aborted {
-                Ok(()) => {}
-                Err(error) if error.code() == ErrorCode::NothingToResume => {}
-                Err(error) => tracing::warn!(%session, %error, "a child was not aborted"),
-            }
-        }
+        abort_below(runtime, &agent, &children, reason).await;
         Ok(())
     }
     .boxed()
@@ -140,4 +123,28 @@ pub(crate) fn abort<'a>(
 fn not_found(session: &SessionId) -> Error {
     Error::new(ErrorCode::SessionNotFound, "there is no session of this id")
         .with_context("session", session)
+}
+
+/// Ends children as aborted that are not done.
+pub(crate) async fn abort_below(
+    runtime: &LocalRuntime,
+    agent: &AnyAgent,
+    children: &[Arc<ChildStart>],
+    reason: Option<String>,
+) {
+    for child in children {
+        let Some(of_child) = agent.agent_of_child(&child.agent) else { continue };
+        let (agent, session) = (Arc::clone(of_child), &child.session);
+        let aborted = match standing(runtime.parts(), session).await {
+            Ok(Standing::Ended(..)) => Ok(()),
+            Ok(Standing::Live) => runtime.ask(session, RequestKind::Abort, reason.clone()).await,
+            Ok(_) => abort(runtime, agent, session, reason.clone()).await,
+            Err(error) => Err(error),
+        };
+        match aborted {
+            Ok(()) => {}
+            Err(error) if error.code() == ErrorCode::NothingToResume => {}
+            Err(error) => tracing::warn!(%session, %error, "a child was not aborted"),
+        }
+    }
 }

@@ -205,6 +205,7 @@ macro_rules! runtime_suite {
             children: a_restart_goes_on_with_a_child_where_it_stopped;
             children: an_interrupt_reaches_a_child_and_resuming_too;
             children: an_abort_reaches_a_child;
+            children: an_abort_reaches_a_child_that_waits;
             children: a_waiting_family_can_be_aborted;
             children: a_grandchild_that_waits_lets_the_whole_family_wait;
             children: hooks_of_the_caller_wrap_those_of_the_child;

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use helix_agents::id::CallId;
-use helix_agents::stream::ChunkKind;
+use helix_agents::id::{CallId, SessionId};
+use helix_agents::stream::{Chunk, ChunkKind};
 
 use crate::text::{duration, shortened};
 
@@ -22,7 +22,7 @@ const MOST: usize = 40;
 /// How many blocks a bar has.
 const BLOCKS: usize = 10;
 
-/// What a run is doing, as far as its chunks tell.
+/// What a run and its children are doing, as far as their chunks tell.
 #[derive(Debug)]
 pub(super) struct Activity {
     began: Instant,
@@ -39,6 +39,7 @@ pub(super) struct Activity {
 
 #[derive(Debug)]
 struct RunningTool {
+    session: SessionId,
     call: CallId,
     name: String,
     began: Instant,
@@ -61,31 +62,35 @@ impl Activity {
     }
 
     /// Takes in the next chunk.
-    pub(super) fn take(&mut self, kind: &ChunkKind, now: Instant) {
-        match kind {
+    pub(super) fn take(&mut self, chunk: &Chunk, now: Instant) {
+        match &chunk.kind {
             ChunkKind::ToolArgDelta { .. } => return,
             ChunkKind::ToolArgStart { tool, .. } => self.writing = Some(shortened(tool, MOST)),
             ChunkKind::ToolProgress { call, message, fraction } => {
-                if let Some(tool) = self.tools.iter_mut().find(|tool| tool.call == *call) {
+                if let Some(tool) = self.tools.iter_mut().find(|tool| tool.is(chunk, call)) {
                     tool.message = shortened(message, MOST);
                     tool.fraction = *fraction;
                 }
             }
-            ChunkKind::ToolStart { call, tool, .. } => {
+            ChunkKind::ToolStart { call, tool: name, .. }
+            | ChunkKind::SubagentStart { call, subagent: name, .. } => {
                 self.writing = None;
-                self.tools.retain(|tool| tool.call != *call);
+                self.tools.retain(|tool| !tool.is(chunk, call));
                 self.tools.push(RunningTool {
+                    session: chunk.session.clone(),
                     call: call.clone(),
-                    name: shortened(tool, MOST),
+                    name: shortened(name, MOST),
                     began: now,
                     message: String::new(),
                     fraction: None,
                 });
             }
-            ChunkKind::ToolEnd { call, .. } => self.tools.retain(|tool| tool.call != *call),
+            ChunkKind::ToolEnd { call, .. } | ChunkKind::SubagentEnd { call, .. } => {
+                self.tools.retain(|tool| !tool.is(chunk, call));
+            }
             ChunkKind::StepDiscarded { .. } | ChunkKind::RunSuspended { .. } => {
                 self.writing = None;
-                self.tools.clear();
+                self.tools.retain(|tool| tool.session != chunk.session);
             }
             _ => self.writing = None,
         }
@@ -128,6 +133,11 @@ impl Activity {
 }
 
 impl RunningTool {
+    /// Whether it is this call of the session that shows the chunk.
+    fn is(&self, chunk: &Chunk, call: &CallId) -> bool {
+        self.session == chunk.session && self.call == *call
+    }
+
     fn tell(&self, now: Instant) -> String {
         let mut told = self.name.clone();
         if let Some(fraction) = self.fraction.filter(|fraction| fraction.is_finite()) {

@@ -9,6 +9,7 @@
 mod agent_file;
 mod approvals;
 mod chat;
+mod children;
 mod client_tools;
 mod command_line;
 mod completions;

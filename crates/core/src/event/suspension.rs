@@ -13,6 +13,9 @@ use crate::json::Json;
 /// that an answer can be checked by a process which does not have the agent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Suspension {
+    /// The step that waits.
+    #[serde(default)]
+    pub step: u32,
     /// Calls that wait for people, in call order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<Arc<PendingCall>>,

@@ -22,6 +22,16 @@ impl Session {
         step.call(call)?.child.as_ref().map(|child| &child.start)
     }
 
+    /// The children of the last step's calls, and those that stay.
+    #[must_use]
+    pub fn last_children(&self) -> Vec<Arc<ChildStart>> {
+        let step = self.open_step().or(self.closed_step());
+        let calls = step.map_or(&[][..], |step| &step.calls);
+        let of_step = calls.iter().filter_map(|call| call.child.as_ref()).map(|it| &it.start);
+        let stay = self.companions().map(|(_, record)| &record.start);
+        of_step.chain(stay).cloned().collect()
+    }
+
     /// The children that stay, by name.
     pub fn companions(&self) -> impl Iterator<Item = (&str, &CompanionRecord)> {
         self.ledger.companions.iter().map(|(name, record)| (name.as_str(), record))

@@ -91,7 +91,7 @@ pub(super) fn suspension(
         Some(Arc::clone(&child.start))
     };
     let children = step.calls.iter().filter_map(waits).collect();
-    Suspension { calls, before, children }
+    Suspension { step: step.reply.step, calls, before, children }
 }
 
 /// What an answer of that kind has to fit.

@@ -355,6 +355,37 @@ pub async fn an_abort_reaches_a_child(harness: &impl RuntimeHarness) {
     assert_eq!(within(below.result()).await.unwrap().status, RunStatus::Aborted);
 }
 
+/// One child waits for people while another works: both end with their caller.
+pub async fn an_abort_reaches_a_child_that_waits(harness: &impl RuntimeHarness) {
+    let gate = Gate::new();
+    let llm = RoutingScriptedLlm::new()
+        .agent("teller", ScriptedLlm::new([asks(&["payer", "helper"])]))
+        .agent("helper", ScriptedLlm::new([report().at_gate(&gate)]))
+        .agent(
+            "payer",
+            ScriptedLlm::new([Reply::tool_call("pay", json!({"word": "rent"})), report()]),
+        );
+    let executor = harness.boot(World::new(llm)).await;
+    let payer = helper("payer").tool(pay()).build().unwrap();
+    let agent =
+        teller().sub_agent(&payer).sub_agent(&helper("helper").build().unwrap()).build().unwrap();
+    let handle = begin(&*executor, &agent, "Pay.").await;
+    gate.reached().await;
+    let waits = async {
+        while executor.pending_calls(&S.into()).await.unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    within(waits).await;
+    handle.abort(None).await.unwrap();
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Aborted);
+    for call in ["1.0", "1.1"] {
+        let below = executor.handle(&child(call)).await.unwrap();
+        assert_eq!(within(below.result()).await.unwrap().status, RunStatus::Aborted);
+    }
+    assert!(executor.pending_calls(&S.into()).await.unwrap().is_empty());
+}
+
 /// A session that waits for its child is aborted without a live run, and the child with it.
 pub async fn a_waiting_family_can_be_aborted(harness: &impl RuntimeHarness) {
     let payer = helper("helper").tool(pay()).build().unwrap();

@@ -430,8 +430,8 @@ pub async fn how_a_child_is_can_be_asked_at_any_time(harness: &impl RuntimeHarne
         let run = executor.handle(&child(name)).await.unwrap();
         assert_eq!(within(run.result()).await.unwrap().status, ends, "{name}");
     }
-    asked.open();
     handle.interrupt(None).await.unwrap();
+    asked.open();
     within(handle.result()).await.unwrap();
     let told = normalise::transcript(fold(harness).await.transcript());
     let told: String = told

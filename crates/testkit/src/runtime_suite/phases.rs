@@ -200,7 +200,15 @@ pub async fn companion_calls_come_last(harness: &impl RuntimeHarness) {
         started.collect::<Vec<_>>(),
         ["shout", "submit", "companion__getChildStatus", "companion__listChildren"]
     );
-    assert_eq!(diary.lines(), ["after_tool shout", "after_tool submit"]);
+    assert_eq!(
+        diary.lines(),
+        [
+            "after_tool shout",
+            "after_tool submit",
+            "after_tool companion__getChildStatus",
+            "after_tool companion__listChildren",
+        ]
+    );
 }
 
 /// It completes like one that answers by `__finish__`, and its caller's stream goes on.

@@ -3,6 +3,7 @@
 use helix_agents::error::{ErrorCode, ErrorRecord};
 
 use super::*;
+use crate::live::shown_by;
 
 fn start(call: &str, tool: &str) -> ChunkKind {
     ChunkKind::ToolStart { call: call.into(), tool: tool.into(), arguments: "{}".into() }
@@ -22,7 +23,7 @@ fn says(chunks: &[(u64, ChunkKind)], at: u64, expected: &str) {
     let began = Instant::now();
     let mut activity = Activity::new(began);
     for (at, kind) in chunks {
-        activity.take(kind, began + Duration::from_millis(*at));
+        activity.take(&shown_by("story", kind.clone()), began + Duration::from_millis(*at));
     }
     let line = activity.line(began + Duration::from_millis(at));
     assert_eq!(line.chars().skip(2).collect::<String>(), expected);
@@ -56,6 +57,28 @@ fn tools_under_way_are_named_each_with_its_time() {
     says(&ended, 3_000, "look_up 1.5 s · 0:03");
     let ended = [&ended[..], &[(3_000, end("2"))]].concat();
     says(&ended, 4_000, "waiting for the model 1.0 s · 0:04");
+}
+
+#[test]
+fn children_are_named_and_their_calls_are_their_own() {
+    let began = Instant::now();
+    let mut activity = Activity::new(began);
+    let mut says = |session: &str, kind: ChunkKind, expected: &str| {
+        activity.take(&shown_by(session, kind), began);
+        let line = activity.line(began);
+        assert_eq!(line.chars().skip(2).collect::<String>(), expected);
+    };
+    let (call, child) = ("1".into(), "story-sub-1".into());
+    let begins = ChunkKind::SubagentStart { call, subagent: "helper".into(), child };
+    says("story", begins, "helper 0 ms · 0:00");
+    says("story-sub-1", start("1", "get"), "helper 0 ms · get 0 ms · 0:00");
+    let waits = ChunkKind::RunSuspended { calls: Vec::new(), deadline: None };
+    says("story-sub-1", waits, "helper 0 ms · 0:00");
+    says("story-sub-1", end("1"), "helper 0 ms · 0:00");
+    let (call, child) = ("1".into(), "story-sub-1".into());
+    let subagent = "helper".into();
+    let ends = ChunkKind::SubagentEnd { call, subagent, child, success: true };
+    says("story", ends, "waiting for the model 0 ms · 0:00");
 }
 
 #[test]
