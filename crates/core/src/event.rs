@@ -4,6 +4,7 @@
 //! takes a new [`SCHEMA`] number and an upcaster.
 
 mod child;
+mod run;
 mod suspension;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 pub use child::{ChildNotice, ChildStart, CompanionRef, ParentRef};
+pub use run::{RunOutcome, Trigger};
 pub use suspension::{Answer, PendingCall, PendingKind, SuspendReason, Suspension};
 
 use crate::budget::{Budget, Cost};
@@ -216,57 +218,6 @@ impl From<ToolFinish> for Event {
     fn from(finish: ToolFinish) -> Self {
         Self::ToolFinished(Arc::new(finish))
     }
-}
-
-/// Why a run began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Trigger {
-    /// The first turn of a session.
-    Execute,
-    /// A further turn of a session.
-    Continue,
-    /// Somebody asked to go on after an interruption or a failure.
-    Resume,
-    /// The run before it stopped without ending.
-    Recover,
-    /// Somebody aborted a session that had no live run.
-    Abort,
-}
-
-/// How a run ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum RunOutcome {
-    /// The turn has its answer.
-    Completed {
-        /// The output: of the agent's output type, or the model's text, or nothing.
-        output: Option<Json>,
-    },
-    /// The run cannot go on.
-    Failed {
-        /// Why.
-        error: ErrorRecord,
-    },
-    /// Stopped on request at a step boundary; it can be resumed.
-    Interrupted {
-        /// As given with the request.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
-    /// Stopped on request at once.
-    Aborted {
-        /// As given with the request.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
-    /// The step cannot go on before somebody answered. Nothing waits in memory.
-    Suspended {
-        /// What it waits for.
-        on: Arc<Suspension>,
-    },
 }
 
 /// What came of one model call.

@@ -81,7 +81,7 @@ impl Lines {
         let all = self.read();
         let found: Vec<_> = all.lines().filter(|line| line.contains(event)).collect();
         assert_eq!(found.len(), 1, "{event} in {all}");
-        found[0].to_owned()
+        found.first().copied().unwrap_or_default().to_owned()
     }
 }
 
