@@ -5,4 +5,5 @@ mod guarantees;
 mod lifecycle;
 mod parity;
 mod slow_stream;
+mod trees;
 mod two_moments;
