@@ -38,7 +38,7 @@ impl TreeLlm {
                 _ => Reply::breaks_off(ErrorCode::ProviderUnavailable, "So I "),
             };
         }
-        if answers >= node.answers && !(answers < 8 && dice.once_in(6)) {
+        if answers >= node.answers && !(answers < 6 && dice.once_in(8)) {
             return end(node, dice);
         }
         if dice.once_in(12) {
@@ -68,7 +68,7 @@ fn end(node: &Node, dice: &mut Dice) -> Reply {
 
 fn call(node: &Node, dice: &mut Dice) -> (String, Value) {
     if !node.below.is_empty()
-        && dice.below(3) < 2
+        && dice.once_in(2)
         && let Some(child) = dice.pick(&node.below)
     {
         let message = format!("do {}", dice.below(1_000_000));

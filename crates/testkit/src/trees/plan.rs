@@ -41,8 +41,12 @@ pub(super) struct Node {
 impl Node {
     fn new(name: String, place: Place, depth: usize, dice: &mut Dice) -> Self {
         // The deeper, the fewer.
-        let most = [3, 3, 2, 0].get(depth).copied().unwrap_or(0);
-        let count = if depth == 0 { 1 + dice.below(most) } else { dice.below(most) };
+        let count = match depth {
+            0 => 1 + dice.below(2),
+            1 => dice.below(3),
+            2 => dice.below(2),
+            _ => 0,
+        };
         let below = (0..count).map(|index| {
             let place = match dice.below(4) {
                 0 | 1 => Place::SubAgent,
@@ -52,7 +56,7 @@ impl Node {
             Self::new(format!("{name}{}", index + 1), place, depth + 1, dice)
         });
         let below = below.collect();
-        let answers = 1 + dice.below(if depth == 0 { 4 } else { 3 });
+        let answers = 1 + dice.below(if depth == 0 { 3 } else { 2 });
         Self { name, place, finish_tool: dice.once_in(3), answers, below }
     }
 
