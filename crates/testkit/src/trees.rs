@@ -3,18 +3,18 @@
 //!
 //! A [`Story`] is told by its seed: the agents, what their models answer, what people do, when
 //! processes die. [`Story::tell`] tells it in one process, on a clock that may be paused, with
-//! processes that are plays of one; [`Story::live`] is one real process of it, for tests that kill
-//! real ones. [`Story::check`] looks at the logs and at the trace that tools left.
+//! processes that are only played; [`Story::live`] is one real process of it, for tests that kill
+//! real ones, and [`Story::check`] what must hold after the last of them.
 
 mod check;
 mod dice;
 mod life;
 mod model;
+mod notes;
 mod people;
 mod plan;
 mod settle;
 mod story;
-mod trace;
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,8 +30,8 @@ use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
 
 pub use dice::Dice;
+pub use settle::free_leases;
 pub use story::{Story, Tally};
-pub use trace::{Execution, Trace};
 
 /// The session at the top of every tree.
 const ROOT: &str = "root";
@@ -55,6 +55,9 @@ pub struct Process {
 
 /// Goes on with whatever nobody works on and somebody should.
 pub type Sweep = Arc<dyn Fn() -> BoxFuture<'static, Result<()>> + Send + Sync>;
+
+/// How a process is begun.
+pub type Boot = dyn Fn(Process) -> Booted + Sync;
 
 /// A process that runs.
 #[derive(Clone)]

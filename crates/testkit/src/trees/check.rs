@@ -11,10 +11,10 @@ use helix_agents_core::message::Message;
 use helix_agents_core::session::{RunStatus, Session, load, load_events};
 use helix_agents_core::store::{Head, SessionStatus, StateStore};
 
+use super::notes::Execution;
 use super::people::Taken;
 use super::settle::heads;
 use super::story::{Story, Tally};
-use super::trace::Execution;
 
 /// One session of the tree.
 struct Member {

@@ -1,18 +1,20 @@
 //! People, by chance: what they answer, and what was taken of it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::event::{Answer, PendingKind};
 use helix_agents_core::executor::AgentExecutor;
 use helix_agents_core::id::{CallId, RequestId, SessionId};
 use helix_agents_core::session::{PendingView, Submission};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::dice::Dice;
+use super::notes::Notes;
 
 /// An answer that an executor said it had recorded.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Taken {
     pub(super) session: SessionId,
     pub(super) call: CallId,
@@ -20,14 +22,9 @@ pub(super) struct Taken {
 }
 
 /// Everything that was taken. Clones are the same list.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Answers(Arc<Mutex<Vec<Taken>>>);
+pub(super) type Answers = Arc<Notes<Taken>>;
 
-impl Answers {
-    pub(super) fn all(&self) -> Vec<Taken> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
+impl Notes<Taken> {
     /// Gives an answer that fits, or one that does not.
     pub(super) async fn give(
         &self,
@@ -62,8 +59,7 @@ impl Answers {
         }
         executor.submit_tool_result(root, submission).await?;
         let (session, call) = (pending.session.clone(), pending.pending.call.clone());
-        let taken = Taken { session, call, request };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(taken);
+        self.note(Taken { session, call, request });
         Ok(())
     }
 }

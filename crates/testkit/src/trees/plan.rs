@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::dice::Dice;
 use super::life::Lives;
-use super::trace::{Execution, Trace};
+use super::notes::{Execution, Notes};
 
 /// What an agent may be to the one above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +88,7 @@ pub(super) struct Done {
 #[derive(Debug, Clone)]
 pub(super) struct Scene {
     pub(super) seed: u64,
-    pub(super) trace: Arc<Trace>,
+    pub(super) trace: Arc<Notes<Execution>>,
     /// The store itself, whoever dies.
     pub(super) store: Arc<dyn StateStore>,
     pub(super) lives: Lives,
@@ -127,6 +127,9 @@ impl Family {
     }
 }
 
+/// How long calls take at most that must not run twice: so long a successor waits for their owner.
+const SHORT: Duration = Duration::from_millis(400);
+
 fn word() -> Value {
     json!({
         "type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]
@@ -148,9 +151,8 @@ impl Scene {
         let ask = |name: &str, deadline: Duration| {
             Tool::client_dynamic(name, "Asks.", word()).deadline(deadline)
         };
-        let once = |name: &'static str| {
-            self.tool(name).effect(EffectClass::AtMostOnce).timeout(Duration::from_secs(5))
-        };
+        let once =
+            |name: &'static str| self.tool(name).effect(EffectClass::AtMostOnce).timeout(SHORT);
         let mut agent = Agent::builder(&node.name)
             .description("Works.")
             .system_prompt("You work.")
@@ -160,7 +162,7 @@ impl Scene {
             .tool(self.tool("fail"))
             .tool(once("wire"))
             .tool(self.reconciled(once("pay")))
-            .tool(self.tool("sign").requires_approval().editable())
+            .tool(self.tool("sign").requires_approval().editable().timeout(SHORT))
             .tool(self.tool("stamp").requires_approval().effect(EffectClass::Idempotent))
             .tool(ask("ask", Duration::from_secs(3600)))
             .tool(ask("hurry", Duration::from_millis(1)));
@@ -213,7 +215,7 @@ impl Scene {
     fn reconciled(&self, tool: Tool) -> Tool {
         let trace = Arc::clone(&self.trace);
         tool.reconcile(move |_, cx| {
-            let acted = trace.executions().iter().any(|it| it.key == cx.idempotency_key());
+            let acted = trace.all().iter().any(|it| it.key == cx.idempotency_key());
             let found = if acted {
                 Reconciled::Landed(result_of(cx.session(), cx.call()))
             } else {

@@ -16,7 +16,7 @@ use super::{Booted, ROOT};
 const ROUNDS: usize = 120;
 
 /// How long to wait for what is under way, by the clock of the program.
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What can be done to a tree.
 pub(super) struct Settling<'a> {
@@ -34,7 +34,10 @@ pub(super) async fn heads(store: &dyn StateStore) -> Result<Vec<Head>, String> {
 }
 
 /// What a process that died leaves behind is free for others at once, as if its leases had run out.
-pub(super) async fn free_leases(store: &dyn StateStore) -> Result<(), String> {
+///
+/// # Errors
+/// What went wrong, for people.
+pub async fn free_leases(store: &dyn StateStore) -> Result<(), String> {
     for head in heads(store).await? {
         if let Some(run) = head.summary.run.filter(|_| head.lease_until.is_some()) {
             let freed = store.renew(&head.session, &run, Duration::ZERO).await;

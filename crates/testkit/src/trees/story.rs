@@ -1,10 +1,12 @@
 //! A story: what happens to one tree, by chance.
 
 use std::ops::AddAssign;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{Either, join_all, select};
+use helix_agents_core::clock::IdSource;
 use helix_agents_core::error::Error;
 use helix_agents_core::executor::{ExecuteOptions, ResumeOptions, RunHandle};
 use helix_agents_core::id::SessionId;
@@ -16,11 +18,11 @@ use super::check::check;
 use super::dice::Dice;
 use super::life::{Counted, Life, Lives, MortalStore, MortalStreams};
 use super::model::TreeLlm;
+use super::notes::{Execution, Notes};
 use super::people::{Answers, is_expected};
 use super::plan::{Family, Node, Scene};
 use super::settle::{Settling, free_leases, heads};
-use super::trace::Trace;
-use super::{Booted, Process, ROOT};
+use super::{Boot, Booted, Process, ROOT};
 
 /// A story by its seed.
 #[derive(Debug, Clone, Copy)]
@@ -67,12 +69,13 @@ struct Stage<'a> {
     story: Story,
     store: Arc<dyn StateStore>,
     streams: Arc<dyn StreamManager>,
-    boot: &'a (dyn Fn(Process) -> Booted + Sync),
+    boot: &'a Boot,
     family: Family,
     root: Arc<Node>,
     lives: Lives,
-    ids: Counted,
+    ids: Option<Counted>,
     answers: Answers,
+    trace: Arc<Notes<Execution>>,
     booted: usize,
     deaths: usize,
     problems: Vec<String>,
@@ -103,9 +106,58 @@ impl Story {
         self,
         store: Arc<dyn StateStore>,
         streams: Arc<dyn StreamManager>,
-        boot: &(dyn Fn(Process) -> Booted + Sync),
+        boot: &Boot,
     ) -> Result<Tally, String> {
-        let trace = Arc::new(Trace::default());
+        let mut stage = self.stage(store, streams, boot, None);
+        stage.chaos().await?;
+        stage.end().await?;
+        stage.check().await
+    }
+
+    /// One process of it, by its number: a few moves, and then everything is brought to its end, if
+    /// the process lives so long. What cannot be told from the logs is noted in the folder. No other
+    /// process may be alive.
+    ///
+    /// # Errors
+    /// What is wrong, for people.
+    pub async fn live(
+        self,
+        number: usize,
+        store: Arc<dyn StateStore>,
+        streams: Arc<dyn StreamManager>,
+        boot: &Boot,
+        folder: &Path,
+    ) -> Result<(), String> {
+        let mut stage = self.stage(store, streams, boot, Some(folder));
+        stage.booted = number;
+        free_leases(&*stage.store).await?;
+        let mut slot = stage.boot(usize::MAX);
+        let mut dice = Dice::of((self.seed, "live", number));
+        for number in 0..dice.below(6) {
+            stage.act(&mut slot, number, &mut dice).await?;
+            tokio::time::sleep(Duration::from_millis(dice.next() % 12)).await;
+        }
+        stage.settle(&slot).await?;
+        stage.problems.into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// Says what is wrong after the last process.
+    ///
+    /// # Errors
+    /// What is wrong, for people.
+    pub async fn check(self, store: Arc<dyn StateStore>, folder: &Path) -> Result<Tally, String> {
+        let answers = Notes::new(Some(folder), "answers").all();
+        check(&*store, self, &answers, &Notes::new(Some(folder), "trace").all()).await
+    }
+
+    fn stage<'a>(
+        self,
+        store: Arc<dyn StateStore>,
+        streams: Arc<dyn StreamManager>,
+        boot: &'a Boot,
+        folder: Option<&Path>,
+    ) -> Stage<'a> {
+        let trace = Arc::new(Notes::new(folder, "trace"));
         let lives = Lives::default();
         let scene = Scene {
             seed: self.seed,
@@ -114,28 +166,22 @@ impl Story {
             lives: lives.clone(),
         };
         let family = Family::new(&scene);
-        let root = Arc::new(family.root.clone());
-        let mut stage = Stage {
+        Stage {
             story: self,
-            store: Arc::clone(&store),
+            store,
             streams,
             boot,
+            root: Arc::new(family.root.clone()),
             family,
-            root,
             lives,
-            ids: Counted::default(),
-            answers: Answers::default(),
+            // Real processes must not give the same ids.
+            ids: folder.is_none().then(Counted::default),
+            answers: Arc::new(Notes::new(folder, "answers")),
+            trace,
             booted: 0,
             deaths: 0,
             problems: Vec::new(),
-        };
-        stage.chaos().await?;
-        stage.end().await?;
-        if let Some(problem) = stage.problems.first() {
-            return Err(problem.clone());
         }
-        let tally = check(&*store, self, &stage.answers.all(), &trace.executions()).await?;
-        Ok(Tally { deaths: stage.deaths, ..tally })
     }
 }
 
@@ -165,7 +211,7 @@ impl Stage<'_> {
                 fails: dies_at != usize::MAX,
             }),
             registry: self.family.registry.clone(),
-            ids: Some(Arc::new(self.ids.clone())),
+            ids: self.ids.clone().map(|ids| Arc::new(ids) as Arc<dyn IdSource>),
             durability: self.story.durability(),
         };
         Slot { life, booted: (self.boot)(process), handles: Vec::new() }
@@ -309,15 +355,27 @@ impl Stage<'_> {
     /// A last process, which nobody kills.
     async fn end(&mut self) -> Result<(), String> {
         let slot = self.boot(usize::MAX);
+        let settled = self.settle(&slot).await;
+        slot.life.end();
+        settled
+    }
+
+    async fn settle(&self, slot: &Slot) -> Result<(), String> {
         let settling = Settling {
             booted: &slot.booted,
             store: &*self.store,
             family: &self.family,
             answers: &self.answers,
         };
-        let mut dice = self.dice("settle");
-        let settled = settling.settle(&mut dice).await;
-        slot.life.end();
-        settled
+        settling.settle(&mut Dice::of((self.story.seed, "settle", self.booted))).await
+    }
+
+    async fn check(self) -> Result<Tally, String> {
+        if let Some(problem) = self.problems.first() {
+            return Err(problem.clone());
+        }
+        let (answers, trace) = (self.answers.all(), self.trace.all());
+        let tally = check(&*self.store, self.story, &answers, &trace).await?;
+        Ok(Tally { deaths: self.deaths, ..tally })
     }
 }

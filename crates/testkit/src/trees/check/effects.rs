@@ -6,10 +6,10 @@ use helix_agents_core::event::{Answer, Event, ToolOutcome};
 use helix_agents_core::session::Durability;
 use helix_agents_core::tool::EffectClass;
 
+use super::super::notes::Execution;
 use super::super::people::{Taken, denies};
 use super::super::plan::{Done, result_of};
 use super::super::story::Story;
-use super::super::trace::Execution;
 use super::{Member, Members};
 
 pub(super) fn check(
@@ -82,8 +82,8 @@ fn lost(member: &Member, taken: &Taken) -> Option<String> {
             result.to_value() == result_of(id, &taken.call)
         }
         (Answer::Approved { .. }, ToolOutcome::Error(error)) => {
-            // Whether it acted may not be known, if a process died.
-            error.code == "tool_outcome_unknown"
+            // Whether it acted may not be known, if a process died or was slow.
+            matches!(&*error.code, "tool_outcome_unknown" | "tool_timeout")
         }
         (answer, ToolOutcome::Error(_)) => denies(answer),
         _ => false,
