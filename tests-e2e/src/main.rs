@@ -2,10 +2,12 @@
 //! may have killed at any fault point.
 //!
 //! `helix-e2e-worker (run|resume) SCENARIO MODE DB TRACE` prints one JSON object: the status and
-//! output of the run, or the code of the error that it met.
+//! output of the run, or the code of the error that it met. `helix-e2e-worker live SEED NUMBER DB
+//! FOLDER` is one process of a story of a random tree.
 #![expect(clippy::print_stdout, reason = "the answer to the test that started it")]
 
 mod scenarios;
+mod trees;
 
 use std::path::Path;
 use std::time::Duration;
@@ -25,6 +27,13 @@ const SESSION: &str = "story";
 async fn main() -> Result<()> {
     helix_agents_testkit::kill::install_from_env();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [verb, seed, number, db, folder] = arguments.as_slice()
+        && verb == "live"
+    {
+        let wrong = trees::live(seed, number, db.as_ref(), folder.as_ref()).await?;
+        println!("{}", serde_json::json!({ "wrong": wrong }));
+        return Ok(());
+    }
     let [verb, scenario, mode, db, trace] = arguments.as_slice() else {
         bail!("usage: helix-e2e-worker (run|resume) SCENARIO (per_effect|per_step) DB TRACE");
     };

@@ -33,12 +33,18 @@ struct FaultPoint {
     ok: bool,
 }
 
-/// Runs the tests, `--seed N` with that seed, then prints the matrix, whether they passed or not.
+/// Runs the tests, then prints the matrix, whether they passed or not. With `--seed N` only the
+/// story of a random tree that the seed tells, with `--seeds N` the first N of them.
 pub(crate) fn run(args: &[&str]) -> Result<()> {
-    let seed = match args {
+    let usage = "usage: cargo xtask e2e [--seed N | --seeds N]";
+    let stories = match args {
         [] => None,
-        ["--seed", seed] => Some(seed.parse::<u64>().context("--seed takes a number")?),
-        _ => bail!("cannot read `{}`; usage: cargo xtask e2e [--seed N]", args.join(" ")),
+        [option @ ("--seed" | "--seeds"), number] => {
+            number.parse::<u64>().with_context(|| format!("{option} takes a number"))?;
+            let name = if *option == "--seed" { "HELIX_SEED" } else { "HELIX_SEEDS" };
+            Some((name, *number))
+        }
+        _ => bail!("cannot read `{}`; {usage}", args.join(" ")),
     };
     if !workspace::has(PACKAGE)? {
         bail!(
@@ -48,8 +54,8 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     tools::NEXTEST.ensure()?;
     forget_reports()?;
     let mut tests = process::cargo(["nextest", "run", "--package", PACKAGE]);
-    if let Some(seed) = seed {
-        tests.env("HELIX_E2E_SEED", seed.to_string());
+    if let Some((name, number)) = stories {
+        tests.env(name, number).arg("trees::");
     }
     let tested = process::run(&mut tests);
     let shown = show();

@@ -46,7 +46,7 @@ usage: cargo xtask <command>
                       what the reference pages say, and the tests of the last run that prove it
   docs [--write]      rustdoc, the book and its links; or rewrite the generated pages
 
-  e2e [--seed N]      the end-to-end tests, then their kill matrix
+  e2e [--seed[s] N]   the end-to-end tests, then their kill matrix
   bench [--json] [--only NAME] [--quick]
                       what a step costs, beside a bare loop, our aims and other frameworks
   servers [up|down|status|model [--port N]]

@@ -18,6 +18,7 @@ pub mod runtime_suite;
 pub mod scripted;
 pub mod store_suite;
 pub mod stream_suite;
+pub mod trees;
 
 #[doc(hidden)]
 pub mod __private {

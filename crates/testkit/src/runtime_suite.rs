@@ -210,6 +210,7 @@ macro_rules! runtime_suite {
             children: a_grandchild_that_waits_lets_the_whole_family_wait;
             children: hooks_of_the_caller_wrap_those_of_the_child;
             children: what_a_child_shows_is_seen_live;
+            children: a_reply_is_on_record_before_its_children_begin;
             companions: a_blocking_companion_answers_and_can_be_asked_again;
             companions: a_companion_that_works_beside_tells_when_it_is_done;
             companions: a_companion_that_outlives_the_turn_is_heard_in_the_next;

@@ -260,7 +260,12 @@ impl ScriptedLlm {
         }
     }
 
-    async fn answer(&self, reply: Reply, answers: usize, sink: &dyn LlmSink) -> StepResult {
+    pub(crate) async fn answer(
+        &self,
+        reply: Reply,
+        answers: usize,
+        sink: &dyn LlmSink,
+    ) -> StepResult {
         if let Some(gate) = &reply.gate {
             gate.pass().await;
         }

@@ -4,7 +4,7 @@
 use helix_agents_testkit::normalise;
 use serde_json::{Value, json};
 
-use crate::support::{Story, answer, recorded_calls};
+use crate::support::{Story, answer, recorded_calls, write_report};
 
 /// What is wrong with the story after a kill at the n-th point, if anything is.
 async fn problem(
@@ -90,20 +90,6 @@ async fn matrix(scenario: &'static str, mode: &'static str) {
         report.len(),
         problems.join("\n")
     );
-}
-
-/// For `cargo xtask e2e`, which prints all reports as one table.
-fn write_report(scenario: &str, mode: &str, points: &[Value]) {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/e2e");
-    std::fs::create_dir_all(&folder).unwrap();
-    let report = json!({
-        "runtime": "local",
-        "store": "sqlite",
-        "scenario": format!("{scenario} {mode}"),
-        "fault_points": points,
-    });
-    let file = folder.join(format!("local-sqlite-{scenario}-{mode}.json"));
-    std::fs::write(file, report.to_string()).unwrap();
 }
 
 #[tokio::test]

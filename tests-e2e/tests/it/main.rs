@@ -4,3 +4,4 @@
 mod kill_matrix;
 mod kill_resumers;
 mod support;
+mod trees;

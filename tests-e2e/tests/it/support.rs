@@ -10,7 +10,7 @@ use helix_agents::session::{load, load_events};
 use helix_agents::store_sqlite::SqliteStore;
 use helix_agents::stream::{StoredChunk, StreamManager};
 use helix_agents_testkit::kill::{WorkerEnd, run_worker};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// One scenario in a folder of its own.
 pub(crate) struct Story {
@@ -98,4 +98,18 @@ pub(crate) fn answer(end: &WorkerEnd) -> Value {
         Ok(answer) => answer,
         Err(error) => panic!("no answer ({error}): {} {}", end.stdout, end.stderr),
     }
+}
+
+/// For `cargo xtask e2e`, which prints all reports as one table.
+pub(crate) fn write_report(scenario: &str, mode: &str, points: &[Value]) {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/e2e");
+    std::fs::create_dir_all(&folder).unwrap();
+    let report = json!({
+        "runtime": "local",
+        "store": "sqlite",
+        "scenario": format!("{scenario} {mode}"),
+        "fault_points": points,
+    });
+    let file = folder.join(format!("local-sqlite-{}-{mode}.json", scenario.replace(' ', "_")));
+    std::fs::write(file, report.to_string()).unwrap();
 }

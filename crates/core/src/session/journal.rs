@@ -230,7 +230,13 @@ impl Journal {
     #[must_use]
     pub fn is_due(&self) -> bool {
         let at_once = self.parts.durability == Durability::PerEffect;
-        !self.held.is_empty() && (at_once || self.must_flush())
+        !self.held.is_empty() && (at_once || self.must_flush() || self.reaches_others())
+    }
+
+    /// Whether what comes next writes to other sessions under names made of calls: those calls have
+    /// to be on record, or the model might be asked again and call something else.
+    fn reaches_others(&self) -> bool {
+        matches!(self.next(), Action::StartChildren(_) | Action::RunCompanions(_))
     }
 
     /// Appends what was staged; with [`Durability::PerStep`] only if it closes a step, ends the

@@ -5,5 +5,6 @@ mod guarantees;
 mod lifecycle;
 mod parity;
 mod slow_stream;
+mod trees;
 mod two_moments;
 mod waiting;

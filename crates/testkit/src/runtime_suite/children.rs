@@ -21,6 +21,7 @@ use super::support::{
     shout, teller, until_shown,
 };
 use super::{RuntimeHarness, World};
+use crate::faults::{Fault, FaultStore};
 use crate::gate::{Gate, within};
 use crate::normalise;
 use crate::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
@@ -536,6 +537,25 @@ pub async fn what_a_child_shows_is_seen_live(harness: &impl RuntimeHarness) {
     let agent = boss(&helper("helper").build().unwrap());
     let handle = begin(&*executor, &agent, "Is it so?").await;
     until_shown(&handle, |kind| matches!(kind, ChunkKind::ToolEnd { .. })).await;
+    gate.open();
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+}
+
+/// If it were not, a process that dies now would leave a child behind of which nobody knows, and the
+/// model, asked again, might give the call's id to another call.
+pub async fn a_reply_is_on_record_before_its_children_begin(harness: &impl RuntimeHarness) {
+    let gate = Gate::new();
+    let store =
+        FaultStore::new(harness.store()).on("child_started", Fault::HoldBefore(gate.clone()));
+    let llm = scripts(
+        ScriptedLlm::new([asks(&["helper"]), Reply::text("It is so.")]),
+        ScriptedLlm::new([report()]),
+    );
+    let executor = harness.boot(World::new(llm).on(store).per_step()).await;
+    let agent = boss(&helper("helper").build().unwrap());
+    let handle = begin(&*executor, &agent, "Is it so?").await;
+    gate.reached().await;
+    assert!(fold(harness).await.open_step().is_some(), "the child began before the reply");
     gate.open();
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
 }

@@ -1,0 +1,75 @@
+//! Random trees of agents under random deaths, answers and requests, and what must hold of them
+//! afterwards.
+//!
+//! A [`Story`] is told by its seed: the agents, what their models answer, what people do, when
+//! processes die. [`Story::tell`] tells it in one process, on a clock that may be paused, with
+//! processes that are only played; [`Story::live`] is one real process of it, for tests that kill
+//! real ones, and [`Story::check`] what must hold after the last of them.
+
+mod check;
+mod dice;
+mod life;
+mod model;
+mod notes;
+mod people;
+mod plan;
+mod settle;
+mod story;
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use helix_agents_core::agent::AgentRegistry;
+use helix_agents_core::clock::IdSource;
+use helix_agents_core::error::Result;
+use helix_agents_core::executor::AgentExecutor;
+use helix_agents_core::llm::LlmAdapter;
+use helix_agents_core::session::Durability;
+use helix_agents_core::store::StateStore;
+use helix_agents_core::stream::StreamManager;
+
+pub use dice::Dice;
+pub use settle::free_leases;
+pub use story::{Story, Tally};
+
+/// The session at the top of every tree.
+const ROOT: &str = "root";
+
+/// What one process is made of.
+#[derive(Debug, Clone)]
+pub struct Process {
+    /// Where logs are kept.
+    pub store: Arc<dyn StateStore>,
+    /// Where streams are kept.
+    pub streams: Arc<dyn StreamManager>,
+    /// The model.
+    pub llm: Arc<dyn LlmAdapter>,
+    /// Agents by name.
+    pub registry: AgentRegistry,
+    /// Ids that are the same each time the story is told; none where processes are real.
+    pub ids: Option<Arc<dyn IdSource>>,
+    /// When facts are appended.
+    pub durability: Durability,
+}
+
+/// Goes on with whatever nobody works on and somebody should.
+pub type Sweep = Arc<dyn Fn() -> BoxFuture<'static, Result<()>> + Send + Sync>;
+
+/// How a process is begun.
+pub type Boot = dyn Fn(Process) -> Booted + Sync;
+
+/// A process that runs.
+#[derive(Clone)]
+pub struct Booted {
+    /// Its executor.
+    pub executor: Arc<dyn AgentExecutor>,
+    /// Its sweeper.
+    pub sweep: Sweep,
+}
+
+impl fmt::Debug for Booted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.executor.fmt(f)
+    }
+}

@@ -1,0 +1,135 @@
+//! What must hold of a tree when nothing of it can go on any more.
+
+mod effects;
+mod relations;
+
+use std::collections::BTreeMap;
+
+use helix_agents_core::event::{Event, RecordedEvent, ToolFinish};
+use helix_agents_core::id::{CallId, SessionId};
+use helix_agents_core::message::Message;
+use helix_agents_core::session::{RunStatus, Session, load, load_events};
+use helix_agents_core::store::{Head, SessionStatus, StateStore};
+
+use super::notes::Execution;
+use super::people::Taken;
+use super::settle::heads;
+use super::story::{Story, Tally};
+
+/// One session of the tree.
+struct Member {
+    head: Head,
+    fold: Session,
+    log: Vec<RecordedEvent>,
+}
+
+type Members = BTreeMap<SessionId, Member>;
+
+impl Member {
+    fn finishes(&self) -> impl Iterator<Item = &ToolFinish> {
+        self.log.iter().filter_map(|it| match &it.event {
+            Event::ToolFinished(finish) => Some(&**finish),
+            _ => None,
+        })
+    }
+
+    fn finish(&self, call: &CallId) -> Option<&ToolFinish> {
+        self.finishes().find(|finish| finish.call == *call)
+    }
+
+    fn has(&self, is: impl Fn(&Event) -> bool) -> bool {
+        self.log.iter().any(|it| is(&it.event))
+    }
+
+    fn was_aborted(&self) -> bool {
+        self.has(|event| matches!(event, Event::AbortRequested { .. }))
+    }
+
+    fn runs(&self) -> usize {
+        self.fold.runs().count()
+    }
+}
+
+/// Looks at all of it.
+pub(super) async fn check(
+    store: &dyn StateStore,
+    story: Story,
+    answers: &[Taken],
+    trace: &[Execution],
+) -> Result<Tally, String> {
+    let mut members = Members::new();
+    let mut problems = Vec::new();
+    for head in heads(store).await? {
+        let id = head.session.clone();
+        let fold =
+            load(store, &id).await.map_err(|error| format!("{id} cannot be read: {error:?}"))?;
+        let log = load_events(store, &id, 0).await.map_err(|error| error.to_string())?;
+        let member = Member { head, fold, log };
+        problems.extend(of_log(store, &member).await?);
+        members.insert(id, member);
+    }
+    effects::check(story, &members, answers, trace, &mut problems);
+    relations::check(&members, &mut problems);
+    if problems.is_empty() {
+        return Ok(Tally {
+            sessions: members.len(),
+            deaths: 0,
+            answers: answers.len(),
+            executions: trace.len(),
+            events: members.values().map(|member| member.log.len()).sum(),
+        });
+    }
+    Err(problems.join("\n"))
+}
+
+/// Of each log by itself: it folds, always to the same, its head agrees, it has ended, and no call
+/// is without its one result.
+async fn of_log(store: &dyn StateStore, member: &Member) -> Result<Vec<String>, String> {
+    let (id, fold, head) = (member.fold.id(), &member.fold, &member.head);
+    let mut problems = Vec::new();
+    let again = load(store, id).await.map_err(|error| error.to_string())?;
+    if format!("{fold:?}") != format!("{again:?}") {
+        problems.push(format!("{id}: folded again it is another"));
+    }
+    let (said, is) = (&head.summary, fold.summary());
+    let same = (said.status, &said.run, &said.runtime, said.pending)
+        == (is.status, &is.run, &is.runtime, is.pending)
+        && said.wake_at.is_some() == is.wake_at.is_some()
+        && head.position == *fold.position();
+    if !same {
+        problems.push(format!("{id}: the head says {head:?}, the log {is:?}"));
+    }
+    if let Some(run) = fold.runs().find(|run| run.status == RunStatus::Running) {
+        problems.push(format!("{id}: the run {} has not ended", run.id));
+    }
+    if fold.open_step().is_some() && fold.status() != SessionStatus::Failed {
+        problems.push(format!("{id}: a step is open: {:?}", fold.open_step()));
+    }
+    problems.extend(unpaired(fold).into_iter().map(|call| format!("{id}: {call}")));
+    Ok(problems)
+}
+
+/// Every reply's calls have their results right after it, each one, in call order.
+fn unpaired(fold: &Session) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut open: Vec<&CallId> = Vec::new();
+    for message in fold.transcript() {
+        match &**message {
+            Message::Tool(result) if open.first() == Some(&&result.tool_call_id) => {
+                open.remove(0);
+            }
+            Message::Tool(result) => {
+                problems.push(format!("a result for {} out of place", result.tool_call_id));
+            }
+            Message::Assistant(reply) => {
+                problems.extend(open.drain(..).map(|call| format!("no result for {call}")));
+                open.extend(reply.tool_calls.iter().map(|call| &call.id));
+            }
+            _ => problems.extend(open.drain(..).map(|call| format!("no result for {call}"))),
+        }
+    }
+    if fold.open_step().is_none() {
+        problems.extend(open.into_iter().map(|call| format!("no result for {call}")));
+    }
+    problems
+}

@@ -1,0 +1,135 @@
+//! Effects and answers: nothing that was recorded is lost, and nothing happens twice.
+
+use std::collections::BTreeMap;
+
+use helix_agents_core::event::{Answer, Event, ToolOutcome};
+use helix_agents_core::session::Durability;
+use helix_agents_core::tool::EffectClass;
+
+use super::super::notes::Execution;
+use super::super::people::{Taken, denies};
+use super::super::plan::{Done, result_of};
+use super::super::story::Story;
+use super::{Member, Members};
+
+pub(super) fn check(
+    story: Story,
+    members: &Members,
+    answers: &[Taken],
+    trace: &[Execution],
+    problems: &mut Vec<String>,
+) {
+    let mut by_key: BTreeMap<&str, Vec<&Execution>> = BTreeMap::new();
+    for execution in trace {
+        if execution.recorded {
+            problems.push(format!("it was on record and ran again: {execution:?}"));
+        }
+        by_key.entry(&execution.key).or_default().push(execution);
+    }
+    for executions in by_key.values() {
+        problems.extend(too_often(story, members, executions));
+    }
+    for taken in answers {
+        match members.get(&taken.session) {
+            Some(member) => problems.extend(lost(member, taken)),
+            None => problems.push(format!("the session of {taken:?} is gone")),
+        }
+    }
+    for member in members.values() {
+        problems.extend(invented(member, trace));
+        problems.extend(state(member));
+        problems.extend(answered_twice(member));
+    }
+}
+
+fn class(tool: &str) -> EffectClass {
+    match tool {
+        "wire" | "pay" | "sign" => EffectClass::AtMostOnce,
+        _ => EffectClass::Idempotent,
+    }
+}
+
+fn too_often(story: Story, members: &Members, executions: &[&Execution]) -> Option<String> {
+    let first = executions.first()?;
+    let times = executions.len();
+    let member = members.get(&first.session)?;
+    let most = match (class(&first.tool), member.finish(&first.call)) {
+        (EffectClass::AtMostOnce, _) => 1,
+        // A step that was not recorded whole is repeated whole.
+        (_, _) if story.durability() == Durability::PerStep => member.runs(),
+        (_, Some(finish)) if finish.attempts > 0 => finish.attempts as usize,
+        _ => member.runs(),
+    };
+    (times > most).then(|| format!("it ran {times} times, {most} at most: {executions:?}"))
+}
+
+/// What became of an answer that was taken.
+fn lost(member: &Member, taken: &Taken) -> Option<String> {
+    let id = member.fold.id();
+    let answer = member.log.iter().find_map(|it| match &it.event {
+        Event::Submitted { request, answer, .. } if *request == taken.request => Some(answer),
+        _ => None,
+    });
+    let Some(answer) = answer else {
+        return Some(format!("{id}: the answer {taken:?} is not in the log"));
+    };
+    let Some(finish) = member.finish(&taken.call) else {
+        return Some(format!("{id}: the answered call {} has no result", taken.call));
+    };
+    let fits = match (answer, &finish.outcome) {
+        (Answer::Result(given), ToolOutcome::Success(result)) => given == result,
+        (Answer::Approved { .. }, ToolOutcome::Success(result)) => {
+            result.to_value() == result_of(id, &taken.call)
+        }
+        (Answer::Approved { .. }, ToolOutcome::Error(error)) => {
+            // Whether it acted may not be known, if a process died or was slow.
+            matches!(&*error.code, "tool_outcome_unknown" | "tool_timeout")
+        }
+        (answer, ToolOutcome::Error(_)) => denies(answer),
+        _ => false,
+    };
+    // What was aborted in between has another result.
+    let fits = fits || (member.was_aborted() && matches!(finish.outcome, ToolOutcome::Error(_)));
+    (!fits).then(|| format!("{id}: {answer:?} came to {:?}", finish.outcome))
+}
+
+/// Successes that no execution stands behind.
+fn invented(member: &Member, trace: &[Execution]) -> Vec<String> {
+    let id = member.fold.id();
+    let ran = |finish: &&helix_agents_core::event::ToolFinish| {
+        let acted = matches!(&finish.outcome, ToolOutcome::Success(result)
+            if result.to_value() == result_of(id, &finish.call));
+        acted && !trace.iter().any(|it| it.session == *id && it.call == finish.call)
+    };
+    let invented = member.finishes().filter(ran);
+    invented.map(|finish| format!("{id}: {} succeeded and never ran", finish.call)).collect()
+}
+
+/// Every call of `work` that succeeded is in the state, once.
+fn state(member: &Member) -> Option<String> {
+    let state = serde_json::Value::clone(member.fold.state());
+    let mut noted = serde_json::from_value::<Done>(state).unwrap_or_default().calls;
+    noted.sort();
+    let mut succeeded: Vec<_> = member
+        .finishes()
+        .filter(|finish| matches!(finish.outcome, ToolOutcome::Success(_)))
+        .filter(|finish| member.fold.tool_call(&finish.call).is_some_and(|it| &*it.name == "work"))
+        .map(|finish| finish.call.to_string())
+        .collect();
+    succeeded.sort();
+    (noted != succeeded)
+        .then(|| format!("{}: the state has {noted:?}, not {succeeded:?}", member.fold.id()))
+}
+
+fn answered_twice(member: &Member) -> Vec<String> {
+    let mut calls = Vec::new();
+    let mut problems = Vec::new();
+    for it in &member.log {
+        let Event::Submitted { call, .. } = &it.event else { continue };
+        if calls.contains(&call) {
+            problems.push(format!("{}: {call} was answered twice", member.fold.id()));
+        }
+        calls.push(call);
+    }
+    problems
+}

@@ -1,0 +1,121 @@
+//! What parents and children say of each other.
+
+use helix_agents_core::agent::CompanionMode;
+use helix_agents_core::event::{ChildStart, ChildUsage, Event, ParentRef, ToolFinish, ToolOutcome};
+use helix_agents_core::message::Message;
+use helix_agents_core::session::RunStatus;
+
+use super::{Member, Members};
+
+pub(super) fn check(members: &Members, problems: &mut Vec<String>) {
+    for member in members.values() {
+        if let Some(parent) = member.fold.parent() {
+            problems.extend(below(members, member, parent));
+        }
+        for finish in member.finishes() {
+            problems.extend(ended(members, member, finish));
+        }
+    }
+    problems.extend(usage(members));
+}
+
+fn start<'a>(member: &'a Member, call: &helix_agents_core::id::CallId) -> Option<&'a ChildStart> {
+    member.log.iter().find_map(|it| match &it.event {
+        Event::ChildStarted(start) if start.call == *call => Some(&**start),
+        _ => None,
+    })
+}
+
+/// A child is known to its parent, and was given what the parent's call says.
+fn below(members: &Members, child: &Member, parent: &ParentRef) -> Option<String> {
+    let id = child.fold.id();
+    let Some(above) = members.get(&parent.session) else {
+        return Some(format!("{id}: its parent {} is gone", parent.session));
+    };
+    match start(above, &parent.call) {
+        Some(start) if start.session == *id && start.agent == *child.fold.agent() => {}
+        Some(start) => return Some(format!("{id}: its parent says {start:?}")),
+        // Its caller was aborted before it could say so.
+        None if above.was_aborted() => return None,
+        None => return Some(format!("{id}: its parent does not know it")),
+    }
+    let call = above.fold.tool_call(&parent.call)?;
+    let told = call.arguments.as_json()?.to_value()["message"].as_str().map(str::to_owned);
+    let got = child.fold.transcript().iter().find_map(|message| match &**message {
+        Message::User(message) => Some(message.content.clone()),
+        _ => None,
+    });
+    (told != got).then(|| format!("{id}: it was told {got:?}, and its caller says {told:?}"))
+}
+
+/// The result of a call that waited for a child is what the child came to.
+fn ended(members: &Members, member: &Member, finish: &ToolFinish) -> Option<String> {
+    let id = member.fold.id();
+    let start = start(member, &finish.call)?;
+    let Some(child) = members.get(&start.session) else {
+        return Some(format!("{id}: the child {} is gone", start.session));
+    };
+    let used = finish.child?;
+    if start.companion.is_some() {
+        let ToolOutcome::Success(told) = &finish.outcome else { return None };
+        let told = told.to_value();
+        let known = child.fold.runs().any(|run| {
+            let output = run.output.as_ref().map(helix_agents_core::json::Json::to_value);
+            told["status"] == run.status.as_str() && told["output"] == output.unwrap_or_default()
+        });
+        return (!known)
+            .then(|| format!("{id}: {} told {told}, which it never was", start.session));
+    }
+    let last = child.fold.last_run()?;
+    let same = match (&finish.outcome, last.status) {
+        (ToolOutcome::Success(result), RunStatus::Completed) => {
+            last.output.as_ref() == Some(result)
+        }
+        (ToolOutcome::Error(_), RunStatus::Failed | RunStatus::Aborted) => true,
+        _ => false,
+    };
+    if !same {
+        let (outcome, status) = (&finish.outcome, last.status);
+        return Some(format!("{id}: {} ended {status:?}, the call {outcome:?}", start.session));
+    }
+    let is = child.fold.tree_usage();
+    // What worked beside the child and outlived it is told to the child alone.
+    let wrong = if has_beside(members, child) { is.steps < used.steps } else { is != used };
+    wrong.then(|| format!("{id}: {} used {is:?}, the call says {used:?}", start.session))
+}
+
+fn begins_beside(member: &Member) -> bool {
+    member.has(|event| {
+        matches!(event, Event::ChildStarted(start)
+            if start.companion.as_ref().is_some_and(|it| it.mode == CompanionMode::NonBlocking))
+    })
+}
+
+/// Whether somebody in the tree below works beside another.
+fn has_beside(members: &Members, member: &Member) -> bool {
+    let of = member.fold.id();
+    let below = members.values().filter(|it| it.fold.parent().is_some_and(|up| up.session == *of));
+    begins_beside(member) || below.into_iter().any(|child| has_beside(members, child))
+}
+
+/// What the root counts is what all sessions used, unless something was aborted or went on beside.
+fn usage(members: &Members) -> Option<String> {
+    let root = members.values().find(|member| member.fold.parent().is_none())?;
+    let mut sum = ChildUsage::default();
+    let mut open = false;
+    for member in members.values() {
+        sum += ChildUsage {
+            tokens: member.fold.usage(),
+            steps: member.fold.last_step(),
+            tool_calls: member.fold.tool_calls(),
+        };
+        // One that works beside another is counted when it tells, which it does of whole runs.
+        open |= member.was_aborted() || begins_beside(member);
+    }
+    let counted = root.fold.tree_usage();
+    let more = counted.steps > sum.steps
+        || counted.tool_calls > sum.tool_calls
+        || counted.tokens.input_tokens > sum.tokens.input_tokens;
+    let wrong = if open { more } else { counted != sum };
+    wrong.then(|| format!("the root counts {counted:?}, all together used {sum:?}"))
+}

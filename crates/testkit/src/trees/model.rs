@@ -1,0 +1,148 @@
+//! A model that answers by chance: another process that asks the same gets another answer, as with
+//! real ones.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use helix_agents_core::agent::CompanionMode;
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
+use helix_agents_core::message::Message;
+use helix_agents_core::usage::Usage;
+use serde_json::{Value, json};
+
+use super::dice::Dice;
+use super::life::Life;
+use super::plan::{Node, Place};
+use crate::scripted::{Reply, ScriptedLlm};
+
+/// The model of one process.
+#[derive(Debug, Clone)]
+pub(super) struct TreeLlm {
+    pub(super) seed: u64,
+    pub(super) root: Arc<Node>,
+    pub(super) life: Life,
+    /// Whether model calls fail now and then.
+    pub(super) fails: bool,
+}
+
+/// Calls that every agent can make, the likelier ones more often.
+const TOOLS: [&str; 11] =
+    ["work", "work", "work", "fail", "wire", "pay", "sign", "sign", "stamp", "ask", "hurry"];
+
+impl TreeLlm {
+    fn reply(&self, node: &Node, answers: usize, dice: &mut Dice) -> Reply {
+        if self.fails && dice.once_in(25) {
+            return match dice.below(2) {
+                0 => Reply::fails(ErrorCode::ProviderRejected),
+                _ => Reply::breaks_off(ErrorCode::ProviderUnavailable, "So I "),
+            };
+        }
+        if answers >= node.answers && !(answers < 6 && dice.once_in(8)) {
+            return end(node, dice);
+        }
+        if dice.once_in(12) {
+            return Reply::more_text("Let me think.");
+        }
+        let mut calls: Vec<_> = (0..=dice.below(3)).map(|_| call(node, dice)).collect();
+        if node.has_output() && !node.finish_tool && dice.once_in(12) {
+            calls.push(("__finish__".to_owned(), json!({"answer": "at once"})));
+        }
+        if node.finish_tool && dice.once_in(8) {
+            calls.push(("submit".to_owned(), json!({"word": "early"})));
+        }
+        Reply::calls(calls.iter().map(|(name, input)| (name.as_str(), input.clone())))
+    }
+}
+
+fn end(node: &Node, dice: &mut Dice) -> Reply {
+    let answer = format!("end {}", dice.below(1000));
+    match (node.has_output(), node.finish_tool) {
+        // It is corrected then, and asked again.
+        (true, _) if dice.once_in(8) => Reply::text("I am done."),
+        (true, true) => Reply::tool_call("submit", json!({"word": answer})),
+        (true, false) => Reply::finish(json!({ "answer": answer })),
+        (false, _) => Reply::text(answer),
+    }
+}
+
+fn call(node: &Node, dice: &mut Dice) -> (String, Value) {
+    if !node.below.is_empty()
+        && dice.once_in(2)
+        && let Some(child) = dice.pick(&node.below)
+    {
+        let message = format!("do {}", dice.below(1_000_000));
+        return match child.place {
+            Place::Companion(mode) => companion_call(&child.name, mode, &message, dice),
+            Place::Root | Place::SubAgent => {
+                (format!("subagent__{}", child.name), json!({ "message": message }))
+            }
+        };
+    }
+    let tool = dice.pick(&TOOLS).copied().unwrap_or("work");
+    (tool.to_owned(), json!({ "word": format!("w{}", dice.below(1000)) }))
+}
+
+fn companion_call(
+    agent: &str,
+    mode: CompanionMode,
+    message: &str,
+    dice: &mut Dice,
+) -> (String, Value) {
+    let name = format!("{agent}-{}", 1 + dice.below(2));
+    let (tool, input) = match dice.below(10) {
+        0..=3 => ("spawnAgent", json!({ "agent": agent, "message": message, "name": name })),
+        4 => ("spawnAgent", json!({ "agent": agent, "message": message })),
+        5 | 6 => ("sendMessage", json!({ "name": name, "message": message })),
+        7 if mode == CompanionMode::Blocking => ("waitForResult", json!({ "name": name })),
+        7 => ("listChildren", json!({})),
+        8 => ("getChildStatus", json!({ "name": name })),
+        _ => ("terminateChild", json!({ "name": name })),
+    };
+    (format!("companion__{tool}"), input)
+}
+
+#[async_trait]
+impl LlmAdapter for TreeLlm {
+    async fn generate_step(
+        &self,
+        request: LlmRequest<'_>,
+        sink: &dyn LlmSink,
+    ) -> Result<LlmResponse> {
+        let mut gave = 0;
+        for message in request.messages {
+            gave += usize::from(matches!(**message, Message::Assistant(_)));
+        }
+        let node = self
+            .root
+            .find(request.agent)
+            .ok_or_else(|| Error::new(ErrorCode::ModelUnknown, "no such agent in the family"))?;
+        let seed =
+            (self.seed, request.session.as_str(), request.messages.len(), self.life.number());
+        let mut dice = Dice::of(seed);
+        let reply = self.reply(node, gave, &mut dice);
+        let usage = Usage {
+            input_tokens: 1 + dice.next() % 50,
+            output_tokens: 1 + dice.next() % 20,
+            ..Usage::default()
+        };
+        self.life.tick().await;
+        let script = ScriptedLlm::new([]).chunk_size(200);
+        let result = tokio::select! {
+            biased;
+            () = request.cancel.cancelled() => {
+                return Err(Error::new(ErrorCode::Cancelled, "the model call was cancelled"));
+            }
+            result = async {
+                let result = script.answer(reply, gave, sink).await;
+                self.life.tick().await;
+                result
+            } => result,
+        };
+        Ok(LlmResponse { result, usage, model: Some("trees".into()), raw_stop_reason: None })
+    }
+
+    fn check(&self, _config: &LlmConfig) -> Result<()> {
+        Ok(())
+    }
+}

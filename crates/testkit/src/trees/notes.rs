@@ -1,0 +1,56 @@
+//! What is noted beside the logs, to compare them with: what tools did, and which answers were taken.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use helix_agents_core::id::{CallId, SessionId};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// One execution of a tool.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Execution {
+    pub(super) session: SessionId,
+    pub(super) call: CallId,
+    pub(super) tool: String,
+    /// The key under which it ran.
+    pub(super) key: String,
+    /// Which try it was.
+    pub(super) attempt: u32,
+    /// Whether the log had a result of the call already when it began.
+    pub(super) recorded: bool,
+}
+
+/// Notes in memory, or in a file that outlives the process.
+#[derive(Debug)]
+pub(super) struct Notes<T> {
+    memory: Mutex<Vec<T>>,
+    file: Option<PathBuf>,
+}
+
+impl<T: Clone + Serialize + DeserializeOwned> Notes<T> {
+    /// Notes in this file of the folder; in memory without one.
+    pub(super) fn new(folder: Option<&Path>, name: &str) -> Self {
+        Self { memory: Mutex::default(), file: folder.map(|folder| folder.join(name)) }
+    }
+
+    pub(super) fn note(&self, note: T) {
+        let Some(path) = &self.file else {
+            self.memory.lock().unwrap_or_else(PoisonError::into_inner).push(note);
+            return;
+        };
+        let line = serde_json::to_string(&note).unwrap();
+        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+        file.write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+
+    /// All of them, oldest first.
+    pub(super) fn all(&self) -> Vec<T> {
+        let Some(path) = &self.file else {
+            return self.memory.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        };
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}

@@ -1,0 +1,90 @@
+//! People, by chance: what they answer, and what was taken of it.
+
+use std::sync::Arc;
+
+use helix_agents_core::error::{ErrorCode, Result};
+use helix_agents_core::event::{Answer, PendingKind};
+use helix_agents_core::executor::AgentExecutor;
+use helix_agents_core::id::{CallId, RequestId, SessionId};
+use helix_agents_core::session::{PendingView, Submission};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::dice::Dice;
+use super::notes::Notes;
+
+/// An answer that an executor said it had recorded.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Taken {
+    pub(super) session: SessionId,
+    pub(super) call: CallId,
+    pub(super) request: RequestId,
+}
+
+/// Everything that was taken. Clones are the same list.
+pub(super) type Answers = Arc<Notes<Taken>>;
+
+impl Notes<Taken> {
+    /// Gives an answer that fits, or one that does not.
+    pub(super) async fn give(
+        &self,
+        executor: &dyn AgentExecutor,
+        root: &SessionId,
+        pending: &PendingView,
+        dice: &mut Dice,
+        fitting: bool,
+    ) -> Result<()> {
+        let kind = match pending.pending.kind {
+            PendingKind::Client if !fitting => PendingKind::Approval { editable: true },
+            _ if !fitting => PendingKind::Client,
+            kind => kind,
+        };
+        let word = json!({ "word": format!("answer {}", dice.below(1000)) });
+        let call = pending.reference();
+        let submission = match kind {
+            PendingKind::Client if dice.once_in(4) => Submission::error(call, "nobody knows"),
+            PendingKind::Approval { editable: true } if dice.once_in(4) => {
+                Submission::approve_edited(call, &word)?
+            }
+            PendingKind::Approval { .. } if dice.once_in(4) => {
+                Submission::deny(call, Some("no".to_owned()))
+            }
+            PendingKind::Approval { .. } => Submission::approve(call),
+            _ => Submission::result(call, &word)?,
+        };
+        let request = RequestId::from(format!("answer-{:x}", dice.next()));
+        let mut submission = submission.request(request.clone()).by("ann");
+        if dice.once_in(3) {
+            submission = submission.digest(pending.pending.digest.clone());
+        }
+        executor.submit_tool_result(root, submission).await?;
+        let (session, call) = (pending.session.clone(), pending.pending.call.clone());
+        self.note(Taken { session, call, request });
+        Ok(())
+    }
+}
+
+/// Whether an error is one that somebody has to expect who is not alone.
+pub(super) fn is_expected(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::AlreadyRunning
+            | ErrorCode::AlreadyResumed
+            | ErrorCode::NothingToResume
+            | ErrorCode::Suspended
+            | ErrorCode::RunUnfinished
+            | ErrorCode::SessionNotFound
+            | ErrorCode::CallNotFound
+            | ErrorCode::AlreadyAnswered
+            | ErrorCode::AnswerExpired
+            | ErrorCode::AnswerToAborted
+            | ErrorCode::AnswerWrongKind
+            | ErrorCode::NotRoot
+            | ErrorCode::Superseded
+    )
+}
+
+/// Whether people denied it.
+pub(super) fn denies(answer: &Answer) -> bool {
+    matches!(answer, Answer::Denied { .. } | Answer::Error(_))
+}

@@ -1,0 +1,238 @@
+//! Families of agents, by chance: who calls upon whom, and with which tools.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use helix_agents_core::agent::{Agent, AgentBuilder, AgentRegistry, AnyAgent, CompanionMode};
+use helix_agents_core::event::Event;
+use helix_agents_core::id::{CallId, SessionId};
+use helix_agents_core::session::load_events;
+use helix_agents_core::store::StateStore;
+use helix_agents_core::tool::{EffectClass, Reconciled, Tool, ToolContext, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::dice::Dice;
+use super::life::Lives;
+use super::notes::{Execution, Notes};
+
+/// What an agent may be to the one above it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Root,
+    SubAgent,
+    Companion(CompanionMode),
+}
+
+/// One agent of a family.
+#[derive(Debug, Clone)]
+pub(super) struct Node {
+    pub(super) name: String,
+    pub(super) place: Place,
+    /// Whether it ends a turn by a tool of its own.
+    pub(super) finish_tool: bool,
+    /// How many answers it gives before it comes to an end.
+    pub(super) answers: usize,
+    pub(super) below: Vec<Node>,
+}
+
+impl Node {
+    fn new(name: String, place: Place, depth: usize, dice: &mut Dice) -> Self {
+        // The deeper, the fewer.
+        let count = match depth {
+            0 => 1 + dice.below(2),
+            1 => dice.below(3),
+            2 => dice.below(2),
+            _ => 0,
+        };
+        let below = (0..count).map(|index| {
+            let place = match dice.below(4) {
+                0 | 1 => Place::SubAgent,
+                2 => Place::Companion(CompanionMode::Blocking),
+                _ => Place::Companion(CompanionMode::NonBlocking),
+            };
+            Self::new(format!("{name}{}", index + 1), place, depth + 1, dice)
+        });
+        let below = below.collect();
+        let answers = 1 + dice.below(if depth == 0 { 3 } else { 2 });
+        Self { name, place, finish_tool: dice.once_in(3), answers, below }
+    }
+
+    /// The family of that seed: up to three generations below the root.
+    pub(super) fn of(seed: u64) -> Self {
+        Self::new("a".to_owned(), Place::Root, 0, &mut Dice::of((seed, "family")))
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<&Self> {
+        if self.name == name {
+            return Some(self);
+        }
+        self.below.iter().find_map(|node| node.find(name))
+    }
+
+    /// Whether a turn ends with an output of a type.
+    pub(super) fn has_output(&self) -> bool {
+        self.place != Place::Root || self.finish_tool
+    }
+}
+
+/// The state of every agent: the calls of `work` that succeeded.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub(super) struct Done {
+    pub(super) calls: Vec<String>,
+}
+
+/// What tools work with.
+#[derive(Debug, Clone)]
+pub(super) struct Scene {
+    pub(super) seed: u64,
+    pub(super) trace: Arc<Notes<Execution>>,
+    /// The store itself, whoever dies.
+    pub(super) store: Arc<dyn StateStore>,
+    pub(super) lives: Lives,
+}
+
+/// The agents of a family by name.
+#[derive(Debug, Clone)]
+pub(super) struct Family {
+    pub(super) root: Node,
+    pub(super) agents: BTreeMap<String, AnyAgent>,
+    pub(super) registry: AgentRegistry,
+}
+
+impl Family {
+    pub(super) fn new(scene: &Scene) -> Self {
+        let root = Node::of(scene.seed);
+        let registry = AgentRegistry::default();
+        let mut agents = BTreeMap::new();
+        let builder = scene.builder(&root, &mut agents);
+        let agent = if root.has_output() {
+            let agent = builder.output_schema(report()).build().unwrap();
+            registry.replace(&agent);
+            agent.erased()
+        } else {
+            let agent = builder.build().unwrap();
+            registry.replace(&agent);
+            agent.erased()
+        };
+        agents.insert(root.name.clone(), agent);
+        Self { root, agents, registry }
+    }
+
+    /// The agent of that name.
+    pub(super) fn agent(&self, name: &str) -> AnyAgent {
+        Arc::clone(&self.agents[name])
+    }
+}
+
+/// How long calls take at most that must not run twice: so long a successor waits for their owner.
+const SHORT: Duration = Duration::from_millis(400);
+
+fn word() -> Value {
+    json!({
+        "type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]
+    })
+}
+
+fn report() -> Value {
+    json!({
+        "type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]
+    })
+}
+
+impl Scene {
+    fn builder(
+        &self,
+        node: &Node,
+        known: &mut BTreeMap<String, AnyAgent>,
+    ) -> AgentBuilder<Done, String> {
+        let ask = |name: &str, deadline: Duration| {
+            Tool::client_dynamic(name, "Asks.", word()).deadline(deadline)
+        };
+        let once =
+            |name: &'static str| self.tool(name).effect(EffectClass::AtMostOnce).timeout(SHORT);
+        let mut agent = Agent::builder(&node.name)
+            .description("Works.")
+            .system_prompt("You work.")
+            .model("trees")
+            .state::<Done>()
+            .tool(self.tool("work"))
+            .tool(self.tool("fail"))
+            .tool(once("wire"))
+            .tool(self.reconciled(once("pay")))
+            .tool(self.tool("sign").requires_approval().editable().timeout(SHORT))
+            .tool(self.tool("stamp").requires_approval().effect(EffectClass::Idempotent))
+            .tool(ask("ask", Duration::from_secs(3600)))
+            .tool(ask("hurry", Duration::from_millis(1)));
+        if node.finish_tool {
+            agent = agent.tool(self.tool("submit").finish_with());
+        }
+        for child in &node.below {
+            let builder = self.builder(child, known);
+            let of_child = builder.output_schema(report()).build().unwrap();
+            known.insert(child.name.clone(), of_child.erased());
+            agent = match child.place {
+                Place::Companion(mode) => agent.companion(&of_child, mode),
+                Place::Root | Place::SubAgent => agent.sub_agent(&of_child),
+            };
+        }
+        agent
+    }
+
+    /// A tool that notes that it ran, and whose process may die before, while and after it acts.
+    fn tool(&self, name: &'static str) -> Tool {
+        let scene = self.clone();
+        Tool::dynamic(name, "Works.", word(), move |_, cx| {
+            let scene = scene.clone();
+            async move { scene.act(name, &cx).await }
+        })
+    }
+
+    async fn act(&self, name: &str, cx: &ToolContext) -> Result<Value, ToolError> {
+        self.lives.tick(cx.run()).await;
+        let recorded = self.is_recorded(cx.session(), cx.call()).await;
+        self.trace.note(Execution {
+            session: cx.session().clone(),
+            call: cx.call().clone(),
+            tool: name.to_owned(),
+            key: cx.idempotency_key(),
+            attempt: cx.attempt(),
+            recorded,
+        });
+        self.lives.tick(cx.run()).await;
+        if name == "fail" {
+            return Err(ToolError::new("it failed"));
+        }
+        if name == "work" {
+            cx.update_state(|done: &mut Done| done.calls.push(cx.call().to_string()))?;
+        }
+        Ok(result_of(cx.session(), cx.call()))
+    }
+
+    /// Finds out from the trace whether a call acted.
+    fn reconciled(&self, tool: Tool) -> Tool {
+        let trace = Arc::clone(&self.trace);
+        tool.reconcile(move |_, cx| {
+            let acted = trace.all().iter().any(|it| it.key == cx.idempotency_key());
+            let found = if acted {
+                Reconciled::Landed(result_of(cx.session(), cx.call()))
+            } else {
+                Reconciled::DidNotHappen
+            };
+            async move { found }
+        })
+    }
+
+    async fn is_recorded(&self, session: &SessionId, call: &CallId) -> bool {
+        let log = load_events(&*self.store, session, 0).await.unwrap_or_default();
+        log.iter()
+            .any(|it| matches!(&it.event, Event::ToolFinished(finish) if finish.call == *call))
+    }
+}
+
+/// What a tool returns; it fits the outputs too.
+pub(super) fn result_of(session: &SessionId, call: &CallId) -> Value {
+    json!({ "answer": format!("did {session}#{call}") })
+}

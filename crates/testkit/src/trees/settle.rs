@@ -1,0 +1,163 @@
+//! Bringing a tree to its end: answers everything and goes on with everything, until nothing can.
+
+use std::time::Duration;
+
+use helix_agents_core::error::Error;
+use helix_agents_core::executor::{ExecuteOptions, Resumable, ResumeOptions};
+use helix_agents_core::id::SessionId;
+use helix_agents_core::store::{Head, Page, SessionFilter, SessionStatus, StateStore};
+
+use super::dice::Dice;
+use super::people::{Answers, is_expected};
+use super::plan::Family;
+use super::{Booted, ROOT};
+
+/// How often everything is gone through.
+const ROUNDS: usize = 120;
+
+/// How long to wait for what is under way, by the clock of the program.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What can be done to a tree.
+pub(super) struct Settling<'a> {
+    pub(super) booted: &'a Booted,
+    pub(super) store: &'a dyn StateStore,
+    pub(super) family: &'a Family,
+    pub(super) answers: &'a Answers,
+}
+
+/// The sessions of the tree, newest first.
+pub(super) async fn heads(store: &dyn StateStore) -> Result<Vec<Head>, String> {
+    let filter = SessionFilter { root: Some(ROOT.into()), ..SessionFilter::default() };
+    let page = Page { after: None, limit: 1000 };
+    store.list(&filter, &page).await.map_err(|error| error.to_string())
+}
+
+/// What a process that died leaves behind is free for others at once, as if its leases had run out.
+///
+/// # Errors
+/// What went wrong, for people.
+pub async fn free_leases(store: &dyn StateStore) -> Result<(), String> {
+    for head in heads(store).await? {
+        if let Some(run) = head.summary.run.filter(|_| head.lease_until.is_some()) {
+            let freed = store.renew(&head.session, &run, Duration::ZERO).await;
+            freed.map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(())
+}
+
+fn expected(what: &str, error: &Error) -> Result<(), String> {
+    if is_expected(error.code()) { Ok(()) } else { Err(format!("{what}: {error:?}")) }
+}
+
+impl Settling<'_> {
+    /// Until every session has ended. Returns how many sessions only moved when they were resumed
+    /// by themselves.
+    pub(super) async fn settle(&self, dice: &mut Dice) -> Result<(), String> {
+        let root = SessionId::from(ROOT);
+        let mut stood = 0;
+        let mut failures = 0;
+        let mut before = Vec::new();
+        for _ in 0..ROUNDS {
+            let heads = heads(self.store).await?;
+            if heads.is_empty() {
+                self.execute("Begin.").await?;
+            } else if heads.iter().all(|head| has_ended(head, failures)) {
+                return Ok(());
+            }
+            let now: Vec<_> = heads.iter().map(|head| head.position.version).collect();
+            stood = if now == before { stood + 1 } else { 0 };
+            before = now;
+            if stood > 3 {
+                return Err("it stands still, and nothing wakes it".to_owned());
+            }
+            self.answer_all(&root, dice).await?;
+            (self.booted.sweep)().await.map_err(|error| format!("sweep: {error:?}"))?;
+            self.wait_for_runs().await?;
+            if self.resume(&root, self.family.root.name.as_str()).await? {
+                failures += usize::from(self.status(&root).await? == SessionStatus::Failed);
+                self.wait_for_runs().await?;
+            }
+            if stood > 1 {
+                self.resume_below(&heads).await?;
+                self.wait_for_runs().await?;
+            }
+        }
+        Err(format!("it did not come to an end in {ROUNDS} rounds"))
+    }
+
+    pub(super) async fn execute(&self, text: &str) -> Result<(), String> {
+        let options = ExecuteOptions::default().session(ROOT);
+        let agent = self.family.agent(&self.family.root.name);
+        match self.booted.executor.execute(agent, text.into(), options).await {
+            Ok(_) => Ok(()),
+            Err(error) => expected("execute", &error),
+        }
+    }
+
+    async fn status(&self, session: &SessionId) -> Result<SessionStatus, String> {
+        let head = self.store.head(session).await.map_err(|error| error.to_string())?;
+        head.map(|head| head.summary.status).ok_or_else(|| "a session is gone".to_owned())
+    }
+
+    async fn answer_all(&self, root: &SessionId, dice: &mut Dice) -> Result<(), String> {
+        let executor = &*self.booted.executor;
+        let Ok(pending) = executor.pending_calls(root).await else { return Ok(()) };
+        for view in pending {
+            if let Err(error) = self.answers.give(executor, root, &view, dice, true).await {
+                expected("submit", &error)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a run began.
+    async fn resume(&self, session: &SessionId, agent: &str) -> Result<bool, String> {
+        let executor = &*self.booted.executor;
+        match executor.can_resume(session).await {
+            Ok(Resumable::Yes) => {}
+            Ok(_) => return Ok(false),
+            Err(error) => return expected("can_resume", &error).map(|()| false),
+        }
+        let agent = self.family.agent(agent);
+        match executor.resume(agent, session, ResumeOptions::default()).await {
+            Ok(_) => Ok(true),
+            Err(error) => expected("resume", &error).map(|()| false),
+        }
+    }
+
+    /// Sessions of companions that were interrupted by themselves are resumed by themselves.
+    async fn resume_below(&self, heads: &[Head]) -> Result<(), String> {
+        for head in heads {
+            let interrupted = head.summary.status == SessionStatus::Interrupted;
+            if interrupted && head.created.parent.is_some() {
+                self.resume(&head.session, &head.created.agent).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn wait_for_runs(&self) -> Result<(), String> {
+        let over = async {
+            while heads(self.store).await?.iter().any(Head::is_leased) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Ok(())
+        };
+        match tokio::time::timeout(PATIENCE, over).await {
+            Ok(over) => over,
+            Err(_) => Err("a run does not end".to_owned()),
+        }
+    }
+}
+
+/// Whether nothing is left to do. The root is gone on with a few times after a failure; a child that
+/// failed has told its parent.
+fn has_ended(head: &Head, failures: usize) -> bool {
+    match head.summary.status {
+        SessionStatus::Completed | SessionStatus::Aborted => true,
+        SessionStatus::Failed => head.created.parent.is_some() || failures > 5,
+        SessionStatus::Active | SessionStatus::Interrupted => false,
+    }
+}

@@ -1,0 +1,381 @@
+//! A story: what happens to one tree, by chance.
+
+use std::ops::AddAssign;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{Either, join_all, select};
+use helix_agents_core::clock::IdSource;
+use helix_agents_core::error::Error;
+use helix_agents_core::executor::{ExecuteOptions, ResumeOptions, RunHandle};
+use helix_agents_core::id::SessionId;
+use helix_agents_core::session::Durability;
+use helix_agents_core::store::StateStore;
+use helix_agents_core::stream::StreamManager;
+
+use super::check::check;
+use super::dice::Dice;
+use super::life::{Counted, Life, Lives, MortalStore, MortalStreams};
+use super::model::TreeLlm;
+use super::notes::{Execution, Notes};
+use super::people::{Answers, is_expected};
+use super::plan::{Family, Node, Scene};
+use super::settle::{Settling, free_leases, heads};
+use super::{Boot, Booted, Process, ROOT};
+
+/// A story by its seed.
+#[derive(Debug, Clone, Copy)]
+pub struct Story {
+    /// Tells agents, answers, moves and deaths.
+    pub seed: u64,
+    /// How many things happen before everything is brought to its end.
+    pub moves: usize,
+}
+
+/// What a story was made of.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Tally {
+    /// Sessions of the tree.
+    pub sessions: usize,
+    /// Processes that died.
+    pub deaths: usize,
+    /// Answers that were taken.
+    pub answers: usize,
+    /// Executions of tools.
+    pub executions: usize,
+    /// Events of all logs.
+    pub events: usize,
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.sessions += other.sessions;
+        self.deaths += other.deaths;
+        self.answers += other.answers;
+        self.executions += other.executions;
+        self.events += other.events;
+    }
+}
+
+/// One process of a story told in one process.
+struct Slot {
+    life: Life,
+    booted: Booted,
+    handles: Vec<RunHandle>,
+}
+
+struct Stage<'a> {
+    story: Story,
+    store: Arc<dyn StateStore>,
+    streams: Arc<dyn StreamManager>,
+    boot: &'a Boot,
+    family: Family,
+    root: Arc<Node>,
+    lives: Lives,
+    ids: Option<Counted>,
+    answers: Answers,
+    trace: Arc<Notes<Execution>>,
+    booted: usize,
+    deaths: usize,
+    problems: Vec<String>,
+}
+
+impl Story {
+    /// The story of a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self { seed, moves: 4 + Dice::of((seed, "moves")).below(12) }
+    }
+
+    /// When facts are appended in this story.
+    #[must_use]
+    pub fn durability(self) -> Durability {
+        if Dice::of((self.seed, "durability")).once_in(3) {
+            Durability::PerStep
+        } else {
+            Durability::PerEffect
+        }
+    }
+
+    /// Tells it, and says what is wrong in the end. Times are short where the clock is paused.
+    ///
+    /// # Errors
+    /// What is wrong, for people.
+    pub async fn tell(
+        self,
+        store: Arc<dyn StateStore>,
+        streams: Arc<dyn StreamManager>,
+        boot: &Boot,
+    ) -> Result<Tally, String> {
+        let mut stage = self.stage(store, streams, boot, None);
+        stage.chaos().await?;
+        stage.end().await?;
+        stage.check().await
+    }
+
+    /// One process of it, by its number: a few moves, and then everything is brought to its end, if
+    /// the process lives so long. What cannot be told from the logs is noted in the folder. No other
+    /// process may be alive.
+    ///
+    /// # Errors
+    /// What is wrong, for people.
+    pub async fn live(
+        self,
+        number: usize,
+        store: Arc<dyn StateStore>,
+        streams: Arc<dyn StreamManager>,
+        boot: &Boot,
+        folder: &Path,
+    ) -> Result<(), String> {
+        let mut stage = self.stage(store, streams, boot, Some(folder));
+        stage.booted = number;
+        free_leases(&*stage.store).await?;
+        let mut slot = stage.boot(usize::MAX);
+        let mut dice = Dice::of((self.seed, "live", number));
+        for number in 0..dice.below(6) {
+            stage.act(&mut slot, number, &mut dice).await?;
+            tokio::time::sleep(Duration::from_millis(dice.next() % 12)).await;
+        }
+        stage.settle(&slot).await?;
+        stage.problems.into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// Says what is wrong after the last process.
+    ///
+    /// # Errors
+    /// What is wrong, for people.
+    pub async fn check(self, store: Arc<dyn StateStore>, folder: &Path) -> Result<Tally, String> {
+        let answers = Notes::new(Some(folder), "answers").all();
+        check(&*store, self, &answers, &Notes::new(Some(folder), "trace").all()).await
+    }
+
+    fn stage<'a>(
+        self,
+        store: Arc<dyn StateStore>,
+        streams: Arc<dyn StreamManager>,
+        boot: &'a Boot,
+        folder: Option<&Path>,
+    ) -> Stage<'a> {
+        let trace = Arc::new(Notes::new(folder, "trace"));
+        let lives = Lives::default();
+        let scene = Scene {
+            seed: self.seed,
+            trace: Arc::clone(&trace),
+            store: Arc::clone(&store),
+            lives: lives.clone(),
+        };
+        let family = Family::new(&scene);
+        Stage {
+            story: self,
+            store,
+            streams,
+            boot,
+            root: Arc::new(family.root.clone()),
+            family,
+            lives,
+            // Real processes must not give the same ids.
+            ids: folder.is_none().then(Counted::default),
+            answers: Arc::new(Notes::new(folder, "answers")),
+            trace,
+            booted: 0,
+            deaths: 0,
+            problems: Vec::new(),
+        }
+    }
+}
+
+impl Stage<'_> {
+    fn dice(&self, what: &str) -> Dice {
+        Dice::of((self.story.seed, what))
+    }
+
+    fn boot(&mut self, dies_at: usize) -> Slot {
+        self.booted += 1;
+        let dice = Dice::of((self.story.seed, "life", self.booted));
+        let life = Life::new(self.booted, dies_at, dice);
+        let process = Process {
+            store: Arc::new(MortalStore {
+                inner: Arc::clone(&self.store),
+                life: life.clone(),
+                lives: self.lives.clone(),
+            }),
+            streams: Arc::new(MortalStreams {
+                inner: Arc::clone(&self.streams),
+                life: life.clone(),
+            }),
+            llm: Arc::new(TreeLlm {
+                seed: self.story.seed,
+                root: Arc::clone(&self.root),
+                life: life.clone(),
+                fails: dies_at != usize::MAX,
+            }),
+            registry: self.family.registry.clone(),
+            ids: self.ids.clone().map(|ids| Arc::new(ids) as Arc<dyn IdSource>),
+            durability: self.story.durability(),
+        };
+        Slot { life, booted: (self.boot)(process), handles: Vec::new() }
+    }
+
+    /// Two processes that die and are replaced, and whatever people and programs do meanwhile.
+    async fn chaos(&mut self) -> Result<(), String> {
+        let mut dice = self.dice("chaos");
+        let mut slots: [Option<Slot>; 2] = [None, None];
+        for number in 0..self.story.moves {
+            let which = dice.below(slots.len());
+            if slots[which].as_ref().is_some_and(|slot| slot.life.is_over()) {
+                self.bury(slots[which].take()).await?;
+            }
+            if slots[which].is_none() {
+                let dies_at = if dice.once_in(4) { 1_000_000 } else { 5 + dice.below(600) };
+                slots[which] = Some(self.boot(dies_at));
+            }
+            let Some(slot) = &mut slots[which] else { continue };
+            let life = slot.life.clone();
+            let acting = Box::pin(self.act(slot, number, &mut dice));
+            // Some callers give up in the middle.
+            match select(acting, Box::pin(life.over())).await {
+                Either::Left((done, _)) => done?,
+                Either::Right(_) => {}
+            }
+            match dice.below(4) {
+                0 => tokio::time::sleep(Duration::from_millis(1 + dice.next() % 300)).await,
+                _ => {
+                    for _ in 0..dice.below(120) {
+                        tokio::task::yield_now().await;
+                    }
+                }
+            }
+        }
+        for slot in slots {
+            self.bury(slot).await?;
+        }
+        Ok(())
+    }
+
+    /// A process is gone. What its runs said before is looked at.
+    async fn bury(&mut self, slot: Option<Slot>) -> Result<(), String> {
+        let Some(slot) = slot else { return Ok(()) };
+        self.deaths += 1;
+        slot.life.end();
+        for handle in slot.handles {
+            use futures_util::FutureExt as _;
+            if let Some(Err(error)) = handle.result().now_or_never() {
+                self.judge("a run", &error);
+            }
+        }
+        free_leases(&*self.store).await
+    }
+
+    fn judge(&mut self, what: &str, error: &Error) {
+        if !is_expected(error.code()) {
+            self.problems.push(format!("{what}: {error:?}"));
+        }
+    }
+
+    /// One move.
+    async fn act(&mut self, slot: &mut Slot, number: usize, dice: &mut Dice) -> Result<(), String> {
+        let executor = Arc::clone(&slot.booted.executor);
+        let root = SessionId::from(ROOT);
+        let agent = self.family.agent(&self.family.root.name);
+        let kind = if number == 0 { 0 } else { dice.below(14) };
+        match kind {
+            0 | 1 => {
+                let options = ExecuteOptions::default().session(ROOT);
+                let text = format!("message {number}");
+                match executor.execute(agent, text.into(), options).await {
+                    Ok(handle) => slot.handles.push(handle),
+                    Err(error) => self.judge("execute", &error),
+                }
+            }
+            2..=5 => {
+                let Ok(pending) = executor.pending_calls(&root).await else { return Ok(()) };
+                for view in pending {
+                    if dice.once_in(3) {
+                        continue;
+                    }
+                    let fitting = !dice.once_in(10);
+                    let times = if dice.once_in(6) { 2 } else { 1 };
+                    for _ in 0..times {
+                        let given = self.answers.give(&*executor, &root, &view, dice, fitting);
+                        if let Err(error) = given.await {
+                            self.judge("submit", &error);
+                        }
+                    }
+                }
+            }
+            6 | 7 => {
+                let resumers = (0..1 + dice.below(3)).map(|_| {
+                    let mut options = ResumeOptions::default();
+                    if dice.once_in(4) {
+                        options = options.message(format!("also {number}"));
+                    }
+                    executor.resume(Arc::clone(&agent), &root, options)
+                });
+                for resumed in join_all(resumers.collect::<Vec<_>>()).await {
+                    match resumed {
+                        Ok(handle) => slot.handles.push(handle),
+                        Err(error) => self.judge("resume", &error),
+                    }
+                }
+            }
+            8 | 9 => {
+                if let Err(error) = (slot.booted.sweep)().await {
+                    self.judge("sweep", &error);
+                }
+            }
+            10 => {
+                // A caller that gives up in the middle.
+                let patience = dice.below(40);
+                let resume = executor.resume(agent, &root, ResumeOptions::default());
+                let giving_up = async {
+                    for _ in 0..patience {
+                        tokio::task::yield_now().await;
+                    }
+                };
+                drop(select(resume, Box::pin(giving_up)).await);
+            }
+            _ => {
+                let heads = heads(&*self.store).await?;
+                let Some(head) = dice.pick(&heads) else { return Ok(()) };
+                let session = if dice.once_in(2) { &root } else { &head.session };
+                let asked = if dice.once_in(4) {
+                    executor.abort(session, Some("enough".to_owned())).await
+                } else {
+                    executor.interrupt(session, None).await
+                };
+                if let Err(error) = asked {
+                    self.judge("a request", &error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A last process, which nobody kills.
+    async fn end(&mut self) -> Result<(), String> {
+        let slot = self.boot(usize::MAX);
+        let settled = self.settle(&slot).await;
+        slot.life.end();
+        settled
+    }
+
+    async fn settle(&self, slot: &Slot) -> Result<(), String> {
+        let settling = Settling {
+            booted: &slot.booted,
+            store: &*self.store,
+            family: &self.family,
+            answers: &self.answers,
+        };
+        settling.settle(&mut Dice::of((self.story.seed, "settle", self.booted))).await
+    }
+
+    async fn check(self) -> Result<Tally, String> {
+        if let Some(problem) = self.problems.first() {
+            return Err(problem.clone());
+        }
+        let (answers, trace) = (self.answers.all(), self.trace.all());
+        let tally = check(&*self.store, self.story, &answers, &trace).await?;
+        Ok(Tally { deaths: self.deaths, ..tally })
+    }
+}

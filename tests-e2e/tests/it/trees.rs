@@ -1,0 +1,102 @@
+//! Random trees of agents in real processes that are really killed, on SQLite.
+//!
+//! `HELIX_SEED=N` tells one story again, `HELIX_SEEDS=N` the first N; `cargo xtask e2e` sets them.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use helix_agents::store_sqlite::SqliteStore;
+use helix_agents_testkit::kill::run_worker;
+use helix_agents_testkit::trees::{Dice, Story, Tally};
+use serde_json::{Value, json};
+
+use crate::support::write_report;
+
+/// How many stories are told in CI.
+const SEEDS: u64 = 50;
+
+/// The fault points at which processes of a story were killed, and what came of it.
+struct Told {
+    killed_at: Vec<String>,
+    end: Result<Tally, String>,
+}
+
+fn command(seed: u64, number: usize, folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_helix-e2e-worker"));
+    command.args(["live", &seed.to_string(), &number.to_string()]);
+    command.arg(folder.join("story.db")).arg(folder);
+    command
+}
+
+/// Some processes that are killed at fault points, and one that is not.
+fn tell(seed: u64) -> Told {
+    let folder = tempfile::tempdir().unwrap();
+    let mut dice = Dice::of((seed, "kills"));
+    let mut killed_at = Vec::new();
+    let deaths = 1 + dice.below(4);
+    for number in 1..=deaths + 1 {
+        let kill_at = (number <= deaths).then(|| 1 + dice.below(150));
+        let end = run_worker(command(seed, number, folder.path()), folder.path(), kill_at);
+        if end.was_killed() {
+            killed_at.extend(end.points.last().cloned());
+            continue;
+        }
+        let said: Result<Value, _> = serde_json::from_str(&end.stdout);
+        let wrong = match &said {
+            Ok(said) if said["wrong"] == "" => continue,
+            Ok(said) => said["wrong"].as_str().unwrap_or_default().to_owned(),
+            Err(_) => format!("no answer: {} {}", end.stdout, end.stderr),
+        };
+        return Told { killed_at, end: Err(wrong) };
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let end = runtime.block_on(async {
+        let store = SqliteStore::open(folder.path().join("story.db")).await.unwrap();
+        Story::new(seed).check(Arc::new(store), folder.path()).await
+    });
+    Told { killed_at, end }
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap())
+}
+
+#[test]
+fn a_tree_survives_its_processes() {
+    let (first, count) = match number("HELIX_SEED") {
+        Some(seed) => (seed, 1),
+        None => (0, number("HELIX_SEEDS").unwrap_or(SEEDS)),
+    };
+    let next = AtomicU64::new(first);
+    let work = || {
+        let mut all = Vec::new();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= first + count {
+                return all;
+            }
+            all.push((seed, tell(seed)));
+        }
+    };
+    let told: Vec<_> = std::thread::scope(|scope| {
+        let workers = [scope.spawn(work), scope.spawn(work)];
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    });
+    let mut points = Vec::new();
+    let mut problems = Vec::new();
+    let mut sum = Tally::default();
+    for (seed, Told { killed_at, end }) in told {
+        let ok = end.is_ok();
+        points.extend(killed_at.iter().map(|point| json!({ "name": point, "ok": ok })));
+        sum.deaths += killed_at.len();
+        match end {
+            Ok(tally) => sum += tally,
+            Err(problem) => problems.push(format!("HELIX_SEED={seed} {killed_at:?}\n{problem}")),
+        }
+    }
+    println!("{count} stories: {sum:?}");
+    write_report("random trees", "both", &points);
+    assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
