@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use helix_agents::error::Error;
+use helix_agents::executor::AgentExecutor as _;
 use helix_agents::runtime_local::LocalRuntime;
 use helix_agents::store_sqlite::SqliteStore;
 use helix_agents_testkit::trees::{Booted, Process, Story};

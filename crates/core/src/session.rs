@@ -26,7 +26,7 @@ use serde_json::Value;
 
 pub use align::{Alignment, align_ended, alignment};
 pub use apply::result_message;
-pub use begin::{BeginRun, abort_events, execute_events, resume_events};
+pub use begin::{BeginRun, abort_events, execute_events, resume_events, terminate_events};
 pub use fork::fork;
 pub use journal::{Committed, Durability, Journal, JournalParts, StartOutcome};
 pub use ledger::{

@@ -290,8 +290,12 @@ async fn terminate(
             pass_down(driver.parts.outside(), child, RequestKind::Abort, reason).await;
             driver.parts.runs.nudge();
         }
-        // One that is done is ended as aborted as well: nobody speaks to it any more.
-        Standing::Ended(..) | Standing::Ready | Standing::Interrupted | Standing::Waits => {
+        // Nobody speaks to it any more.
+        Standing::Ended(..) => {
+            let agent = Arc::clone(companion.agent());
+            start::abort(&driver.runtime, agent, child, reason, true).await?;
+        }
+        Standing::Ready | Standing::Interrupted | Standing::Waits => {
             let agent = Arc::clone(companion.agent());
             family::abort(&driver.runtime, agent, child, reason).await?;
         }

@@ -113,7 +113,7 @@ pub(crate) fn abort<'a>(
         let fold = load(&*runtime.parts().store, session).await?;
         let stay = fold.companions().map(|(_, record)| &record.start);
         let children: Vec<_> = fold.open_children().chain(stay).cloned().collect();
-        start::abort(runtime, Arc::clone(&agent), session, reason.clone()).await?;
+        start::abort(runtime, Arc::clone(&agent), session, reason.clone(), false).await?;
         abort_below(runtime, &agent, &children, reason).await;
         Ok(())
     }

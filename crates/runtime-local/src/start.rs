@@ -13,7 +13,7 @@ use helix_agents_core::executor::{ExecuteOptions, Input, ResumeOptions, RunHandl
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::session::{
     BeginRun, Journal, JournalParts, Session, StartOutcome, abort_events, execute_events, load,
-    resume_events, rewind_events,
+    resume_events, rewind_events, terminate_events,
 };
 use helix_agents_core::store::{Head, NewSession};
 
@@ -278,12 +278,13 @@ async fn wait_for_lease(
     Ok(false)
 }
 
-/// Ends a session as aborted that has no live run.
+/// Ends a session as aborted that has no live run; `for_good` also one that is done.
 pub(crate) async fn abort(
     runtime: &LocalRuntime,
     agent: AnyAgent,
     session: &SessionId,
     reason: Option<String>,
+    for_good: bool,
 ) -> Result<()> {
     let parts = runtime.parts();
     let run = parts.ids.run();
@@ -291,7 +292,12 @@ pub(crate) async fn abort(
         let fold = load(&*parts.store, session).await?;
         let begin = begin(parts, run.clone(), &fold, None).await?;
         let waiting: Vec<_> = fold.pending_calls().cloned().collect();
-        let events = abort_events(&fold, &begin, parts.ids.request(), reason.clone())?;
+        let (request, reason) = (parts.ids.request(), reason.clone());
+        let events = if for_good {
+            terminate_events(&fold, &begin, request, reason)
+        } else {
+            abort_events(&fold, &begin, request, reason)?
+        };
         let mut journal = journal(parts, &agent, fold, &run);
         match journal.start(events.clone()).await? {
             StartOutcome::Started => {

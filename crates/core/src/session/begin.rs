@@ -186,20 +186,29 @@ pub fn abort_events(
     request: RequestId,
     reason: Option<String>,
 ) -> Result<Vec<Event>> {
-    // A child that is done can still be stopped for good.
-    let done = session.status() == SessionStatus::Completed && session.parent().is_none();
-    if done || session.status() == SessionStatus::Aborted {
+    if matches!(session.status(), SessionStatus::Completed | SessionStatus::Aborted) {
         let message = format!("the session is {}: there is nothing to abort", session.status());
         return Err(
             Error::new(ErrorCode::NothingToResume, message).with_context("session", session.id())
         );
     }
+    Ok(terminate_events(session, begin, request, reason))
+}
+
+/// What stops a session for good that may be done: a companion that nobody is to speak to any more.
+#[must_use]
+pub fn terminate_events(
+    session: &Session,
+    begin: &BeginRun,
+    request: RequestId,
+    reason: Option<String>,
+) -> Vec<Event> {
     let after = session.last_run().map(|run| run.id.clone());
     let run = begin.run.clone();
     let mut events: Vec<_> = healed(session).into_iter().collect();
     events.push(begin.started(after, Trigger::Abort));
     events.push(Event::AbortRequested { request, run, reason });
-    Ok(events)
+    events
 }
 
 /// What comes first on reopening a session whose imported log left calls without a result.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use helix_agents_core::agent::AgentRegistry;
+use helix_agents_core::executor::AgentExecutor as _;
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::trees::{Booted, Process, Story, Tally};

@@ -12,8 +12,8 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, Head, NewSession, Page, Reach, Renewal, SessionFilter,
-    StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Reach, Renewal,
+    SessionFilter, StateStore, StoredAppend,
 };
 use helix_agents_core::stream::{ChunkStream, StreamInfo, StreamManager, StreamOp, Written};
 use tokio::sync::watch;
@@ -143,6 +143,10 @@ impl StateStore for MortalStore {
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
         self.lives.note(first.run.as_ref(), &self.life);
         self.append_by(self.inner.create_session(new, first)).await
+    }
+
+    async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
+        self.append_by(self.inner.fork(from, new, first)).await
     }
 
     async fn append(&self, append: Append) -> Result<AppendOutcome> {

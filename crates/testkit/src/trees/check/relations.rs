@@ -1,9 +1,10 @@
 //! What parents and children say of each other.
 
 use helix_agents_core::agent::CompanionMode;
-use helix_agents_core::event::{ChildStart, ChildUsage, Event, ParentRef, ToolFinish, ToolOutcome};
+use helix_agents_core::event::{ChildStart, Event, ParentRef, ToolFinish, ToolOutcome};
 use helix_agents_core::message::Message;
 use helix_agents_core::session::RunStatus;
+use helix_agents_core::usage::{Usage, UsageRollup};
 
 use super::{Member, Members};
 
@@ -55,7 +56,7 @@ fn ended(members: &Members, member: &Member, finish: &ToolFinish) -> Option<Stri
     let Some(child) = members.get(&start.session) else {
         return Some(format!("{id}: the child {} is gone", start.session));
     };
-    let used = finish.child?;
+    let used = finish.child.as_deref()?;
     if start.companion.is_some() {
         let ToolOutcome::Success(told) = &finish.outcome else { return None };
         let told = told.to_value();
@@ -78,10 +79,15 @@ fn ended(members: &Members, member: &Member, finish: &ToolFinish) -> Option<Stri
         let (outcome, status) = (&finish.outcome, last.status);
         return Some(format!("{id}: {} ended {status:?}, the call {outcome:?}", start.session));
     }
-    let is = child.fold.tree_usage();
+    let (is, used) = (total(&child.fold.tree_usage()), total(used));
     // What worked beside the child and outlived it is told to the child alone.
-    let wrong = if has_beside(members, child) { is.steps < used.steps } else { is != used };
+    let wrong = if has_beside(members, child) { is.1 < used.1 } else { is != used };
     wrong.then(|| format!("{id}: {} used {is:?}, the call says {used:?}", start.session))
+}
+
+/// Tokens, model calls and tool calls.
+fn total(used: &UsageRollup) -> (Usage, u64, u64) {
+    (used.tokens, used.steps, used.tool_calls)
 }
 
 fn begins_beside(member: &Member) -> bool {
@@ -101,13 +107,14 @@ fn has_beside(members: &Members, member: &Member) -> bool {
 /// What the root counts is what all sessions used, unless something was aborted or went on beside.
 fn usage(members: &Members) -> Option<String> {
     let root = members.values().find(|member| member.fold.parent().is_none())?;
-    let mut sum = ChildUsage::default();
+    let mut sum = UsageRollup::default();
     let mut open = false;
     for member in members.values() {
-        sum += ChildUsage {
+        sum += &UsageRollup {
             tokens: member.fold.usage(),
-            steps: member.fold.last_step(),
+            steps: u64::from(member.fold.last_step()),
             tool_calls: member.fold.tool_calls(),
+            ..UsageRollup::default()
         };
         // One that works beside another is counted when it tells, which it does of whole runs.
         open |= member.was_aborted() || begins_beside(member);
@@ -116,6 +123,6 @@ fn usage(members: &Members) -> Option<String> {
     let more = counted.steps > sum.steps
         || counted.tool_calls > sum.tool_calls
         || counted.tokens.input_tokens > sum.tokens.input_tokens;
-    let wrong = if open { more } else { counted != sum };
+    let wrong = if open { more } else { total(&counted) != total(&sum) };
     wrong.then(|| format!("the root counts {counted:?}, all together used {sum:?}"))
 }
