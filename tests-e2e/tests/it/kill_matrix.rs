@@ -113,8 +113,7 @@ fn matrix(scenario: &'static str, mode: &'static str) {
     outcomes.sort_by_key(|(index, _)| *index);
     let mut report = Vec::new();
     let mut problems = Vec::new();
-    for (index, outcome) in outcomes {
-        let point = &whole.points[index];
+    for ((index, outcome), point) in outcomes.into_iter().zip(&whole.points) {
         report.push(json!({ "name": point, "ok": outcome.is_ok() }));
         problems.extend(outcome.err().map(|text| format!("{} {point}: {text}", index + 1)));
     }
