@@ -402,15 +402,14 @@ impl Session {
             {
                 false
             }
-            Effect::Tool { call } => match self.open_step().and_then(|step| step.call(call)) {
-                Some(state) => state.finish.is_some(),
-                // Calls of steps that are closed have their results.
-                None => call.step().is_some_and(|step| step <= self.ledger.last_step),
-            },
-            Effect::Child { call } => match self.open_step().and_then(|step| step.call(call)) {
-                Some(state) => state.child.is_some() || state.finish.is_some(),
-                None => call.step().is_some_and(|step| step <= self.ledger.last_step),
-            },
+            // A call that begins a child or waits for one is shown before that stands in the log.
+            Effect::Tool { call } | Effect::Child { call } => {
+                match self.open_step().and_then(|step| step.call(call)) {
+                    Some(state) => state.child.is_some() || state.finish.is_some(),
+                    // Calls of steps that are closed have their results.
+                    None => call.step().is_some_and(|step| step <= self.ledger.last_step),
+                }
+            }
         }
     }
 

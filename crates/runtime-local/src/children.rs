@@ -8,6 +8,7 @@ use helix_agents_core::budget::Budget;
 use helix_agents_core::error::{Error, ErrorCode, ErrorKind, ErrorRecord, Result};
 use helix_agents_core::event::{ChildStart, Event, ParentRef, ToolFinish, ToolOutcome};
 use helix_agents_core::executor::{AgentExecutor as _, AgentResult, ResumeOptions, RunHandle};
+use helix_agents_core::fault;
 use helix_agents_core::hooks::{HookContext, HookPoint, SubAgentView};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::json::Json;
@@ -62,6 +63,7 @@ pub(crate) async fn start(
             }
         };
         facts.extend(changed(&cx, "before_sub_agent"));
+        fault::point("child.begun");
         match begun {
             Ok(allowance) => facts.push(Event::ChildStarted(Arc::new(ChildStart {
                 call: call.id.clone(),
@@ -209,12 +211,27 @@ impl ChildRun {
         let mut first = true;
         for _ in 0..MAX_TRIES {
             match standing(self.runtime.parts(), &self.session).await? {
-                Standing::Ended(result, used) => return Ok(self.ended(&result, used)),
+                Standing::Ended(result, used) => {
+                    if first {
+                        // Its owner may have died before it could show the end.
+                        self.runtime.parts().align_ended(&self.session).await?;
+                    }
+                    return Ok(self.ended(&result, used));
+                }
                 Standing::Waits => return Ok(self.waits()),
                 Standing::Interrupted if !first => return Ok(self.waits()),
                 Standing::Live => {
                     let handle = self.runtime.handle(&self.session).await?;
-                    self.follow(&handle).await?;
+                    if self.runtime.live(&self.session).is_some() {
+                        self.follow(&handle).await?;
+                    } else {
+                        // Its owner may be dead, and its lease outlive that of the caller's.
+                        tokio::select! {
+                            biased;
+                            followed = self.follow(&handle) => followed?,
+                            abandoned = self.abandoned() => abandoned?,
+                        }
+                    }
                 }
                 Standing::Ready | Standing::Interrupted => {
                     let options = ResumeOptions::default();
@@ -234,6 +251,15 @@ impl ChildRun {
         }
         Err(Error::new(ErrorCode::StoreBusy, "others go on with the child without pause")
             .with_context("session", &self.session))
+    }
+
+    /// Waits until nobody has a lease on the child.
+    async fn abandoned(&self) -> Result<()> {
+        loop {
+            let head = self.runtime.head(&self.session).await?;
+            let Some(until) = head.lease_until.filter(|_| head.is_leased()) else { return Ok(()) };
+            self.runtime.parts().clock.sleep(until.since(head.read_at) + AGAIN).await;
+        }
     }
 
     /// Waits for a run of the child; if the parent is aborted, so is the child.

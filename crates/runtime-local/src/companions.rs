@@ -9,6 +9,7 @@ use helix_agents_core::event::{
     ChildNotice, ChildStart, CompanionRef, Event, ParentRef, ToolFinish, ToolOutcome,
 };
 use helix_agents_core::executor::{AgentResult, Input, ResumeOptions};
+use helix_agents_core::fault;
 use helix_agents_core::hooks::{HookContext, HookPoint, SubAgentView};
 use helix_agents_core::id::{RequestId, RunId, SessionId};
 use helix_agents_core::json::Json;
@@ -67,6 +68,7 @@ pub(crate) async fn run(
         );
         driver.unsettled.push(ticket);
         let (done, changes) = carry_out(driver, &call, &input, asked, ticket).await?;
+        fault::point("companion.carried_out");
         let mut facts: Vec<_> = changes.into_iter().collect();
         let outcome = match done {
             Done::Finished(outcome) => Some(outcome),
@@ -357,6 +359,7 @@ pub(crate) async fn notify(parts: &Parts, fold: &Session) {
     {
         return;
     }
+    fault::point("companion.before_notice");
     let told = tell(parts, &parent.session, fold.id(), &run.id, &AgentResult::of(run), fold).await;
     match told {
         Ok(()) => parts.runs.nudge(),

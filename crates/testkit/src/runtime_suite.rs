@@ -211,6 +211,7 @@ macro_rules! runtime_suite {
             children: hooks_of_the_caller_wrap_those_of_the_child;
             children: what_a_child_shows_is_seen_live;
             children: a_reply_is_on_record_before_its_children_begin;
+            children: a_child_whose_lease_outlives_its_parents_is_gone_on_with;
             companions: a_blocking_companion_answers_and_can_be_asked_again;
             companions: a_companion_that_works_beside_tells_when_it_is_done;
             companions: a_companion_that_outlives_the_turn_is_heard_in_the_next;

@@ -7,6 +7,7 @@ use std::process::Command;
 use helix_agents::event::{Event, RecordedEvent};
 use helix_agents::id::SessionId;
 use helix_agents::session::{load, load_events};
+use helix_agents::store::{Page, SessionFilter, StateStore as _};
 use helix_agents::store_sqlite::SqliteStore;
 use helix_agents::stream::{StoredChunk, StreamManager};
 use helix_agents_testkit::kill::{WorkerEnd, run_worker};
@@ -47,6 +48,24 @@ impl Story {
         run_worker(self.command("resume"), self.folder(), kill_at)
     }
 
+    /// Tells all of it.
+    pub(crate) fn tell(&self, kill_at: Option<usize>) -> WorkerEnd {
+        run_worker(self.command("tell"), self.folder(), kill_at)
+    }
+
+    /// The logs of all sessions of the tree.
+    pub(crate) async fn logs(&self) -> BTreeMap<SessionId, Vec<RecordedEvent>> {
+        let store = SqliteStore::open(self.db()).await.unwrap();
+        let mut logs = BTreeMap::new();
+        for head in store.list(&SessionFilter::default(), &Page::default()).await.unwrap() {
+            // Folding it shows that it is legal.
+            load(&store, &head.session).await.unwrap();
+            let log = load_events(&store, &head.session, 0).await.unwrap();
+            logs.insert(head.session, log);
+        }
+        logs
+    }
+
     /// The log, if there is a session.
     pub(crate) async fn log(&self) -> Option<Vec<RecordedEvent>> {
         let store = SqliteStore::open(self.db()).await.unwrap();
@@ -83,13 +102,16 @@ impl Story {
     }
 }
 
-/// The calls that have a result in the log.
-pub(crate) fn recorded_calls(log: &[RecordedEvent]) -> Vec<String> {
-    let finished = log.iter().filter_map(|recorded| match &recorded.event {
-        Event::ToolFinished(finish) => Some(finish.call.to_string()),
-        _ => None,
-    });
-    finished.collect()
+/// The calls that have a result in the logs, as the trace names them.
+pub(crate) fn recorded_calls(logs: &BTreeMap<SessionId, Vec<RecordedEvent>>) -> Vec<String> {
+    let mut calls = Vec::new();
+    for (session, log) in logs {
+        calls.extend(log.iter().filter_map(|recorded| match &recorded.event {
+            Event::ToolFinished(finish) => Some(format!("{session}#{}", finish.call)),
+            _ => None,
+        }));
+    }
+    calls
 }
 
 /// What a worker answered.

@@ -139,7 +139,10 @@ impl Outside<'_> {
             fault::point("request.before_append");
             let sent = repeated(self.ids, self.clock, || self.store.append(append.clone()));
             match sent.await? {
-                AppendOutcome::Appended { .. } => return Ok(()),
+                AppendOutcome::Appended { .. } => {
+                    fault::point("request.after_append");
+                    return Ok(());
+                }
                 AppendOutcome::Conflict { .. } => {
                     fold.rollback(savepoint);
                     advance(self.store, &mut fold).await?;

@@ -559,3 +559,29 @@ pub async fn a_reply_is_on_record_before_its_children_begin(harness: &impl Runti
     gate.open();
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
 }
+
+/// The dead owner said of the child last that it lives: whoever goes on with the parent waits for
+/// that lease too, and not forever.
+pub async fn a_child_whose_lease_outlives_its_parents_is_gone_on_with(
+    harness: &impl RuntimeHarness,
+) {
+    let gate = Gate::new();
+    let llm = || {
+        scripts(
+            ScriptedLlm::new([asks(&["helper"]), Reply::text("It is so.")]),
+            ScriptedLlm::new([report().at_gate(&gate)]),
+        )
+    };
+    let agent = boss(&helper("helper").build().unwrap());
+    let executor = harness.boot(World::new(llm()).short_lease()).await;
+    begin(&*executor, &agent, "Is it so?").await;
+    gate.reached().await;
+    harness.kill().await;
+    gate.open();
+    let run = fold_of(harness, &child("1.0")).await.last_run().unwrap().id.clone();
+    let longer = std::time::Duration::from_millis(900);
+    harness.store().renew(&child("1.0"), &run, longer).await.unwrap();
+    let executor = harness.boot(World::new(llm()).short_lease()).await;
+    let handle = resume(&*executor, &agent).await.unwrap();
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+}

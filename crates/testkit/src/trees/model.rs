@@ -122,8 +122,8 @@ impl LlmAdapter for TreeLlm {
         let mut dice = Dice::of(seed);
         let reply = self.reply(node, gave, &mut dice);
         let usage = Usage {
-            input_tokens: 1 + dice.next() % 50,
-            output_tokens: 1 + dice.next() % 20,
+            input_tokens: 1 + dice.roll() % 50,
+            output_tokens: 1 + dice.roll() % 20,
             ..Usage::default()
         };
         self.life.tick().await;

@@ -35,7 +35,7 @@ pub(super) struct Node {
     pub(super) finish_tool: bool,
     /// How many answers it gives before it comes to an end.
     pub(super) answers: usize,
-    pub(super) below: Vec<Node>,
+    pub(super) below: Vec<Self>,
 }
 
 impl Node {

@@ -135,7 +135,7 @@ impl Story {
         let mut dice = Dice::of((self.seed, "live", number));
         for number in 0..dice.below(6) {
             stage.act(&mut slot, number, &mut dice).await?;
-            tokio::time::sleep(Duration::from_millis(dice.next() % 12)).await;
+            tokio::time::sleep(Duration::from_millis(dice.roll() % 12)).await;
         }
         stage.settle(&slot).await?;
         stage.problems.into_iter().next().map_or(Ok(()), Err)
@@ -239,7 +239,7 @@ impl Stage<'_> {
                 Either::Right(_) => {}
             }
             match dice.below(4) {
-                0 => tokio::time::sleep(Duration::from_millis(1 + dice.next() % 300)).await,
+                0 => tokio::time::sleep(Duration::from_millis(1 + dice.roll() % 300)).await,
                 _ => {
                     for _ in 0..dice.below(120) {
                         tokio::task::yield_now().await;
