@@ -108,7 +108,7 @@ async fn carry_out(
     let name = match &asked {
         CompanionCall::Spawn { .. } => return spawn(driver, call, input, asked, ticket).await,
         CompanionCall::List => return Ok((Done::Finished(list(driver).await?), None)),
-        CompanionCall::Send { name, .. }
+        CompanionCall::Message { name, .. }
         | CompanionCall::Status { name }
         | CompanionCall::Terminate { name }
         | CompanionCall::Wait { name } => name,
@@ -124,7 +124,7 @@ async fn carry_out(
         return Ok((Done::Finished(failed(ErrorCode::CompanionUnknown, message)), None));
     };
     let done = match asked {
-        CompanionCall::Send { message, .. } => send(driver, start, companion, &message).await?,
+        CompanionCall::Message { message, .. } => send(driver, start, companion, &message).await?,
         CompanionCall::Terminate { .. } => {
             Done::Finished(terminate(driver, &start, companion).await?)
         }

@@ -194,7 +194,7 @@ fn outcome_text(outcome: &RunOutcome) -> String {
 
 fn answer_text(answer: &Answer) -> String {
     match answer {
-        Answer::Result(result) => format!("result {}", result.text()),
+        Answer::Returned(result) => format!("result {}", result.text()),
         Answer::Approved { edited: Some(edited) } => format!("approved as {}", edited.text()),
         Answer::Approved { edited: None } => "approved".to_owned(),
         Answer::Denied { reason } => format!("denied {reason:?}"),

@@ -150,7 +150,7 @@ fn tell_suspension(on: &Suspension) -> String {
 
 fn tell_answer(answer: &Answer) -> String {
     match answer {
-        Answer::Result(result) => format!("result {}", result.text()),
+        Answer::Returned(result) => format!("result {}", result.text()),
         Answer::Error(message) => format!("error {message}"),
         Answer::Approved { edited: None } => "approved".to_owned(),
         Answer::Approved { edited: Some(edited) } => format!("approved as {}", edited.text()),

@@ -82,7 +82,7 @@ pub enum CompanionCall {
         name: Option<String>,
     },
     /// To give one something else to do.
-    Send {
+    Message {
         /// Its name.
         name: String,
         /// What to do.
@@ -108,7 +108,7 @@ pub enum CompanionCall {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Spawn {
+struct SpawnInput {
     /// Which agent to start.
     agent: String,
     /// What it is to do, with everything it has to know: it sees nothing else.
@@ -118,7 +118,7 @@ struct Spawn {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Send {
+struct SendInput {
     /// The child's name.
     name: String,
     /// What to tell it.
@@ -126,13 +126,13 @@ struct Send {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Named {
+struct NameInput {
     /// The child's name.
     name: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Nothing {}
+struct NothingInput {}
 
 /// The tools by which a model handles its companions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,10 +175,10 @@ impl CompanionTool {
 
     fn schema(self) -> Result<Schema> {
         match self {
-            Self::Spawn => Schema::of::<Spawn>(),
-            Self::Send => Schema::of::<Send>(),
-            Self::List => Schema::of::<Nothing>(),
-            Self::Status | Self::Terminate | Self::Wait => Schema::of::<Named>(),
+            Self::Spawn => Schema::of::<SpawnInput>(),
+            Self::Send => Schema::of::<SendInput>(),
+            Self::List => Schema::of::<NothingInput>(),
+            Self::Status | Self::Terminate | Self::Wait => Schema::of::<NameInput>(),
         }
     }
 
@@ -222,17 +222,19 @@ impl CompanionTool {
         }
         Ok(match self {
             Self::Spawn => {
-                let Spawn { agent, message, name } = typed(arguments)?;
+                let SpawnInput { agent, message, name } = typed(arguments)?;
                 CompanionCall::Spawn { agent, message, name }
             }
             Self::Send => {
-                let Send { name, message } = typed(arguments)?;
-                CompanionCall::Send { name, message }
+                let SendInput { name, message } = typed(arguments)?;
+                CompanionCall::Message { name, message }
             }
             Self::List => CompanionCall::List,
-            Self::Status => CompanionCall::Status { name: typed::<Named>(arguments)?.name },
-            Self::Terminate => CompanionCall::Terminate { name: typed::<Named>(arguments)?.name },
-            Self::Wait => CompanionCall::Wait { name: typed::<Named>(arguments)?.name },
+            Self::Status => CompanionCall::Status { name: typed::<NameInput>(arguments)?.name },
+            Self::Terminate => {
+                CompanionCall::Terminate { name: typed::<NameInput>(arguments)?.name }
+            }
+            Self::Wait => CompanionCall::Wait { name: typed::<NameInput>(arguments)?.name },
         })
     }
 }

@@ -102,7 +102,8 @@ pub enum PendingKind {
 #[non_exhaustive]
 pub enum Answer {
     /// The result of a client tool.
-    Result(Json),
+    #[serde(rename = "result")]
+    Returned(Json),
     /// A client tool failed; the message is for the model.
     Error(String),
     /// The call may run.
@@ -124,7 +125,7 @@ impl Answer {
     #[must_use]
     pub fn fits(&self, kind: PendingKind) -> bool {
         match kind {
-            PendingKind::Client => matches!(self, Self::Result(_) | Self::Error(_)),
+            PendingKind::Client => matches!(self, Self::Returned(_) | Self::Error(_)),
             PendingKind::Approval { .. } => {
                 matches!(self, Self::Approved { .. } | Self::Denied { .. })
             }

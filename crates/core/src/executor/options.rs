@@ -39,7 +39,7 @@ impl From<UserMessage> for Input {
     }
 }
 
-/// Options of [`AgentExecutor::execute`].
+/// Options of [`AgentExecutor::execute`](super::AgentExecutor::execute).
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ExecuteOptions {
@@ -105,12 +105,12 @@ impl fmt::Debug for ExecuteOptions {
     }
 }
 
-/// Options of [`AgentExecutor::resume`].
+/// Options of [`AgentExecutor::resume`](super::AgentExecutor::resume).
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ResumeOptions {
     /// The session's last run as the caller saw it. If another one has begun since, the caller is
-    /// told [`ErrorCode::AlreadyResumed`]. Without it, what the executor sees when it is called.
+    /// told [`ErrorCode::AlreadyResumed`](crate::error::ErrorCode::AlreadyResumed). Without it, what the executor sees when it is called.
     pub after: Option<RunId>,
     /// A message to go on with.
     pub message: Option<UserMessage>,
@@ -119,7 +119,7 @@ pub struct ResumeOptions {
     /// The checkpoint to go back to first. Without it, it goes on where the session stopped.
     pub checkpoint: Option<u64>,
     /// How long to wait for the lease of a run that may have died. A run whose lease is renewed
-    /// meanwhile is alive, and the caller is told [`ErrorCode::AlreadyRunning`] at once.
+    /// meanwhile is alive, and the caller is told [`ErrorCode::AlreadyRunning`](crate::error::ErrorCode::AlreadyRunning) at once.
     pub wait: Duration,
     /// Hooks of this execution; they run after the agent's.
     pub hooks: Vec<Arc<dyn AgentHooks>>,
@@ -148,7 +148,7 @@ impl ResumeOptions {
         self
     }
 
-    /// Goes back to a checkpoint first, one of [`Session::checkpoints`]: the conversation and the
+    /// Goes back to a checkpoint first, one of [`Session::checkpoints`](crate::session::Session::checkpoints): the conversation and the
     /// state are again what they were there. What came after it stays in the log. So a session that
     /// is complete or aborted, or waits for people, can be resumed as well; one with a sub-agent
     /// that is not done cannot. A step that ended the turn ends it again, unless there is a message.
@@ -186,7 +186,7 @@ impl fmt::Debug for ResumeOptions {
     }
 }
 
-/// Options of [`AgentExecutor::fork`].
+/// Options of [`AgentExecutor::fork`](super::AgentExecutor::fork).
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ForkOptions {
@@ -199,7 +199,7 @@ pub struct ForkOptions {
 }
 
 impl ForkOptions {
-    /// Forks at this checkpoint, one of [`Session::checkpoints`] or one that the session went back
+    /// Forks at this checkpoint, one of [`Session::checkpoints`](crate::session::Session::checkpoints) or one that the session went back
     /// behind.
     #[must_use]
     pub fn at(mut self, version: u64) -> Self {

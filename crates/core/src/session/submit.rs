@@ -77,7 +77,7 @@ impl Submission {
         let result = Json::from_serialize(result).map_err(|error| {
             Error::new(ErrorCode::AnswerInvalid, "the result is not JSON").with_source(error)
         })?;
-        Ok(Self::new(call, Answer::Result(result)))
+        Ok(Self::new(call, Answer::Returned(result)))
     }
 
     /// A client tool failed; the model reads the message.
@@ -232,7 +232,7 @@ fn check(fold: &Session, pending: &PendingCall, submission: &Submission) -> Resu
         return Err(Error::new(ErrorCode::AnswerWrongKind, message));
     }
     let given = match (&submission.answer, pending.kind) {
-        (Answer::Result(result), _) => result,
+        (Answer::Returned(result), _) => result,
         (Answer::Approved { edited: Some(edited) }, PendingKind::Approval { editable: true }) => {
             edited
         }

@@ -126,7 +126,7 @@ pub(super) fn answered_by_people(
                 Some(error(call, ErrorCode::ToolDenied, message))
             }
             Answer::Error(message) => Some(error(call, ErrorCode::ToolFailed, message.clone())),
-            Answer::Result(result) => {
+            Answer::Returned(result) => {
                 let tool = agent.tool(&call.name)?;
                 let outcome = judge(agent, tool, Ok(result.clone()));
                 Some(ToolFinish::without_run(call.id.clone(), outcome))

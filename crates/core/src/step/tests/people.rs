@@ -58,7 +58,7 @@ fn what_needs_nobody_runs_first_and_the_rest_suspends_the_run() {
     let summary = hand.session().summary();
     assert_eq!((summary.pending, summary.wake_at.map(|at| at.0)), (2, Some(61_000)));
     hand.start(Trigger::Resume).unwrap_err();
-    hand.answer("1.0", Answer::Result(json!("blue").into())).unwrap();
+    hand.answer("1.0", Answer::Returned(json!("blue").into())).unwrap();
     hand.answer("1.2", approved()).unwrap();
     assert_eq!(hand.session().summary().pending, 0);
     hand.start(Trigger::Resume).unwrap();
@@ -67,7 +67,7 @@ fn what_needs_nobody_runs_first_and_the_rest_suspends_the_run() {
         reply 1: 1.0 ask({}), 1.1 search({"x":1}), 1.2 guarded({"x":2})
         finished 1.1: {"x":1}
         ended suspended on 1.0 ask Client until 61000, 1.2 guarded Approval { editable: true }
-        submitted 1.0: Result("blue")
+        submitted 1.0: Returned("blue")
         submitted 1.2: Approved { edited: None }
         r2 started: Resume
         finished 1.0: "blue"
@@ -154,7 +154,7 @@ fn a_call_that_nobody_answers_in_time_fails() {
     hand.start(Trigger::Resume).unwrap_err();
     hand.clock(61_001);
     hand.start(Trigger::Resume).unwrap();
-    hand.answer("1.0", Answer::Result(json!(1).into())).unwrap();
+    hand.answer("1.0", Answer::Returned(json!(1).into())).unwrap();
     hand.drive([text("Too late?")]);
     assert_eq!(
         hand.session().settled_call(&"1.0".into()),
@@ -219,7 +219,7 @@ fn finishing_in_the_same_reply_asks_nobody() {
 fn an_answer_of_the_wrong_kind_or_to_nobody_is_not_legal() {
     let mut hand = suspended([("ask", json!({})), ("guarded", json!({}))]);
     hand.answer("1.0", approved()).unwrap_err();
-    hand.answer("1.1", Answer::Result(json!(1).into())).unwrap_err();
+    hand.answer("1.1", Answer::Returned(json!(1).into())).unwrap_err();
     hand.answer("1.2", approved()).unwrap_err();
     hand.answer("1.1", approved()).unwrap();
     hand.answer("1.1", approved()).unwrap_err();

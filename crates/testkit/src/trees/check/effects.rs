@@ -77,7 +77,7 @@ fn lost(member: &Member, taken: &Taken) -> Option<String> {
         return Some(format!("{id}: the answered call {} has no result", taken.call));
     };
     let fits = match (answer, &finish.outcome) {
-        (Answer::Result(given), ToolOutcome::Success(result)) => given == result,
+        (Answer::Returned(given), ToolOutcome::Success(result)) => given == result,
         (Answer::Approved { .. }, ToolOutcome::Success(result)) => {
             result.to_value() == result_of(id, &taken.call)
         }

@@ -271,7 +271,7 @@ fn answer_one(hand: &mut Hand, bits: u8) {
     let Some(pending) = hand.session().pending_calls().next().cloned() else { return };
     let answer = match pending.kind {
         PendingKind::Client if bits.is_multiple_of(4) => Answer::Error("no".to_owned()),
-        PendingKind::Client => Answer::Result(json!(bits).into()),
+        PendingKind::Client => Answer::Returned(json!(bits).into()),
         PendingKind::Approval { .. } if bits.is_multiple_of(4) => Answer::Denied { reason: None },
         PendingKind::Approval { .. } => {
             let edited = bits.is_multiple_of(3).then(|| json!({"edited": bits}).into());
