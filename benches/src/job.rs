@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use helix_agents::session::Durability;
 use serde::{Deserialize, Serialize};
 
 /// Who makes the model calls.
@@ -21,6 +22,27 @@ pub(crate) enum Subject {
     SqliteNormalPerEffect,
     /// `SqlitePerStep`, likewise.
     SqliteNormalPerStep,
+    /// The local runtime on the PostgreSQL server for tests, facts appended as they happen.
+    PostgresPerEffect,
+    /// The same, facts appended once per step.
+    PostgresPerStep,
+    /// The local runtime on the Redis server for tests, facts appended as they happen.
+    RedisPerEffect,
+    /// The same, facts appended once per step.
+    RedisPerStep,
+}
+
+impl Subject {
+    /// When its facts are appended.
+    pub(crate) fn durability(self) -> Durability {
+        match self {
+            Self::SqlitePerStep
+            | Self::SqliteNormalPerStep
+            | Self::PostgresPerStep
+            | Self::RedisPerStep => Durability::PerStep,
+            _ => Durability::PerEffect,
+        }
+    }
 }
 
 impl fmt::Display for Subject {
@@ -32,6 +54,10 @@ impl fmt::Display for Subject {
             Self::SqlitePerStep => "SQLite PerStep",
             Self::SqliteNormalPerEffect => "SQLite normal PerEffect",
             Self::SqliteNormalPerStep => "SQLite normal PerStep",
+            Self::PostgresPerEffect => "PostgreSQL PerEffect",
+            Self::PostgresPerStep => "PostgreSQL PerStep",
+            Self::RedisPerEffect => "Redis PerEffect",
+            Self::RedisPerStep => "Redis PerStep",
         })
     }
 }

@@ -69,6 +69,10 @@ async fn measure(job: &Job, warmed: &Barrier) -> Result<Outcome> {
             load::run(bare::TextRuns::new(job, chunks)?, job, warmed).await
         }
         (Subject::Memory, _) => ours::on_memory(job, warmed).await,
+        (Subject::PostgresPerEffect | Subject::PostgresPerStep, _) => {
+            ours::on_postgres(job, warmed).await
+        }
+        (Subject::RedisPerEffect | Subject::RedisPerStep, _) => ours::on_redis(job, warmed).await,
         _ => ours::on_sqlite(job, warmed).await,
     }
 }

@@ -1,16 +1,21 @@
 //! What workers do: an agent, its script, and tools that leave a trace.
 
+mod alone;
+mod family;
+mod people;
+
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use helix_agents::agent::{Agent, AgentBuilder, AnyAgent, CompanionMode};
+use helix_agents::agent::{Agent, AgentBuilder, AgentRegistry, AnyAgent};
 use helix_agents::error::Error;
 use helix_agents::event::PendingKind;
+use helix_agents::llm::LlmAdapter;
 use helix_agents::session::{PendingView, Submission};
-use helix_agents::tool::{EffectClass, Tool, ToolContext};
-use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
+use helix_agents::tool::{Tool, ToolContext};
+use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -21,7 +26,40 @@ const SHORT: Duration = Duration::from_millis(200);
 /// One scenario.
 pub(crate) struct Scenario {
     pub(crate) agent: AnyAgent,
-    pub(crate) llm: RoutingScriptedLlm,
+    pub(crate) registry: AgentRegistry,
+    pub(crate) llm: Arc<dyn LlmAdapter>,
+    pub(crate) sequel: Sequel,
+}
+
+/// What comes after a turn's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sequel {
+    Nothing,
+    /// The first checkpoint is forked, and the fork is told as well.
+    Fork,
+    /// It goes back to the first checkpoint, and on from there.
+    GoBack,
+    /// A run that failed is gone on with under a larger budget.
+    MoreBudget,
+}
+
+impl Scenario {
+    fn new(agent: AgentBuilder<Words>, llm: impl LlmAdapter) -> Option<Self> {
+        let agent = agent.build().ok()?;
+        let registry = AgentRegistry::default();
+        registry.replace(&agent);
+        let sequel = Sequel::Nothing;
+        Some(Self { agent: agent.erased(), registry, llm: Arc::new(llm), sequel })
+    }
+
+    fn scripted<const N: usize>(agent: AgentBuilder<Words>, replies: [Reply; N]) -> Option<Self> {
+        Self::new(agent, ScriptedLlm::new(replies))
+    }
+
+    fn then(mut self, sequel: Sequel) -> Self {
+        self.sequel = sequel;
+        self
+    }
 }
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
@@ -36,126 +74,44 @@ struct Words {
 
 /// The scenario of that name.
 pub(crate) fn named(name: &str, trace: &Path) -> Option<Scenario> {
-    let word = |word: &str| json!({ "word": word });
+    let kinds = [alone::named, people::named, family::named];
+    kinds.iter().find_map(|kind| kind(name, trace))
+}
+
+fn word(word: &str) -> Value {
+    json!({ "word": word })
+}
+
+fn worker(trace: &Path) -> AgentBuilder<Words> {
     let agent = Agent::builder("worker").system_prompt("You work.").model("scripted");
-    let agent = agent.state::<Words>().tool(act("act", trace));
-    let paying = || act("pay", trace).requires_approval().timeout(SHORT);
-    let act_and_report =
-        [Reply::tool_call("act", word("below")), Reply::finish(json!({"word": "so"}))];
-    let pay_and_report =
-        [Reply::tool_call("pay", word("rent")), Reply::finish(json!({"word": "paid"}))];
-    let mut below = ScriptedLlm::new(act_and_report.clone());
-    let (agent, replies) = match name {
-        "plain" => (
-            erased(agent),
-            vec![
-                Reply::tool_call("act", word("one")).with_text("First one thing, "),
-                Reply::tool_call("act", word("two")).with_text("then another."),
-                Reply::text("Both are done."),
-            ],
-        ),
-        "parallel" => (
-            erased(agent),
-            vec![
-                Reply::calls([("act", word("one")), ("act", word("two")), ("act", word("three"))]),
-                Reply::text("All three are done."),
-            ],
-        ),
-        "finish" => (
-            erased(agent.tool(act("submit", trace).finish_with())),
-            vec![Reply::calls([("submit", word("end")), ("act", word("one"))])],
-        ),
-        "at_most_once" => (
-            erased(agent.tool(act("pay", trace).effect(EffectClass::AtMostOnce).timeout(SHORT))),
-            vec![
-                Reply::calls([("pay", word("rent")), ("act", word("one"))]),
-                Reply::text("Paid, or not."),
-            ],
-        ),
-        "people" => (
-            erased(
-                agent
-                    .tool(paying())
-                    .tool(act("stamp", trace).requires_approval().effect(EffectClass::Idempotent))
-                    .tool(Tool::client::<Word>("ask", "Asks a person.")),
-            ),
-            vec![
-                Reply::calls([
-                    ("pay", word("rent")),
-                    ("stamp", word("paper")),
-                    ("pay", word("wine")),
-                    ("ask", word("colour")),
-                    ("act", word("one")),
-                ]),
-                Reply::text("All is settled."),
-            ],
-        ),
-        "child" => (
-            erased(agent.sub_agent(&helper(trace, None)?)),
-            vec![
-                Reply::calls([("subagent__helper", message()), ("act", word("one"))]),
-                Reply::text("It is done."),
-            ],
-        ),
-        "child_waits" => {
-            below = ScriptedLlm::new(pay_and_report);
-            let helper = helper(trace, Some(paying()))?;
-            (
-                erased(agent.sub_agent(&helper)),
-                vec![
-                    Reply::calls([("subagent__helper", message()), ("act", word("one"))]),
-                    Reply::text("It is paid."),
-                ],
-            )
-        }
-        "companion" => {
-            below = ScriptedLlm::new(act_and_report.into_iter().chain(pay_and_report));
-            let spawn = json!({"agent": "helper", "name": "rex", "message": "work"});
-            let send = json!({"name": "rex", "message": "once more"});
-            let helper = helper(trace, Some(paying()))?;
-            let replies = vec![
-                Reply::tool_call("companion__spawnAgent", spawn),
-                Reply::tool_call("companion__sendMessage", send),
-                Reply::text("Well."),
-            ];
-            (erased(agent.companion(&helper, CompanionMode::Blocking)), replies)
-        }
-        _ => return None,
-    };
-    let llm = RoutingScriptedLlm::new().agent("worker", ScriptedLlm::new(replies));
-    Some(Scenario { agent: agent?, llm: llm.agent("helper", below) })
+    agent.state::<Words>().tool(act("act", trace))
 }
 
-fn message() -> Value {
-    json!({"message": "work"})
-}
-
-fn helper(trace: &Path, tool: Option<Tool>) -> Option<Agent<Words, Word>> {
-    let helper = Agent::builder("helper").description("Helps.").system_prompt("You help.");
-    let helper = helper.model("scripted").state::<Words>().tool(act("act", trace));
-    let helper = match tool {
-        Some(tool) => helper.tool(tool),
-        None => helper,
-    };
-    helper.output::<Word>().build().ok()
+/// A tool that needs a yes.
+fn paying(trace: &Path) -> Tool {
+    act("pay", trace).requires_approval().timeout(SHORT)
 }
 
 /// What people answer: always the same.
 pub(crate) fn answer(pending: &PendingView) -> Result<Submission, Error> {
+    let request = format!("answer to {}", pending.reference());
+    Ok(answer_with(pending, "blue")?.request(request))
+}
+
+/// What one of several people answers: the word is theirs.
+pub(crate) fn answer_by(pending: &PendingView, word: &str) -> Result<Submission, Error> {
+    Ok(answer_with(pending, word)?.request(format!("{word} to {}", pending.reference())).by(word))
+}
+
+fn answer_with(pending: &PendingView, word: &str) -> Result<Submission, Error> {
     let call = pending.reference();
-    let request = format!("answer to {call}");
-    let submission = match pending.pending.kind {
-        PendingKind::Client => Submission::result(call, &json!({"word": "blue"}))?,
+    Ok(match pending.pending.kind {
+        PendingKind::Client => Submission::result(call, &json!({ "word": word }))?,
         _ if pending.arguments.text().contains("wine") => {
             Submission::deny(call, Some("no wine".to_owned()))
         }
         _ => Submission::approve(call),
-    };
-    Ok(submission.request(request))
-}
-
-fn erased<S, O>(agent: AgentBuilder<S, O>) -> Option<AnyAgent> {
-    agent.build().ok().map(|agent| agent.erased())
+    })
 }
 
 /// A tool that notes its word in the state, and each of its executions in the trace file.

@@ -8,16 +8,15 @@ use anyhow::{Context as _, Result};
 use helix_agents::error::Error;
 use helix_agents::executor::AgentExecutor as _;
 use helix_agents::runtime_local::LocalRuntime;
-use helix_agents::store_sqlite::SqliteStore;
 use helix_agents_testkit::trees::{Booted, Process, Story};
+use helix_agents_tests_e2e::stores::Opened;
 
-/// `live SEED NUMBER DB FOLDER`: says what is wrong, or nothing.
-pub(crate) async fn live(seed: &str, number: &str, db: &Path, folder: &Path) -> Result<String> {
+/// `live SEED NUMBER STORE FOLDER`: says what is wrong, or nothing.
+pub(crate) async fn live(seed: &str, number: &str, store: Opened, folder: &Path) -> Result<String> {
     let story = Story::new(seed.parse().context("the seed is a number")?);
     let number = number.parse().context("the process has a number")?;
-    let store = SqliteStore::open(db).await?;
-    let (state, streams) = (Arc::new(store.clone()), Arc::new(store));
-    Ok(story.live(number, state, streams, &boot, folder).await.err().unwrap_or_default())
+    let told = story.live(number, store.state, store.streams, &boot, folder).await;
+    Ok(told.err().unwrap_or_default())
 }
 
 fn boot(process: Process) -> Booted {

@@ -29,12 +29,10 @@ const LOCK: &str = "docs/behaviour.lock";
 /// Where the seeds are, for whoever does not say so on the command line.
 const SEEDS: &str = "HELIX_SEEDS";
 
-const USAGE: &str = "usage: cargo xtask behaviour [--allow-todo] [--write] [--seeds PATH]";
+const USAGE: &str = "usage: cargo xtask behaviour [--write] [--seeds PATH]";
 
 #[derive(Debug, Default, PartialEq)]
 struct Options {
-    /// Behaviours that no test proves yet are counted, not complained about.
-    allow_todo: bool,
     write: bool,
     seeds: Option<PathBuf>,
 }
@@ -51,17 +49,11 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     println!("{}", entries.count());
     let lock = Lock::read(&read(LOCK)?).with_context(|| format!("in {LOCK}"))?;
     let ran = Ran::read(&read(REPORT).context("run `cargo xtask test` first")?)?;
-    report::show("behaviour", &complaints(&options, &entries, seeds.as_ref(), &lock, &ran))
+    report::show("behaviour", &complaints(&entries, seeds.as_ref(), &lock, &ran))
 }
 
-fn complaints(
-    options: &Options,
-    entries: &Entries,
-    seeds: Option<&Seeds>,
-    lock: &Lock,
-    ran: &Ran,
-) -> Vec<String> {
-    let mut complaints = entries.check(options.allow_todo);
+fn complaints(entries: &Entries, seeds: Option<&Seeds>, lock: &Lock, ran: &Ran) -> Vec<String> {
+    let mut complaints = entries.check();
     match seeds {
         None => complaints.extend(lock.check(entries)),
         Some(seeds) => {
@@ -89,7 +81,6 @@ fn options(args: &[&str]) -> Result<Options> {
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match *arg {
-            "--allow-todo" => options.allow_todo = true,
             "--write" => options.write = true,
             "--seeds" => options.seeds = Some(args.next().context(USAGE)?.into()),
             other => bail!("cannot read `{other}`; {USAGE}"),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use crate::{behaviour, deny, docs, fmt, layers, lint, report, suites, test, tidy};
+use crate::{behaviour, deny, docs, e2e, fmt, layers, lint, report, suites, test, tidy};
 
 struct Gate {
     name: &'static str,
@@ -23,7 +23,8 @@ const GATES: &[Gate] = &[
     Gate { name: "lint",      run: lint::run },
     Gate { name: "suites",    run: || report::gate("suites", suites::complaints) },
     Gate { name: "test",      run: || test::run(&[]) },
-    Gate { name: "behaviour", run: || behaviour::run(&["--allow-todo"]) },
+    Gate { name: "behaviour", run: || behaviour::run(&[]) },
+    Gate { name: "e2e",       run: || e2e::run(&["--check"]) },
     Gate { name: "docs",      run: docs::run },
 ];
 

@@ -5,9 +5,11 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
-use crate::{process, tools, workspace};
+use crate::{process, report, servers, tools, workspace};
 
 mod matrix;
+mod options;
+mod page;
 
 #[cfg(test)]
 mod tests;
@@ -22,7 +24,11 @@ const REPORTS: &str = "target/e2e";
 struct Report {
     runtime: String,
     store: String,
+    /// What was looked at: the kill matrix, or a property.
+    holds: String,
     scenario: String,
+    /// When facts were appended.
+    mode: String,
     fault_points: Vec<FaultPoint>,
 }
 
@@ -33,37 +39,54 @@ struct FaultPoint {
     ok: bool,
 }
 
-/// Runs the tests, then prints the matrix, whether they passed or not. With `--seed N` only the
-/// story of a random tree that the seed tells, with `--seeds N` the first N of them.
+/// Runs the tests, then prints the matrix, whether they passed or not, and writes what held into the
+/// guide if all of it ran. `--check` runs nothing: it compares the guide with the reports of the
+/// last run.
 pub(crate) fn run(args: &[&str]) -> Result<()> {
-    let usage = "usage: cargo xtask e2e [--seed N | --seeds N]";
-    let stories = match args {
-        [] => None,
-        [option @ ("--seed" | "--seeds"), number] => {
-            number.parse::<u64>().with_context(|| format!("{option} takes a number"))?;
-            let name = if *option == "--seed" { "HELIX_SEED" } else { "HELIX_SEEDS" };
-            Some((name, *number))
-        }
-        _ => bail!("cannot read `{}`; {usage}", args.join(" ")),
-    };
+    if args == ["--check"] {
+        return report::gate("e2e", complaints);
+    }
+    let options = options::Options::read(args)?;
     if !workspace::has(PACKAGE)? {
         bail!(
             "there are no end-to-end tests yet; they come with the package {PACKAGE} in tests-e2e/"
         );
     }
     tools::NEXTEST.ensure()?;
+    servers::up()?;
     forget_reports()?;
     let mut tests = process::cargo(["nextest", "run", "--package", PACKAGE]);
-    if let Some((name, number)) = stories {
-        tests.env(name, number).arg("trees::");
+    if options.full {
+        tests.env("HELIX_FULL", "1").args(["--profile", "full"]);
     }
+    if let Some(store) = &options.store {
+        tests.env("HELIX_STORE", store);
+    }
+    if let Some((name, number)) = &options.seeds {
+        tests.env(name, number);
+    }
+    tests.args(options.filter());
     let tested = process::run(&mut tests);
     let shown = show();
-    tested.and(shown)
+    let written = if options.is_whole() && tested.is_ok() && shown.is_ok() {
+        page::write(&reports()?, options.is_on_all_stores())
+    } else {
+        Ok(())
+    };
+    tested.and(shown).and(written)
+}
+
+/// What of the guide is not as the last run of the tests says.
+pub(crate) fn complaints() -> Result<Vec<String>> {
+    let reports = reports()?;
+    if reports.is_empty() {
+        bail!("the tests left no report in {REPORTS}; `cargo xtask test` runs them");
+    }
+    page::complaints(&page::read()?, &reports)
 }
 
 /// Reports of an earlier run must not pass for this one's.
-fn forget_reports() -> Result<()> {
+pub(crate) fn forget_reports() -> Result<()> {
     if Path::new(REPORTS).exists() {
         std::fs::remove_dir_all(REPORTS).with_context(|| format!("could not clear {REPORTS}"))?;
     }

@@ -42,15 +42,19 @@ usage: cargo xtask <command>
   deny                licences, bans and sources of all packages, by deny.toml
   suites              every store and runtime runs every scenario
   test [args…]        nextest with these arguments, then doctests
-  behaviour [--allow-todo] [--write] [--seeds PATH]
+  behaviour [--write] [--seeds PATH]
                       what the reference pages say, and the tests of the last run that prove it
+  e2e --check         the guide tells of the kills that the tests of the last run survived
   docs [--write]      rustdoc, the book and its links; or rewrite the generated pages
 
-  e2e [--seed[s] N]   the end-to-end tests, then their kill matrix
+  e2e [--store S|all] [--runtime R] [--scenario WORD] [--seed[s] N] [--full]
+                      the end-to-end tests, then their kill matrix, which it writes into the guide
   bench [--json] [--only NAME] [--quick]
                       what a step costs, beside a bare loop, our aims and other frameworks
-  servers [up|down|status|model [--port N]]
-                      servers that tests and demos talk to";
+  servers [up|down|status]
+                      the servers that tests need; `test` and `e2e` start them
+  servers NAME [--port N]
+                      one of them, or a model for demos";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

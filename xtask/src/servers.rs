@@ -3,10 +3,16 @@
 //! They outlive the command that starts them. Each leaves a record and a log in `target/servers/`, and `down` stops
 //! exactly what a record names.
 
-use anyhow::{Context as _, Result, bail};
+use std::fs::File;
 
+use anyhow::{Context as _, Result, bail};
+use rustix::process::Signal;
+
+mod account;
 mod daemon;
 mod model;
+mod postgres;
+mod redis;
 
 #[cfg(test)]
 mod tests;
@@ -15,19 +21,49 @@ mod tests;
 struct Kind {
     name: &'static str,
     about: &'static str,
-    /// Whether `up` starts it.
-    needed_by_tests: bool,
+    /// The variable by which tests are told of another server than ours, if they need one at all. `up` starts those.
+    instead: Option<&'static str>,
     port: u16,
-    start: fn(port: u16) -> Result<()>,
+    /// What asks it to end.
+    stop: Signal,
+    start: fn(port: Port) -> Result<()>,
 }
 
-const KINDS: &[Kind] = &[Kind {
-    name: model::NAME,
-    about: "a real small language model with an OpenAI-compatible interface",
-    needed_by_tests: false,
-    port: model::PORT,
-    start: model::start,
-}];
+/// Where a server is to listen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Port {
+    /// There, or on any free port if that one is taken.
+    Wished(u16),
+    /// There or not at all.
+    Exactly(u16),
+}
+
+const KINDS: &[Kind] = &[
+    Kind {
+        name: model::NAME,
+        about: "a real small language model with an OpenAI-compatible interface",
+        instead: None,
+        port: model::PORT,
+        stop: model::STOP,
+        start: model::start,
+    },
+    Kind {
+        name: postgres::NAME,
+        about: "an empty PostgreSQL for tests",
+        instead: Some("HELIX_TEST_POSTGRES_URL"),
+        port: postgres::PORT,
+        stop: postgres::STOP,
+        start: postgres::start,
+    },
+    Kind {
+        name: redis::NAME,
+        about: "an empty Redis for tests",
+        instead: Some("HELIX_TEST_REDIS_URL"),
+        port: redis::PORT,
+        stop: redis::STOP,
+        start: redis::start,
+    },
+];
 
 /// Reads the rest of the command line and does it.
 pub(crate) fn run(args: &[&str]) -> Result<()> {
@@ -41,15 +77,19 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
                 let names: Vec<&str> = KINDS.iter().map(|it| it.name).collect();
                 format!("no server is called {name}; there are: {}", names.join(", "))
             })?;
-            (kind.start)(port(kind, options)?)
+            let port = port(kind, options)?;
+            let _alone = alone()?;
+            (kind.start)(port)
         }
     }
 }
 
-fn port(kind: &Kind, options: &[&str]) -> Result<u16> {
+fn port(kind: &Kind, options: &[&str]) -> Result<Port> {
     match options {
-        [] => Ok(kind.port),
-        ["--port", port] => port.parse().with_context(|| format!("{port} is no port")),
+        [] => Ok(Port::Wished(kind.port)),
+        ["--port", port] => {
+            Ok(Port::Exactly(port.parse().with_context(|| format!("{port} is no port"))?))
+        }
         _ => bail!(
             "cannot read `{}`; usage: cargo xtask servers {} [--port N]",
             options.join(" "),
@@ -58,21 +98,25 @@ fn port(kind: &Kind, options: &[&str]) -> Result<u16> {
     }
 }
 
-fn up() -> Result<()> {
-    let needed: Vec<&Kind> = KINDS.iter().filter(|it| it.needed_by_tests).collect();
-    if needed.is_empty() {
-        println!("no test needs a server");
-        for kind in KINDS {
-            println!("`cargo xtask servers {}` starts {}", kind.name, kind.about);
+/// Starts what tests need and does not run.
+pub(crate) fn up() -> Result<()> {
+    let _alone = alone()?;
+    for kind in KINDS {
+        let Some(variable) = kind.instead else { continue };
+        if std::env::var_os(variable).is_some_and(|it| !it.is_empty()) {
+            println!("{}: tests use what {variable} says", kind.name);
+        } else {
+            (kind.start)(Port::Wished(kind.port))?;
         }
     }
-    needed.iter().try_for_each(|it| (it.start)(it.port))
+    Ok(())
 }
 
 fn down() -> Result<()> {
+    let _alone = alone()?;
     let mut stopped = 0;
     for kind in KINDS {
-        if let Some(record) = daemon::stop(kind.name)? {
+        if let Some(record) = daemon::stop(kind.name, kind.stop)? {
             println!("{}: stopped process {}", kind.name, record.pid);
             stopped += 1;
         }
@@ -86,9 +130,17 @@ fn down() -> Result<()> {
 fn status() -> Result<()> {
     for kind in KINDS {
         match daemon::running(kind.name)? {
-            Some(it) => println!("{}: process {} on 127.0.0.1:{}", kind.name, it.pid, it.port),
+            Some(it) => println!("{}: process {} on {}", kind.name, it.pid, it.url),
             None => println!("{}: not running ({})", kind.name, kind.about),
         }
     }
     Ok(())
+}
+
+/// Makes whoever else starts or stops servers here wait until the answer is dropped.
+fn alone() -> Result<File> {
+    let path = daemon::folder()?.join("lock");
+    let file = File::create(&path).with_context(|| format!("could not open {}", path.display()))?;
+    file.lock().with_context(|| format!("could not lock {}", path.display()))?;
+    Ok(file)
 }

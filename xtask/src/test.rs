@@ -5,13 +5,15 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 
 use crate::behaviour::REPORT;
-use crate::{process, tools};
+use crate::{e2e, process, servers, tools};
 
 /// Runs all tests; the arguments go to nextest.
 pub(crate) fn run(args: &[&str]) -> Result<()> {
     tools::NEXTEST.ensure()?;
-    tools::TMUX.ensure()?;
+    tools::ensure_tmux()?;
+    servers::up()?;
     forget_report()?;
+    e2e::forget_reports()?;
     let nextest = ["nextest", "run", "--workspace", "--all-features"];
     let tests = process::run(&mut process::cargo(nextest.iter().chain(args)));
     let doctests =

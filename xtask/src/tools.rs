@@ -16,43 +16,40 @@ pub(crate) const NEXTEST: Tool =
 pub(crate) const MDBOOK: Tool =
     Tool { binary: "mdbook", install: &["mdbook", "--locked", "--no-default-features"] };
 
-/// A program of the system's.
-pub(crate) struct SystemTool {
-    pub binary: &'static str,
-    /// What makes it tell its version.
-    pub version: &'static str,
-    /// The Debian package.
-    pub package: &'static str,
+/// A package of Debian's.
+pub(crate) struct Package {
+    pub name: &'static str,
+    /// What is missing without it.
+    pub provides: &'static str,
     pub needed_for: &'static str,
 }
 
-pub(crate) const TMUX: SystemTool = SystemTool {
-    binary: "tmux",
-    version: "-V",
-    package: "tmux",
-    needed_for: "the tests in a terminal",
-};
+const TMUX: Package =
+    Package { name: "tmux", provides: "tmux", needed_for: "the tests in a terminal" };
 
-impl SystemTool {
-    /// Installs the program if it is missing and that is possible here; else says what to do.
-    pub(crate) fn ensure(&self) -> Result<()> {
-        if process::succeeds(&mut process::program(self.binary, [self.version])) {
-            return Ok(());
-        }
-        let Self { binary, package, needed_for, .. } = self;
-        let has_apt = process::succeeds(&mut process::program("apt-get", ["--version"]));
-        let is_root = process::capture(&mut process::program("id", ["-u"]))?.trim() == "0";
-        if !has_apt || !is_root {
-            bail!(
-                "{binary} is missing, which {needed_for} need; install the package {package}, on \
-                 Debian with `sudo apt-get install {package}`"
-            );
-        }
-        println!("{binary} is missing; installing it for {needed_for}");
-        process::run(&mut process::program("apt-get", ["update", "-q"]))?;
-        let install = ["install", "-y", "-q", "--no-install-recommends", package];
-        process::run(process::program("apt-get", install).env("DEBIAN_FRONTEND", "noninteractive"))
+/// Installs tmux if it is missing and that is possible here; else says what to do.
+pub(crate) fn ensure_tmux() -> Result<()> {
+    if process::succeeds(&mut process::program("tmux", ["-V"])) {
+        return Ok(());
     }
+    install(&TMUX)
+}
+
+/// Installs a package if that is possible here; else says what to do.
+pub(crate) fn install(package: &Package) -> Result<()> {
+    let Package { name, provides, needed_for } = package;
+    let has_apt = process::succeeds(&mut process::program("apt-get", ["--version"]));
+    let is_root = process::capture(&mut process::program("id", ["-u"]))?.trim() == "0";
+    if !has_apt || !is_root {
+        bail!(
+            "{provides} is missing, which {needed_for} need; install the package {name}, on Debian \
+             with `sudo apt-get install {name}`"
+        );
+    }
+    println!("{provides} is missing; installing {name} for {needed_for}");
+    process::run(&mut process::program("apt-get", ["update", "-q"]))?;
+    let install = ["install", "-y", "-q", "--no-install-recommends", name];
+    process::run(process::program("apt-get", install).env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
 impl Tool {

@@ -13,11 +13,12 @@ mod growth;
 mod load;
 mod memory;
 mod step;
+mod stores;
 mod stream;
 
 /// All groups, in order.
-pub(super) const NAMES: [&str; 7] =
-    ["step", "growth", "stream", "memory", "cold", "load", "durable"];
+pub(super) const NAMES: [&str; 8] =
+    ["step", "growth", "stream", "memory", "cold", "load", "durable", "stores"];
 
 /// Measures a group.
 pub(super) async fn run(name: &str, bench: &mut Bench) -> Result<()> {
@@ -29,6 +30,7 @@ pub(super) async fn run(name: &str, bench: &mut Bench) -> Result<()> {
         "cold" => cold::measure(bench).await,
         "load" => load::measure(bench).await,
         "durable" => durable::measure(bench).await,
+        "stores" => stores::measure(bench).await,
         _ => bail!("there is no group `{name}`"),
     }
 }

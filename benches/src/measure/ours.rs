@@ -7,8 +7,8 @@ use futures_util::StreamExt as _;
 use helix_agents::prelude::*;
 use helix_agents::providers::{OpenAiChatOptions, ServerProfile};
 use helix_agents::runtime_local::LocalRuntimeBuilder;
-use helix_agents::session::Durability;
 use helix_agents::store_sqlite::Synchronous;
+use helix_agents_testkit::servers;
 
 use super::bare::{Pair, Total};
 use super::left::Watch;
@@ -51,12 +51,7 @@ pub(super) async fn on_sqlite(job: &Job, warmed: &Barrier) -> Result<Outcome> {
     };
     let store = SqliteStore::builder(&path).synchronous(level).open().await?;
     let watch = if job.inspect { Some(Watch::begin(&path)?) } else { None };
-    let durability = match job.subject {
-        Subject::SqlitePerStep | Subject::SqliteNormalPerStep => Durability::PerStep,
-        _ => Durability::PerEffect,
-    };
-    let builder = LocalRuntime::builder().store(store.clone()).durability(durability);
-    let mut outcome = on(job, builder, warmed).await?;
+    let mut outcome = on(job, LocalRuntime::builder().store(store.clone()), warmed).await?;
     if let Some(watch) = watch {
         let wal_bytes = watch.end()?;
         store.close().await;
@@ -65,7 +60,26 @@ pub(super) async fn on_sqlite(job: &Job, warmed: &Barrier) -> Result<Outcome> {
     Ok(outcome)
 }
 
+pub(super) async fn on_postgres(job: &Job, warmed: &Barrier) -> Result<Outcome> {
+    let at = PostgresStore::builder(&servers::postgres()).schema(servers::unique());
+    let store = at.clone().open().await?;
+    let outcome = on(job, LocalRuntime::builder().store(store.clone()), warmed).await;
+    store.close().await;
+    at.destroy().await?;
+    outcome
+}
+
+pub(super) async fn on_redis(job: &Job, warmed: &Barrier) -> Result<Outcome> {
+    let at = RedisStore::builder(&servers::redis()).prefix(servers::unique());
+    let store = at.clone().open().await?;
+    let outcome = on(job, LocalRuntime::builder().store(store.clone()), warmed).await;
+    store.close().await;
+    at.destroy().await?;
+    outcome
+}
+
 async fn on(job: &Job, builder: LocalRuntimeBuilder, warmed: &Barrier) -> Result<Outcome> {
+    let builder = builder.durability(job.subject.durability());
     let runtime = builder.llm(models(job)?).build()?;
     match job.work {
         Work::Tools { calls, ending, .. } => {

@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Every figure, of every subject that has it, but for those that need a counter of instructions.
-const FIGURES: [(&str, usize); 13] = [
+const FIGURES: [(&str, usize); 15] = [
     ("step.wall", 10),
     ("step.cpu", 10),
     ("durable.cpu", 4),
@@ -19,6 +19,8 @@ const FIGURES: [(&str, usize); 13] = [
     ("durable.rows.4", 2),
     ("durable.bytes.4", 2),
     ("durable.wal.4", 2),
+    ("stores.steps.2", 7),
+    ("stores.run.2", 7),
 ];
 
 #[test]

@@ -8,6 +8,7 @@ mod check;
 mod document;
 mod form;
 mod places;
+mod plan;
 mod schema;
 
 pub(crate) use document::AgentFile;

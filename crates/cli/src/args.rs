@@ -32,8 +32,8 @@ pub(crate) struct Args {
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// The database file. Default: `HELIX_DB`, or helix.db in the current folder.
-    #[arg(long, global = true, value_name = "FILE")]
+    /// The database: a SQLite file, or postgres://… or redis://… for a server's. Default: `HELIX_DB`, or helix.db in the current folder.
+    #[arg(long, global = true, value_name = "DATABASE")]
     pub(crate) db: Option<PathBuf>,
     /// Print JSON and nothing else; errors as one JSON object on standard error.
     #[arg(long, global = true)]
@@ -69,6 +69,8 @@ pub(crate) enum Command {
     },
     /// Follow a session live, from this or another process.
     Tail(TailArgs),
+    /// Make the tables of a server's database, or bring older ones up to date.
+    Migrate,
     /// Show what is configured here, what it guarantees and why, and what is wrong with it.
     ///
     /// Ends with 0 if everything that an agent needs is here, and with 1 if there is a problem.

@@ -13,7 +13,9 @@ use anyhow::{Context as _, Result};
 use helix_agents::agent::{AgentRegistry, AnyAgent};
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::executor::ResumeOptions;
-use helix_agents::prelude::{LocalRuntime, SqliteStore};
+use helix_agents::llm::LlmAdapter;
+use helix_agents::planner::PlanningLlm;
+use helix_agents::prelude::LocalRuntime;
 use helix_agents::providers::ProviderRegistry;
 use helix_agents::store::Head;
 
@@ -21,6 +23,7 @@ use crate::agent_file::AgentFile;
 use crate::model::Model;
 use crate::research::{self, Setting, researcher};
 use crate::screen::{Screen, notice};
+use crate::store::Store;
 
 /// How long a session has to wait after its process died. Short, so that nobody gets bored between
 /// `kill -9` and `resume`.
@@ -47,6 +50,8 @@ const FILES: &str = "files";
 pub(crate) struct Cast {
     agent: AnyAgent,
     model: Model,
+    /// What answers: the model, or plans around it.
+    adapter: Arc<dyn LlmAdapter>,
     tags: BTreeMap<String, String>,
     remarks: Vec<String>,
 }
@@ -115,7 +120,12 @@ impl Cast {
         if let Some(files) = files {
             tags.insert(FILES.to_owned(), files.to_string_lossy().into_owned());
         }
-        Ok(Self::new(agent, model, tags))
+        let plan = file.plan(&agent);
+        let mut cast = Self::new(agent, model, tags);
+        if let Some(plan) = plan {
+            cast.adapter = Arc::new(PlanningLlm::around(cast.adapter).plan(&cast.agent, plan)?);
+        }
+        Ok(cast)
     }
 
     /// The agent of a recorded session, for another turn or to resume one: whatever it was begun
@@ -127,13 +137,10 @@ impl Cast {
     pub(crate) async fn of_session(head: &Head, wishes: Wishes<'_>) -> Result<Self> {
         let tags = &head.created.tags;
         let recorded = tags.get(AGENT_FILE).map(Path::new);
-        let model = tags.get(MODEL).ok_or_else(|| not_ours(head))?;
-        let model = wishes.model.unwrap_or(model);
+        let agent = &*head.created.agent;
+        let model = tags.get(MODEL).filter(|_| is_ours(agent, tags));
+        let model = wishes.model.unwrap_or(model.ok_or_else(|| not_ours(head))?);
         let Some(recorded) = recorded else {
-            let agent = &*head.created.agent;
-            if ![research::NAME, ASSISTANT].contains(&agent) {
-                return Err(not_ours(head).into());
-            }
             if wishes.agent.is_some() {
                 let message = "the session belongs to an agent of this program, not to a file's";
                 let error = Error::new(ErrorCode::AgentMismatch, message);
@@ -196,7 +203,8 @@ impl Cast {
 
     fn new(agent: AnyAgent, model: Model, mut tags: BTreeMap<String, String>) -> Self {
         tags.insert(MODEL.to_owned(), model.name().to_owned());
-        Self { agent, model, tags, remarks: Vec::new() }
+        let adapter = model.adapter();
+        Self { agent, model, adapter, tags, remarks: Vec::new() }
     }
 
     /// The agent.
@@ -225,8 +233,8 @@ impl Cast {
     ///
     /// # Errors
     /// If it contradicts itself, which is a bug.
-    pub(crate) fn runtime(&self, store: SqliteStore) -> Result<LocalRuntime> {
-        let builder = LocalRuntime::builder().store(store).llm_adapter(self.model.adapter());
+    pub(crate) fn runtime(&self, store: Store) -> Result<LocalRuntime> {
+        let builder = LocalRuntime::builder().store(store).llm_adapter(Arc::clone(&self.adapter));
         Ok(builder.lease(LEASE).build()?)
     }
 }
@@ -234,6 +242,12 @@ impl Cast {
 /// Whether a session is one of `helix demo`: no file or other program describes its agent.
 pub(crate) fn is_demo(agent: &str, tags: &BTreeMap<String, String>) -> bool {
     agent == research::NAME && tags.contains_key(MODEL) && !tags.contains_key(AGENT_FILE)
+}
+
+/// Whether this program can go on with a session: it began it, or something like it.
+pub(crate) fn is_ours(agent: &str, tags: &BTreeMap<String, String>) -> bool {
+    let has_agent = tags.contains_key(AGENT_FILE) || [research::NAME, ASSISTANT].contains(&agent);
+    has_agent && tags.contains_key(MODEL)
 }
 
 /// A wait for the lease of a process that may have died.
@@ -245,7 +259,7 @@ pub(crate) fn patiently() -> ResumeOptions {
 ///
 /// # Errors
 /// If it contradicts itself, which is a bug.
-pub(crate) fn spectator(store: SqliteStore) -> Result<LocalRuntime> {
+pub(crate) fn spectator(store: Store) -> Result<LocalRuntime> {
     let nobody = Arc::new(ProviderRegistry::new());
     Ok(LocalRuntime::builder().store(store).llm_adapter(nobody).build()?)
 }
@@ -254,7 +268,7 @@ pub(crate) fn spectator(store: SqliteStore) -> Result<LocalRuntime> {
 ///
 /// # Errors
 /// Likewise.
-pub(crate) fn executor_of(agent: AnyAgent, store: SqliteStore) -> Result<LocalRuntime> {
+pub(crate) fn executor_of(agent: AnyAgent, store: Store) -> Result<LocalRuntime> {
     let nobody = Arc::new(ProviderRegistry::new());
     let registry = AgentRegistry::default();
     let name = Arc::clone(agent.name());
@@ -313,7 +327,8 @@ fn no_use(option: &str, because: &str) -> anyhow::Error {
     Error::new(ErrorCode::InputInvalid, format!("`{option}` has no use here: {because}")).into()
 }
 
-fn not_ours(head: &Head) -> Error {
+/// That a session is not one of this program's.
+pub(crate) fn not_ours(head: &Head) -> Error {
     let message = "the session was not begun from an agent file or by `helix demo` or \
                    `helix chat`; go on with it, or abort it, in the program that began it";
     Error::new(ErrorCode::AgentNotFound, message).with_context("agent", &head.created.agent)

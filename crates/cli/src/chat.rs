@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use helix_agents::error::{Error, ErrorCode};
-use helix_agents::prelude::SqliteStore;
 
 use self::conversation::Conversation;
 use self::entry::Entry;
@@ -25,6 +24,7 @@ use crate::exit::Exit;
 use crate::failure;
 use crate::screen::{Screen, Style, notice};
 use crate::storage;
+use crate::store::Store;
 
 /// The agent file that is taken where none is named.
 const AGENT_FILE: &str = "agent.toml";
@@ -64,7 +64,7 @@ pub(crate) async fn run(args: ChatArgs, db: &Path, screen: &Screen) -> Result<Ex
     exit
 }
 
-async fn chat(args: &ChatArgs, store: &SqliteStore, db: &Path, screen: &Screen) -> Result<Exit> {
+async fn chat(args: &ChatArgs, store: &Store, db: &Path, screen: &Screen) -> Result<Exit> {
     let mut conversation = begin(args, store, db, screen).await?;
     let mut input = Input::open(screen.is_json())?;
     if input.is_terminal() {
@@ -121,7 +121,7 @@ async fn chat(args: &ChatArgs, store: &SqliteStore, db: &Path, screen: &Screen) 
 /// The conversation that the command line asks for.
 async fn begin<'a>(
     args: &ChatArgs,
-    store: &'a SqliteStore,
+    store: &'a Store,
     db: &'a Path,
     screen: &'a Screen,
 ) -> Result<Conversation<'a>> {

@@ -67,7 +67,7 @@ pub(crate) async fn run(args: DemoArgs, db: &Path, screen: &Screen) -> Result<Ex
         "model    {}\nsession  {} in {}\nquestion {}\n\n",
         cast.model(),
         handle.session(),
-        db.display(),
+        storage::shown(db),
         screen.styled(Style::Bold, QUESTION)
     );
     let stage = Stage { screen, db, model: cast.model().name(), began: Some(began), asks: false };

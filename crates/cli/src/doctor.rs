@@ -5,7 +5,9 @@ mod disk;
 mod finding;
 mod models;
 mod page;
+mod postgres;
 mod program;
+mod redis;
 mod runtimes;
 mod stores;
 

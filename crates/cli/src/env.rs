@@ -4,10 +4,11 @@
 use helix_agents::providers;
 pub(crate) use helix_agents::providers::env::{EnvVar, HELIX_MODEL};
 
-/// The database file.
+/// The database.
 pub(crate) const HELIX_DB: EnvVar = EnvVar {
     name: "HELIX_DB",
-    doc: "The database file, if `--db` names none. Default: helix.db in the current folder.",
+    doc: "The database, if `--db` names none: a SQLite file, or postgres://… or redis://… for a server's. \
+          Default: helix.db in the current folder.",
     since: "0.1.0",
     is_secret: false,
 };

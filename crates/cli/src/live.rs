@@ -21,6 +21,7 @@ use crate::text::{duration, shortened};
 
 mod activity;
 mod margin;
+mod plan;
 
 /// How often the status line is drawn.
 const TICK: Duration = Duration::from_millis(100);
@@ -221,9 +222,13 @@ impl<'a> LiveView<'a> {
             ChunkKind::StepDiscarded { .. } => {
                 self.dim("what was shown of an unfinished step is void".to_owned())
             }
-            ChunkKind::Custom { name, data } => {
-                self.dim(format!("{}: {}", shortened(name, MOST_NAME), shortened(data, MOST)))
-            }
+            ChunkKind::Custom { name, data } => match plan::told(name, data) {
+                Some(Some(told)) => self.dim(shortened(&told, MOST)),
+                Some(None) => Ok(()),
+                None => {
+                    self.dim(format!("{}: {}", shortened(name, MOST_NAME), shortened(data, MOST)))
+                }
+            },
             ChunkKind::Error { error } if self.outcomes => self.error(error),
             ChunkKind::Output { output } if self.outcomes => {
                 let output = self.screen.foreign(output);

@@ -5,10 +5,13 @@ use tracing_subscriber::EnvFilter;
 use crate::env;
 use crate::terminal::LogOutput;
 
+/// What is logged unless told: what the driver of a store has to say comes back as an error, too.
+const USUAL: &str = "warn,sqlx=error";
+
 /// Warnings for people, nothing for programs, unless `HELIX_LOG` says otherwise.
 pub(crate) fn start(json: bool) {
     let wanted = env::HELIX_LOG.text();
-    let filter = wanted.as_deref().unwrap_or(if json { "off" } else { "warn" });
+    let filter = wanted.as_deref().unwrap_or(if json { "off" } else { USUAL });
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(filter))
         .with_writer(|| LogOutput)

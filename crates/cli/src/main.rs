@@ -9,6 +9,7 @@ mod ask;
 mod builtin;
 mod cast;
 mod chat;
+mod checkpoint;
 mod completions;
 mod demo;
 mod doctor;
@@ -22,6 +23,7 @@ mod init;
 mod live;
 mod logging;
 mod man;
+mod migrate;
 mod model;
 mod number;
 mod regular;
@@ -35,11 +37,13 @@ mod signals;
 mod stage;
 mod stop;
 mod storage;
+mod store;
 mod suggest;
 mod summary;
 mod tail;
 mod terminal;
 mod text;
+mod waits;
 
 use std::process::ExitCode;
 
@@ -76,6 +80,7 @@ fn run(args: Args, screen: &Screen) -> anyhow::Result<Exit> {
             Command::Abort(args) => stop::abort(args, &db, screen).await,
             Command::Sessions { command } => sessions::run(command, &db, screen).await,
             Command::Tail(args) => tail::run(args, &db, screen).await,
+            Command::Migrate => migrate::run(&db, screen).await,
             Command::Doctor => doctor::run(&db, screen).await,
             Command::Init(args) => init::run(&args, screen),
             Command::Completions(args) => completions::run(&args, screen),

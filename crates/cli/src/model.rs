@@ -7,11 +7,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use helix_agents::error::{Error, ErrorCode};
+use helix_agents::event::{Event, decode};
 use helix_agents::llm::LlmAdapter;
 use helix_agents::providers::{LocalServer, ProviderRegistry};
+use helix_agents::store::{Head, StateStore as _};
 
-use crate::env;
 use crate::research::script;
+use crate::store::Store;
+use crate::{cast, env};
 
 /// The name of the built-in script where models are named.
 const SCRIPT: &str = "script";
@@ -21,6 +24,9 @@ const LOCAL: &str = "local:";
 
 /// How long a server of this machine may be busy before it counts as gone.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// In how many appends, from the first one on, the first reply of a session is looked for.
+const BEGINNING: u32 = 16;
 
 /// How long to wait between looks for it.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -158,6 +164,33 @@ async fn server(patience: Duration) -> Option<LocalServer> {
 /// Whether a model's name is that of the built-in script.
 pub(crate) fn is_script(name: &str) -> bool {
     name == SCRIPT
+}
+
+/// The model that a session was begun with. Sessions of other programs, and those below a session,
+/// have no label with it; there it is the one that answered first, as its provider names it.
+///
+/// # Errors
+/// The store's.
+pub(crate) async fn of(head: &Head, store: &Store) -> Result<Option<String>> {
+    if let Some(model) = head.created.tags.get(cast::MODEL) {
+        return Ok(Some(model.clone()));
+    }
+    let beginning = match store.read_log(&head.session, 0, BEGINNING).await {
+        Ok(beginning) => beginning,
+        // It was deleted since it was listed.
+        Err(error) if error.code() == ErrorCode::SessionNotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    for append in &beginning {
+        for recorded in decode(&head.session, append)? {
+            if let Event::ModelReplied(reply) = &recorded.event
+                && let Some(model) = &reply.model
+            {
+                return Ok(Some(model.to_string()));
+            }
+        }
+    }
+    Ok(None)
 }
 
 impl fmt::Display for Why {

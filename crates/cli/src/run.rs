@@ -8,7 +8,6 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Args;
 use helix_agents::executor::{AgentExecutor as _, ExecuteOptions};
-use helix_agents::prelude::SqliteStore;
 
 use crate::ask::{self, Person};
 use crate::cast::{Cast, Wishes};
@@ -19,6 +18,7 @@ use crate::given;
 use crate::screen::{Screen, Style, notice};
 use crate::stage::Stage;
 use crate::storage;
+use crate::store::Store;
 
 /// The options of `helix run`.
 #[derive(Debug, Args)]
@@ -85,7 +85,7 @@ async fn turn(
     cast: &Cast,
     mut options: ExecuteOptions,
     prompt: String,
-    store: &SqliteStore,
+    store: &Store,
     stage: Stage<'_>,
 ) -> Result<Exit> {
     options.tags = cast.tags();

@@ -8,7 +8,6 @@ use clap::Args;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::executor::AgentExecutor as _;
 use helix_agents::id::SessionId;
-use helix_agents::prelude::SqliteStore;
 use helix_agents::store::{Head, SessionStatus};
 use serde_json::json;
 
@@ -16,6 +15,7 @@ use crate::cast::{self, Cast};
 use crate::exit::Exit;
 use crate::screen::{Screen, notice};
 use crate::storage::{self, Which};
+use crate::store::Store;
 use crate::summary;
 
 /// How long to wait for a run that was asked to stop at once: its tools get some seconds, and a
@@ -58,7 +58,7 @@ pub(crate) async fn interrupt(args: InterruptArgs, db: &Path, screen: &Screen) -
 
 async fn ask_to_interrupt(
     args: &InterruptArgs,
-    store: &SqliteStore,
+    store: &Store,
     db: &Path,
     screen: &Screen,
 ) -> Result<()> {
@@ -78,7 +78,7 @@ async fn ask_to_interrupt(
     }
     let runtime = cast::spectator(store.clone())?;
     runtime.interrupt(&head.session, args.reason.clone()).await?;
-    let resume = summary::command("resume", &head.session, db);
+    let resume = summary::resume_root(&head.created.root, store, db).await?;
     if screen.is_json() {
         screen.json(&json!({
             "session": head.session,
@@ -88,7 +88,7 @@ async fn ask_to_interrupt(
         }))?;
     } else {
         screen.line("asked to stop at the end of the step")?;
-        screen.field("go on", resume)?;
+        screen.field("go on", resume.as_deref().unwrap_or(summary::ELSEWHERE))?;
     }
     Ok(())
 }
@@ -101,7 +101,7 @@ pub(crate) async fn abort(args: AbortArgs, db: &Path, screen: &Screen) -> Result
     ended.map(|()| Exit::Completed)
 }
 
-async fn end(args: &AbortArgs, store: &SqliteStore, screen: &Screen) -> Result<()> {
+async fn end(args: &AbortArgs, store: &Store, screen: &Screen) -> Result<()> {
     let mut head = args.which.head(store).await?;
     let has_ended = |head: &Head| match head.summary.status {
         SessionStatus::Completed | SessionStatus::Aborted => true,
@@ -113,6 +113,10 @@ async fn end(args: &AbortArgs, store: &SqliteStore, screen: &Screen) -> Result<(
     let session = head.session.clone();
     if head.is_leased() {
         cast::spectator(store.clone())?.abort(&session, args.reason.clone()).await?;
+        if !screen.is_json() {
+            let most = PATIENCE.as_secs();
+            notice(&format!("Asked the run to stop: waiting for up to {most} s until it has."));
+        }
         let began = Instant::now();
         while head.is_leased() && began.elapsed() < PATIENCE {
             tokio::time::sleep(PAUSE).await;

@@ -1,9 +1,11 @@
 //! What a person, or a program, is told when a run has ended.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
 use anyhow::Result;
+use helix_agents::error::{ErrorCode, ErrorRecord};
 use helix_agents::event::PendingKind;
 use helix_agents::executor::{AgentExecutor as _, AgentResult, RunHandle};
 use helix_agents::id::SessionId;
@@ -19,12 +21,16 @@ use crate::model::is_script;
 use crate::research::Report;
 use crate::screen::{Screen, Style};
 use crate::stage::Stage;
+use crate::store::Store;
 use crate::terminal::{self, Output};
 use crate::text::{count, duration, one_line, quoted, shortened};
 use crate::{cast, env, storage};
 
 /// How much of a waiting call's arguments is shown.
 const MOST: usize = 200;
+
+/// How to go on with a session of another program.
+pub(crate) const ELSEWHERE: &str = "in the program that began the session";
 
 /// A run that has ended, and what the session waits for then.
 #[derive(Debug)]
@@ -71,7 +77,7 @@ fn as_json(handle: &RunHandle, ended: &Ended, session: &Session, stage: Stage<'_
             "reason": on.reason(),
             "deadline": on.deadline(),
             "calls": waiting,
-            "resume_command": command("resume", session.id(), stage.db),
+            "resume_command": resume(session.id(), session.agent(), session.tags(), stage.db),
         })
     });
     json!({
@@ -89,7 +95,7 @@ fn as_json(handle: &RunHandle, ended: &Ended, session: &Session, stage: Stage<'_
         "tool_calls": session.tool_calls(),
         "usage": session.usage(),
         "took_ms": stage.took().map(|took| took.as_millis()),
-        "db": stage.db,
+        "db": storage::shown(stage.db),
         "log_command": command("sessions log", session.id(), stage.db),
     })
 }
@@ -124,14 +130,21 @@ fn show_text(ended: &Ended, session: &Session, stage: Stage<'_>) -> io::Result<(
         screen.field("tokens", tokens)?;
     }
     screen.field("model", model)?;
-    screen.field("session", format!("{} in {}", session.id(), db.display()))?;
+    screen.field("session", format!("{} in {}", session.id(), storage::shown(db)))?;
     screen.field("log", command("sessions log", session.id(), db))?;
     for call in waiting {
         show_waiting(screen, call, db)?;
     }
     let goes_on = matches!(result.status, RunStatus::Interrupted | RunStatus::Failed);
     if goes_on || result.status.is_suspended() {
-        screen.field("go on", command("resume", session.id(), db))?;
+        let mut resume = resume(session.id(), session.agent(), session.tags(), db);
+        let is_used_up = |error: &ErrorRecord| error.code == ErrorCode::BudgetExceeded.as_str();
+        if let Some(resume) = &mut resume
+            && result.error.as_ref().is_some_and(is_used_up)
+        {
+            resume.push_str(" (with more under `limits` in the agent file)");
+        }
+        screen.field("go on", resume.as_deref().unwrap_or(ELSEWHERE))?;
     }
     Ok(())
 }
@@ -277,10 +290,33 @@ pub(crate) fn command(words: &str, session: &SessionId, db: &Path) -> String {
     format!("{} {words} {session}{}", env::program(), db_option(db))
 }
 
+/// The command that goes on with a session, if this program can.
+pub(crate) fn resume(
+    session: &SessionId,
+    agent: &str,
+    tags: &BTreeMap<String, String>,
+    db: &Path,
+) -> Option<String> {
+    cast::is_ours(agent, tags).then(|| command("resume", session, db))
+}
+
+/// The same of the session at the top of a tree, which need not be the one that somebody looks at.
+///
+/// # Errors
+/// The store's.
+pub(crate) async fn resume_root(
+    root: &SessionId,
+    store: &Store,
+    db: &Path,
+) -> Result<Option<String>> {
+    let created = storage::head(store, root.as_str()).await?.created;
+    Ok(resume(root, &created.agent, &created.tags, db))
+}
+
 /// The option that names the database, where it has to be named.
 pub(crate) fn db_option(db: &Path) -> String {
-    match db.to_string_lossy() {
-        _ if storage::is_implied(db) => String::new(),
-        path => format!(" --db {}", quoted(&path)),
+    if storage::is_implied(db) {
+        return String::new();
     }
+    format!(" --db {}", quoted(&storage::shown(db)))
 }

@@ -7,7 +7,6 @@ use anyhow::Result;
 use clap::Args;
 use futures_util::StreamExt as _;
 use helix_agents::id::SessionId;
-use helix_agents::prelude::SqliteStore;
 use helix_agents::store::StateStore as _;
 use helix_agents::stream::StreamManager;
 use tokio::time::timeout;
@@ -16,6 +15,7 @@ use crate::exit::Exit;
 use crate::live::LiveView;
 use crate::screen::{Screen, notice};
 use crate::storage::{self, Which};
+use crate::store::Store;
 
 /// How long the stream may be silent before the session itself is looked at.
 const SILENCE: Duration = Duration::from_millis(500);
@@ -38,7 +38,7 @@ pub(crate) async fn run(args: TailArgs, db: &Path, screen: &Screen) -> Result<Ex
     done.map(|()| Exit::Completed)
 }
 
-async fn follow(args: &TailArgs, store: &SqliteStore, screen: &Screen) -> Result<()> {
+async fn follow(args: &TailArgs, store: &Store, screen: &Screen) -> Result<()> {
     let session = args.which.head(store).await?.session;
     let mut chunks = StreamManager::read(store, &session, args.from).await?;
     let seen = args.from.saturating_sub(1);
@@ -73,7 +73,7 @@ async fn follow(args: &TailArgs, store: &SqliteStore, screen: &Screen) -> Result
 /// Looks at the session beside its stream: a process that dies at the very end of a run leaves a
 /// stream without an end.
 struct Watch<'a> {
-    store: &'a SqliteStore,
+    store: &'a Store,
     session: &'a SessionId,
     seen: u64,
     warned: bool,

@@ -12,7 +12,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 pub use builder::AgentBuilder;
-pub use companion::{Companion, CompanionCall, CompanionMode, is_companion_name};
+pub use companion::{Companion, CompanionAsk, CompanionCall, CompanionMode, is_companion_name};
 pub use definition::{
     AgentDefinition, AnyAgent, Completion, Limits, Prompt, PromptOfState, StopWhen,
 };

@@ -228,6 +228,8 @@ codes! {
     StoreForeign = "store_foreign", InvalidInput;
     /// The store was written by a newer version.
     StoreNewer = "store_newer", Unsupported;
+    /// The store's tables are not up to date, and were not to be changed.
+    StoreOlder = "store_older", Unsupported;
     /// The store or executor was shut down.
     Closed = "closed", Cancelled;
     /// A bug.

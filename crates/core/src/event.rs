@@ -4,22 +4,23 @@
 //! takes a new [`SCHEMA`] number and an upcaster.
 
 mod child;
+mod recorded;
 mod run;
 mod suspension;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 pub use child::{ChildNotice, ChildStart, CompanionRef, ParentRef};
+pub(crate) use recorded::encode_dated;
+pub use recorded::{RecordedEvent, decode, encode};
 pub use run::{RunOutcome, Trigger};
 pub use suspension::{Answer, PendingCall, PendingKind, SuspendReason, Suspension};
 
 use crate::budget::{Budget, Cost};
-use crate::clock::Timestamp;
-use crate::error::{Error, ErrorCode, ErrorRecord, Result};
+use crate::error::ErrorRecord;
 use crate::id::{CallId, RequestId, RunId, SessionId};
 use crate::json::Json;
 use crate::llm::LlmResponse;
@@ -29,7 +30,6 @@ use crate::step::{
     AssistantMessagePlan, ParsedSubAgentCall, ParsedToolCall, StepResult, StopReason,
     create_assistant_message,
 };
-use crate::store::StoredAppend;
 use crate::tool::SUB_AGENT_PREFIX;
 use crate::usage::{Usage, UsageRollup};
 
@@ -334,77 +334,6 @@ pub enum FinishOutput {
     Output(Json),
     /// The transform failed or the output does not fit: the run fails.
     Invalid(ErrorRecord),
-}
-
-/// An event with its envelope, as a reader of the log gets it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RecordedEvent {
-    /// Its place in the log, from 1.
-    pub seq: u64,
-    /// When the store took it, by the store's clock.
-    pub at: Timestamp,
-    /// The run that wrote it; none for requests from outside.
-    pub run: Option<RunId>,
-    /// The schema it was written in.
-    pub schema: u16,
-    /// What happened.
-    pub event: Event,
-}
-
-/// The wire form of a batch of events: what one append carries.
-///
-/// # Errors
-/// [`ErrorCode::Internal`] if an event cannot be written as JSON.
-pub fn encode(events: &[Event]) -> Result<Bytes> {
-    // Most appends are about this long.
-    let mut bytes = Vec::with_capacity(512);
-    serde_json::to_writer(&mut bytes, events).map_err(|error| {
-        Error::new(ErrorCode::Internal, "an event cannot be written as JSON").with_source(error)
-    })?;
-    Ok(bytes.into())
-}
-
-/// The events of one append, with their envelopes.
-///
-/// # Errors
-/// [`ErrorCode::SchemaUnknown`] if this build does not know the schema or one of the events;
-/// [`ErrorCode::LogInvalid`] if the text is not what [`encode`] writes.
-pub fn decode(session: &SessionId, append: &StoredAppend) -> Result<Vec<RecordedEvent>> {
-    if append.schema > SCHEMA {
-        return Err(Error::new(
-            ErrorCode::SchemaUnknown,
-            "the log was written by a newer version; upgrade this program to read it",
-        )
-        .with_context("session", session)
-        .with_context("schema", append.schema));
-    }
-    let events: Vec<Event> = serde_json::from_slice(&append.body).map_err(|error| {
-        let unknown = error.to_string().contains("unknown variant");
-        let (code, message) = if unknown {
-            (ErrorCode::SchemaUnknown, "the log holds an event that this version does not know")
-        } else {
-            (ErrorCode::LogInvalid, "an append of the log cannot be read")
-        };
-        Error::new(code, message)
-            .with_context("session", session)
-            .with_context("first", append.first)
-            .with_source(error)
-    })?;
-    if events.len() != append.count as usize {
-        return Err(Error::new(ErrorCode::LogInvalid, "an append holds another number of events")
-            .with_context("session", session)
-            .with_context("first", append.first));
-    }
-    Ok((append.first..)
-        .zip(events)
-        .map(|(seq, event)| RecordedEvent {
-            seq,
-            at: append.at,
-            run: append.run.clone(),
-            schema: append.schema,
-            event,
-        })
-        .collect())
 }
 
 impl Event {

@@ -121,6 +121,9 @@ pub trait RunControl: fmt::Debug + Send + Sync + 'static {
     async fn abort(&self, reason: Option<String>) -> Result<()>;
     /// The session as its log tells it now.
     async fn session(&self) -> Result<Session>;
+    /// What the session and all below it used up so far, as
+    /// [`usage_of_tree`](crate::session::usage_of_tree) adds it up.
+    async fn usage_rollup(&self) -> Result<UsageRollup>;
 }
 
 /// A run, here or elsewhere. Cheap to clone. Dropping it does not stop the run.
@@ -193,13 +196,14 @@ impl RunHandle {
         Ok(self.control.session().await?.usage())
     }
 
-    /// What the session and all below it used up so far, by model, tool, sub-agent and source. A
-    /// child counts when it has ended.
+    /// What the session and all below it used up so far, by model, tool, sub-agent and source. It
+    /// reads the logs of the whole tree, and so counts those at work as well;
+    /// [`Session::tree_usage`] is what the session's own log knows of it.
     ///
     /// # Errors
     /// The store's.
     pub async fn usage_rollup(&self) -> Result<UsageRollup> {
-        Ok(self.control.session().await?.tree_usage())
+        self.control.usage_rollup().await
     }
 
     /// The session as its log tells it now.

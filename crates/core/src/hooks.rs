@@ -1,5 +1,7 @@
 //! Hooks: code of the user's at fixed points of a run.
 
+mod chain;
+
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -7,6 +9,8 @@ use async_trait::async_trait;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+pub use chain::{HookChain, changed};
 
 use crate::error::{Error, ErrorRecord};
 use crate::event::{Suspension, ToolOutcome};
@@ -72,6 +76,9 @@ pub struct SubAgentView<'a> {
 /// - For every tool: `before_tool`, the tool, `on_state_change` (if it changed the state),
 ///   `on_message`, `after_tool`. The last three run when all calls of the step's phase have
 ///   settled, per result in call order.
+/// - Every call has its `after_tool`, or for a sub-agent its `after_sub_agent`, however it came by its
+///   result: it ran, people answered it, it was refused, nobody answered it in time, the run was
+///   aborted. `__finish__` is no tool: its result is a message, and `on_agent_complete` has the output.
 /// - `before_tool` and `before_llm_call` may change or refuse. If one of them fails, that refuses.
 ///   Failures of others are logged, and the run goes on.
 /// - A change of the state by a hook rides in the append of what the hook belongs to.
@@ -144,7 +151,7 @@ pub trait AgentHooks: Send + Sync + 'static {
         Ok(())
     }
 
-    /// A sub-agent has ended.
+    /// A call of a sub-agent, or one that waited for a companion to its end, has its result.
     async fn after_sub_agent(
         &self,
         _cx: &HookContext,

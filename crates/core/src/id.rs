@@ -95,6 +95,11 @@ impl SessionId {
 }
 
 impl SessionId {
+    /// Checks an id from elsewhere, a child's among them.
+    pub(crate) fn check(&self) -> Result<()> {
+        check("session", self.as_str())
+    }
+
     /// The session of a sub-agent for this call of a session. Where that would be longer than an id
     /// may be, a digest stands for the parent's.
     #[must_use]

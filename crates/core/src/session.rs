@@ -4,6 +4,7 @@ mod align;
 mod apply;
 mod begin;
 mod children;
+mod family;
 mod fork;
 mod journal;
 mod ledger;
@@ -11,12 +12,13 @@ mod legality;
 mod load;
 mod page;
 mod people;
-mod repeat;
 mod request;
 mod shown;
 mod spending;
 mod submit;
+mod transfer;
 mod travel;
+mod tree;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,19 +29,25 @@ use serde_json::Value;
 pub use align::{Alignment, align_ended, alignment};
 pub use apply::result_message;
 pub use begin::{BeginRun, abort_events, execute_events, resume_events, terminate_events};
+pub use family::{
+    Lineage, Notice, Standing, Stopping, fold_and_standing, is_taken_care_of, is_waited_for,
+    lineage, look_for_news, news_below, standing,
+};
 pub use fork::fork;
 pub use journal::{Committed, Durability, Journal, JournalParts, StartOutcome};
 pub use ledger::{
     Answered, ChildCall, ClosedStep, CompanionRecord, OpenCall, OpenStep, QueuedMessage, Request,
     SettledCall, StartedCall, Waiting,
 };
-pub use load::{load, load_events};
+pub use load::{load, load_events, look};
 pub use page::{SessionPage, session_page};
 pub use people::{WAIT_USAGE, report_waiting};
 pub use request::{Outside, RequestKind, pass_down, queue_message, request};
 pub use shown::{boundaries, end_of_call};
 pub use submit::{CallRef, PendingView, Submission, pending_calls, submit};
+pub use transfer::{ExportedSession, SessionExport, export_session, import_session};
 pub use travel::{ForkOrigin, rewind_events};
+pub use tree::usage_of_tree;
 
 use crate::clock::Timestamp;
 use crate::error::ErrorRecord;
@@ -392,7 +400,8 @@ impl Session {
         &self.ledger.recorded_usage
     }
 
-    /// Whether the log holds the outcome of this effect.
+    /// Whether the log holds the outcome of this effect. A call that was answered without its tool, as
+    /// by an abort, has its result; what a try at it came to was lost.
     #[must_use]
     pub fn has_outcome(&self, effect: &Effect) -> bool {
         match effect {
@@ -404,9 +413,13 @@ impl Session {
             }
             // A call that begins a child or waits for one is shown before that stands in the log.
             Effect::Tool { call } | Effect::Child { call } => {
-                match self.open_step().and_then(|step| step.call(call)) {
-                    Some(state) => state.child.is_some() || state.finish.is_some(),
-                    // Calls of steps that are closed have their results.
+                let closed =
+                    || call.step().and_then(|step| self.step_at_checkpoint(step)?.call(call));
+                match self.open_step().and_then(|step| step.call(call)).or_else(closed) {
+                    Some(OpenCall { finish: Some(finish), .. }) => {
+                        finish.attempts > 0 || matches!(effect, Effect::Child { .. })
+                    }
+                    Some(state) => state.child.is_some(),
                     None => call.step().is_some_and(|step| step <= self.ledger.last_step),
                 }
             }

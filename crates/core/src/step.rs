@@ -4,6 +4,8 @@
 
 mod answers;
 mod budget;
+mod children;
+mod companions;
 mod finish;
 mod iterator;
 mod messages;
@@ -12,11 +14,13 @@ mod output;
 mod people;
 mod plan;
 mod result;
+mod results;
 mod stop;
 mod verdict;
 
 pub(crate) use answers::heal;
-pub use budget::companion_allowance;
+pub use children::{ChildBeginning, child_not_begun, child_outcome, child_refused};
+pub use companions::{CompanionEnd, CompanionMessage, CompanionTask, Delivery, companion_task};
 pub(crate) use finish::acknowledged_message;
 pub use finish::{build_effective_tools, output_requirement, synthesize_finish_tool_result};
 pub use iterator::{Action, CallTask, ChildTask, StepIterator};
@@ -29,6 +33,7 @@ pub use next::is_correction;
 pub use output::repair_output;
 pub use plan::{PlanOptions, StatusUpdate, StepPlan, plan_step_processing};
 pub use result::{ParsedSubAgentCall, ParsedToolCall, StepResult, StopReason};
+pub use results::{CallResult, ResultOf, Results};
 pub use stop::{
     FinalStatus, StopCause, StopConfig, determine_final_status, is_error_stop_reason,
     is_recoverable_error_stop_reason, should_stop_execution, stop_cause,

@@ -3,7 +3,9 @@
 //! A store knows nothing of agents. To it, an append is bytes with a place in an order, beside a
 //! [`Head`] that lists and sweepers read without folding.
 
-use std::collections::BTreeMap;
+mod patient;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +18,7 @@ use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
 use crate::guarantee::Guarantee;
 use crate::id::{AppendId, RunId, SessionId};
+pub use patient::PatientStore;
 
 /// The most bytes that the events of one append may have together: 64 MiB.
 pub const MAX_APPEND_BYTES: usize = 64 * 1024 * 1024;
@@ -382,6 +385,35 @@ impl Default for Page {
     }
 }
 
+/// Which sessions to forget, with all below them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Purge {
+    /// Nothing was appended to them, nor to any session below, for so long, by the store's clock.
+    pub older_than: Duration,
+    /// In one of these states. One that runs or waits is [`Active`](SessionStatus::Active).
+    pub statuses: Vec<SessionStatus>,
+}
+
+impl Purge {
+    /// The roots to forget, of the heads of all sessions; for stores that have those at hand.
+    #[must_use]
+    pub fn roots(&self, heads: &[Head]) -> Vec<SessionId> {
+        let is_young = |head: &&Head| !self.is_old(head);
+        let kept: BTreeSet<_> = heads.iter().filter(is_young).map(|it| &it.created.root).collect();
+        let is_named = |head: &&Head| {
+            head.created.parent.is_none() && self.statuses.contains(&head.summary.status)
+        };
+        let named = heads.iter().filter(is_named).map(|head| &head.session);
+        named.filter(|root| !kept.contains(root)).cloned().collect()
+    }
+
+    /// Whether nobody works on a session, and nothing was appended to it for long enough.
+    #[must_use]
+    pub fn is_old(&self, head: &Head) -> bool {
+        !head.is_leased() && head.read_at.since(head.updated_at) >= self.older_than
+    }
+}
+
 /// A place that keeps logs.
 ///
 /// # Contract
@@ -500,4 +532,15 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// Those of the backend.
     async fn delete(&self, session: &SessionId) -> Result<bool>;
+
+    /// Forgets the roots that are named, each with all below it, and their streams if the store
+    /// keeps those, too; says how many sessions that were. A tree goes whole or not at all, and not
+    /// while somebody holds a lease in it. What forks share with it stays.
+    ///
+    /// # Cancel safety
+    /// It goes tree by tree, so it may be stopped and called again at any time.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    async fn purge(&self, purge: &Purge) -> Result<u64>;
 }

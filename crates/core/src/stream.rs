@@ -308,9 +308,18 @@ pub struct Mark {
     pub discarded: Vec<Attempt>,
     /// The chunk that announces, without its kind: whose mark it is.
     pub origin: Chunk,
-    /// Boundary chunks of the events since the last mark, written after the announcements; left
-    /// out if the version is not above that mark's.
-    pub boundaries: Vec<Chunk>,
+    /// What the log's events show, in their order, written after the announcements; those up to
+    /// the last mark are left out.
+    pub boundaries: Vec<Boundary>,
+}
+
+/// A chunk without an attempt: something that the log itself shows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Boundary {
+    /// The log's version with the event that it shows; not above the mark's.
+    pub version: u64,
+    /// The chunk.
+    pub chunk: Chunk,
 }
 
 /// Chunks as they come; ends only with an error or when it is dropped.
@@ -424,7 +433,8 @@ impl Written {
 /// - A stream that was never written to reads as empty and then follows.
 /// - A slow reader never slows a writer: a reader that falls behind catches up from what is kept.
 /// - Marks never go back: one whose version is not above the last is taken for its attempts only.
-///   Its boundaries are there already, so that bringing a stream into line twice does no harm.
+///   Boundaries of versions up to the last mark are there already and are left out one by one, so
+///   that two who bring a stream into line at once, each as far as it sees, show nothing twice.
 ///
 /// # Durability
 ///

@@ -26,6 +26,7 @@ pages! {
     streaming = "streaming.md",
     sub_agents = "sub-agents.md",
     tools = "tools.md",
+    stores = "stores.md",
     writing_a_loop = "writing-a-loop.md",
     writing_a_store = "writing-a-store.md",
 }

@@ -21,6 +21,14 @@ pub use helix_agents_runtime_local as runtime_local;
 #[cfg(feature = "store-memory")]
 pub use helix_agents_store_memory as store_memory;
 
+/// Sessions and streams in PostgreSQL.
+#[cfg(feature = "store-postgres")]
+pub use helix_agents_store_postgres as store_postgres;
+
+/// Sessions and streams in Redis.
+#[cfg(feature = "store-redis")]
+pub use helix_agents_store_redis as store_redis;
+
 /// Sessions and streams in one SQLite file.
 #[cfg(feature = "store-sqlite")]
 pub use helix_agents_store_sqlite as store_sqlite;

@@ -25,5 +25,11 @@ pub use helix_agents_runtime_local::LocalRuntime;
 #[cfg(feature = "store-memory")]
 pub use helix_agents_store_memory::MemoryStore;
 
+#[cfg(feature = "store-postgres")]
+pub use helix_agents_store_postgres::PostgresStore;
+
+#[cfg(feature = "store-redis")]
+pub use helix_agents_store_redis::RedisStore;
+
 #[cfg(feature = "store-sqlite")]
 pub use helix_agents_store_sqlite::SqliteStore;

@@ -9,7 +9,7 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::llm::LlmAdapter;
 use helix_agents_core::session::Durability;
-use helix_agents_core::store::StateStore;
+use helix_agents_core::store::{PatientStore, StateStore};
 use helix_agents_core::stream::StreamManager;
 
 use tokio::runtime::Handle;
@@ -34,6 +34,7 @@ pub struct LocalRuntimeBuilder {
     ids: Option<Arc<dyn IdSource>>,
     durability: Durability,
     lease: Duration,
+    patience: Option<Duration>,
     grace: Duration,
     tasks: Option<Handle>,
     auto_resume: bool,
@@ -50,6 +51,7 @@ impl LocalRuntimeBuilder {
             ids: None,
             durability: Durability::default(),
             lease: Duration::from_secs(15),
+            patience: None,
             grace: Duration::from_secs(5),
             tasks: None,
             auto_resume: false,
@@ -103,6 +105,13 @@ impl LocalRuntimeBuilder {
         self
     }
 
+    /// How long a store that cannot answer is asked again before a run stops. Default: two thirds of
+    /// the lease, for then the lease is lost anyway. See [`PatientStore`].
+    pub fn store_patience(mut self, patience: Duration) -> Self {
+        self.patience = Some(patience);
+        self
+    }
+
     /// How long cancelled tools may take to stop before they are dropped. Default 5 s.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
@@ -152,13 +161,18 @@ impl LocalRuntimeBuilder {
         if self.lease < MIN_LEASE {
             return Err(Error::new(ErrorCode::ConfigInvalid, "the lease must be at least 300 ms"));
         }
+        let store = self.store.ok_or_else(|| missing("store; call `store`"))?;
+        let clock = self.clock.unwrap_or_else(|| Arc::new(TokioClock::new()));
+        let ids = self.ids.unwrap_or_else(|| Arc::new(SystemIds));
+        let patience = self.patience.unwrap_or(self.lease * 2 / 3);
+        let store = PatientStore::new(store, Arc::clone(&clock), Arc::clone(&ids), patience);
         Ok(LocalRuntime::new(Parts {
-            store: self.store.ok_or_else(|| missing("store; call `store`"))?,
+            store: Arc::new(store),
             streams: self.streams.ok_or_else(|| missing("stream manager; call `store`"))?,
             llm: self.llm.ok_or_else(|| missing("model; call `llm`"))?,
             registry: self.registry,
-            clock: self.clock.unwrap_or_else(|| Arc::new(TokioClock::new())),
-            ids: self.ids.unwrap_or_else(|| Arc::new(SystemIds)),
+            clock,
+            ids,
             durability: self.durability,
             lease: self.lease,
             grace: self.grace,

@@ -4,28 +4,25 @@ use std::sync::Arc;
 
 use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::error::{Error, ErrorCode, Result};
-use helix_agents_core::event::{Event, RunOutcome, ToolFinish, Trigger};
+use helix_agents_core::event::{Event, RunOutcome, Trigger};
 use helix_agents_core::executor::AgentResult;
-use helix_agents_core::hooks::{HookContext, HookPlace, HookPoint, SubAgentView, ToolCallView};
-use helix_agents_core::json::Json;
-use helix_agents_core::message::{Message, ToolCall};
+use helix_agents_core::hooks::{HookChain, HookContext, HookPlace, changed};
+use helix_agents_core::message::Message;
 use helix_agents_core::session::{
-    Alignment, Journal, RunStatus, alignment, boundaries, report_waiting, result_message,
+    Alignment, Journal, alignment, boundaries, look_for_news, report_waiting,
 };
-use helix_agents_core::step::Action;
+use helix_agents_core::step::{Action, Results};
 use tokio_util::sync::CancellationToken;
 
-use crate::children::{self, ChildEnd};
+use crate::children;
 use crate::companions;
 use crate::family;
 use crate::feed::{Feed, FeedMark, Ticket};
-use crate::hooks::{Hooks, changed};
 use crate::lease::LeaseKeeper;
 use crate::live::LiveRun;
 use crate::parts::Parts;
 use crate::runtime::LocalRuntime;
 use crate::step_site;
-use crate::step_site::Settled;
 use crate::stop::Stop;
 
 /// What one run is carried out with.
@@ -33,12 +30,14 @@ pub(crate) struct Driver {
     pub(crate) runtime: LocalRuntime,
     pub(crate) parts: Arc<Parts>,
     pub(crate) agent: AnyAgent,
-    pub(crate) hooks: Hooks,
+    pub(crate) hooks: HookChain,
     pub(crate) journal: Journal,
     pub(crate) feed: Feed,
     pub(crate) live: Arc<LiveRun>,
     /// Tries whose outcome is staged and not appended yet.
     pub(crate) unsettled: Vec<Ticket>,
+    /// Results that hooks are to be told of.
+    pub(crate) results: Results,
     /// Cancelled when runs should stop where they stand.
     pub(crate) drain: CancellationToken,
 }
@@ -57,15 +56,12 @@ impl Driver {
             lease.release().await;
         }
         driven?;
-        if self.journal.session().stays() {
-            Box::pin(companions::notify(&self.parts, self.journal.session())).await;
-        }
         let session = self.journal.session();
-        if session.last_run().is_some_and(|run| run.status == RunStatus::Aborted) {
-            let children = session.last_children();
-            let reason = session.last_run().and_then(|run| run.reason.clone());
-            let below = family::abort_below(&self.runtime, &self.agent, &children, reason);
-            Box::pin(below).await;
+        if session.works_beside() {
+            Box::pin(family::notify(&self.parts, session)).await;
+        }
+        if let Some((children, reason)) = session.aborted_children() {
+            Box::pin(family::stop_below(&self, &children, reason)).await;
         }
         let last = self.journal.session().last_run();
         last.map(AgentResult::of)
@@ -101,7 +97,7 @@ impl Driver {
                 Action::RunFinishTool(task) => {
                     step_site::run_calls(self, lease, &[task], &[]).await?;
                 }
-                decision if decision.is_decision() => self.record(lease, Vec::new(), &[]).await?,
+                decision if decision.is_decision() => self.record(lease, Vec::new()).await?,
                 other => {
                     let message = format!("this runtime does not know the action {other:?}");
                     return Err(Error::new(ErrorCode::Internal, message));
@@ -130,20 +126,28 @@ impl Driver {
         };
         let version = self.journal.acknowledged();
         let shown = boundaries(session, begun, version);
-        line.boundaries.extend(shown.into_iter().map(|kind| self.feed.chunk(0, kind)));
+        line.boundaries.extend(self.feed.boundaries(0, shown));
         let Alignment { settled, discarded, boundaries } = line;
         let settled_before = settled;
         let mark =
             FeedMark { version, settled_before, discarded, boundaries, ..FeedMark::default() };
         self.feed.mark(0, mark);
         if self.journal.session().companions().next().is_some() {
-            let news = companions::look_for_news(&self.parts, self.journal.session());
+            let news = look_for_news(self.parts.outside(), self.journal.session());
             Box::pin(news).await?;
             self.journal.catch_up().await?;
+            for (_, record) in self.journal.session().companions() {
+                // Its process may have died before it showed its end.
+                if let Err(error) = self.parts.align_ended(&record.start.session).await {
+                    tracing::warn!(session = %record.start.session, %error, "it is out of line");
+                }
+            }
         }
         if self.hooks.is_empty() {
             return Ok(());
         }
+        self.results =
+            Results::taken_over(self.journal.session(), &self.agent, &self.journal.next());
         if !begins_turn {
             // Who went back behind what was waited for resumes nothing of it.
             let went_back = begun.iter().any(|event| matches!(event, Event::Rewound { .. }));
@@ -181,22 +185,25 @@ impl Driver {
         &mut self,
         lease: &mut LeaseKeeper,
         facts: Vec<Event>,
-        results: &[Settled],
     ) -> Result<()> {
         let step = self.journal.session().last_step();
-        let mut decided = self.journal.stage(&facts)?;
+        let mut decided = self.stage(&facts)?;
         if matches!(self.journal.ending(), Some(RunOutcome::Suspended { .. })) {
             // Deadlines count from now by the store's clock, which may have passed some.
             self.journal.observe_clock().await?;
-            decided.extend(self.journal.stage(&[])?);
+            decided.extend(self.stage(&[])?);
         }
         if !self.hooks.is_empty() {
-            let changes = self.result_hooks(results, &decided).await;
+            let changes = self.result_hooks(&decided).await;
             self.journal.stage(&changes)?;
         }
         if let Some(outcome) = self.journal.ending() {
-            let change = self.end_hooks(&outcome).await;
-            self.journal.stage(change.as_slice())?;
+            if !self.hooks.is_empty() {
+                let session = self.journal.session();
+                let place = self.place(session.last_step());
+                let change = self.hooks.ends(&place, session.step_state(), &outcome).await;
+                self.journal.stage(change.as_slice())?;
+            }
             self.journal.end_run()?;
         }
         if self.journal.is_due() {
@@ -209,135 +216,58 @@ impl Driver {
         }
         lease.extended(sent);
         let session = self.journal.session();
+        if !self.hooks.is_empty() {
+            // What others appended may have answered calls.
+            self.results.note(session, &self.agent, &committed.events);
+        }
         report_waiting(session, &committed.events);
         let step = step.max(session.last_step());
-        let boundaries = boundaries(session, &committed.events, committed.version)
-            .into_iter()
-            .map(|kind| self.feed.chunk(step, kind))
-            .collect();
+        let shown = boundaries(session, &committed.events, committed.version);
+        let boundaries = self.feed.boundaries(step, shown).collect();
         let settled = std::mem::take(&mut self.unsettled);
         let version = committed.version;
         self.feed.mark(step, FeedMark { version, settled, boundaries, ..FeedMark::default() });
         Ok(())
     }
 
-    /// Per result in call order, when all calls of the phase have settled: the change of the
-    /// state, the message, the end of the tool.
-    async fn result_hooks(&self, results: &[Settled], decided: &[Event]) -> Vec<Event> {
+    /// Takes facts into the fold with what follows from them, and notes the results among them.
+    pub(crate) fn stage(&mut self, facts: &[Event]) -> Result<Vec<Event>> {
+        if self.hooks.is_empty() {
+            return self.journal.stage(facts);
+        }
+        // With what is known of the calls before the step is closed.
+        self.results.note(self.journal.session(), &self.agent, facts);
+        let decided = self.journal.stage(facts)?;
+        self.results.note(self.journal.session(), &self.agent, self.journal.staged());
+        Ok(decided)
+    }
+
+    /// Ends the run as aborted that is about to begin so, after the hooks of the calls that it answers.
+    pub(crate) async fn answer_aborted(&mut self) -> Result<()> {
+        if !self.hooks.is_empty() {
+            self.stage(&[])?;
+            let changes = self.result_hooks(&[]).await;
+            self.journal.stage(&changes)?;
+        }
+        self.journal.end_run()
+    }
+
+    /// The hooks of results that are to be told of now, and of corrections.
+    async fn result_hooks(&mut self, decided: &[Event]) -> Vec<Event> {
+        let results = self.results.take(&self.journal.next());
         let session = self.journal.session();
         let place = self.place(session.last_step());
         let mut events = Vec::new();
-        for settled in results {
-            let settled = match settled {
-                Settled::Call(settled) => settled,
-                Settled::Child(end) => {
-                    events.extend(Box::pin(self.child_hooks(end)).await);
-                    continue;
-                }
-                Settled::Broken(_) => continue,
-            };
-            let state = session.step_state();
-            let cx = HookContext::new(
-                &place,
-                HookPoint::Of("after_tool", settled.call.id.clone()),
-                state,
-            );
-            let finish = &settled.finish;
-            if !finish.state_patch.is_empty() {
-                self.hooks.state_change(&cx, &finish.state_patch).await;
-            }
-            let message = Message::Tool(result_message(&settled.call, &finish.outcome));
-            self.hooks.message(&cx, &message).await;
-            let (call, tool) = (&settled.call.id, &*settled.call.name);
-            let view = ToolCallView { call, tool, input: &settled.input };
-            self.hooks.after_tool(&cx, view, &finish.outcome).await;
-            events.extend(changed(&cx, "after_tool"));
+        for result in &results {
+            events.extend(self.hooks.result(&place, session.step_state(), result).await);
         }
         for event in decided {
-            let (message, point) = match event {
-                Event::ToolFinished(finish) => match session.tool_call(&finish.call) {
-                    Some(call) => {
-                        let message = Message::Tool(result_message(call, &finish.outcome));
-                        if session.settled_call(&finish.call).is_some() {
-                            let hooks = self.drained_hooks(call, finish, &message);
-                            events.extend(Box::pin(hooks).await);
-                            continue;
-                        }
-                        (message, HookPoint::Of("on_message", finish.call.clone()))
-                    }
-                    None => continue,
-                },
-                Event::CorrectionSent { message, .. } => {
-                    (Message::User(message.clone()), "on_message.correction".into())
-                }
-                _ => continue,
-            };
-            let cx = HookContext::new(&place, point, session.step_state());
-            self.hooks.message(&cx, &message).await;
+            let Event::CorrectionSent { message, .. } = event else { continue };
+            let cx = HookContext::new(&place, "on_message.correction", session.step_state());
+            self.hooks.message(&cx, &Message::User(message.clone())).await;
             events.extend(changed(&cx, "on_message"));
         }
         events
-    }
-
-    async fn child_hooks(&self, end: &ChildEnd) -> Option<Event> {
-        let finish = end.finish.as_deref()?;
-        let session = self.journal.session();
-        let place = self.place(session.last_step());
-        let point = HookPoint::Of("after_sub_agent", finish.call.clone());
-        let cx = HookContext::new(&place, point, session.step_state());
-        let message = Message::Tool(result_message(&end.call, &finish.outcome));
-        self.hooks.message(&cx, &message).await;
-        let input = end.call.arguments.as_json().cloned().unwrap_or_else(Json::empty_object);
-        let view = SubAgentView {
-            call: &finish.call,
-            agent: &end.agent,
-            session: &end.session,
-            input: &input,
-        };
-        self.hooks.after_sub_agent(&cx, view, &finish.outcome).await;
-        changed(&cx, "after_sub_agent")
-    }
-
-    /// The hooks of a call that got its result from people, or from nobody in time.
-    pub(crate) async fn drained_hooks(
-        &self,
-        call: &ToolCall,
-        finish: &ToolFinish,
-        message: &Message,
-    ) -> Option<Event> {
-        let session = self.journal.session();
-        let place = self.place(session.last_step());
-        let point = HookPoint::Of("after_tool", finish.call.clone());
-        let cx = HookContext::new(&place, point, session.step_state());
-        self.hooks.message(&cx, message).await;
-        let input = call.arguments.as_json().cloned().unwrap_or_else(Json::empty_object);
-        let view = ToolCallView { call: &finish.call, tool: &call.name, input: &input };
-        self.hooks.after_tool(&cx, view, &finish.outcome).await;
-        changed(&cx, "after_tool")
-    }
-
-    async fn end_hooks(&self, outcome: &RunOutcome) -> Option<Event> {
-        if self.hooks.is_empty() {
-            return None;
-        }
-        let session = self.journal.session();
-        let place = self.place(session.last_step());
-        let cx = HookContext::new(&place, "end", session.step_state());
-        match outcome {
-            RunOutcome::Completed { output } => {
-                self.hooks.agent_complete(&cx, output.as_ref()).await;
-                changed(&cx, "on_agent_complete")
-            }
-            RunOutcome::Failed { error } => {
-                self.hooks.agent_fail(&cx, error).await;
-                changed(&cx, "on_agent_fail")
-            }
-            RunOutcome::Suspended { on } => {
-                self.hooks.agent_suspended(&cx, on).await;
-                changed(&cx, "on_agent_suspended")
-            }
-            _ => None,
-        }
     }
 
     /// Where in the stream the run began.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use helix_agents_core::clock::Clock;
 use helix_agents_core::fault;
 use helix_agents_core::id::{RunId, SessionId};
-use helix_agents_core::stream::{Chunk, ChunkKind, Effect, StreamManager};
+use helix_agents_core::stream::{Boundary, Chunk, ChunkKind, Effect, StreamManager};
 use helix_agents_core::tool::ToolFeed;
 use tokio::sync::Notify;
 
@@ -69,6 +69,17 @@ impl Feed {
             at: self.0.clock.now(),
             kind,
         }
+    }
+
+    /// What events show, each with its version.
+    pub(crate) fn boundaries(
+        &self,
+        step: u32,
+        shown: Vec<(u64, ChunkKind)>,
+    ) -> impl Iterator<Item = Boundary> {
+        shown
+            .into_iter()
+            .map(move |(version, kind)| Boundary { version, chunk: self.chunk(step, kind) })
     }
 
     /// Begins a try at an effect; an earlier one at the same effect is discarded.

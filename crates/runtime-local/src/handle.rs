@@ -8,8 +8,11 @@ use futures_util::{StreamExt, stream};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::executor::{AgentResult, RunControl, RunHandle};
 use helix_agents_core::id::{RunId, SessionId};
-use helix_agents_core::session::{RequestKind, RunRecord, RunStatus, Session, load, request};
+use helix_agents_core::session::{
+    RequestKind, RunRecord, RunStatus, Session, load, request, usage_of_tree,
+};
 use helix_agents_core::stream::{ChunkKind, ChunkStream};
+use helix_agents_core::usage::UsageRollup;
 
 use crate::live::LiveRun;
 use crate::parts::Parts;
@@ -148,5 +151,9 @@ impl RunControl for Control {
 
     async fn session(&self) -> Result<Session> {
         load(&*self.parts.store, &self.session).await
+    }
+
+    async fn usage_rollup(&self) -> Result<UsageRollup> {
+        usage_of_tree(&*self.parts.store, &self.session).await
     }
 }

@@ -4,13 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents_core::clock::Clock;
-use helix_agents_core::id::{RunId, SessionId};
-use helix_agents_core::session::Journal;
+use helix_agents_core::id::{RequestId, RunId, SessionId};
+use helix_agents_core::session::{Journal, Request, RequestKind};
 use helix_agents_core::store::StateStore;
 use tokio_util::sync::CancellationToken;
 
 use crate::live::LiveRun;
 use crate::stop::Stop;
+
+/// What a run hears of while an effect runs.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// The effect is to be broken off.
+    Stop(Stop),
+    /// The run is to stop at the next step boundary.
+    Interrupt(Request),
+}
 
 /// Keeps the lease of one run alive while its effects run.
 #[derive(Debug)]
@@ -24,6 +33,8 @@ pub(crate) struct LeaseKeeper {
     renewed: Duration,
     live: Arc<LiveRun>,
     shutdown: CancellationToken,
+    /// The request to interrupt the run that it has heard of.
+    interrupt: Option<RequestId>,
 }
 
 impl LeaseKeeper {
@@ -36,7 +47,7 @@ impl LeaseKeeper {
     ) -> Self {
         let renewed = clock.monotonic();
         let (session, run) = (live.session.clone(), live.run.clone());
-        Self { store, clock, session, run, ttl, renewed, live, shutdown }
+        Self { store, clock, session, run, ttl, renewed, live, shutdown, interrupt: None }
     }
 
     /// Notes that an append extended the lease. `sent` is when the append was sent.
@@ -53,67 +64,83 @@ impl LeaseKeeper {
         self.clock.monotonic()
     }
 
-    /// Runs until there is a reason to break off the present effect. `known` is the version that
-    /// the run's journal has seen.
+    /// Notes that the run has heard of this request to interrupt it.
+    pub(crate) fn heard(&mut self, request: &Request) {
+        self.interrupt = Some(request.id.clone());
+    }
+
+    /// Runs until there is news for the present effect. `known` is the version that the run's journal
+    /// has seen.
     ///
     /// # Cancel safety
     /// May be dropped and called again at any time.
-    pub(crate) async fn watch(&mut self, known: u64) -> Stop {
+    pub(crate) async fn watch(&mut self, known: u64) -> News {
         loop {
             // A third for the next renewal, two thirds to notice that none went through.
             let due = self.ttl / 3;
             let lost = self.ttl * 2 / 3;
             if self.is_lost() {
-                return Stop::LeaseLost;
+                return News::Stop(Stop::LeaseLost);
             }
             let elapsed = self.now().saturating_sub(self.renewed);
             let wait = if elapsed < due { due - elapsed } else { (lost - elapsed).min(due) / 4 };
             let wait = wait.max(Duration::from_millis(5));
             tokio::select! {
                 biased;
-                () = self.shutdown.cancelled() => return Stop::ShuttingDown,
+                () = self.shutdown.cancelled() => return News::Stop(Stop::ShuttingDown),
                 () = self.live.nudge.notified() => {
-                    if self.abort_requested(known).await {
-                        return Stop::Aborted;
+                    if let Some(news) = self.requested(known).await {
+                        return news;
                     }
                 }
                 () = self.clock.sleep(wait) => {
                     if self.now().saturating_sub(self.renewed) >= due
-                        && let Some(stop) = self.renew(known).await
+                        && let Some(news) = self.renew(known).await
                     {
-                        return stop;
+                        return news;
                     }
                 }
             }
         }
     }
 
-    async fn renew(&mut self, known: u64) -> Option<Stop> {
+    async fn renew(&mut self, known: u64) -> Option<News> {
         let sent = self.now();
         let left = (self.ttl * 2 / 3).saturating_sub(sent.saturating_sub(self.renewed));
         let renewal =
             tokio::time::timeout(left, self.store.renew(&self.session, &self.run, self.ttl));
         match renewal.await {
-            Ok(Ok(renewal)) if !renewal.renewed => Some(Stop::Superseded),
+            Ok(Ok(renewal)) if !renewal.renewed => Some(News::Stop(Stop::Superseded)),
             Ok(Ok(renewal)) => {
                 self.renewed = sent;
-                let news = renewal.head.position.version > known;
-                (news && self.abort_requested(known).await).then_some(Stop::Aborted)
+                if renewal.head.position.version > known {
+                    self.requested(known).await
+                } else {
+                    None
+                }
             }
             Ok(Err(error)) => {
                 tracing::warn!(session = %self.session, %error, "the lease was not renewed");
                 None
             }
-            Err(_) => Some(Stop::LeaseLost),
+            Err(_) => Some(News::Stop(Stop::LeaseLost)),
         }
     }
 
-    async fn abort_requested(&self, known: u64) -> bool {
-        let asked = Journal::abort_requested(&*self.store, &self.session, &self.run, known).await;
-        asked.unwrap_or_else(|error| {
-            tracing::warn!(session = %self.session, %error, "requests could not be read");
-            false
-        })
+    async fn requested(&mut self, known: u64) -> Option<News> {
+        match Journal::requested(&*self.store, &self.session, &self.run, known).await {
+            Ok(Some((RequestKind::Abort, _))) => Some(News::Stop(Stop::Aborted)),
+            Ok(Some((RequestKind::Interrupt, request))) => {
+                let new = self.interrupt.as_ref() != Some(&request.id);
+                self.heard(&request);
+                new.then_some(News::Interrupt(request))
+            }
+            Ok(None) => None,
+            Err(error) => {
+                tracing::warn!(session = %self.session, %error, "requests could not be read");
+                None
+            }
+        }
     }
 
     /// Gives the lease up, so that another process may go on at once.

@@ -12,7 +12,6 @@ mod family;
 mod feed;
 mod guarantees;
 mod handle;
-mod hooks;
 mod lease;
 mod live;
 mod model;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use helix_agents_core::budget::Price;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::fault;
-use helix_agents_core::hooks::{HookContext, LlmChange};
+use helix_agents_core::hooks::{HookChain, HookContext, LlmChange};
 use helix_agents_core::json::Json;
 use helix_agents_core::llm::{DEFAULT_MAX_RETRIES, LlmRequest, LlmResponse, LlmSink, ToolChoice};
 use helix_agents_core::message::{Message, SharedMessage};
@@ -18,7 +18,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::driver::Driver;
 use crate::feed::{Feed, Ticket};
-use crate::hooks::Hooks;
 
 /// Makes the model call, and tells what its tokens cost. Failures of the provider, and refusals of hooks, are responses too.
 pub(crate) async fn call(
@@ -99,7 +98,7 @@ fn failed(error: &Error) -> LlmResponse {
 /// Where the adapter delivers: the feed and the hooks.
 struct ModelSink<'a> {
     feed: &'a Feed,
-    hooks: &'a Hooks,
+    hooks: &'a HookChain,
     cx: &'a HookContext,
     ticket: Ticket,
     step: u32,

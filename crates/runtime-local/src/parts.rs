@@ -39,7 +39,7 @@ pub(crate) struct Parts {
 impl Parts {
     /// What requests from outside are appended with.
     pub(crate) fn outside(&self) -> Outside<'_> {
-        Outside { store: &*self.store, ids: &*self.ids, clock: &*self.clock }
+        Outside { store: &*self.store, ids: &*self.ids }
     }
 
     /// Brings the stream of a session without a current run into line with its log.

@@ -10,11 +10,12 @@ use helix_agents_core::executor::{
     AgentExecutor, AgentResult, ExecuteOptions, ForkOptions, Input, Resumable, ResumeOptions,
     RunHandle,
 };
+use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
-    PendingView, RequestKind, SessionPage, Submission, fork, load, pending_calls, queue_message,
-    request, session_page, submit,
+    Lineage, PendingView, RequestKind, SessionPage, Submission, fork, lineage, load, news_below,
+    pending_calls, queue_message, request, session_page, submit,
 };
 use helix_agents_core::store::{Head, SessionStatus};
 use helix_agents_core::stream::ChunkStream;
@@ -22,9 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::builder::LocalRuntimeBuilder;
-use crate::family;
 use crate::handle::attach;
-use crate::hooks::Hooks;
 use crate::live::{LiveRun, LiveRuns};
 use crate::parts::Parts;
 use crate::start;
@@ -167,7 +166,7 @@ impl AgentExecutor for LocalRuntime {
         options: ResumeOptions,
     ) -> Result<RunHandle> {
         self.check_open()?;
-        start::resume(self, agent, session, options, &Hooks::none()).await
+        start::resume(self, agent, session, options, &HookChain::none()).await
     }
 
     async fn fork(&self, session: &SessionId, options: ForkOptions) -> Result<SessionId> {
@@ -187,8 +186,10 @@ impl AgentExecutor for LocalRuntime {
         if head.is_leased() {
             return self.ask(session, RequestKind::Abort, reason).await;
         }
-        let (agent, _) = family::agent_of(&self.parts, &head).await?;
-        family::abort(self, agent, session, reason).await
+        let parts = &self.parts;
+        let Lineage { agent, above } = lineage(&*parts.store, &parts.registry, &head).await?;
+        let above = HookChain::of_lineage(&above);
+        start::abort(self, agent, session, reason, false, &above).await
     }
 
     async fn submit_tool_result(&self, root: &SessionId, submission: Submission) -> Result<()> {
@@ -239,7 +240,7 @@ impl AgentExecutor for LocalRuntime {
             SessionStatus::Active if head.summary.run.is_none() => {
                 let mut fold = load(&*self.parts.store, session).await?;
                 fold.observe(head.read_at);
-                let news = fold.has_news() || family::news_below(&self.parts, &fold).await?;
+                let news = fold.has_news() || news_below(&*self.parts.store, &fold).await?;
                 if news { Resumable::Yes } else { Resumable::Waiting }
             }
             SessionStatus::Active | SessionStatus::Interrupted | SessionStatus::Failed => {

@@ -8,20 +8,20 @@ use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::budget::Budget;
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{Error, ErrorCode, Result};
-use helix_agents_core::event::{Event, ParentRef};
+use helix_agents_core::event::{ChildStart, Event, ParentRef};
 use helix_agents_core::executor::{ExecuteOptions, Input, ResumeOptions, RunHandle};
+use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::session::{
-    BeginRun, Journal, JournalParts, Session, StartOutcome, abort_events, execute_events, load,
-    resume_events, rewind_events, terminate_events,
+    BeginRun, Journal, JournalParts, Session, StartOutcome, abort_events, execute_events,
+    is_taken_care_of, load, look, news_below, resume_events, rewind_events, terminate_events,
 };
+use helix_agents_core::step::Results;
 use helix_agents_core::store::{Head, NewSession};
 
 use crate::driver::Driver;
-use crate::family;
 use crate::feed::Feed;
 use crate::handle::{attach, handle};
-use crate::hooks::Hooks;
 use crate::lease::LeaseKeeper;
 use crate::live::LiveRun;
 use crate::parts::{Parts, RUNTIME};
@@ -45,15 +45,7 @@ struct Place {
     tags: BTreeMap<String, String>,
     parent: Option<ParentRef>,
     budget: Option<Budget>,
-    hooks: Hooks,
-}
-
-/// A child that is to be begun.
-pub(crate) struct Child {
-    pub(crate) session: SessionId,
-    pub(crate) parent: ParentRef,
-    /// What it may use at most.
-    pub(crate) allowance: Option<Budget>,
+    hooks: HookChain,
 }
 
 pub(crate) async fn execute(
@@ -72,7 +64,7 @@ pub(crate) async fn execute(
         None => parts.ids.run(),
     };
     let known = options.session.is_some();
-    let hooks = Hooks::new(&Hooks::none(), &agent, &options.hooks);
+    let hooks = HookChain::new(&HookChain::none(), &agent, &options.hooks);
     let (tags, budget) = (options.tags, options.budget);
     let place = Place { session, run, known, tags, parent: None, budget, hooks };
     begin_turn(runtime, agent, &input, place).await
@@ -86,14 +78,15 @@ pub(crate) async fn execute_child(
     runtime: &LocalRuntime,
     agent: AnyAgent,
     input: &Input,
-    child: Child,
-    above: &Hooks,
-) -> Result<Option<Budget>> {
-    let Child { session, parent, allowance } = child;
+    child: ChildStart,
+    parent: ParentRef,
+    above: &HookChain,
+) -> Result<ChildStart> {
     let parts = runtime.parts();
-    let hooks = Hooks::new(above, &agent, &[]);
-    let budget = allowance.map(|allowance| allowance.smaller(*agent.budget()));
-    if parts.store.head(&session).await?.is_none() {
+    let hooks = HookChain::new(above, &agent, &[]);
+    let session = &child.session;
+    let budget = child.allowance.map(|allowance| allowance.smaller(*agent.budget()));
+    if parts.store.head(session).await?.is_none() {
         let place = Place {
             session: session.clone(),
             run: parts.ids.run(),
@@ -104,15 +97,16 @@ pub(crate) async fn execute_child(
             hooks,
         };
         match begin_turn(runtime, agent, input, place).await {
-            Ok(_) => return Ok(budget),
+            Ok(_) => return Ok(ChildStart { allowance: budget, ..child }),
             Err(error) if error.code() == ErrorCode::SessionExists => {}
             Err(error) => return Err(error),
         }
     }
     // What was taken from the caller's budget then is what was taken.
-    let fold = load(&*parts.store, &session).await?;
+    let fold = load(&*parts.store, session).await?;
     if fold.parent() == Some(&parent) {
-        return Ok(allowance.map(|_| *fold.recorded_budget()));
+        let allowance = child.allowance.map(|_| *fold.recorded_budget());
+        return Ok(ChildStart { allowance, ..child });
     }
     Err(Error::new(ErrorCode::SessionExists, "another call has a session of this id")
         .with_context("session", session))
@@ -125,7 +119,7 @@ pub(crate) async fn continue_child(
     input: &Input,
     session: &SessionId,
     run: &RunId,
-    above: &Hooks,
+    above: &HookChain,
 ) -> Result<RunHandle> {
     let place = Place {
         session: session.clone(),
@@ -134,7 +128,7 @@ pub(crate) async fn continue_child(
         tags: BTreeMap::new(),
         parent: None,
         budget: None,
-        hooks: Hooks::new(above, &agent, &[]),
+        hooks: HookChain::new(above, &agent, &[]),
     };
     begin_turn(runtime, agent, input, place).await
 }
@@ -149,18 +143,11 @@ async fn begin_turn(
     parts.llm.check(agent.llm())?;
     let Place { session, run, known, tags, parent, budget, hooks } = place;
     for _ in 0..MAX_TRIES {
-        let head = if known { parts.store.head(&session).await? } else { None };
-        let mut fold = match &head {
-            Some(_) => load(&*parts.store, &session).await?,
-            None => Session::new(session.clone()),
+        let found = if known { look(&*parts.store, &session).await? } else { None };
+        let (head, fold) = match found {
+            Some((head, fold)) => (Some(head), fold),
+            None => (None, Session::new(session.clone())),
         };
-        if head.as_ref().is_some_and(|head| head.position != *fold.position()) {
-            // They are of two moments, and would be taken for a run whose owner is gone.
-            continue;
-        }
-        if let Some(head) = &head {
-            fold.observe(head.read_at);
-        }
         if let Some(record) = fold.run(&run) {
             return Ok(attach(parts, &fold, record, runtime.live(&session)));
         }
@@ -203,22 +190,18 @@ pub(crate) async fn resume(
     agent: AnyAgent,
     session: &SessionId,
     options: ResumeOptions,
-    above: &Hooks,
+    above: &HookChain,
 ) -> Result<RunHandle> {
     let parts = runtime.parts();
     parts.llm.check(agent.llm())?;
     let run = parts.ids.run();
-    let hooks = Hooks::new(above, &agent, &options.hooks);
+    let hooks = HookChain::new(above, &agent, &options.hooks);
     let mut after = options.after.clone();
     let mut waited = Duration::ZERO;
     for _ in 0..MAX_TRIES {
-        let mut fold = load(&*parts.store, session).await?;
+        let (_, fold) = look(&*parts.store, session).await?.ok_or_else(|| not_found(session))?;
         if after.is_none() {
             after = fold.last_run().map(|run| run.id.clone());
-        }
-        let head = parts.store.head(session).await?;
-        if let Some(head) = &head {
-            fold.observe(head.read_at);
         }
         let mut begin = begin(parts, run.clone(), &fold, None).await?;
         begin.budget = options.budget;
@@ -257,6 +240,24 @@ pub(crate) async fn resume(
     Err(busy(session))
 }
 
+/// [`resume`], where it is no error that there is nothing to do: whoever was first goes on.
+pub(crate) async fn resume_if_first(
+    runtime: &LocalRuntime,
+    agent: AnyAgent,
+    session: &SessionId,
+    options: ResumeOptions,
+    above: &HookChain,
+) -> Result<Option<RunHandle>> {
+    match resume(runtime, agent, session, options, above).await {
+        Ok(handle) => Ok(Some(handle)),
+        Err(error) if is_taken_care_of(&error) => {
+            tracing::debug!(%session, %error, "somebody else was first");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// Waits until a lease has run out, was given up or renewed; says whether it was renewed.
 async fn wait_for_lease(
     parts: &Parts,
@@ -278,18 +279,23 @@ async fn wait_for_lease(
     Ok(false)
 }
 
-/// Ends a session as aborted that has no live run; `for_good` also one that is done.
+/// Ends a session as aborted that has no live run; `for_good` also one that is done. `above` are the
+/// hooks of the sessions above it.
 pub(crate) async fn abort(
     runtime: &LocalRuntime,
     agent: AnyAgent,
     session: &SessionId,
     reason: Option<String>,
     for_good: bool,
+    above: &HookChain,
 ) -> Result<()> {
     let parts = runtime.parts();
     let run = parts.ids.run();
     for _ in 0..MAX_TRIES {
-        let fold = load(&*parts.store, session).await?;
+        let (head, fold) = look(&*parts.store, session).await?.ok_or_else(|| not_found(session))?;
+        if head.is_leased() {
+            return Err(running(session));
+        }
         let begin = begin(parts, run.clone(), &fold, None).await?;
         let waiting: Vec<_> = fold.pending_calls().cloned().collect();
         let (request, reason) = (parts.ids.request(), reason.clone());
@@ -299,15 +305,18 @@ pub(crate) async fn abort(
             abort_events(&fold, &begin, request, reason)?
         };
         let mut journal = journal(parts, &agent, fold, &run);
-        match journal.start(events.clone()).await? {
+        journal.stage(&events)?;
+        let hooks = HookChain::new(above, &agent, &[]);
+        let mut driver = driver(runtime, Arc::clone(&agent), journal, hooks);
+        driver.answer_aborted().await?;
+        let begun = driver.journal.staged().to_vec();
+        match driver.journal.start(Vec::new()).await? {
             StartOutcome::Started => {
                 for pending in waiting {
                     tracing::info!(%session, call = %pending.call, "client_tool.aborted");
                 }
-                let hooks = Hooks::new(&Hooks::none(), &agent, &[]);
-                let driver = driver(runtime, agent, journal, hooks);
                 let lease = lease(runtime, &driver);
-                return driver.drive(lease, &events).await.map(drop);
+                return driver.drive(lease, &begun).await.map(drop);
             }
             StartOutcome::Changed => {}
             StartOutcome::Leased { .. } => return Err(running(session)),
@@ -324,9 +333,20 @@ async fn begin(
 ) -> Result<BeginRun> {
     let exists = fold.position().version > 0;
     let root = parent.map_or(fold.root(), |parent| &parent.root);
-    let stream_from =
-        if exists || parent.is_some() { parts.streams.info(root).await?.last_seq } else { 0 };
-    let news_below = family::news_below(parts, fold).await?;
+    let stream_from = if exists || parent.is_some() {
+        let mut known = parts.streams.info(root).await?;
+        let in_line = known.marked_by(fold.id()) >= fold.position().version;
+        let ended = exists && fold.current_run().is_none();
+        if ended && (!in_line || fold.open_children().next().is_some()) {
+            // What was missing of the run before is not to show as part of this one.
+            parts.align_ended(fold.id()).await?;
+            known = parts.streams.info(root).await?;
+        }
+        known.last_seq
+    } else {
+        0
+    };
+    let news_below = news_below(&*parts.store, fold).await?;
     Ok(BeginRun { news_below, ..BeginRun::new(run, RUNTIME, stream_from) })
 }
 
@@ -334,14 +354,18 @@ fn journal(parts: &Parts, agent: &AnyAgent, session: Session, run: &RunId) -> Jo
     let journal = JournalParts {
         store: Arc::clone(&parts.store),
         ids: Arc::clone(&parts.ids),
-        clock: Arc::clone(&parts.clock),
         lease: parts.lease,
         durability: parts.durability,
     };
     Journal::new(journal, Arc::clone(agent), session, run.clone())
 }
 
-fn driver(runtime: &LocalRuntime, agent: AnyAgent, journal: Journal, hooks: Hooks) -> Box<Driver> {
+fn driver(
+    runtime: &LocalRuntime,
+    agent: AnyAgent,
+    journal: Journal,
+    hooks: HookChain,
+) -> Box<Driver> {
     let parts = runtime.parts();
     let session = journal.session().id().clone();
     let run = journal.session().last_run().map(|run| run.id.clone());
@@ -363,6 +387,7 @@ fn driver(runtime: &LocalRuntime, agent: AnyAgent, journal: Journal, hooks: Hook
         feed,
         live: LiveRun::new(session, run),
         unsettled: Vec::new(),
+        results: Results::default(),
         drain: runtime.drain().clone(),
     })
 }
@@ -383,7 +408,7 @@ fn spawn(
     runtime: &LocalRuntime,
     agent: AnyAgent,
     journal: Journal,
-    hooks: Hooks,
+    hooks: HookChain,
     events: Vec<Event>,
 ) -> RunHandle {
     let driver = driver(runtime, agent, journal, hooks);
@@ -400,7 +425,12 @@ fn running(session: &SessionId) -> Error {
         .with_context("session", session)
 }
 
-fn busy(session: &SessionId) -> Error {
+pub(crate) fn busy(session: &SessionId) -> Error {
     Error::new(ErrorCode::StoreBusy, "others change the session without pause")
+        .with_context("session", session)
+}
+
+fn not_found(session: &SessionId) -> Error {
+    Error::new(ErrorCode::SessionNotFound, "there is no session of this id")
         .with_context("session", session)
 }

@@ -9,8 +9,7 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, Stream, StreamExt, stream};
 use helix_agents_core::error::{Error, Result};
 use helix_agents_core::event::{Event, ModelReply};
-use helix_agents_core::hooks::HookContext;
-use helix_agents_core::id::CallId;
+use helix_agents_core::hooks::{HookContext, changed};
 use helix_agents_core::json::Json;
 use helix_agents_core::message::Message;
 use helix_agents_core::session::OpenStep;
@@ -18,11 +17,11 @@ use helix_agents_core::step::{CallTask, ChildTask};
 use helix_agents_core::stream::Effect;
 use tokio_util::sync::CancellationToken;
 
-use crate::children::{ChildEnd, ChildRun};
+use crate::children::ChildRun;
 use crate::driver::Driver;
+use crate::family;
 use crate::feed::Ticket;
-use crate::hooks::changed;
-use crate::lease::LeaseKeeper;
+use crate::lease::{LeaseKeeper, News};
 use crate::model;
 use crate::stop::Stop;
 use crate::tools::{CallEnd, CallRun, millis};
@@ -32,8 +31,8 @@ use crate::tools::{CallEnd, CallRun, millis};
 pub(crate) enum Settled {
     /// A tool's.
     Call(CallEnd),
-    /// A sub-agent's; it may be that it waits.
-    Child(ChildEnd),
+    /// That of a call's child, as the log tells it; it may be that it waits.
+    Child(Event),
     /// What became of a child cannot be found out: the run has to stop.
     Broken(Error),
 }
@@ -42,7 +41,7 @@ impl Settled {
     fn facts(&self) -> Vec<Event> {
         match self {
             Self::Call(end) => end.facts().collect(),
-            Self::Child(end) => vec![end.fact()],
+            Self::Child(end) => vec![end.clone()],
             Self::Broken(_) => Vec::new(),
         }
     }
@@ -51,14 +50,6 @@ impl Settled {
         match self {
             Self::Call(end) => Some(end.ticket),
             Self::Child(_) | Self::Broken(_) => None,
-        }
-    }
-
-    fn call(&self) -> Option<&CallId> {
-        match self {
-            Self::Call(end) => Some(&end.call.id),
-            Self::Child(end) => Some(&end.call.id),
-            Self::Broken(_) => None,
         }
     }
 }
@@ -105,7 +96,7 @@ pub(crate) async fn call_model(
     let mut facts: Vec<_> = changed(&cx, "llm_call").into_iter().collect();
     facts.push(reply.into());
     driver.unsettled.push(ticket);
-    driver.record(lease, facts, &[]).await
+    driver.record(lease, facts).await
 }
 
 /// Records that at-most-once calls are about to run.
@@ -123,7 +114,7 @@ pub(crate) async fn start_tools(
             timeout_ms: step.map(|step| millis(timeout(driver, step, task))),
         })
         .collect();
-    driver.record(lease, facts, &[]).await
+    driver.record(lease, facts).await
 }
 
 /// Runs calls side by side and records their results: those that are ready together in one
@@ -134,6 +125,10 @@ pub(crate) async fn run_calls(
     tasks: &[CallTask],
     children: &[ChildTask],
 ) -> Result<()> {
+    if let Some(request) = driver.journal.session().interrupt_request() {
+        lease.heard(request);
+        Box::pin(family::interrupt_below(&driver.parts, driver.journal.session(), request)).await;
+    }
     let cancel = CancellationToken::new();
     let runs = prepare(driver, tasks, &cancel);
     let children: Vec<_> =
@@ -182,16 +177,14 @@ pub(crate) async fn run_calls(
                 // The request came in with the append, and the open calls were answered by it.
                 cancel.cancel();
                 late(driver.parts.grace, running).await;
-                return driver.record(lease, Vec::new(), &[]).await;
+                return driver.record(lease, Vec::new()).await;
             }
         }
     }
     let news = settled.get(recorded..).unwrap_or_default();
     let facts: Vec<_> = news.iter().flat_map(Settled::facts).collect();
     driver.unsettled.extend(news.iter().filter_map(Settled::ticket));
-    // Hooks see results in call order, whatever the order in which the calls ended.
-    settled.sort_by_key(|settled| settled.call().and_then(CallId::index));
-    driver.record(lease, facts, &settled).await
+    driver.record(lease, facts).await
 }
 
 /// Appends results while the other calls go on; returns those that ended meanwhile.
@@ -201,7 +194,7 @@ async fn append_beside(
     facts: Vec<Event>,
     running: &mut (impl Stream<Item = Settled> + Unpin),
 ) -> Result<Vec<Settled>> {
-    let record = driver.record(lease, facts, &[]);
+    let record = driver.record(lease, facts);
     tokio::pin!(record);
     let mut more = Vec::new();
     loop {
@@ -227,9 +220,9 @@ async fn abort_calls(
     let facts: Vec<_> =
         facts.into_iter().filter(|it| !matches!(it, Event::ChildWaiting { .. })).collect();
     // The results first: they are legal only while the calls are open.
-    driver.journal.stage(&facts)?;
+    driver.stage(&facts)?;
     driver.journal.catch_up().await?;
-    driver.record(lease, Vec::new(), &settled).await
+    driver.record(lease, Vec::new()).await
 }
 
 /// What ends within the grace period; the rest is dropped.
@@ -314,13 +307,23 @@ async fn guarded<T>(
     driver: &Driver,
     lease: &mut LeaseKeeper,
     known: u64,
-    effect: Pin<&mut (impl Future<Output = T> + Send)>,
+    mut effect: Pin<&mut (impl Future<Output = T> + Send)>,
 ) -> Result<T, Stop> {
     let watched = pin!(async {
-        tokio::select! {
-            biased;
-            done = effect => Ok(done),
-            stop = lease.watch(known) => Err(stop),
+        loop {
+            let news = tokio::select! {
+                biased;
+                done = effect.as_mut() => return Ok(done),
+                news = lease.watch(known) => news,
+            };
+            match news {
+                News::Stop(stop) => return Err(stop),
+                // The run meets it at the step's end; children that it waits for have ends too.
+                News::Interrupt(request) => {
+                    let session = driver.journal.session();
+                    Box::pin(family::interrupt_below(&driver.parts, session, &request)).await;
+                }
+            }
         }
     });
     driver.feed.while_pumping(watched).await

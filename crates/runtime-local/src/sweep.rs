@@ -1,15 +1,13 @@
 //! Sessions that nobody works on and somebody should: runs whose process died, deadlines that
 //! passed, answers that came.
 
-use helix_agents_core::agent::FactoryContext;
-use helix_agents_core::error::{ErrorCode, ErrorKind, Result};
-use helix_agents_core::executor::{AgentExecutor as _, ResumeOptions, RunHandle};
+use helix_agents_core::error::Result;
+use helix_agents_core::executor::{ResumeOptions, RunHandle};
+use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::SessionId;
+use helix_agents_core::session::{Lineage, is_waited_for, lineage, load};
 use helix_agents_core::store::{Head, Page, SessionFilter};
 
-use helix_agents_core::session::load;
-
-use crate::family;
 use crate::parts::RUNTIME;
 use crate::runtime::LocalRuntime;
 use crate::start;
@@ -46,55 +44,39 @@ impl LocalRuntime {
     async fn take(&self, head: &Head) -> Result<Option<RunHandle>> {
         if let Some(parent) = &head.created.parent {
             let above = self.head(parent).await?;
-            let waits = !load(&*self.parts().store, &head.session).await?.stays();
-            if above.summary.run.is_some() && waits {
-                // Whoever goes on with the parent goes on with it.
+            let fold = load(&*self.parts().store, &head.session).await?;
+            if is_waited_for(&above, &fold) {
                 return Ok(None);
             }
         }
-        let (agent, above) = match family::agent_of(self.parts(), head).await {
-            Ok(found) => found,
-            Err(error) => {
-                tracing::warn!(session = %head.session, %error, "the session is left alone");
-                return Ok(None);
-            }
-        };
         let mut options = ResumeOptions::default();
         options.after.clone_from(&head.summary.run);
-        match start::resume(self, agent, &head.session, options, &above).await {
-            Ok(handle) => Ok(Some(handle)),
-            Err(error) if error.kind() == ErrorKind::Conflict => {
-                tracing::debug!(session = %head.session, %error, "somebody else was first");
-                Ok(None)
-            }
-            Err(error) if error.is_retryable() => Err(error),
-            Err(error) => {
+        match self.resume_registered(head, options).await {
+            Err(error) if !error.is_retryable() => {
                 tracing::warn!(session = %head.session, %error, "the session is left alone");
                 Ok(None)
             }
+            taken => taken,
         }
     }
 
-    /// Goes on with a session after an answer, for `auto_resume`. Whoever is first does; a run that
-    /// is under way meets the answer by itself.
+    /// Goes on with a session after an answer, for `auto_resume`. A run that is under way meets the
+    /// answer by itself.
     pub(crate) async fn go_on(&self, session: &SessionId) -> Result<()> {
+        self.check_open()?;
         let head = self.head(session).await?;
-        let cx = FactoryContext { session: session.clone() };
-        let agent = self.parts().registry.resolve(&head.created.agent, &cx)?;
-        match self.resume(agent, session, ResumeOptions::default()).await {
-            Ok(_) => Ok(()),
-            Err(error)
-                if matches!(
-                    error.code(),
-                    ErrorCode::AlreadyRunning
-                        | ErrorCode::AlreadyResumed
-                        | ErrorCode::Suspended
-                        | ErrorCode::NothingToResume
-                ) =>
-            {
-                Ok(())
-            }
-            Err(error) => Err(error),
-        }
+        self.resume_registered(&head, ResumeOptions::default()).await.map(drop)
+    }
+
+    /// Goes on with a session whose agent is found by its name, unless somebody else was first.
+    async fn resume_registered(
+        &self,
+        head: &Head,
+        options: ResumeOptions,
+    ) -> Result<Option<RunHandle>> {
+        let parts = self.parts();
+        let Lineage { agent, above } = lineage(&*parts.store, &parts.registry, head).await?;
+        let above = HookChain::of_lineage(&above);
+        start::resume_if_first(self, agent, &head.session, options, &above).await
     }
 }

@@ -11,7 +11,7 @@ use helix_agents_core::clock::{Clock, IdSource};
 use helix_agents_core::error::{ErrorCode, ErrorRecord};
 use helix_agents_core::event::{Event, ToolFinish, ToolOutcome};
 use helix_agents_core::fault;
-use helix_agents_core::hooks::{HookContext, HookPlace, HookPoint, ToolCallView};
+use helix_agents_core::hooks::{HookChain, HookContext, HookPlace, HookPoint, ToolCallView};
 use helix_agents_core::json::Json;
 use helix_agents_core::message::ToolCall;
 use helix_agents_core::session::end_of_call;
@@ -23,7 +23,6 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::feed::{CallFeed, Feed, Ticket};
-use crate::hooks::Hooks;
 
 /// Everything that one call needs; owned, so that calls run beside the journal.
 pub(crate) struct CallRun {
@@ -35,7 +34,7 @@ pub(crate) struct CallRun {
     pub(crate) place: HookPlace,
     pub(crate) state: Arc<Value>,
     pub(crate) feed: Feed,
-    pub(crate) hooks: Hooks,
+    pub(crate) hooks: HookChain,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) cancel: CancellationToken,
@@ -47,8 +46,7 @@ pub(crate) struct CallRun {
 /// A call that has its result.
 #[derive(Debug)]
 pub(crate) struct CallEnd {
-    pub(crate) call: ToolCall,
-    pub(crate) input: Json,
+    pub(crate) tool: Arc<str>,
     pub(crate) finish: Arc<ToolFinish>,
     pub(crate) usage: Vec<(String, f64)>,
     pub(crate) ticket: Ticket,
@@ -113,8 +111,7 @@ impl CallRun {
             child: None,
         };
         let finish = Arc::new(settle(&self.agent, &self.tool, finish));
-        let input = finish.input.clone().unwrap_or(self.input);
-        CallEnd { call: self.call, input, finish, usage: done.usage, ticket }
+        CallEnd { tool: self.call.name, finish, usage: done.usage, ticket }
     }
 
     async fn one_try(&self, number: u32, ticket: Ticket) -> Try {
@@ -252,10 +249,10 @@ impl CallEnd {
     /// The facts of it, in order.
     pub(crate) fn facts(&self) -> impl Iterator<Item = Event> {
         let usage = self.usage.iter().map(|(name, amount)| Event::UsageRecorded {
-            source_type: format!("tool:{}", self.call.name),
+            source_type: format!("tool:{}", self.tool),
             source_name: name.clone(),
             amount: *amount,
-            call: Some(self.call.id.clone()),
+            call: Some(self.finish.call.clone()),
             success: matches!(self.finish.outcome, ToolOutcome::Success(_)),
         });
         usage.chain(std::iter::once(Event::ToolFinished(Arc::clone(&self.finish))))

@@ -11,8 +11,8 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::{Guarantee, Promise};
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, MAX_PAGE, NewSession, Page, Reach,
-    Renewal, SessionFilter, StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, MAX_PAGE, NewSession, Page, Purge,
+    Reach, Renewal, SessionFilter, StateStore, StoredAppend,
 };
 
 use crate::log::Log;
@@ -112,25 +112,43 @@ impl Sessions {
 
     fn delete(&self, id: &SessionId) -> bool {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        Self::remove(&mut table, id) > 0
+    }
+
+    /// The roots that went, and how many sessions went with them.
+    fn purge(&self, purge: &Purge) -> (Vec<SessionId>, u64) {
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let now = clock::now();
+        let head = |it: &Arc<Session>| it.lock().as_ref().map(|log| log.head_at(now));
+        let heads: Vec<_> = table.values().filter_map(head).collect();
+        let roots = purge.roots(&heads);
+        let gone = roots.iter().map(|root| Self::remove(&mut table, root)).sum();
+        (roots, gone)
+    }
+
+    /// Takes a session out, and all below it; says how many that were.
+    fn remove(table: &mut HashMap<SessionId, Arc<Session>>, id: &SessionId) -> u64 {
         if !table.contains_key(id) {
-            return false;
+            return 0;
         }
         let mut children: HashMap<SessionId, Vec<SessionId>> = HashMap::new();
-        for (child, session) in &*table {
+        for (child, session) in table.iter() {
             let log = session.lock();
             let parent = log.as_ref().and_then(|log| log.head().created.parent.clone());
             if let Some(parent) = parent {
                 children.entry(parent).or_default().push(child.clone());
             }
         }
+        let mut gone = 0;
         let mut going = vec![id.clone()];
         while let Some(id) = going.pop() {
             going.extend(children.remove(&id).unwrap_or_default());
             if let Some(session) = table.remove(&id) {
                 drop(session.lock().take());
+                gone += 1;
             }
         }
-        true
+        gone
     }
 }
 
@@ -230,5 +248,11 @@ impl StateStore for MemoryStore {
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
         Ok(self.inner.sessions.delete(session))
+    }
+
+    async fn purge(&self, purge: &Purge) -> Result<u64> {
+        let (roots, gone) = self.inner.sessions.purge(purge);
+        self.inner.streams.forget(&roots);
+        Ok(gone)
     }
 }

@@ -98,8 +98,8 @@ impl Stream {
         }
         let known = self.marked.get(&mark.origin.session).map_or(0, |marked| marked.version);
         if mark.version > known {
-            for boundary in mark.boundaries {
-                self.push(None, boundary, retention);
+            for boundary in mark.boundaries.into_iter().filter(|it| it.version > known) {
+                self.push(None, boundary.chunk, retention);
             }
             let seq = self.last_seq();
             if let Some(marked) = self.marked.get_mut(&mark.origin.session) {

@@ -55,6 +55,14 @@ impl Streams {
         })
     }
 
+    /// Takes streams out. Who reads one waits on.
+    pub(crate) fn forget(&self, sessions: &[SessionId]) {
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        for session in sessions {
+            table.remove(session);
+        }
+    }
+
     /// Changes a stream and wakes its readers.
     fn write<T>(&self, session: &SessionId, work: impl FnOnce(&mut Stream, usize) -> T) -> T {
         let live = self.find_or_begin(session);

@@ -9,8 +9,8 @@ use helix_agents_core::error::Result;
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Reach, Renewal,
-    SessionFilter, StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
+    Renewal, SessionFilter, StateStore, StoredAppend,
 };
 
 use crate::error::{Failure, of_session};
@@ -23,6 +23,7 @@ mod fork;
 mod head;
 mod list;
 mod log;
+mod purge;
 pub(crate) mod write;
 
 impl SqliteStore {
@@ -117,6 +118,21 @@ impl StateStore for SqliteStore {
     async fn delete(&self, session: &SessionId) -> Result<bool> {
         let of = session.clone();
         let delete = move |tables: &mut Tables<'_>| delete::delete(tables.connection, &of);
-        self.write_state("store::delete", session, self.inner.durability, delete).await
+        let gone =
+            self.write_state("store::delete", session, self.inner.durability, delete).await?;
+        Ok(gone > 0)
+    }
+
+    async fn purge(&self, purge: &Purge) -> Result<u64> {
+        let mut gone = 0;
+        loop {
+            let purge = purge.clone();
+            let some = move |tables: &mut Tables<'_>| purge::purge_some(tables, &purge);
+            let done = self.inner.writer.run(self.inner.durability, some, || ()).await;
+            match done.map_err(|error| error.with_operation("store::purge"))? {
+                0 => return Ok(gone),
+                some => gone += some,
+            }
+        }
     }
 }

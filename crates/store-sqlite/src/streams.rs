@@ -19,7 +19,7 @@ mod body;
 mod read;
 pub(crate) mod row;
 pub(crate) mod watch;
-mod write;
+pub(crate) mod write;
 
 /// The form in which chunks and attempts are kept.
 fn json<T: serde::Serialize>(value: &T) -> Result<String> {

@@ -8,8 +8,8 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Reach, Renewal,
-    SessionFilter, StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
+    Renewal, SessionFilter, StateStore, StoredAppend,
 };
 
 use crate::gate::Gate;
@@ -156,5 +156,9 @@ impl StateStore for FaultStore {
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
         self.inner.delete(session).await
+    }
+
+    async fn purge(&self, purge: &Purge) -> Result<u64> {
+        self.inner.purge(purge).await
     }
 }

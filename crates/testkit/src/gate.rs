@@ -42,6 +42,14 @@ impl Gate {
         Self::default()
     }
 
+    /// An open gate.
+    #[must_use]
+    pub fn opened() -> Self {
+        let gate = Self::new();
+        gate.open();
+        gate
+    }
+
     /// Says that somebody is here, and returns once the gate is open.
     ///
     /// # Cancel safety

@@ -9,6 +9,7 @@
     reason = "a test fails by panicking"
 )]
 
+pub mod chaos;
 pub mod faults;
 pub mod gate;
 pub mod kill;
@@ -16,6 +17,7 @@ pub mod normalise;
 pub mod planning;
 pub mod runtime_suite;
 pub mod scripted;
+pub mod servers;
 pub mod store_suite;
 pub mod stream_suite;
 pub mod trees;

@@ -238,6 +238,9 @@ pub fn stream(chunks: &[StoredChunk]) -> String {
             discarded.extend(attempts);
         }
     }
+    // Sessions below the root have its id at the beginning of theirs; any of them may write first.
+    let sessions = chunks.iter().map(|stored| &stored.chunk.session);
+    let root = sessions.min_by_key(|session| session.as_str().len());
     // What belongs to an attempt is grouped where the attempt began; boundaries keep their places
     // among the groups of other steps.
     let mut groups: Vec<Group> = Vec::new();
@@ -246,7 +249,6 @@ pub fn stream(chunks: &[StoredChunk]) -> String {
             continue;
         }
         let Some(text) = chunk_text(&stored.chunk.kind) else { continue };
-        let root = chunks.first().map(|first| &first.chunk.session);
         let text = match root {
             Some(root) if *root != stored.chunk.session => {
                 format!("[{}] {text}", stored.chunk.agent)

@@ -7,7 +7,9 @@ pub mod answers;
 pub mod budgets;
 pub mod children;
 pub mod companions;
+pub mod families;
 pub mod finishing;
+pub mod forks;
 pub mod hooks;
 pub mod imports;
 pub mod interleavings;
@@ -17,6 +19,7 @@ pub mod phases;
 pub mod requests;
 pub mod restarts;
 mod support;
+pub mod telling;
 pub mod tools;
 pub mod travel;
 pub mod waiting;
@@ -28,7 +31,6 @@ use async_trait::async_trait;
 use helix_agents_core::agent::{Agent, AgentRegistry};
 use helix_agents_core::executor::AgentExecutor;
 use helix_agents_core::llm::LlmAdapter;
-use helix_agents_core::session::Durability;
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
 
@@ -42,6 +44,10 @@ pub trait RuntimeHarness: Send + Sync {
     fn streams(&self) -> Arc<dyn StreamManager>;
 
     /// Starts a fresh process, so to speak, on whatever is in the store.
+    ///
+    /// What an executor begins or goes on with is carried out in its own world: with its model, its
+    /// store and its agents, never with those of another boot. A runtime whose work is handed out
+    /// by a server gives each boot a queue of its own.
     async fn boot(&self, world: World) -> Arc<dyn AgentExecutor>;
 
     /// Ends everything that was booted, as SIGKILL does: in the middle, with no word to anybody.
@@ -55,8 +61,6 @@ pub struct World {
     pub llm: Arc<dyn LlmAdapter>,
     /// Another store than the harness's, with faults.
     pub store: Option<Arc<dyn StateStore>>,
-    /// When facts are appended.
-    pub durability: Durability,
     /// How long an owner counts as alive.
     pub lease: Duration,
     /// How long cancelled tools may take.
@@ -73,7 +77,6 @@ impl World {
         Self {
             llm: Arc::new(llm),
             store: None,
-            durability: Durability::PerEffect,
             lease: Duration::from_secs(30),
             grace: Duration::from_millis(100),
             registry: AgentRegistry::default(),
@@ -85,13 +88,6 @@ impl World {
     #[must_use]
     pub fn on(mut self, store: impl StateStore) -> Self {
         self.store = Some(Arc::new(store));
-        self
-    }
-
-    /// One append per step.
-    #[must_use]
-    pub fn per_step(mut self) -> Self {
-        self.durability = Durability::PerStep;
         self
     }
 
@@ -137,7 +133,6 @@ macro_rules! runtime_suite {
             answers: a_reply_that_breaks_off_is_asked_again_and_its_text_forgotten;
             answers: replies_that_keep_breaking_off_fail_the_run;
             answers: error_stop_reasons_fail_the_run;
-            answers: one_append_per_step_tells_the_same_story;
             tools: results_stand_in_call_order_whatever_the_order_of_their_ends;
             tools: a_failing_tool_is_told_to_the_model;
             tools: unknown_tools_and_bad_arguments_are_answered_without_running;
@@ -178,7 +173,6 @@ macro_rules! runtime_suite {
             budgets: a_budget_and_what_was_spent_survive_the_process;
             budgets: money_is_not_limited_without_prices;
             budgets: a_hook_cannot_choose_a_model_without_a_price;
-            budgets: one_append_per_step_is_held_to_the_same_budget;
             budgets: children_share_what_is_left_and_give_back_the_rest;
             budgets: a_child_that_runs_out_is_a_failed_call;
             budgets: an_allowance_survives_the_process;
@@ -201,21 +195,22 @@ macro_rules! runtime_suite {
             people: of_two_that_resume_after_an_answer_one_runs;
             children: a_sub_agent_answers_like_a_tool;
             children: a_sub_agent_that_fails_does_not_disturb_its_siblings;
-            children: a_child_that_waits_for_people_lets_its_caller_wait;
             children: a_restart_goes_on_with_a_child_where_it_stopped;
-            children: an_interrupt_reaches_a_child_and_resuming_too;
-            children: an_abort_reaches_a_child;
-            children: an_abort_reaches_a_child_that_waits;
-            children: a_waiting_family_can_be_aborted;
-            children: a_grandchild_that_waits_lets_the_whole_family_wait;
             children: hooks_of_the_caller_wrap_those_of_the_child;
             children: what_a_child_shows_is_seen_live;
-            children: a_reply_is_on_record_before_its_children_begin;
             children: a_child_whose_lease_outlives_its_parents_is_gone_on_with;
+            families: a_child_that_waits_for_people_lets_its_caller_wait;
+            families: an_interrupt_reaches_a_child_and_resuming_too;
+            families: an_abort_reaches_a_child;
+            families: an_abort_reaches_a_child_that_waits;
+            families: a_waiting_family_can_be_aborted;
+            families: a_grandchild_that_waits_lets_the_whole_family_wait;
             companions: a_blocking_companion_answers_and_can_be_asked_again;
+            companions: a_companion_that_has_ended_goes_on_under_its_name;
             companions: a_companion_that_works_beside_tells_when_it_is_done;
             companions: a_companion_that_outlives_the_turn_is_heard_in_the_next;
             companions: a_companion_can_be_terminated;
+            companions: a_companion_that_has_ended_can_be_terminated;
             companions: a_message_reaches_a_companion_at_work;
             companions: mistakes_with_companions_are_told_to_the_model;
             companions: a_companion_that_waits_for_people_lets_its_caller_wait;
@@ -224,16 +219,26 @@ macro_rules! runtime_suite {
             companions: children_that_stay_are_listed_and_others_not;
             companions: how_a_child_is_can_be_asked_at_any_time;
             companions: a_caller_may_wait_for_one_that_works_beside;
+            telling: every_call_has_its_end_told_in_call_order;
+            telling: results_recorded_before_a_crash_are_told_after_it;
+            telling: an_aborted_family_has_its_ends_told;
+            telling: a_child_is_aborted_under_the_hooks_of_its_parent;
+            telling: an_owner_passes_an_interrupt_down;
+            telling: what_outlives_its_parent_is_counted;
             phases: sub_agents_run_beside_the_tools_of_a_reply;
             phases: a_sub_agent_beside_a_finish_tool_comes_to_its_end_first;
             phases: companion_calls_come_last;
             phases: a_sub_agent_may_end_by_a_finish_tool;
             phases: every_way_to_complete_is_told_once;
             hooks: hooks_run_in_their_order;
+            hooks: hooks_are_told_of_results_in_call_order;
             hooks: a_hook_refuses_and_changes_calls;
             hooks: a_hooks_state_change_rides_in_the_step;
             hooks: a_finish_tool_has_the_hooks_of_any_other_and_shows_what_it_does;
             hooks: after_tool_is_told_of_calls_that_failed_or_were_refused;
+            hooks: hooks_hear_that_a_child_waits;
+            hooks: hooks_hear_of_an_approved_call_and_of_one_that_nobody_answered;
+            hooks: hooks_hear_of_waiting_and_of_what_people_answered;
             restarts: a_restart_does_not_repeat_a_recorded_tool_call;
             restarts: a_restart_in_a_tool_runs_it_again_under_the_same_key;
             restarts: an_at_most_once_tool_is_not_run_again;
@@ -251,12 +256,13 @@ macro_rules! runtime_suite {
             waiting: a_child_that_finished_while_its_parent_was_down_is_heard;
             waiting: a_companion_that_ended_without_a_word_is_heard;
             waiting: a_page_and_what_follows_have_no_gap_and_no_repetition;
-            waiting: hooks_hear_of_waiting_and_of_what_people_answered;
-            travel: a_fork_and_its_original_run_on_apart;
-            travel: a_fork_with_the_same_answers_tells_the_same_story;
-            travel: the_stream_of_a_fork_is_its_own;
-            travel: a_fork_whose_maker_died_is_there;
-            travel: a_fork_whose_answer_is_lost_is_made_once;
+            forks: a_fork_and_its_original_run_on_apart;
+            forks: a_fork_with_the_same_answers_tells_the_same_story;
+            forks: the_stream_of_a_fork_is_its_own;
+            forks: a_fork_whose_maker_died_is_there;
+            forks: a_fork_whose_answer_is_lost_is_made_once;
+            forks: a_fork_of_a_child_is_a_root;
+            forks: checkpoints_are_a_sessions_own;
             travel: a_session_goes_back_to_a_checkpoint_and_on;
             travel: a_session_goes_back_and_on_with_a_message;
             travel: a_failed_aborted_or_waiting_session_goes_back;
@@ -265,12 +271,9 @@ macro_rules! runtime_suite {
             travel: of_many_that_go_back_exactly_one_does;
             travel: where_nobody_can_go_is_refused;
             travel: nobody_goes_back_while_a_child_is_open;
-            travel: a_fork_of_a_child_is_a_root;
             imports: a_turn_on_an_imported_log_heals_it_first;
             imports: resuming_an_imported_log_heals_it_first;
             imports: a_fork_of_an_imported_log_is_healed;
-            waiting: hooks_hear_of_an_approved_call_and_of_one_that_nobody_answered;
-            waiting: hooks_hear_that_a_child_waits;
             interleavings: a_lost_reply_is_resolved_by_asking_again;
             interleavings: an_append_that_never_arrived_is_sent_again;
             interleavings: a_stranger_at_the_same_version_is_history_lost;

@@ -16,6 +16,7 @@ mod fork;
 mod lease;
 mod limits;
 mod list;
+mod purge;
 mod race;
 mod read;
 mod repeat;
@@ -28,6 +29,7 @@ pub use fork::*;
 pub use lease::*;
 pub use limits::*;
 pub use list::*;
+pub use purge::*;
 pub use race::*;
 pub use read::*;
 pub use repeat::*;
@@ -122,6 +124,12 @@ macro_rules! store_suite {
             deleting_takes_the_children_along,
             deleting_again_is_no_error,
             a_deleted_session_can_be_created_anew,
+            // Purge
+            purging_forgets_whole_trees_by_the_state_of_their_root,
+            what_is_young_is_not_purged,
+            a_tree_in_which_somebody_is_at_work_is_not_purged,
+            what_a_fork_shares_outlives_a_purge,
+            many_sessions_are_purged_at_once,
             // Fork
             a_fork_begins_with_what_the_original_had,
             a_fork_and_its_original_go_on_apart,

@@ -83,6 +83,7 @@ macro_rules! stream_suite {
             what_was_settled_is_never_discarded,
             a_repeated_mark_says_nothing_twice,
             marks_never_go_back,
+            boundaries_that_an_earlier_mark_brought_are_left_out,
             sessions_that_share_a_stream_do_not_disturb_each_other,
             info_tells_how_the_stream_stands,
             // Trim and reset

@@ -8,6 +8,7 @@
 
 mod check;
 mod dice;
+mod hooks;
 mod life;
 mod model;
 mod notes;

@@ -5,7 +5,7 @@
 
 use anyhow::{Result, bail};
 use helix_agents::prelude::*;
-use helix_agents::runtime_local::{SystemIds, TokioClock};
+use helix_agents::runtime_local::SystemIds;
 use helix_agents::session::{CallRef, Outside, Submission, pending_calls, submit};
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use schemars::JsonSchema;
@@ -65,7 +65,7 @@ async fn answer(store: &SqliteStore, answer: impl FnOnce(CallRef) -> Submission)
     println!("{} {}", waiting.pending.tool, waiting.arguments.text());
     // What was seen here is what is answered.
     let answer = answer(waiting.reference()).digest(waiting.pending.digest.clone());
-    let outside = Outside { store, ids: &SystemIds, clock: &TokioClock::new() };
+    let outside = Outside { store, ids: &SystemIds };
     submit(outside, &session, &answer).await?;
     println!("answered; now: go-on");
     Ok(())

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents::agent::AnyAgent;
+use helix_agents::clock::IdSource;
 use helix_agents::error::{Error, ErrorCode, Result};
 use helix_agents::event::{Event, ModelReply};
 use helix_agents::executor::AgentResult;
@@ -23,7 +24,7 @@ use helix_agents::session::{
     resume_events,
 };
 use helix_agents::step::{Action, build_messages_for_llm};
-use helix_agents::store::{NewSession, StateStore};
+use helix_agents::store::{NewSession, PatientStore, StateStore};
 use tokio_util::sync::CancellationToken;
 
 /// The kind of this loop, as it stands in logs.
@@ -40,10 +41,11 @@ impl OwnLoop {
     /// A loop. No model call or tool may take longer than the lease, for nobody renews it
     /// meanwhile: another process would take the run over.
     pub fn new(store: Arc<dyn StateStore>, llm: Arc<dyn LlmAdapter>, lease: Duration) -> Self {
+        let ids: Arc<dyn IdSource> = Arc::new(SystemIds);
+        let clock = Arc::new(TokioClock::new());
         let parts = JournalParts {
-            store,
-            ids: Arc::new(SystemIds),
-            clock: Arc::new(TokioClock::new()),
+            store: Arc::new(PatientStore::new(store, clock, Arc::clone(&ids), lease * 2 / 3)),
+            ids,
             lease,
             durability: Durability::PerEffect,
         };

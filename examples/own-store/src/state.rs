@@ -10,7 +10,7 @@ use helix_agents::guarantee::{Guarantee, Promise};
 use helix_agents::id::{RunId, SessionId};
 use helix_agents::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, LeaseChange, MAX_PAGE, NewSession,
-    Page, Reach, Renewal, SessionFilter, StateStore, StoredAppend, Summary,
+    Page, Purge, Reach, Renewal, SessionFilter, StateStore, StoredAppend, Summary,
 };
 
 use crate::log::{Judgement, Log};
@@ -84,6 +84,11 @@ impl StateStore for FileStore {
     async fn delete(&self, session: &SessionId) -> Result<bool> {
         let session = session.clone();
         self.with("store::delete", move |inner| inner.delete(session)).await
+    }
+
+    async fn purge(&self, purge: &Purge) -> Result<u64> {
+        let purge = purge.clone();
+        self.with("store::purge", move |inner| inner.purge(&purge)).await
     }
 }
 
@@ -163,6 +168,18 @@ impl Inner {
         if !self.sessions.contains_key(&session) {
             return Ok(false);
         }
+        self.forget(session)?;
+        Ok(true)
+    }
+
+    fn purge(&mut self, purge: &Purge) -> Result<u64> {
+        let now = now();
+        let heads: Vec<_> = self.sessions.values().map(|log| log.head_at(now)).collect();
+        purge.roots(&heads).into_iter().map(|root| self.forget(root)).sum()
+    }
+
+    /// Takes a session out, and all below it; says how many that were.
+    fn forget(&mut self, session: SessionId) -> Result<u64> {
         let mut sessions = vec![session];
         let mut looked_at = 0;
         while let Some(parent) = sessions.get(looked_at).cloned() {
@@ -172,7 +189,7 @@ impl Inner {
             looked_at += 1;
         }
         self.write(Record::Deleted { sessions })?;
-        Ok(true)
+        Ok(looked_at as u64)
     }
 }
 

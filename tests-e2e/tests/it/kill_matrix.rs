@@ -1,47 +1,64 @@
 //! Every fault point of every scenario: killed there, resumed, and compared with the run that
 //! nobody killed.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
+use helix_agents::event::{Event, RecordedEvent};
 use helix_agents_testkit::normalise;
-use serde_json::{Value, json};
+use helix_agents_tests_e2e::stores::Kind;
+use serde_json::Value;
 
-use crate::support::{Story, answer, recorded_calls, write_report};
+use crate::support::{Logs, Story, answer, on_each_store, recorded_calls};
+use crate::sweep::{blocking, sweep};
 
 /// The story that nobody killed.
-struct Expected {
+pub(crate) struct Expected {
     /// All logs, one after the other.
-    logs: String,
-    stream: String,
+    pub(crate) logs: String,
+    /// All streams of roots.
+    pub(crate) stream: String,
 }
 
-/// How often workers of a matrix run side by side: they mostly wait for leases.
-const BESIDE: usize = 4;
-
 /// Calls that wait for people run at most once.
-fn runs_once(scenario: &str, logs: &str, call: &str) -> bool {
+pub(crate) fn runs_once(scenario: &str, logs: &str, call: &str) -> bool {
     let id = call.rsplit_once('#').map_or(call, |(_, id)| id);
     let pays = logs.contains(&format!("call {id} pay"));
     pays && matches!(scenario, "at_most_once" | "people" | "child_waits")
 }
 
-async fn told(story: &Story) -> Expected {
-    let logs = story.logs().await;
-    let logs = logs.values().map(|log| normalise::log(log)).collect::<Vec<_>>().join("\n");
-    let stream = normalise::stream(&story.stream().await);
-    // What sessions that work side by side show is interwoven by chance.
-    let (below, above): (Vec<_>, Vec<_>) = stream.lines().partition(|line| line.starts_with('['));
-    Expected { logs, stream: [above, below].concat().join("\n") }
+/// What was told to a session by one beside it came when it came: it stands at the log's end.
+pub(crate) fn log_text(log: &[RecordedEvent]) -> String {
+    let text = normalise::log(log);
+    let (told, rest): (Vec<_>, Vec<_>) = text.lines().partition(|it| it.starts_with("queued "));
+    [rest, told].concat().join("\n")
+}
+
+pub(crate) async fn told(story: &Story) -> Expected {
+    let logs: Logs = story.logs().await;
+    let mut streams = Vec::new();
+    for root in logs.iter().filter(|(_, log)| is_root(log)).map(|(root, _)| root) {
+        let stream = normalise::stream(&story.stream(root).await);
+        // What sessions that work side by side show is interwoven by chance.
+        let (below, above): (Vec<_>, Vec<_>) =
+            stream.lines().partition(|line| line.starts_with('['));
+        streams.push([above, below].concat().join("\n"));
+    }
+    let logs = logs.values().map(|log| log_text(log)).collect::<Vec<_>>().join("\n");
+    Expected { logs, stream: streams.join("\n") }
+}
+
+fn is_root(log: &[RecordedEvent]) -> bool {
+    let created = log.first().map(|recorded| &recorded.event);
+    matches!(created, Some(Event::SessionCreated { parent: None, .. }))
 }
 
 /// What is wrong with the story after a kill at the n-th point, if anything is.
 async fn problem(
+    kind: &'static Kind,
     scenario: &'static str,
     mode: &'static str,
     kill_at: usize,
     expected: &Expected,
 ) -> Result<(), String> {
-    let story = Story::new(scenario, mode);
+    let story = Story::new(kind, scenario, mode);
     let killed = story.tell(Some(kill_at));
     // Results that end together share an append, so some runs have a few points less.
     if killed.points.len() < kill_at && killed.stdout.contains("completed") {
@@ -50,6 +67,7 @@ async fn problem(
     if !killed.was_killed() {
         return Err(format!("the worker was not killed: {} {}", killed.stdout, killed.stderr));
     }
+    story.free_leases().await;
     let recorded = recorded_calls(&story.logs().await);
     let before = story.trace();
     let end = story.tell(None);
@@ -81,113 +99,50 @@ async fn problem(
 }
 
 /// From the first line that differs on.
-fn difference(expected: &str, got: &str) -> String {
+pub(crate) fn difference(expected: &str, got: &str) -> String {
     let same = expected.lines().zip(got.lines()).take_while(|(one, other)| one == other).count();
     let rest = |text: &str| text.lines().skip(same).collect::<Vec<_>>().join("\n  ");
     format!("  {}\n--- not\n  {}", rest(got), rest(expected))
 }
 
-fn matrix(scenario: &'static str, mode: &'static str) {
-    let story = Story::new(scenario, mode);
+fn matrix(kind: &'static Kind, scenario: &'static str, mode: &'static str) {
+    let story = Story::new(kind, scenario, mode);
     let whole = story.tell(None);
     assert_eq!(answer(&whole).get("status").unwrap(), "completed", "{}", whole.stderr);
     assert!(whole.points.len() > 10, "fault points are missing: {:?}", whole.points);
-    let blocking = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let expected = blocking().block_on(told(&story));
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let (runtime, mut outcomes) = (blocking(), Vec::new());
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= whole.points.len() {
-                return outcomes;
-            }
-            let outcome = runtime.block_on(problem(scenario, mode, index + 1, &expected));
-            outcomes.push((index, outcome));
-        }
-    };
-    let mut outcomes: Vec<_> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..BESIDE).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    let points: Vec<_> = (1..).zip(whole.points).collect();
+    sweep(kind, ["kill matrix", scenario, mode], &points, |kill_at| {
+        blocking().block_on(problem(kind, scenario, mode, *kill_at, &expected))
     });
-    outcomes.sort_by_key(|(index, _)| *index);
-    let mut report = Vec::new();
-    let mut problems = Vec::new();
-    for ((index, outcome), point) in outcomes.into_iter().zip(&whole.points) {
-        report.push(json!({ "name": point, "ok": outcome.is_ok() }));
-        problems.extend(outcome.err().map(|text| format!("{} {point}: {text}", index + 1)));
+}
+
+on_each_store! {
+    Everywhere plain_tools_per_effect(kind) { super::matrix(kind, "plain", "per_effect") }
+    Sqlite parallel_tools_per_effect(kind) { super::matrix(kind, "parallel", "per_effect") }
+    Sqlite finish_tool_per_effect(kind) { super::matrix(kind, "finish", "per_effect") }
+    Everywhere at_most_once_per_effect(kind) { super::matrix(kind, "at_most_once", "per_effect") }
+    Sqlite plain_tools_per_step(kind) { super::matrix(kind, "plain", "per_step") }
+    Sqlite at_most_once_per_step(kind) { super::matrix(kind, "at_most_once", "per_step") }
+    Everywhere people_answer_per_effect(kind) { super::matrix(kind, "people", "per_effect") }
+    Sqlite people_answer_per_step(kind) { super::matrix(kind, "people", "per_step") }
+    Sqlite a_child_works_per_effect(kind) { super::matrix(kind, "child", "per_effect") }
+    Everywhere a_child_works_per_step(kind) { super::matrix(kind, "child", "per_step") }
+    Sqlite a_child_waits_per_effect(kind) { super::matrix(kind, "child_waits", "per_effect") }
+    Sqlite a_companion_answers_per_effect(kind) { super::matrix(kind, "companion", "per_effect") }
+    Sqlite a_companion_answers_per_step(kind) { super::matrix(kind, "companion", "per_step") }
+    Sqlite deadlines_pass_per_effect(kind) { super::matrix(kind, "deadlines", "per_effect") }
+    Sqlite deadlines_pass_per_step(kind) { super::matrix(kind, "deadlines", "per_step") }
+    Sqlite a_fork_is_made_per_effect(kind) { super::matrix(kind, "fork", "per_effect") }
+    Sqlite a_rewind_goes_on_per_effect(kind) { super::matrix(kind, "rewind", "per_effect") }
+    Sqlite a_rewind_goes_on_per_step(kind) { super::matrix(kind, "rewind", "per_step") }
+    Sqlite a_budget_is_raised_per_effect(kind) { super::matrix(kind, "budget", "per_effect") }
+
+    /// Not per step: there a caller may die before the step is on record in which it was to hear.
+    Sqlite a_companion_beside_is_heard_per_effect(kind) {
+        super::matrix(kind, "companion_beside", "per_effect")
     }
-    write_report(scenario, mode, &report);
-    assert!(
-        problems.is_empty(),
-        "{} of {}:\n{}",
-        problems.len(),
-        report.len(),
-        problems.join("\n")
-    );
-}
 
-#[test]
-fn plain_tools_per_effect() {
-    matrix("plain", "per_effect");
-}
-
-#[test]
-fn parallel_tools_per_effect() {
-    matrix("parallel", "per_effect");
-}
-
-#[test]
-fn finish_tool_per_effect() {
-    matrix("finish", "per_effect");
-}
-
-#[test]
-fn at_most_once_per_effect() {
-    matrix("at_most_once", "per_effect");
-}
-
-#[test]
-fn plain_tools_per_step() {
-    matrix("plain", "per_step");
-}
-
-#[test]
-fn at_most_once_per_step() {
-    matrix("at_most_once", "per_step");
-}
-
-#[test]
-fn people_answer_per_effect() {
-    matrix("people", "per_effect");
-}
-
-#[test]
-fn people_answer_per_step() {
-    matrix("people", "per_step");
-}
-
-#[test]
-fn a_child_works_per_effect() {
-    matrix("child", "per_effect");
-}
-
-#[test]
-fn a_child_works_per_step() {
-    matrix("child", "per_step");
-}
-
-#[test]
-fn a_child_waits_per_effect() {
-    matrix("child_waits", "per_effect");
-}
-
-#[test]
-fn a_companion_answers_per_effect() {
-    matrix("companion", "per_effect");
-}
-
-#[test]
-fn a_companion_answers_per_step() {
-    matrix("companion", "per_step");
+    Sqlite a_planner_makes_rounds_per_effect(kind) { super::matrix(kind, "planner", "per_effect") }
+    Sqlite a_planner_makes_rounds_per_step(kind) { super::matrix(kind, "planner", "per_step") }
 }

@@ -3,14 +3,27 @@
 use std::process::Stdio;
 
 use helix_agents_testkit::normalise;
+use helix_agents_tests_e2e::stores::Kind;
 use serde_json::Value;
 
-use crate::support::{Story, answer};
+use crate::support::{Story, answer, on_each_store};
+use crate::sweep::blocking;
 
-#[tokio::test]
-async fn of_eight_processes_one_runs_and_seven_are_told() {
-    let story = Story::new("parallel", "per_effect");
-    let whole = Story::new("parallel", "per_effect").run(None);
+on_each_store! {
+    Sqlite of_eight_processes_one_runs_and_seven_are_told(kind) {
+        super::of_eight_processes_one_runs_and_seven_are_told(kind)
+    }
+    Sqlite a_resumer_that_is_killed_in_its_start_leaves_the_session_to_the_next(kind) {
+        super::a_resumer_that_is_killed_in_its_start_leaves_the_session_to_the_next(kind)
+    }
+    Sqlite a_run_that_is_killed_again_and_again_gets_to_its_end(kind) {
+        super::a_run_that_is_killed_again_and_again_gets_to_its_end(kind)
+    }
+}
+
+fn of_eight_processes_one_runs_and_seven_are_told(kind: &'static Kind) {
+    let story = Story::new(kind, "parallel", "per_effect").with_short_leases();
+    let whole = Story::new(kind, "parallel", "per_effect").run(None);
     let point = whole.points.iter().position(|name| name == "journal.after_append").unwrap();
     assert!(story.run(Some(point + 1)).was_killed());
     let spawn = |_| {
@@ -41,16 +54,15 @@ async fn of_eight_processes_one_runs_and_seven_are_told() {
     }
 }
 
-#[tokio::test]
-async fn a_resumer_that_is_killed_in_its_start_leaves_the_session_to_the_next() {
-    let whole = Story::new("plain", "per_effect");
+fn a_resumer_that_is_killed_in_its_start_leaves_the_session_to_the_next(kind: &'static Kind) {
+    let whole = Story::new(kind, "plain", "per_effect");
     let points = whole.run(None).points;
-    let expected = normalise::log(&whole.log().await.unwrap());
+    let expected = normalise::log(&blocking().block_on(whole.log()).unwrap());
     let point = points.iter().position(|name| name == "tool.before").unwrap();
     // The first start meets the dead owner's lease and the second takes over; then the first effect.
     let starts = ["journal.before_start", "journal.before_start", "journal.after_start"];
     for kill_at in 1..=5 {
-        let story = Story::new("plain", "per_effect");
+        let story = Story::new(kind, "plain", "per_effect").with_short_leases();
         assert!(story.run(Some(point + 1)).was_killed());
         let killed = story.resume(Some(kill_at));
         assert!(killed.was_killed(), "{}", killed.stderr);
@@ -58,13 +70,12 @@ async fn a_resumer_that_is_killed_in_its_start_leaves_the_session_to_the_next() 
         assert!(passed.eq(starts.into_iter().take(kill_at)), "{:?}", killed.points);
         let end = story.resume(None);
         assert_eq!(answer(&end).get("status").unwrap(), "completed", "{}", end.stderr);
-        assert_eq!(normalise::log(&story.log().await.unwrap()), expected);
+        assert_eq!(normalise::log(&blocking().block_on(story.log()).unwrap()), expected);
     }
 }
 
-#[tokio::test]
-async fn a_run_that_is_killed_again_and_again_gets_to_its_end() {
-    let story = Story::new("plain", "per_effect");
+fn a_run_that_is_killed_again_and_again_gets_to_its_end(kind: &'static Kind) {
+    let story = Story::new(kind, "plain", "per_effect").with_short_leases();
     assert!(story.run(Some(8)).was_killed());
     let mut resumed = 0;
     let end = loop {

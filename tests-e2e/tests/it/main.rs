@@ -1,7 +1,16 @@
 //! Runs that are killed, and what the next process makes of them.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 mod kill_matrix;
 mod kill_resumers;
+mod outages;
+mod resume_means_resume;
 mod support;
+mod sweep;
 mod trees;

@@ -1,42 +1,130 @@
 //! Workers in a scratch folder, and what they left behind.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use helix_agents::event::{Event, RecordedEvent};
 use helix_agents::id::SessionId;
 use helix_agents::session::{load, load_events};
-use helix_agents::store::{Page, SessionFilter, StateStore as _};
-use helix_agents::store_sqlite::SqliteStore;
-use helix_agents::stream::{StoredChunk, StreamManager};
+use helix_agents::store::{Page, SessionFilter};
+use helix_agents::stream::StoredChunk;
 use helix_agents_testkit::kill::{WorkerEnd, run_worker};
+use helix_agents_tests_e2e::stores::{self, Kind, Opened, Place};
 use serde_json::{Value, json};
+
+/// Log of each session.
+pub(crate) type Logs = BTreeMap<SessionId, Vec<RecordedEvent>>;
+
+/// Names of sessions and calls in the trace, with the keys under which they were executed.
+pub(crate) type Trace = BTreeMap<String, Vec<String>>;
+
+/// Whether a test is among those that also plain runs of all tests, as in CI, do on servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum On {
+    Everywhere,
+    Sqlite,
+}
+
+/// How much of a test is done on a kind of store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Extent {
+    /// On a server, if nothing was said: only tests that are `On::Everywhere`, and less of them.
+    Sample,
+    /// On SQLite, and where `HELIX_STORE` asks for it.
+    Usual,
+    /// With `HELIX_FULL=1`.
+    Full,
+}
+
+impl Extent {
+    pub(crate) fn on(kind: &Kind) -> Self {
+        if std::env::var("HELIX_FULL").is_ok_and(|full| full == "1") {
+            Self::Full
+        } else if kind.name == "sqlite" || std::env::var_os("HELIX_STORE").is_some() {
+            Self::Usual
+        } else {
+            Self::Sample
+        }
+    }
+}
+
+/// The kind of store, if the test is wanted there: `HELIX_STORE` names a kind or `all`, and
+/// `HELIX_FULL=1` means all; `cargo xtask e2e` sets them.
+pub(crate) fn wanted(store: &str, on: On) -> Option<&'static Kind> {
+    let kind = Kind::named(store).unwrap();
+    match std::env::var("HELIX_STORE").as_deref() {
+        Ok("all") => Some(kind),
+        Ok(name) => (Kind::named(name).unwrap().name == store).then_some(kind),
+        Err(_) => (on == On::Everywhere || Extent::on(kind) > Extent::Sample).then_some(kind),
+    }
+}
+
+/// Tests for each kind of store, in modules of these names.
+macro_rules! on_each_store {
+    ($($tests:tt)*) => {
+        $crate::support::on_store!(sqlite $($tests)*);
+        $crate::support::on_store!(postgres $($tests)*);
+        $crate::support::on_store!(redis $($tests)*);
+    };
+}
+
+macro_rules! on_store {
+    ($store:ident $($(#[$doc:meta])* $on:ident $name:ident($kind:ident) $body:block)*) => {
+        mod $store {
+            $(
+                $(#[$doc])*
+                #[test]
+                fn $name() {
+                    let wanted =
+                        $crate::support::wanted(stringify!($store), $crate::support::On::$on);
+                    if let Some($kind) = wanted {
+                        $body
+                    }
+                }
+            )*
+        }
+    };
+}
+
+pub(crate) use {on_each_store, on_store};
 
 /// One scenario in a folder of its own.
 pub(crate) struct Story {
+    place: Place,
     folder: tempfile::TempDir,
     scenario: &'static str,
     mode: &'static str,
+    lease_ms: Option<&'static str>,
 }
 
 impl Story {
-    pub(crate) fn new(scenario: &'static str, mode: &'static str) -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), scenario, mode }
+    pub(crate) fn new(kind: &'static Kind, scenario: &'static str, mode: &'static str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let place = kind.place(folder.path());
+        Self { place, folder, scenario, mode, lease_ms: None }
+    }
+
+    /// Workers' leases run out in so short a time that it can be waited for.
+    pub(crate) fn with_short_leases(mut self) -> Self {
+        self.lease_ms = Some("300");
+        self
     }
 
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    fn db(&self) -> PathBuf {
-        self.folder().join("story.db")
+    pub(crate) async fn open(&self) -> Opened {
+        stores::open(&self.place.url).await.unwrap()
     }
 
     pub(crate) fn command(&self, verb: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_helix-e2e-worker"));
-        command.args([verb, self.scenario, self.mode]).arg(self.db());
+        command.args([verb, self.scenario, self.mode, &self.place.url]);
         command.arg(self.folder().join("trace"));
+        command.envs(self.lease_ms.map(|time| ("HELIX_LEASE_MS", time)));
         command
     }
 
@@ -53,35 +141,40 @@ impl Story {
         run_worker(self.command("tell"), self.folder(), kill_at)
     }
 
-    /// The logs of all sessions of the tree.
-    pub(crate) async fn logs(&self) -> BTreeMap<SessionId, Vec<RecordedEvent>> {
-        let store = SqliteStore::open(self.db()).await.unwrap();
+    /// Nobody has to wait for the leases of a worker that is dead.
+    pub(crate) async fn free_leases(&self) {
+        let store = self.open().await.state;
+        for head in store.list(&SessionFilter::default(), &Page::default()).await.unwrap() {
+            if let Some(run) = head.summary.run.filter(|_| head.lease_until.is_some()) {
+                store.renew(&head.session, &run, Duration::ZERO).await.unwrap();
+            }
+        }
+    }
+
+    /// The logs of all sessions.
+    pub(crate) async fn logs(&self) -> Logs {
+        let store = self.open().await.state;
         let mut logs = BTreeMap::new();
         for head in store.list(&SessionFilter::default(), &Page::default()).await.unwrap() {
             // Folding it shows that it is legal.
-            load(&store, &head.session).await.unwrap();
-            let log = load_events(&store, &head.session, 0).await.unwrap();
+            load(&*store, &head.session).await.unwrap();
+            let log = load_events(&*store, &head.session, 0).await.unwrap();
             logs.insert(head.session, log);
         }
         logs
     }
 
-    /// The log, if there is a session.
+    /// The log of the scenario's session, if there is one.
     pub(crate) async fn log(&self) -> Option<Vec<RecordedEvent>> {
-        let store = SqliteStore::open(self.db()).await.unwrap();
-        let session = SessionId::from("story");
-        // Folding it shows that it is legal.
-        load(&store, &session).await.ok()?;
-        Some(load_events(&store, &session, 0).await.unwrap())
+        self.logs().await.remove(&SessionId::from("story"))
     }
 
-    /// The whole stream, as a late reader gets it.
-    pub(crate) async fn stream(&self) -> Vec<StoredChunk> {
+    /// The whole stream of a root, as a late reader gets it.
+    pub(crate) async fn stream(&self, root: &SessionId) -> Vec<StoredChunk> {
         use futures_util::StreamExt as _;
-        let store = SqliteStore::open(self.db()).await.unwrap();
-        let session = SessionId::from("story");
-        let last = store.info(&session).await.unwrap().last_seq;
-        let mut chunks = store.read(&session, 1).await.unwrap();
+        let streams = self.open().await.streams;
+        let last = streams.info(root).await.unwrap().last_seq;
+        let mut chunks = streams.read(root, 1).await.unwrap();
         let mut seen = Vec::new();
         while seen.last().is_none_or(|stored: &StoredChunk| stored.seq < last) {
             seen.push(chunks.next().await.unwrap().unwrap());
@@ -90,9 +183,9 @@ impl Story {
     }
 
     /// For each call the keys under which it was executed, in order.
-    pub(crate) fn trace(&self) -> BTreeMap<String, Vec<String>> {
+    pub(crate) fn trace(&self) -> Trace {
         let text = std::fs::read_to_string(self.folder().join("trace")).unwrap_or_default();
-        let mut trace: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let mut trace = Trace::new();
         for line in text.lines() {
             let line: Value = serde_json::from_str(line).unwrap();
             let field = |name: &str| line.get(name).and_then(Value::as_str).unwrap().to_owned();
@@ -103,7 +196,7 @@ impl Story {
 }
 
 /// The calls that have a result in the logs, as the trace names them.
-pub(crate) fn recorded_calls(logs: &BTreeMap<SessionId, Vec<RecordedEvent>>) -> Vec<String> {
+pub(crate) fn recorded_calls(logs: &Logs) -> Vec<String> {
     let mut calls = Vec::new();
     for (session, log) in logs {
         calls.extend(log.iter().filter_map(|recorded| match &recorded.event {
@@ -122,16 +215,19 @@ pub(crate) fn answer(end: &WorkerEnd) -> Value {
     }
 }
 
-/// For `cargo xtask e2e`, which prints all reports as one table.
-pub(crate) fn write_report(scenario: &str, mode: &str, points: &[Value]) {
+/// For `cargo xtask e2e`, which prints all reports as one table. `holds` is what was looked at.
+pub(crate) fn write_report(kind: &Kind, [holds, scenario, mode]: [&str; 3], points: &[Value]) {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/e2e");
     std::fs::create_dir_all(&folder).unwrap();
+    let store = kind.name;
     let report = json!({
         "runtime": "local",
-        "store": "sqlite",
-        "scenario": format!("{scenario} {mode}"),
+        "store": store,
+        "holds": holds,
+        "scenario": scenario,
+        "mode": mode,
         "fault_points": points,
     });
-    let file = folder.join(format!("local-sqlite-{}-{mode}.json", scenario.replace(' ', "_")));
-    std::fs::write(file, report.to_string()).unwrap();
+    let file = format!("local-{store}-{holds}-{scenario}-{mode}.json").replace(' ', "_");
+    std::fs::write(folder.join(file), report.to_string()).unwrap();
 }

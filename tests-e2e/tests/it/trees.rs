@@ -1,18 +1,17 @@
-//! Random trees of agents in real processes that are really killed, on SQLite.
+//! Random trees of agents in real processes that are really killed.
 //!
 //! `HELIX_SEED=N` tells one story again, `HELIX_SEEDS=N` the first N; `cargo xtask e2e` sets them.
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use helix_agents::store_sqlite::SqliteStore;
 use helix_agents_testkit::kill::run_worker;
 use helix_agents_testkit::trees::{Dice, Story, Tally};
+use helix_agents_tests_e2e::stores::{self, Kind};
 use serde_json::{Value, json};
 
-use crate::support::write_report;
+use crate::support::{on_each_store, write_report};
 
 /// How many stories are told in CI.
 const SEEDS: u64 = 50;
@@ -23,22 +22,24 @@ struct Told {
     end: Result<Tally, String>,
 }
 
-fn command(seed: u64, number: usize, folder: &Path) -> Command {
+fn command(seed: u64, number: usize, url: &str, folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_helix-e2e-worker"));
     command.args(["live", &seed.to_string(), &number.to_string()]);
-    command.arg(folder.join("story.db")).arg(folder);
+    command.arg(url).arg(folder);
     command
 }
 
 /// Some processes that are killed at fault points, and one that is not.
-fn tell(seed: u64) -> Told {
+fn tell(kind: &Kind, seed: u64) -> Told {
     let folder = tempfile::tempdir().unwrap();
+    let place = kind.place(folder.path());
     let mut dice = Dice::of((seed, "kills"));
     let mut killed_at = Vec::new();
     let deaths = 1 + dice.below(4);
     for number in 1..=deaths + 1 {
         let kill_at = (number <= deaths).then(|| 1 + dice.below(150));
-        let end = run_worker(command(seed, number, folder.path()), folder.path(), kill_at);
+        let end =
+            run_worker(command(seed, number, &place.url, folder.path()), folder.path(), kill_at);
         if end.was_killed() {
             killed_at.extend(end.points.last().cloned());
             continue;
@@ -53,8 +54,8 @@ fn tell(seed: u64) -> Told {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let end = runtime.block_on(async {
-        let store = SqliteStore::open(folder.path().join("story.db")).await.unwrap();
-        Story::new(seed).check(Arc::new(store), folder.path()).await
+        let store = stores::open(&place.url).await.unwrap();
+        Story::new(seed).check(store.state, store.streams, folder.path()).await
     });
     Told { killed_at, end }
 }
@@ -63,8 +64,12 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap())
 }
 
-#[test]
-fn a_tree_survives_its_processes() {
+on_each_store! {
+    Sqlite a_tree_survives_its_processes(kind) { super::a_tree_survives_its_processes(kind) }
+}
+
+#[expect(clippy::print_stdout, reason = "how much happened in the stories")]
+fn a_tree_survives_its_processes(kind: &Kind) {
     let (first, count) = match number("HELIX_SEED") {
         Some(seed) => (seed, 1),
         None => (0, number("HELIX_SEEDS").unwrap_or(SEEDS)),
@@ -77,7 +82,7 @@ fn a_tree_survives_its_processes() {
             if seed >= first + count {
                 return all;
             }
-            all.push((seed, tell(seed)));
+            all.push((seed, tell(kind, seed)));
         }
     };
     let told: Vec<_> = std::thread::scope(|scope| {
@@ -97,6 +102,6 @@ fn a_tree_survives_its_processes() {
         }
     }
     println!("{count} stories: {sum:?}");
-    write_report("random trees", "both", &points);
+    write_report(kind, ["kill matrix", "random trees", "both"], &points);
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
 }

@@ -60,14 +60,14 @@ fn ran(cases: &[(&str, &str, bool)]) -> Ran {
 fn check(list: &str) -> Vec<String> {
     let (entries, seeds) = (entries(list), seeds(PAGE));
     let lock = Lock::of(&entries, &seeds);
-    complaints(&Options::default(), &entries, Some(&seeds), &lock, &ran(RAN))
+    complaints(&entries, Some(&seeds), &lock, &ran(RAN))
 }
 
 /// What is wrong with a list and a run, without the seeds: the lock is that of [`LIST`].
 fn check_without_seeds(list: &str, cases: &[(&str, &str, bool)]) -> Vec<String> {
     let lock = Lock::of(&entries(LIST), &seeds(PAGE));
     let lock = Lock::read(&lock.text().unwrap()).unwrap();
-    complaints(&Options::default(), &entries(list), None, &lock, &ran(cases))
+    complaints(&entries(list), None, &lock, &ran(cases))
 }
 
 const FINE: [&str; 0] = [];
@@ -117,7 +117,7 @@ fn a_lock_of_other_seeds_is_out_of_date() {
     let entries = entries(LIST);
     let lock = Lock::of(&entries, &seeds(PAGE));
     let changed = seeds(&PAGE.replace("Runs end", "Runs go on"));
-    let complaints = complaints(&Options::default(), &entries, Some(&changed), &lock, &ran(RAN));
+    let complaints = complaints(&entries, Some(&changed), &lock, &ran(RAN));
     assert_eq!(complaints, ["docs/behaviour.lock: out of date; add --write"]);
 }
 
@@ -158,17 +158,11 @@ fn an_id_stands_for_one_behaviour() {
 }
 
 #[test]
-fn what_is_to_do_fails_unless_it_is_allowed() {
+fn what_is_to_do_fails() {
     let list = LIST.replace("differs = \"Ours is started.\"", "scenarios = []\ntodo = \"Starts.\"");
-    let (entries, seeds) = (entries(&list), seeds(PAGE));
-    let lock = Lock::of(&entries, &seeds);
-    let check = |allow_todo| {
-        let options = Options { allow_todo, ..Options::default() };
-        complaints(&options, &entries, Some(&seeds), &lock, &ran(RAN))
-    };
-    assert_eq!(check(false), ["run-start: to be tested: Starts."]);
-    assert_eq!(check(true), FINE);
-    assert_eq!(entries.count(), "3 behaviours: 1 later, 1 proven, 1 to do\nto do: 1 run");
+    assert_eq!(check(&list), ["run-start: to be tested: Starts."]);
+    let counted = entries(&list).count();
+    assert_eq!(counted, "3 behaviours: 1 later, 1 proven, 1 to do\nto do: 1 run");
 }
 
 #[test]
@@ -198,8 +192,8 @@ fn a_report_that_is_no_report_is_refused() {
 
 #[test]
 fn options_are_read_in_any_order() {
-    let all = options(&["--seeds", "pages", "--write", "--allow-todo"]).unwrap();
-    assert_eq!(all, Options { allow_todo: true, write: true, seeds: Some("pages".into()) });
+    let all = options(&["--seeds", "pages", "--write"]).unwrap();
+    assert_eq!(all, Options { write: true, seeds: Some("pages".into()) });
     assert_eq!(options(&[]).unwrap(), Options::default());
     for wrong in [&["--seeds"][..], &["--loud"], &["all"]] {
         assert!(options(wrong).unwrap_err().to_string().contains("usage"), "{wrong:?}");

@@ -7,9 +7,10 @@ use super::{FaultPoint, Report};
 
 /// All tables, and one line that counts.
 pub(super) fn render(reports: &[Report]) -> String {
-    let mut scenarios: BTreeMap<&str, Vec<&Report>> = BTreeMap::new();
+    let mut scenarios: BTreeMap<String, Vec<&Report>> = BTreeMap::new();
     for report in reports {
-        scenarios.entry(&report.scenario).or_default().push(report);
+        let Report { holds, scenario, mode, .. } = report;
+        scenarios.entry(format!("{holds}: {scenario} {mode}")).or_default().push(report);
     }
     let mut text = String::new();
     for (scenario, reports) in &scenarios {

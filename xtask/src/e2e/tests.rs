@@ -1,6 +1,7 @@
-//! The matrix of a few reports.
+//! The matrix of a few reports, and the table of them in the guide.
 
-use super::{Report, matrix};
+use super::options::Options;
+use super::{Report, matrix, page};
 
 fn report(json: &str) -> Report {
     serde_json::from_str(json).unwrap()
@@ -10,24 +11,107 @@ fn report(json: &str) -> Report {
 fn a_point_is_a_row_and_a_runtime_on_a_store_a_column() {
     let reports = [
         report(
-            r#"{"runtime":"local","store":"sqlite","scenario":"research","fault_points":[
+            r#"{"runtime":"local","store":"sqlite","holds":"kill matrix","scenario":"research","mode":"per_effect","fault_points":[
                 {"name":"after_append","ok":true},{"name":"before_append","ok":true}]}"#,
         ),
         report(
-            r#"{"runtime":"local","store":"memory","scenario":"research","fault_points":[
+            r#"{"runtime":"local","store":"memory","holds":"kill matrix","scenario":"research","mode":"per_effect","fault_points":[
                 {"name":"after_append","ok":false}]}"#,
         ),
         report(
-            r#"{"runtime":"local","store":"memory","scenario":"research","fault_points":[
+            r#"{"runtime":"local","store":"memory","holds":"kill matrix","scenario":"research","mode":"per_effect","fault_points":[
                 {"name":"after_append","ok":true}]}"#,
         ),
     ];
     let expected = "\
-research
+kill matrix: research per_effect
                  local/memory  local/sqlite
   after_append   FAILED        ok
   before_append  -             ok
 
 3 of 4 kills survived";
     assert_eq!(matrix::render(&reports), expected);
+}
+
+fn reports() -> [Report; 2] {
+    let of = |holds: &str, ok: bool| {
+        report(&format!(
+            r#"{{"runtime":"local","store":"sqlite","holds":"{holds}","scenario":"plain",
+                "mode":"per_step","fault_points":[{{"name":"a","ok":{ok}}},{{"name":"b","ok":true}}]}}"#
+        ))
+    };
+    [of("consume-once", true), of("kill matrix", true)]
+}
+
+const PAGE: &str =
+    "Before.\n<!-- begin: written by `cargo xtask e2e` -->\n\n<!-- end -->\nAfter.\n";
+
+#[test]
+fn the_table_stands_between_its_markers() {
+    let page = page::with_table(PAGE, &page::render(&reports())).unwrap();
+    let expected = "\
+Before.
+<!-- begin: written by `cargo xtask e2e` -->
+
+| what holds | scenario | local on sqlite |
+|---|---|---|
+| consume-once | `plain` | 2 kills |
+| kill matrix | `plain` | 2 kills |
+
+<!-- end -->
+After.
+";
+    assert_eq!(page, expected);
+    assert_eq!(page::complaints(&page, &reports()).unwrap(), [""; 0]);
+    assert_eq!(page::with_table(&page, &page::render(&reports())).unwrap(), page);
+}
+
+#[test]
+fn rows_and_columns_are_compared_and_numbers_are_not() {
+    let page = page::with_table(PAGE, &page::render(&reports())).unwrap();
+    let other_number = page.replace("2 kills", "3 kills");
+    assert_eq!(page::complaints(&other_number, &reports()).unwrap(), [""; 0]);
+    let complaints = |page: &str| page::complaints(page, &reports()).unwrap().join("\n");
+    assert!(complaints(&page.replace("consume-once", "consume")).contains("lacks the row"));
+    assert!(complaints(&page.replace("consume-once", "consume")).contains("of no test"));
+    assert!(complaints(&page.replace("local on", "far on")).contains("lacks the column"));
+    assert!(complaints(&page.replace("2 kills", "FAILED in 1 of 2")).contains("did not hold"));
+    assert!(page::complaints("nothing", &reports()).is_err());
+}
+
+#[test]
+fn what_did_not_run_stays_on_the_page() {
+    let page = page::with_table(PAGE, &page::render(&reports())).unwrap();
+    let [mut other, _] = reports();
+    other.store = "redis".to_owned();
+    other.fault_points.truncate(1);
+    let merged = page::merged(&page, &[other], false).unwrap();
+    let expected = "\
+| what holds | scenario | local on redis | local on sqlite |
+|---|---|---|---|
+| consume-once | `plain` | 1 kill | 2 kills |
+| kill matrix | `plain` | – | 2 kills |";
+    assert_eq!(merged, expected);
+    let page = page::with_table(&page, &merged).unwrap();
+    assert_eq!(page::merged(&page, &[], false).unwrap(), expected);
+    let [_, matrix] = reports();
+    let merged = page::merged(&page, &[matrix], true).unwrap();
+    assert!(!merged.contains("consume-once"), "of no test any more: {merged}");
+}
+
+#[test]
+fn options_that_nobody_knows_are_refused() {
+    let read = |args: &[&str]| Options::read(args);
+    let all = ["--store", "sqlite", "--scenario", "people", "--seeds", "7", "--full"];
+    let options = read(&all).unwrap();
+    assert_eq!(options.seeds, Some(("HELIX_SEEDS", "7".to_owned())));
+    assert_eq!((options.filter(), options.full), (Some("people"), true));
+    assert_eq!(read(&["--seed", "3"]).unwrap().filter(), Some("trees::"));
+    assert!(read(&[]).unwrap().is_whole());
+    assert!(read(&["--runtime", "local"]).unwrap().is_whole());
+    assert!(read(&["--store", "all"]).unwrap().is_on_all_stores());
+    assert!(!read(&["--store", "redis"]).unwrap().is_on_all_stores());
+    for wrong in [&["--runtime", "moon"][..], &["--seed", "x"], &["--store"], &["fast"]] {
+        assert!(read(wrong).is_err(), "{wrong:?}");
+    }
 }

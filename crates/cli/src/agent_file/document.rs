@@ -15,6 +15,7 @@ use toml::de::DeTable;
 use super::check;
 use super::form::Form;
 use super::places::Places;
+use super::plan;
 use crate::regular;
 
 /// The most bytes of an agent file, and of each file that it names.
@@ -93,6 +94,10 @@ impl AgentFile {
         }
         let form: Form = serde_json::from_value(document)
             .map_err(|error| places.error(vec![places.problem("", error.to_string())]))?;
+        let problems = plan::problems(&form, &places);
+        if !problems.is_empty() {
+            return Err(places.error(problems));
+        }
         let mut beside = Beside { folder: &folder, places: &places, digest: Sha256::new() };
         beside.digest.update(text);
         let prompt = beside.prompt(&form)?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use helix_agents::agent;
 use helix_agents::budget::Budget;
+use helix_agents::planner;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -39,6 +40,9 @@ pub(crate) struct Form {
     /// Settings of the model calls. What a provider does not know it refuses.
     #[serde(default)]
     pub(crate) settings: SettingsForm,
+    /// Plans of tool calls, round by round, before the answer. Without it the model calls the tools
+    /// as it goes along.
+    pub(crate) planner: Option<PlannerForm>,
     /// The form of the answer. Without it the agent answers in plain text.
     pub(crate) output: Option<OutputForm>,
     /// The tools that the agent has, each in a table of its own.
@@ -136,6 +140,37 @@ pub(crate) struct SettingsForm {
     pub(crate) max_retries: Option<u32>,
 }
 
+/// Plans of tool calls, round by round, before the answer.
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct PlannerForm {
+    /// How many rounds of tool calls may be carried out. Each takes a step, and so does the answer.
+    #[schemars(range(min = 1, max = 999))]
+    pub(crate) max_rounds: u32,
+    /// How long plans may be made, from the turn's first one; then the agent answers with what there
+    /// is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) timeout: Option<Period>,
+    /// The most bytes of one tool result that plans and answer are shown.
+    #[schemars(range(min = 1, max = 262_144))]
+    pub(crate) max_result_bytes: usize,
+    /// The model that makes the plans, as `provider:model`. Without it the agent's.
+    #[schemars(length(min = 1, max = 200))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+}
+
+impl Default for PlannerForm {
+    fn default() -> Self {
+        Self {
+            max_rounds: planner::DEFAULT_MAX_ROUNDS,
+            timeout: None,
+            max_result_bytes: planner::DEFAULT_MAX_RESULT_BYTES,
+            model: None,
+        }
+    }
+}
+
 /// The form of the answer.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -176,6 +211,14 @@ pub(crate) struct ToolsForm {
     /// `shell`: the commands that are listed, each of which a person has to approve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) shell: Option<ShellForm>,
+}
+
+impl ToolsForm {
+    pub(super) fn is_empty(&self) -> bool {
+        let Self { files, http, calculator, time, note, shell } = self;
+        let simple = calculator.is_none() && time.is_none() && note.is_none();
+        simple && files.is_none() && http.is_none() && shell.is_none()
+    }
 }
 
 /// A length of time as people write it: `500ms`, `30s`, `2m`, `1h`.

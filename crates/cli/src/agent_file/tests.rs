@@ -44,6 +44,12 @@ stop_sequences = ["END"]
 seed = 7
 max_retries = 5
 
+[planner]
+max_rounds = 11
+timeout = "30s"
+max_result_bytes = 4000
+model = "mine:large"
+
 [output]
 strict = true
 native = false
@@ -169,6 +175,33 @@ fn what_asks_for_approval_must_be_able_to_run() {
         expect![[r#"
         agent.toml, line 3, column 8: `tools.shell.allow` is missing
         agent.toml, line 4, column 1: unknown key `tools.shell.requires_approval`; there are `root`, `allow`, `timeout_seconds`, `max_output_bytes`"#]],
+    );
+}
+
+#[test]
+fn plans_have_to_fit_into_the_steps_and_need_tools() {
+    let a = "name = \"a\"\nprompt = \"b\"\n";
+    told(
+        &format!("{a}[planner]\nmax_rounds = 8\n[limits]\nmax_steps = 8\n[tools.time]"),
+        expect![
+            "agent.toml, line 4, column 1: 8 rounds and the answer take 9 steps, and `limits.max_steps` is 8"
+        ],
+    );
+    told(
+        &format!("{a}[limits]\nmax_steps = 3\n[planner]"),
+        expect![[r#"
+            agent.toml, line 5, column 2: 5 rounds and the answer take 6 steps, and `limits.max_steps` is 3
+            agent.toml, line 5, column 2: there is nothing to plan with: the file has no `[tools.…]`"#]],
+    );
+    told(
+        &format!("{a}planner = true"),
+        expect!["agent.toml, line 3, column 1: `planner` must be a table, not `true` or `false`"],
+    );
+    told(
+        &format!("{a}[planner]\nrounds = 3\ntimeout = 5\n[tools.time]"),
+        expect![[r#"
+            agent.toml, line 4, column 1: unknown key `planner.rounds`; did you mean `max_rounds`?
+            agent.toml, line 5, column 1: `planner.timeout` must be a text in quotes, not a number"#]],
     );
 }
 

@@ -8,7 +8,6 @@ use helix_agents::error::{Error, ErrorCode};
 use helix_agents::event::PendingKind;
 use helix_agents::executor::AgentExecutor as _;
 use helix_agents::id::SessionId;
-use helix_agents::prelude::SqliteStore;
 use helix_agents::session::Submission;
 use serde_json::json;
 
@@ -18,13 +17,15 @@ use crate::edit::{self, Edited};
 use crate::env;
 use crate::given;
 use crate::screen::Screen;
+use crate::storage;
+use crate::store::Store;
 use crate::summary;
 use crate::text::{count, quoted};
 
 /// Where answers are recorded and told.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Desk<'a> {
-    pub(super) store: &'a SqliteStore,
+    pub(super) store: &'a Store,
     pub(super) db: &'a Path,
     pub(super) screen: &'a Screen,
 }
@@ -182,10 +183,14 @@ impl Common {
         if let Some(digest) = self.digest {
             answer = answer.digest(digest);
         }
+        let resume = summary::resume_root(&named.root, store, db).await?;
+        if self.resume && resume.is_none() {
+            // Before anything is recorded.
+            return Err(cast::not_ours(&storage::head(store, named.root.as_str()).await?).into());
+        }
         let runtime = cast::spectator(store.clone())?;
         runtime.submit_tool_result(&named.root, answer).await?;
         let left = below(store, &named.root).await.context("the answer is recorded, but")?.len();
-        let resume = summary::command("resume", &named.root, db);
         if screen.is_json() && !self.resume {
             screen.json(&json!({
                 "root": named.root,
@@ -202,7 +207,7 @@ impl Common {
                 screen.line(format!("{still} of the session still {wait}"))?;
             }
             if !self.resume {
-                screen.field("go on", resume)?;
+                screen.field("go on", resume.as_deref().unwrap_or(summary::ELSEWHERE))?;
             }
         }
         Ok(self.resume.then(|| named.root.clone()))

@@ -8,13 +8,13 @@ use helix_agents::clock::Timestamp;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::event::PendingKind;
 use helix_agents::id::SessionId;
-use helix_agents::prelude::SqliteStore;
 use helix_agents::session::{CallRef, PendingView, SettledCall, load, pending_calls};
 use helix_agents::store::{MAX_PAGE, Page, SessionFilter, SessionStatus, StateStore as _};
 use serde::Serialize;
 
 use crate::env;
 use crate::storage;
+use crate::store::Store;
 use crate::summary;
 use crate::text::quoted;
 
@@ -58,7 +58,7 @@ pub(crate) struct Waiting {
 
 impl WhichCall {
     /// The call that is meant. Whether it waits is another question.
-    pub(super) async fn find(&self, store: &SqliteStore) -> Result<Named> {
+    pub(super) async fn find(&self, store: &Store) -> Result<Named> {
         let given = CallRef::from(self.call.as_str());
         let head = match (&self.session, &given.session) {
             (Some(session), _) => storage::head(store, session).await?,
@@ -74,7 +74,7 @@ impl WhichCall {
     }
 
     /// The ids of calls are short and the same in every session, so one alone never answers.
-    async fn ambiguous(&self, store: &SqliteStore) -> Result<Error> {
+    async fn ambiguous(&self, store: &Store) -> Result<Error> {
         let mut named = Vec::new();
         for waiting in all(store, usize::MAX).await? {
             if waiting.view.pending.call.as_str() == self.call && named.len() < MOST_NAMED {
@@ -97,7 +97,7 @@ impl Named {
     ///
     /// # Errors
     /// [`ErrorCode::CallNotFound`], which says what became of it, if it does not wait.
-    pub(super) async fn waiting(&self, store: &SqliteStore) -> Result<Waiting> {
+    pub(super) async fn waiting(&self, store: &Store) -> Result<Waiting> {
         let of_it = |it: &Waiting| {
             let session = self.call.session.as_ref();
             it.view.pending.call == self.call.call
@@ -163,14 +163,14 @@ pub(crate) fn kind(view: &PendingView) -> &'static str {
 }
 
 /// The calls that wait in a tree.
-pub(crate) async fn below(store: &SqliteStore, root: &SessionId) -> Result<Vec<Waiting>> {
+pub(crate) async fn below(store: &Store, root: &SessionId) -> Result<Vec<Waiting>> {
     let head = storage::head(store, root.as_str()).await?;
     let views = pending_calls(store, root).await?;
     Ok(views.into_iter().map(|view| Waiting::new(view, root, head.read_at)).collect())
 }
 
 /// At most so many of the calls that wait in a database, those of the newest sessions first.
-pub(super) async fn all(store: &SqliteStore, most: usize) -> Result<Vec<Waiting>> {
+pub(super) async fn all(store: &Store, most: usize) -> Result<Vec<Waiting>> {
     let filter = SessionFilter { status: Some(SessionStatus::Active), ..SessionFilter::default() };
     let mut page = Page { after: None, limit: MAX_PAGE };
     let (mut roots, mut waiting) = (Vec::new(), Vec::new());

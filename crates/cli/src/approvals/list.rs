@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 use clap::Args;
-use helix_agents::prelude::SqliteStore;
 
 use super::call::{Waiting, all, below, kind};
 use crate::screen::{Screen, notice};
 use crate::storage;
+use crate::store::Store;
 use crate::text::{shortened, table};
 
 /// How much of the arguments is shown; `show` and `--json` have all of them.
@@ -24,7 +24,7 @@ pub(crate) struct ListArgs {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &ListArgs, store: &SqliteStore, screen: &Screen) -> Result<()> {
+pub(crate) async fn run(args: &ListArgs, store: &Store, screen: &Screen) -> Result<()> {
     let most = usize::from(args.limit);
     let mut waiting = match &args.session {
         Some(session) => {

@@ -4,17 +4,17 @@ use std::path::Path;
 
 use anyhow::Result;
 use helix_agents::event::PendingKind;
-use helix_agents::prelude::SqliteStore;
 use serde_json::Value;
 
 use super::call::{Waiting, WhichCall, kind};
 use crate::screen::Screen;
+use crate::store::Store;
 use crate::summary;
 
 /// Runs the command.
 pub(crate) async fn run(
     which: &WhichCall,
-    store: &SqliteStore,
+    store: &Store,
     db: &Path,
     screen: &Screen,
 ) -> Result<()> {
@@ -59,7 +59,8 @@ pub(crate) async fn run(
         };
         screen.field(name, format!("{}{digest}{options}", waiting.command(word, db)))?;
     }
-    screen.field("go on", summary::command("resume", root, db))?;
+    let resume = summary::resume_root(root, store, db).await?;
+    screen.field("go on", resume.as_deref().unwrap_or(summary::ELSEWHERE))?;
     Ok(())
 }
 

@@ -9,21 +9,22 @@ use anyhow::Result;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::executor::{AgentExecutor as _, ExecuteOptions, Resumable};
 use helix_agents::id::SessionId;
-use helix_agents::prelude::{LocalRuntime, SqliteStore};
+use helix_agents::prelude::LocalRuntime;
 use helix_agents::session::load;
 use helix_agents::usage::Usage;
 
 use super::aside;
 use super::plain::MOST;
 use crate::ask::Person;
-use crate::cast::{self, Cast, LEASE};
+use crate::cast::{self, Cast};
 use crate::drive;
 use crate::exit::Exit;
 use crate::screen::{Screen, Style, notice};
 use crate::signals::{Signal, Signals};
 use crate::stage::Stage;
+use crate::store::Store;
 use crate::summary::{Ended, Turn};
-use crate::{storage, summary};
+use crate::{storage, summary, waits};
 
 /// A conversation.
 pub(super) struct Conversation<'a> {
@@ -33,7 +34,7 @@ pub(super) struct Conversation<'a> {
     runtime: LocalRuntime,
     /// None before the first message.
     pub(super) session: Option<SessionId>,
-    pub(super) store: &'a SqliteStore,
+    pub(super) store: &'a Store,
     pub(super) db: &'a Path,
     pub(super) screen: &'a Screen,
     /// Whether somebody is there to be asked what a turn waits for.
@@ -46,7 +47,7 @@ impl<'a> Conversation<'a> {
         cast: Cast,
         file: Option<PathBuf>,
         session: Option<SessionId>,
-        store: &'a SqliteStore,
+        store: &'a Store,
         db: &'a Path,
         screen: &'a Screen,
     ) -> Result<Self> {
@@ -144,14 +145,8 @@ impl<'a> Conversation<'a> {
             ));
         };
         let head = storage::head(self.store, session.as_str()).await?;
-        if head.is_leased() {
-            aside(
-                self.screen,
-                &format!(
-                    "the process of the last run may still live: waiting for up to {} s",
-                    LEASE.as_secs()
-                ),
-            )?;
+        for told in waits::told(&head, self.store).await? {
+            aside(self.screen, &told)?;
         }
         let before = self.usage().await?;
         if self.runtime.can_resume(session).await? == Resumable::Waiting {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::finding::{Failed, Findings};
 use super::page::Page;
-use crate::env;
+use crate::{env, storage};
 
 /// What is configured.
 #[derive(Debug, Serialize)]
@@ -86,7 +86,7 @@ fn variables() -> Vec<Variable> {
         Variable {
             name: variable.name,
             is_set: value.is_some(),
-            value: value.filter(|_| !variable.is_secret),
+            value: value.filter(|_| !variable.is_secret).map(|it| storage::shown(it.as_ref())),
             doc: variable.doc,
         }
     };

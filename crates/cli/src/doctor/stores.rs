@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use helix_agents::error::ErrorCode;
 use helix_agents::guarantee::Guarantee;
 use helix_agents::prelude::{MemoryStore, SqliteStore};
-use helix_agents::store::StateStore as _;
+use helix_agents::store::{SessionStatus, StateStore as _};
 use helix_agents::store_sqlite::Inspection;
 use serde::Serialize;
 
 use super::disk::Folder;
 use super::finding::{Failed, Findings, remedy_of_database};
 use super::page::Page;
+use super::postgres::Postgres;
+use super::redis::Redis;
+use crate::storage::Place;
 use crate::text::{bytes, count};
-
-/// The stores that this program does without.
-const ABSENT: [&str; 2] = ["postgres", "redis"];
 
 /// So little room on the disk is worth a word.
 const LITTLE: u64 = 100 * 1024 * 1024;
@@ -25,10 +25,16 @@ const LITTLE: u64 = 100 * 1024 * 1024;
 /// Where sessions can be kept.
 #[derive(Debug, Serialize)]
 pub(super) struct Stores {
-    sqlite: Sqlite,
+    /// If `--db` names a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sqlite: Option<Sqlite>,
+    /// If it names a server's database.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    postgres: Option<Postgres>,
+    /// If it names a Redis server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    redis: Option<Redis>,
     memory: Memory,
-    /// Those that this program does not have.
-    absent: [&'static str; 2],
 }
 
 /// The file that `--db` names.
@@ -67,17 +73,22 @@ struct Memory {
 impl Stores {
     pub(super) async fn look(db: &Path, findings: &mut Findings) -> Self {
         let memory = Memory { guarantees: MemoryStore::new().guarantees() };
-        Self { sqlite: Sqlite::look(db, findings).await, memory, absent: ABSENT }
+        let mut stores = Self { sqlite: None, postgres: None, redis: None, memory };
+        match Place::of(db) {
+            Place::Sqlite(file) => stores.sqlite = Some(Sqlite::look(file, findings).await),
+            Place::Postgres(url) => stores.postgres = Some(Postgres::look(url, findings).await),
+            Place::Redis(url) => stores.redis = Some(Redis::look(url, findings).await),
+        }
+        stores
     }
 
     pub(super) fn show(&self, page: &Page<'_>) -> io::Result<()> {
         page.heading("Stores")?;
-        self.sqlite.show(page)?;
-        page.row("memory", "for programs; `helix` keeps its sessions in the file")?;
-        for guarantee in &self.memory.guarantees {
-            page.guarantee(guarantee)?;
-        }
-        page.row("not here", &format!("{}: this program has no other store", ABSENT.join(", ")))
+        self.sqlite.iter().try_for_each(|it| it.show(page))?;
+        self.postgres.iter().try_for_each(|it| it.show(page))?;
+        self.redis.iter().try_for_each(|it| it.show(page))?;
+        page.row("memory", "for programs; `helix` keeps its sessions in the database")?;
+        self.memory.guarantees.iter().try_for_each(|guarantee| page.guarantee(guarantee))
     }
 }
 
@@ -117,11 +128,7 @@ impl Sqlite {
         };
         page.row("", &state)?;
         if let Some(file) = self.file.as_ref().filter(|file| file.schema == file.newest_schema) {
-            let of = |(standing, number): (&&str, &u64)| format!("{number} {standing}");
-            let sessions: Vec<String> = file.sessions.iter().map(of).collect();
-            let sessions =
-                if sessions.is_empty() { "none".to_owned() } else { sessions.join(", ") };
-            page.row("", &format!("sessions: {sessions}"))?;
+            page.row("", &in_words(&file.sessions))?;
         }
         let folder = &self.folder;
         let free = folder.free_bytes.map_or_else(String::new, |it| format!(", {} free", bytes(it)));
@@ -171,23 +178,45 @@ fn check_file(db: &Path, found: &Inspection, findings: &mut Findings) {
         findings.problem(code.as_str(), message, remedy_of_database(code));
     }
     if found.stopped > 0 {
-        findings.advise(
-            "session_stopped",
-            format!("{} stopped without ending", count(found.stopped, "session")),
-            "go on with them: helix sessions list, helix resume SESSION",
-        );
+        advise_to_resume(found.stopped, findings);
     }
+}
+
+pub(super) fn advise_to_resume(stopped: u64, findings: &mut Findings) {
+    findings.advise(
+        "session_stopped",
+        format!("{} stopped without ending", count(stopped, "session")),
+        "go on with them: helix sessions list, helix resume SESSION",
+    );
+}
+
+/// How many sessions stand how, those that do at all.
+pub(super) fn by_standing(
+    running: u64,
+    stopped: u64,
+    ended: &[(SessionStatus, u64)],
+) -> BTreeMap<&'static str, u64> {
+    let ended = ended.iter().map(|(status, number)| (status.as_str(), *number));
+    let all = [("running", running), ("stopped", stopped)].into_iter().chain(ended);
+    all.filter(|(_, number)| *number > 0).collect()
+}
+
+/// The same in words.
+pub(super) fn in_words(sessions: &BTreeMap<&'static str, u64>) -> String {
+    let of = |(standing, number): (&&str, &u64)| format!("{number} {standing}");
+    let sessions: Vec<String> = sessions.iter().map(of).collect();
+    format!(
+        "sessions: {}",
+        if sessions.is_empty() { "none".to_owned() } else { sessions.join(", ") }
+    )
 }
 
 impl From<Inspection> for File {
     fn from(found: Inspection) -> Self {
-        let under_way = [("running", found.running), ("stopped", found.stopped)];
-        let ended = found.ended.iter().map(|(status, number)| (status.as_str(), *number));
-        let sessions = under_way.into_iter().chain(ended).filter(|(_, number)| *number > 0);
         Self {
             schema: found.schema,
             newest_schema: found.newest_schema,
-            sessions: sessions.collect(),
+            sessions: by_standing(found.running, found.stopped, &found.ended),
             journal_mode: found.journal_mode,
             bytes: found.bytes,
             chunks: found.chunks,

@@ -1,15 +1,19 @@
 //! `helix sessions checkpoints`.
 
 use anyhow::Result;
-use helix_agents::prelude::SqliteStore;
 use helix_agents::session::load;
 
+use crate::checkpoint;
 use crate::screen::Screen;
 use crate::storage::Which;
-use crate::text::table;
+use crate::store::Store;
+use crate::text::{shortened, table};
+
+/// How much of a reply is shown.
+const MOST: usize = 80;
 
 /// Runs the command.
-pub(crate) async fn run(which: &Which, store: &SqliteStore, screen: &Screen) -> Result<()> {
+pub(crate) async fn run(which: &Which, store: &Store, screen: &Screen) -> Result<()> {
     let head = which.head(store).await?;
     let session = load(store, &head.session).await?;
     if screen.is_json() {
@@ -19,17 +23,19 @@ pub(crate) async fn run(which: &Which, store: &SqliteStore, screen: &Screen) -> 
     let rows: Vec<_> = session
         .checkpoints()
         .iter()
-        .map(|checkpoint| {
+        .zip(checkpoint::replies(&session))
+        .map(|(checkpoint, reply)| {
             [
                 checkpoint.version.to_string(),
                 checkpoint.turn.to_string(),
                 checkpoint.step.to_string(),
                 checkpoint.messages.to_string(),
                 checkpoint.at.map(|at| at.to_string()).unwrap_or_default(),
+                shortened(&reply, MOST),
             ]
         })
         .collect();
-    for line in table(["VERSION", "TURN", "STEP", "MESSAGES", "AT"], &rows) {
+    for line in table(["VERSION", "TURN", "STEP", "MESSAGES", "AT", "REPLY"], &rows) {
         screen.line(line)?;
     }
     Ok(())

@@ -3,13 +3,13 @@
 use anyhow::Result;
 use clap::Args;
 use helix_agents::error::{Error, ErrorCode};
-use helix_agents::prelude::SqliteStore;
 use helix_agents::store::StateStore as _;
 use helix_agents::stream::StreamManager as _;
 use serde_json::json;
 
 use crate::screen::Screen;
 use crate::storage;
+use crate::store::Store;
 
 /// The options of the command.
 #[derive(Debug, Args)]
@@ -22,7 +22,7 @@ pub(crate) struct DeleteArgs {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &DeleteArgs, store: &SqliteStore, screen: &Screen) -> Result<()> {
+pub(crate) async fn run(args: &DeleteArgs, store: &Store, screen: &Screen) -> Result<()> {
     let head = storage::head(store, &args.session).await?;
     if head.is_leased() && !args.force {
         let message = "a run of the session is alive; interrupt it first, or use --force";

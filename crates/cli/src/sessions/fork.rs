@@ -1,22 +1,24 @@
 //! `helix sessions fork`.
 
+use std::path::Path;
+
 use anyhow::Result;
 use clap::Args;
-use helix_agents::error::{Error, ErrorCode};
 use helix_agents::executor::{AgentExecutor as _, ForkOptions};
-use helix_agents::prelude::SqliteStore;
 use helix_agents::session::load;
 use serde_json::json;
 
 use crate::cast;
+use crate::checkpoint;
 use crate::screen::Screen;
-use crate::storage;
+use crate::storage::Which;
+use crate::store::Store;
 
 /// The options of the command.
 #[derive(Debug, Args)]
 pub(crate) struct ForkArgs {
-    /// The session, as `helix sessions list` shows it.
-    session: String,
+    #[command(flatten)]
+    which: Which,
     /// The checkpoint, as `helix sessions checkpoints` shows it. Default: the last one.
     #[arg(long, value_name = "VERSION", conflicts_with = "step")]
     at: Option<u64>,
@@ -29,25 +31,20 @@ pub(crate) struct ForkArgs {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &ForkArgs, store: &SqliteStore, screen: &Screen) -> Result<()> {
-    let head = storage::head(store, &args.session).await?;
+pub(crate) async fn run(args: &ForkArgs, store: &Store, db: &Path, screen: &Screen) -> Result<()> {
+    let head = args.which.head(store).await?;
     let mut options = ForkOptions::default();
     options.checkpoint = match args.step {
+        // One that the session went back behind will do: `checkpoints` lists it no more.
         None => args.at,
         Some(step) => {
             let session = load(store, &head.session).await?;
-            let closed = session.checkpoints().iter().find(|it| it.step == step);
-            let message = "the session has no checkpoint after this step";
-            let error = || {
-                Error::new(ErrorCode::CheckpointNotFound, message)
-                    .with_context("session", &head.session)
-                    .with_context("step", step)
-            };
-            Some(closed.ok_or_else(error)?.version)
+            Some(checkpoint::after(&session, step, db)?.version)
         }
     };
     options.session = args.name.as_deref().map(Into::into);
-    let fork = cast::spectator(store.clone())?.fork(&head.session, options).await?;
+    let fork = cast::spectator(store.clone())?.fork(&head.session, options).await;
+    let fork = fork.map_err(|error| checkpoint::told(error, &head.session, db))?;
     let origin = load(store, &fork).await?;
     let at = origin.forked().map(|origin| origin.version);
     if screen.is_json() {

@@ -2,13 +2,13 @@
 
 use anyhow::Result;
 use clap::Args;
-use helix_agents::prelude::SqliteStore;
 use helix_agents::store::{Head, Page, SessionFilter, StateStore as _};
 use serde_json::json;
 
 use super::standing;
-use crate::cast::MODEL;
+use crate::model;
 use crate::screen::Screen;
+use crate::store::Store;
 use crate::text::table;
 
 /// The options of the command.
@@ -23,29 +23,34 @@ pub(crate) struct ListArgs {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &ListArgs, store: &SqliteStore, screen: &Screen) -> Result<()> {
+pub(crate) async fn run(args: &ListArgs, store: &Store, screen: &Screen) -> Result<()> {
     let after = args.after.as_deref().map(Into::into);
     show(Page { after, limit: args.limit }, store, screen).await
 }
 
 /// Shows a page of sessions.
-pub(crate) async fn show(page: Page, store: &SqliteStore, screen: &Screen) -> Result<()> {
+pub(crate) async fn show(page: Page, store: &Store, screen: &Screen) -> Result<()> {
     let heads = store.list(&SessionFilter::default(), &page).await?;
+    let mut listed = Vec::new();
+    for head in heads {
+        let model = model::of(&head, store).await?;
+        listed.push((head, model));
+    }
     if screen.is_json() {
-        let rows: Vec<_> = heads.iter().map(row).collect();
+        let rows: Vec<_> = listed.iter().map(|(head, model)| row(head, model.as_deref())).collect();
         screen.json(&rows)?;
         return Ok(());
     }
-    let rows: Vec<_> = heads
-        .iter()
-        .map(|head| {
+    let rows: Vec<_> = listed
+        .into_iter()
+        .map(|(head, model)| {
             [
                 head.session.to_string(),
-                standing(head).to_owned(),
+                standing(&head).to_owned(),
                 head.created.agent.to_string(),
                 head.position.version.to_string(),
                 head.updated_at.to_string(),
-                head.created.tags.get(MODEL).cloned().unwrap_or_default(),
+                model.unwrap_or_default(),
             ]
         })
         .collect();
@@ -56,6 +61,6 @@ pub(crate) async fn show(page: Page, store: &SqliteStore, screen: &Screen) -> Re
 }
 
 /// A head for programs: with how the session stands.
-pub(super) fn row(head: &Head) -> serde_json::Value {
-    json!({ "session": head.session, "standing": standing(head), "head": head })
+fn row(head: &Head, model: Option<&str>) -> serde_json::Value {
+    json!({ "session": head.session, "standing": standing(head), "model": model, "head": head })
 }

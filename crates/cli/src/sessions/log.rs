@@ -9,12 +9,12 @@ use helix_agents::event::{
     ToolOutcome,
 };
 use helix_agents::id::SessionId;
-use helix_agents::prelude::SqliteStore;
 use helix_agents::session::load_events;
 use serde::Serialize;
 
 use crate::screen::{Screen, Style};
 use crate::storage::Which;
+use crate::store::Store;
 use crate::text::{count, duration, shortened};
 
 /// How much of a text is shown to people; `--json` has all of it.
@@ -31,7 +31,7 @@ pub(crate) struct LogArgs {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &LogArgs, store: &SqliteStore, screen: &Screen) -> Result<()> {
+pub(crate) async fn run(args: &LogArgs, store: &Store, screen: &Screen) -> Result<()> {
     let head = args.which.head(store).await?;
     show(&head.session, args.after, store, screen).await
 }
@@ -40,7 +40,7 @@ pub(crate) async fn run(args: &LogArgs, store: &SqliteStore, screen: &Screen) ->
 pub(crate) async fn show(
     session: &SessionId,
     after: u64,
-    store: &SqliteStore,
+    store: &Store,
     screen: &Screen,
 ) -> Result<()> {
     // Reads begin where an append does, so the cut is made here.
@@ -96,6 +96,10 @@ fn tell(event: &Event) -> String {
         Event::ModelReplied(reply) => tell_reply(reply),
         Event::CorrectionSent { message, .. } => message.content.clone(),
         Event::HistoryHealed { results } => format!("{} calls", results.len()),
+        Event::ChildStarted(child) => {
+            format!("{} {} as {}", child.call, child.agent, child.session)
+        }
+        Event::ChildWaiting { call } => call.to_string(),
         Event::ToolStarted { call, attempt, .. } => format!("{call} attempt {attempt}"),
         Event::ToolFinished(finish) => tell_finish(finish),
         Event::InterruptRequested { reason, .. } | Event::AbortRequested { reason, .. } => {
@@ -136,6 +140,10 @@ fn tell_finish(finish: &ToolFinish) -> String {
         ToolOutcome::Error(error) => error.to_string(),
         ToolOutcome::Acknowledged => return format!("{} acknowledged", finish.call),
     };
+    if finish.attempts == 0 {
+        // A child, somebody else or nobody carried it out.
+        return format!("{} {outcome}", finish.call);
+    }
     format!("{} attempt {} ({took}) {outcome}", finish.call, finish.attempts)
 }
 

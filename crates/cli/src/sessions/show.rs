@@ -1,7 +1,8 @@
 //! `helix sessions show`.
 
+use std::path::Path;
+
 use anyhow::Result;
-use helix_agents::prelude::SqliteStore;
 use helix_agents::session::{Session, load};
 use serde_json::json;
 
@@ -9,13 +10,15 @@ use super::standing;
 use crate::approvals::{Waiting, below, kind};
 use crate::screen::Screen;
 use crate::storage::Which;
+use crate::store::Store;
+use crate::summary;
 use crate::text::{duration, shortened, table};
 
 /// How much of the custom state is shown to people; `--json` has all of it.
 const MOST_STATE: usize = 500;
 
 /// Runs the command.
-pub(crate) async fn run(which: &Which, store: &SqliteStore, screen: &Screen) -> Result<()> {
+pub(crate) async fn run(which: &Which, store: &Store, db: &Path, screen: &Screen) -> Result<()> {
     let head = which.head(store).await?;
     let session = load(store, &head.session).await?;
     let waiting = below(store, &head.created.root).await?;
@@ -31,6 +34,7 @@ pub(crate) async fn run(which: &Which, store: &SqliteStore, screen: &Screen) -> 
             "runs": runs,
             "turns": session.turn(),
             "steps": session.checkpoints().len(),
+            "checkpoints": session.checkpoints(),
             "tool_calls": session.tool_calls(),
             "usage": session.usage(),
             "state": **session.state(),
@@ -46,7 +50,13 @@ pub(crate) async fn run(which: &Which, store: &SqliteStore, screen: &Screen) -> 
     screen.field("created", head.created_at)?;
     screen.field("updated", head.updated_at)?;
     screen.field("events", head.position.version)?;
-    screen.field("steps", session.checkpoints().len())?;
+    let listed = match session.checkpoints().len() {
+        0 => "0".to_owned(),
+        steps => {
+            format!("{steps} ({})", summary::command("sessions checkpoints", session.id(), db))
+        }
+    };
+    screen.field("steps", listed)?;
     screen.field("calls", session.tool_calls())?;
     let tokens = format!("{} in, {} out", usage.input_tokens, usage.output_tokens);
     screen.field("tokens", tokens)?;

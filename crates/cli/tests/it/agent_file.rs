@@ -156,17 +156,19 @@ async fn file_tools_see_their_folder_only() {
         read("../agent.toml"),
         read("up/agent.toml"),
         read("/etc/passwd"),
-        ("write_file", json!({ "path": "new/b.txt", "text": "B" })),
         ("write_file", json!({ "path": "up/agent.toml", "text": "B" })),
     ];
     let results = results(&place, tools, calls).await;
     let expected = r#"{"entries":[{"path":"a.txt","kind":"file","bytes":8},{"path":"up","kind":"link"}],"more":false}"#;
     assert_eq!(results[0], expected);
     assert_eq!(results[1], r#"{"text":"the text","bytes":8}"#);
-    for refused in [2, 3, 4, 6] {
-        assert!(results[refused].contains("is not allowed: only paths below"), "{results:?}");
+    for refused in &results[2..] {
+        assert!(refused.contains("is not allowed: only paths below"), "{results:?}");
     }
-    assert_eq!(results[5], r#"{"path":"new/b.txt","bytes":1}"#);
+    // Calls of one reply run side by side: what the listing would see has a run of its own.
+    let write = ("write_file", json!({ "path": "new/b.txt", "text": "B" }));
+    let results = self::results(&place, tools, vec![write]).await;
+    assert_eq!(results, [r#"{"path":"new/b.txt","bytes":1}"#]);
     assert_eq!(std::fs::read_to_string(place.path("data/new/b.txt")).unwrap(), "B");
     assert!(std::fs::read_to_string(place.path("agent.toml")).unwrap().starts_with("name"));
 }

@@ -110,3 +110,16 @@ async fn of_one_child_only_what_comes_from_there_on_is_named_just_as_well() {
     let tail = place.helix(&["tail", "trip", "--from", &from]).await;
     assert!(tail.stdout.starts_with("      [scout 1.0]   ✓ note "), "{}", tail.stdout);
 }
+
+#[tokio::test]
+async fn the_last_session_is_the_one_that_people_began() {
+    let place = Place::new();
+    program(&place).await;
+    let list = place.helix(&["sessions", "list", "--json"]).await.json();
+    assert_eq!(list[0]["session"], "trip-sub-1.0-sub-1.0");
+    let shown = place.helix(&["sessions", "show", "--last", "--json"]).await.json();
+    assert_eq!(shown["session"], "trip");
+    let log = place.helix(&["sessions", "log", "--last"]).await.stdout;
+    assert!(log.contains("child_started 1.0 guide as trip-sub-1.0"), "{log}");
+    assert!(log.contains("tool_finished 1.0 7"), "{log}");
+}

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use helix_agents::prelude::*;
+use helix_agents::providers::OpenAiChatOptions;
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::Place;
+use crate::support::server::{Turn, model};
 
 const SESSION: &str = "order";
 
@@ -53,14 +55,22 @@ async fn a_client_tool_gets_its_result_from_the_command_line() {
     let error = refused(&place, &wrong).await;
     assert_eq!(error["code"], "answer_invalid");
     assert!(error["message"].as_str().unwrap().contains("/bicycles"), "{error}");
+    assert!(!shown.contains("helix resume"), "{shown}");
     assert_eq!(refused(&place, &["approve", "order#1.0"]).await["code"], "answer_wrong_kind");
     assert_eq!(refused(&place, &["edit", "order#1.0"]).await["code"], "answer_invalid");
+    // Nothing is recorded that could not be gone on with as it was wished.
+    let at_once = ["answer", "order#1.0", "--result", r#"{"bicycles":2}"#, "--resume"];
+    assert_eq!(refused(&place, &at_once).await["code"], "agent_not_found");
+    let shown = place.helix(&["resume", SESSION]).await;
+    assert!(shown.stdout.contains("go on    in the program that began"), "{shown:?}");
+    assert!(shown.stdout.contains("model    scripted"), "{shown:?}");
     // One of the two has to be said.
     assert_eq!(place.helix(&["approvals", "answer", "order#1.0"]).await.code, 2);
 
     let right = ["approvals", "answer", "order#1.0", "--result", r#"{"bicycles":2}"#, "--json"];
     let done = place.helix(&right).await.json();
     assert_eq!((&done["answer"], &done["root"]), (&"answered".into(), &"order".into()));
+    assert_eq!(done["resume_command"], json!(null));
     assert_eq!(
         refused(&place, &["answer", "order#1.0", "--error", "no"]).await["code"],
         "already_answered"
@@ -82,7 +92,10 @@ async fn a_client_tool_can_fail() {
     program(&place, None).await;
     let done =
         place.helix(&["approvals", "answer", "order#1.0", "--error", "no one is there"]).await;
-    assert_eq!((done.code, &*done.stdout), (0, "failed: order#1.0\ngo on    helix resume order\n"));
+    assert_eq!(
+        (done.code, &*done.stdout),
+        (0, "failed: order#1.0\ngo on    in the program that began the session\n")
+    );
     let log = place.helix(&["sessions", "log", SESSION]).await;
     assert!(log.stdout.contains("submitted 1.0 error no one is there"), "{log:?}");
 }
@@ -111,4 +124,24 @@ async fn an_answer_does_not_touch_the_session_of_a_live_run() {
     assert_eq!(refused(&place, &["approve", &call]).await["code"], "call_not_found");
     demo.signal(Signal::KILL);
     demo.end().await;
+}
+
+#[tokio::test]
+async fn the_list_has_the_model_of_a_program_that_answered() {
+    let place = Place::new();
+    let server = model(vec![Turn::Text("Hello.")]).await;
+    place.ask(&server);
+    let store = SqliteStore::open(place.path("helix.db")).await.unwrap();
+    let url = format!("http://127.0.0.1:{}/v1", server.port);
+    let models =
+        ProviderRegistry::new().with_provider(OpenAiChatOptions::new("mine", &url)).unwrap();
+    let agent = Agent::builder("clerk").system_prompt("You greet.").model("mine:small");
+    let runtime = LocalRuntime::builder().store(store.clone()).llm(models).build().unwrap();
+    runtime.run(&agent.build().unwrap(), "Hello?").await.unwrap();
+    store.close().await;
+    program(&place, None).await;
+    let list = place.helix(&["sessions", "list", "--json"]).await.json();
+    assert_eq!((&list[0]["model"], &list[1]["model"]), (&"scripted".into(), &"small".into()));
+    let list = place.helix(&["sessions", "list"]).await.stdout;
+    assert!(list.lines().nth(2).unwrap().ends_with("  small"), "{list}");
 }

@@ -59,7 +59,6 @@ async fn where_everything_is_there_it_says_so_and_leaves_no_trace() {
         "synchronous=FULL",
         "no  what was acknowledged survives a power failure",
         "PerStep",
-        "postgres, redis",
         "temporal, dbos",
         "Everything that an agent needs is here.",
     ] {

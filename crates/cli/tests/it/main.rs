@@ -8,6 +8,7 @@
 
 mod agent_file;
 mod approvals;
+mod back;
 mod chat;
 mod children;
 mod client_tools;
@@ -22,6 +23,9 @@ mod hostile;
 mod init;
 mod kills;
 mod man;
+mod planner;
+mod postgres;
+mod redis;
 mod resume;
 mod run;
 mod sessions;

@@ -310,3 +310,23 @@ async fn ctrl_c_while_the_model_is_silent_aborts_at_the_second_time() {
     let done = tokio::time::timeout(Duration::from_secs(20), running.end()).await.unwrap();
     assert_eq!((done.code, &*done.stdout), (4, ""), "{done:?}");
 }
+
+#[tokio::test]
+async fn whoever_has_used_up_a_budget_is_told_where_to_raise_it() {
+    let place = Place::new();
+    let server =
+        model(vec![Turn::call("calculate", json!({ "expression": "1 + 1" })), Turn::Text("Two.")])
+            .await;
+    place.ask(&server);
+    let file = |tokens: u32| {
+        let head = "name = \"a\"\nprompt = \"b\"\n[tools.calculator]\n";
+        place.write("agent.toml", format!("{head}[limits]\ntokens = {tokens}\n"));
+    };
+    file(10);
+    let done = place.helix(&["run", "agent.toml", "How much?"]).await;
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(done.stderr.contains("(with more under `limits` in the agent file)"), "{done:?}");
+    file(1000);
+    let resumed = place.helix(&["resume", "--last"]).await;
+    assert!(resumed.code == 0 && resumed.stdout.contains("Two."), "{resumed:?}");
+}

@@ -79,7 +79,8 @@ async fn an_export_holds_all_that_was_recorded() {
         (&export["format"], &export["format_version"]),
         (&"helix-agents.session".into(), &1.into())
     );
-    let events = export["events"].as_array().unwrap();
+    assert_eq!(export["sessions"][0]["session"], session.as_str());
+    let events = export["sessions"][0]["events"].as_array().unwrap();
     // With the times, for they are in the log's lines as well.
     assert_eq!(*events, place.log(&session).await);
 
@@ -91,6 +92,73 @@ async fn an_export_holds_all_that_was_recorded() {
     }
     assert_eq!((fold.status(), fold.tool_calls()), (SessionStatus::Completed, 7));
     assert_eq!(fold.transcript().len(), 14);
+}
+
+#[tokio::test]
+async fn an_imported_session_is_the_same_and_goes_on() {
+    let place = Place::new();
+    let mut demo = place.start_demo("30", &[]).await;
+    demo.shows("look_up").await;
+    demo.child.kill().await.unwrap();
+    let session = demo.session.clone();
+    let export = place.helix(&["sessions", "export", &session]).await.stdout;
+    place.write("export.json", &export);
+    let import = ["sessions", "import", "export.json", "--db", "other.db"];
+    assert_eq!(place.helix(&import).await.stdout, format!("{session}\n"));
+    let again = ["sessions", "export", &session, "--db", "other.db"];
+    assert_eq!(
+        place.helix(&again).await.json()["sessions"][0]["events"],
+        serde_json::from_str::<serde_json::Value>(&export).unwrap()["sessions"][0]["events"]
+    );
+    // Once is enough, and twice does no harm.
+    assert_eq!(place.helix(&import).await.code, 0);
+
+    let resumed = place.helix(&["resume", &session, "--db", "other.db", "--json"]).await.json();
+    assert_eq!(resumed["status"], "completed", "{resumed}");
+}
+
+#[tokio::test]
+async fn what_is_no_export_is_refused_and_writes_nothing() {
+    let (place, session) = Place::after_demo().await;
+    let export = place.helix(&["sessions", "export", &session]).await.stdout;
+    let gap = export.replacen("\"seq\":3,", "\"seq\":4,", 1);
+    assert_ne!(gap, export);
+    place.write("export.json", gap);
+    let broken = ["sessions", "import", "export.json", "--db", "third.db", "--json"];
+    let broken = place.helix(&broken).await;
+    assert_eq!((broken.code, &broken.json_error()["code"]), (1, &"log_invalid".into()));
+    place.write("export.json", "{}");
+    let strange = ["sessions", "import", "export.json", "--db", "third.db", "--json"];
+    let strange = place.helix(&strange).await;
+    assert_eq!((strange.code, &strange.json_error()["code"]), (1, &"input_invalid".into()));
+    assert_eq!(
+        place.helix(&["sessions", "list", "--db", "third.db", "--json"]).await.stdout,
+        "[]\n"
+    );
+}
+
+#[tokio::test]
+async fn what_ended_long_ago_is_purged() {
+    let (place, session) = Place::after_demo().await;
+    let purge = async |age: &str, more: &[&str]| {
+        let args = [&["sessions", "purge", "--older-than", age, "--json"], more].concat();
+        place.helix(&args).await.json()["purged"].clone()
+    };
+    assert_eq!(purge("30d", &[]).await, 0);
+    assert_eq!(purge("0s", &["--status", "failed"]).await, 0);
+    assert_eq!(place.helix(&["sessions", "show", &session]).await.code, 0);
+    assert_eq!(purge("0s", &[]).await, 1);
+    assert_eq!(place.helix(&["sessions", "list", "--json"]).await.stdout, "[]\n");
+    for (wrong, why) in [
+        (&["--older-than", "a while"][..], "write it like `30d`"),
+        (&["--older-than", "1 month"], "use days and smaller units"),
+        (&["--older-than=-1d"], "must not be negative"),
+        (&["--older-than", "1d", "--status", "sleepy"], "there are: active"),
+    ] {
+        let done = place.helix(&[&["sessions", "purge"], wrong].concat()).await;
+        assert_eq!(done.code, 2, "{wrong:?}");
+        assert!(done.stderr.contains(why), "{done:?}");
+    }
 }
 
 #[tokio::test]

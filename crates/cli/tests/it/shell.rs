@@ -2,6 +2,7 @@
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use crate::support::server::{Server, Turn, model};
 use crate::support::{Place, Running};
@@ -115,4 +116,22 @@ async fn a_command_in_doubt_is_not_run_again() {
     let told = result(&model)["error"].to_string();
     assert!(told.contains("whether it acted is not known; it was not run again"), "{told}");
     assert_eq!(std::fs::read_to_string(place.path("ran.txt")).unwrap(), "ran\n");
+}
+
+#[tokio::test]
+async fn whoever_waits_for_a_command_in_doubt_is_told_of_it() {
+    let place = Place::new();
+    let (_model, running, command) = under_way(&place, "").await;
+    running.signal(Signal::KILL);
+    running.end().await;
+    kill_process_group(command, Signal::KILL).unwrap();
+    let mut resume = place.start(&["resume", "--last"]);
+    let mut told = BufReader::new(resume.child.stderr.take().unwrap()).lines();
+    let lease = told.next_line().await.unwrap().unwrap();
+    assert!(lease.contains("may still live: waiting for up to "), "{lease}");
+    let doubt = told.next_line().await.unwrap().unwrap();
+    assert!(doubt.contains("in the middle of `shell`, which must not run twice"), "{doubt}");
+    assert!(doubt.contains("waiting for up to 1 min 0"), "{doubt}");
+    resume.signal(Signal::KILL);
+    resume.end().await;
 }

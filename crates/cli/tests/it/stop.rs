@@ -48,6 +48,7 @@ async fn a_session_whose_process_was_killed_is_aborted_and_cannot_be_interrupted
     // It counts as alive for a while, and then is ended here.
     let done = place.helix(&["abort", &session]).await;
     assert_eq!((done.code, &*done.stdout), (0, &*format!("aborted {session}\n")), "{done:?}");
+    assert!(done.stderr.contains("waiting for up to 15 s until it has"), "{done:?}");
     assert!(done.stderr.contains("The process of the run is gone"), "{done:?}");
     let shown = place.helix(&["sessions", "show", &session]).await;
     assert!(shown.stdout.contains("status   aborted"), "{shown:?}");

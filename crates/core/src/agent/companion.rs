@@ -81,30 +81,28 @@ pub enum CompanionCall {
         /// A name of the caller's choice.
         name: Option<String>,
     },
-    /// To give one something else to do.
-    Message {
-        /// Its name.
-        name: String,
-        /// What to do.
-        message: String,
-    },
     /// To tell which there are.
     List,
-    /// To tell how one is.
-    Status {
+    /// Something of one that was begun.
+    Of {
         /// Its name.
         name: String,
+        /// What.
+        ask: CompanionAsk,
     },
-    /// To stop one.
-    Terminate {
-        /// Its name.
-        name: String,
-    },
-    /// To wait until one is done.
-    Wait {
-        /// Its name.
-        name: String,
-    },
+}
+
+/// What is asked of a companion that was begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CompanionAsk {
+    /// To do something else.
+    Message(String),
+    /// How it is.
+    Status,
+    /// To stop for good.
+    Terminate,
+    /// Its result, when it is done.
+    Wait,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -220,6 +218,10 @@ impl CompanionTool {
         fn typed<T: DeserializeOwned>(arguments: &Json) -> Result<T, String> {
             arguments.to_typed().map_err(|error| format!("the arguments do not fit: {error}"))
         }
+        let of = |arguments, ask| {
+            let NameInput { name } = typed(arguments)?;
+            Ok::<_, String>(CompanionCall::Of { name, ask })
+        };
         Ok(match self {
             Self::Spawn => {
                 let SpawnInput { agent, message, name } = typed(arguments)?;
@@ -227,14 +229,12 @@ impl CompanionTool {
             }
             Self::Send => {
                 let SendInput { name, message } = typed(arguments)?;
-                CompanionCall::Message { name, message }
+                CompanionCall::Of { name, ask: CompanionAsk::Message(message) }
             }
             Self::List => CompanionCall::List,
-            Self::Status => CompanionCall::Status { name: typed::<NameInput>(arguments)?.name },
-            Self::Terminate => {
-                CompanionCall::Terminate { name: typed::<NameInput>(arguments)?.name }
-            }
-            Self::Wait => CompanionCall::Wait { name: typed::<NameInput>(arguments)?.name },
+            Self::Status => of(arguments, CompanionAsk::Status)?,
+            Self::Terminate => of(arguments, CompanionAsk::Terminate)?,
+            Self::Wait => of(arguments, CompanionAsk::Wait)?,
         })
     }
 }

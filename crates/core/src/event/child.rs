@@ -18,9 +18,9 @@ pub struct ParentRef {
     pub call: CallId,
     /// The session at the top of the tree.
     pub root: SessionId,
-    /// Whether it is told by a message when a run of the child has ended.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub notify: bool,
+    /// As what the child stays, if it does not end with the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub companion: Option<CompanionRef>,
 }
 
 /// A child's session.
@@ -48,6 +48,14 @@ pub struct CompanionRef {
     pub name: String,
     /// Whether calls that give it something to do wait for it.
     pub mode: CompanionMode,
+}
+
+impl CompanionRef {
+    /// Whether it works beside its parent, and tells it when it is done.
+    #[must_use]
+    pub fn works_beside(&self) -> bool {
+        self.mode == CompanionMode::NonBlocking
+    }
 }
 
 /// What a message says of a companion's run.

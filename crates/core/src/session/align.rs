@@ -8,8 +8,8 @@ use crate::clock::Clock;
 use crate::error::Result;
 use crate::event::{Event, RecordedEvent, ToolFinish};
 use crate::id::{RunId, SessionId};
-use crate::store::StateStore;
-use crate::stream::{Attempt, Chunk, ChunkKind, Mark, StreamManager};
+use crate::store::{SessionStatus, StateStore};
+use crate::stream::{Attempt, Boundary, Chunk, ChunkKind, Mark, StreamInfo, StreamManager};
 
 /// What a stream lacks after its writer died.
 #[derive(Debug, Default)]
@@ -19,11 +19,12 @@ pub struct Alignment {
     /// Open attempts whose outcome never will be.
     pub discarded: Vec<Attempt>,
     /// What no attempt has shown, since the last mark.
-    pub boundaries: Vec<Chunk>,
+    pub boundaries: Vec<Boundary>,
 }
 
-/// What the stream lacks of the log up to `version`. A stream that knows nothing of the session is
-/// told of the last run only, if that did not end: what happened before is for the log to tell.
+/// What the stream lacks of the log up to `version`, for the run that is about to go on with it. A
+/// stream that knows nothing of the session is told of the turn under way only, if there is one: what
+/// happened before is for the log to tell.
 ///
 /// # Errors
 /// The store's and the stream manager's.
@@ -34,7 +35,27 @@ pub async fn alignment(
     session: &Session,
     version: u64,
 ) -> Result<Alignment> {
-    let info = streams.info(session.root()).await?;
+    let mut info = streams.info(session.root()).await?;
+    info.open.retain(|open| open.session == *session.id());
+    if !info.open.is_empty() {
+        // What is open may be a successor's, who has begun since: its start is in the log by now.
+        let head = store.head(session.id()).await?;
+        let current = head.and_then(|head| head.summary.run);
+        if current.as_ref() != session.current_run().map(|run| &run.id) {
+            info.open.clear();
+        }
+    }
+    lacking(store, clock, session, version, info).await
+}
+
+/// The same of a stream that stood so before the session was read.
+async fn lacking(
+    store: &dyn StateStore,
+    clock: &dyn Clock,
+    session: &Session,
+    version: u64,
+    info: StreamInfo,
+) -> Result<Alignment> {
     let mut found = Alignment::default();
     let marked = info.marked_by(session.id());
     for open in info.open.into_iter().filter(|open| open.session == *session.id()) {
@@ -51,7 +72,7 @@ pub async fn alignment(
             all.filter(|finish| finish.call.step() == Some(step)).collect()
         };
         let shown = match marked {
-            0 => before_unended_run(&events, version).unwrap_or(version),
+            0 => before_open_turn(&events, version).unwrap_or(version),
             marked => marked,
         };
         for recorded in &events {
@@ -59,26 +80,32 @@ pub async fn alignment(
                 let mut kinds = Vec::new();
                 of_event(session, recorded.seq, &recorded.event, &finishes, &mut kinds);
                 let run = recorded.run.as_ref();
+                let version = recorded.seq;
                 let chunks = kinds.into_iter().map(|kind| chunk(clock, session, run, kind));
-                found.boundaries.extend(chunks);
+                found.boundaries.extend(chunks.map(|chunk| Boundary { version, chunk }));
             }
         }
     }
     Ok(found)
 }
 
-/// Where the last run up to `version` began, if it has not ended by then; or where the session was
-/// forked, if no run has begun since.
-fn before_unended_run(events: &[RecordedEvent], version: u64) -> Option<u64> {
-    let last = events.iter().rev().filter(|recorded| recorded.seq <= version).find(|recorded| {
-        let event = &recorded.event;
-        matches!(event, Event::RunStarted { .. } | Event::RunEnded { .. } | Event::Forked { .. })
-    })?;
-    (!matches!(last.event, Event::RunEnded { .. })).then_some(last.seq - 1)
+/// Where the first of the runs up to `version` began that follow the last one which ended: each took
+/// over from the one before it, which died. Or where the session was forked, if no run has begun since.
+fn before_open_turn(events: &[RecordedEvent], version: u64) -> Option<u64> {
+    let mut first = None;
+    for recorded in events.iter().rev().filter(|recorded| recorded.seq <= version) {
+        match recorded.event {
+            Event::RunStarted { .. } => first = Some(recorded.seq - 1),
+            Event::Forked { .. } => return first.or(Some(recorded.seq - 1)),
+            Event::RunEnded { .. } => break,
+            _ => {}
+        }
+    }
+    first
 }
 
 /// Brings the stream of a session without a current run into line: its writer may have died right
-/// after the last append.
+/// after the last append. The children that it waits for come first, as they ended first.
 ///
 /// # Errors
 /// The store's and the stream manager's.
@@ -93,13 +120,27 @@ pub async fn align_ended(
     let stream = &head.created.root;
     let info = streams.info(stream).await?;
     let open = info.open.iter().any(|open| open.session == *session);
-    if info.marked_by(session) >= head.position.version && !open {
+    let in_line = info.marked_by(session) >= head.position.version && !open;
+    // Only a session that waits, for people or for children, rests in this status.
+    let waits = head.summary.status == SessionStatus::Active;
+    if in_line && !waits {
         return Ok(());
     }
+    // Read after the stream: whose attempts were open there has its start in this log.
     let fold = load(store, session).await?;
+    if fold.current_run().is_some() {
+        // It has begun since, and brings the stream into line itself.
+        return Ok(());
+    }
+    for child in fold.open_children() {
+        Box::pin(align_ended(store, streams, clock, &child.session)).await?;
+    }
+    if in_line {
+        return Ok(());
+    }
     let version = fold.position().version;
     let Alignment { settled, discarded, boundaries } =
-        alignment(store, streams, clock, &fold, version).await?;
+        lacking(store, clock, &fold, version, info).await?;
     let origin = chunk(clock, &fold, None, ChunkKind::Checkpoint { version });
     streams.mark(stream, Mark { version, settled, discarded, origin, boundaries }).await
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::Session;
 use super::ledger::CompanionRecord;
+use super::{RunStatus, Session};
 use crate::budget::Spent;
-use crate::event::{ChildNotice, ChildStart};
+use crate::event::{ChildNotice, ChildStart, CompanionRef};
 use crate::id::{CallId, RunId};
 
 impl Session {
@@ -22,14 +22,15 @@ impl Session {
         step.call(call)?.child.as_ref().map(|child| &child.start)
     }
 
-    /// The children of the last step's calls, and those that stay.
+    /// The children that are to be aborted with it, and why, if its last run was: those of the calls
+    /// that the abort answered, and those that stay.
     #[must_use]
-    pub fn last_children(&self) -> Vec<Arc<ChildStart>> {
-        let step = self.open_step().or(self.closed_step());
-        let calls = step.map_or(&[][..], |step| &step.calls);
+    pub fn aborted_children(&self) -> Option<(Vec<Arc<ChildStart>>, Option<String>)> {
+        let run = self.last_run().filter(|run| run.status == RunStatus::Aborted)?;
+        let calls = self.closed_step().map_or(&[][..], |step| &step.calls);
         let of_step = calls.iter().filter_map(|call| call.child.as_ref()).map(|it| &it.start);
         let stay = self.companions().map(|(_, record)| &record.start);
-        of_step.chain(stay).cloned().collect()
+        Some((of_step.chain(stay).cloned().collect(), run.reason.clone()))
     }
 
     /// The children that stay, by name.
@@ -43,10 +44,11 @@ impl Session {
         self.ledger.companions.get(name)
     }
 
-    /// Whether it is a child that works beside its parent.
+    /// Whether it is a companion that works beside its parent, and tells it when it is done.
     #[must_use]
-    pub fn stays(&self) -> bool {
-        self.parent().is_some_and(|parent| parent.notify)
+    pub fn works_beside(&self) -> bool {
+        let stays = self.parent().and_then(|parent| parent.companion.as_ref());
+        stays.is_some_and(CompanionRef::works_beside)
     }
 
     /// A name for another companion of that agent.

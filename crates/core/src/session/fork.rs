@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::begin::healed;
-use super::repeat::repeated;
 use super::{Outside, Session, load};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Event, RecordedEvent, SCHEMA, decode, encode};
@@ -98,13 +97,12 @@ async fn send(
     let store = outside.store;
     if append.expected == Position::start() {
         // The checkpoint is within the first append, as in a log that was imported whole.
-        let create = || store.create_session(new.clone(), append.clone());
-        return Ok(match repeated(outside.ids, outside.clock, create).await? {
+        return Ok(match store.create_session(new, append).await? {
             CreateOutcome::Created { at } => ForkOutcome::Created { at },
             CreateOutcome::Exists => ForkOutcome::Exists,
         });
     }
-    repeated(outside.ids, outside.clock, || store.fork(from, new.clone(), append.clone())).await
+    store.fork(from, new, append).await
 }
 
 /// What a fork has in common with its original.

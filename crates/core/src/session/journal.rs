@@ -5,10 +5,9 @@ mod late;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::repeat::repeated;
-use super::{Savepoint, Session, StartedCall};
+use super::{Request, RequestKind, Savepoint, Session, StartedCall};
 use crate::agent::AnyAgent;
-use crate::clock::{Clock, IdSource, Timestamp};
+use crate::clock::{IdSource, Timestamp};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Event, RunOutcome, SCHEMA, encode};
 use crate::fault;
@@ -35,12 +34,11 @@ pub enum Durability {
 /// What a journal needs.
 #[derive(Debug, Clone)]
 pub struct JournalParts {
-    /// Where the log is kept.
+    /// Where the log is kept. An append whose outcome is unknown ends the run, so what may be away
+    /// for a moment is wrapped in a [`PatientStore`](crate::store::PatientStore).
     pub store: Arc<dyn StateStore>,
     /// Fresh ids.
     pub ids: Arc<dyn IdSource>,
-    /// For waits between tries.
-    pub clock: Arc<dyn Clock>,
     /// How long the owner counts as alive after each append.
     pub lease: Duration,
     /// When facts are appended.
@@ -77,7 +75,7 @@ pub struct Committed {
 /// Facts go into the fold first, then the decisions that follow from them, and all of that into
 /// one append. If something else was appended meanwhile, the fold goes back, takes in what was
 /// missed, takes the facts again if they are still new and legal, and asks for the decisions
-/// anew. An append whose outcome is unknown is repeated under its id, never guessed at.
+/// anew.
 #[derive(Debug)]
 pub struct Journal {
     parts: JournalParts,
@@ -131,11 +129,7 @@ impl Journal {
         let append = self.append_of_held(Guard::None)?;
         fault::point("journal.before_create");
         let sent = append.id.clone();
-        let parts = &self.parts;
-        let outcome = repeated(&*parts.ids, &*parts.clock, || {
-            parts.store.create_session(new.clone(), append.clone())
-        });
-        match outcome.await? {
+        match self.parts.store.create_session(new, append).await? {
             CreateOutcome::Created { at } => {
                 fault::point("journal.after_create");
                 self.acknowledge(sent, at);
@@ -150,21 +144,17 @@ impl Journal {
     }
 
     /// Starts this journal's run with these events, of which the first (after a heal) is its
-    /// `RunStarted`. Like every decision it is not appended again on a conflict.
+    /// `RunStarted`. Like every decision it is not appended again on a conflict. What was staged
+    /// before goes first: a run that ends with its start, as an abort does, is staged whole.
     ///
     /// # Errors
     /// The store's, and those of events that are not legal.
     pub async fn start(&mut self, events: Vec<Event>) -> Result<StartOutcome> {
         self.hold(&events)?;
-        if events.iter().any(|event| matches!(event, Event::AbortRequested { .. })) {
-            let decided = self.iterator.decide()?;
-            self.held.extend(decided);
-            self.end_run()?;
-        }
         let append = self.append_of_held(Guard::LeaseFree)?;
         let append_id = append.id.clone();
         fault::point("journal.before_start");
-        match self.send(append).await? {
+        match self.parts.store.append(append).await? {
             AppendOutcome::Appended { at } => {
                 fault::point("journal.after_start");
                 self.acknowledge(append_id, at);
@@ -192,6 +182,12 @@ impl Journal {
         let decided = self.iterator.decide()?;
         self.held.extend(decided.iter().cloned());
         Ok(decided)
+    }
+
+    /// What was staged and is not appended yet.
+    #[must_use]
+    pub fn staged(&self) -> &[Event] {
+        &self.held
     }
 
     /// Takes facts into the fold and decides nothing yet: the next [`stage`](Self::stage) does.
@@ -265,7 +261,7 @@ impl Journal {
             let append = self.append_of_held(Guard::None)?;
             let append_id = append.id.clone();
             fault::point("journal.before_append");
-            match self.send(append).await? {
+            match self.parts.store.append(append).await? {
                 AppendOutcome::Appended { at } => {
                     fault::point("journal.after_append");
                     let events = self.acknowledge(append_id, at);
@@ -280,21 +276,30 @@ impl Journal {
         Err(self.error(ErrorCode::StoreBusy, "others append to the session without pause"))
     }
 
-    /// Reads requests from outside that the fold does not hold yet. They enter the fold with the
-    /// next append; this only says whether there is reason to hurry.
+    /// Reads requests from outside that the fold does not hold yet; an abort before an interrupt. They
+    /// enter the fold with the next append: this only says whether there is reason to hurry.
     ///
     /// # Errors
     /// The store's.
-    pub async fn abort_requested(
+    pub async fn requested(
         store: &dyn StateStore,
         session: &SessionId,
         run: &RunId,
         after: u64,
-    ) -> Result<bool> {
-        let events = super::load_events(store, session, after).await?;
-        Ok(events.iter().any(
-            |event| matches!(&event.event, Event::AbortRequested { run: named, .. } if named == run),
-        ))
+    ) -> Result<Option<(RequestKind, Request)>> {
+        let mut interrupt = None;
+        for event in super::load_events(store, session, after).await? {
+            match event.event {
+                Event::AbortRequested { request: id, run: named, reason } if named == *run => {
+                    return Ok(Some((RequestKind::Abort, Request { id, reason })));
+                }
+                Event::InterruptRequested { request: id, run: named, reason } if named == *run => {
+                    interrupt = Some((RequestKind::Interrupt, Request { id, reason }));
+                }
+                _ => {}
+            }
+        }
+        Ok(interrupt)
     }
 
     /// Takes in what was appended from outside since the last append.
@@ -374,12 +379,18 @@ impl Journal {
             Some(current) if current.id == self.run => {}
             _ => return Err(self.superseded()),
         }
+        if held.is_empty() {
+            // The next `stage` decides, and its caller is told what.
+            return Ok(());
+        }
         let was_ended = held.iter().any(|event| matches!(event, Event::RunEnded { .. }));
         let facts: Vec<_> = held.into_iter().filter(|event| !event.is_decision()).collect();
         self.hold(&facts)?;
         let decided = self.iterator.decide()?;
+        let answers = decided.iter().any(|event| matches!(event, Event::ToolFinished(_)));
         self.held.extend(decided);
-        if was_ended { self.end_run() } else { Ok(()) }
+        // Calls that were answered instead have hooks, which come before the end.
+        if was_ended && !answers { self.end_run() } else { Ok(()) }
     }
 
     fn roll_back(&mut self) -> Vec<Event> {
@@ -414,11 +425,6 @@ impl Journal {
             lease: if ended { LeaseChange::Clear } else { LeaseChange::Take(self.parts.lease) },
             guard,
         })
-    }
-
-    async fn send(&self, append: Append) -> Result<AppendOutcome> {
-        repeated(&*self.parts.ids, &*self.parts.clock, || self.parts.store.append(append.clone()))
-            .await
     }
 
     fn superseded(&self) -> Error {

@@ -4,10 +4,13 @@ use super::Session;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{RecordedEvent, decode};
 use crate::id::SessionId;
-use crate::store::StateStore;
+use crate::store::{Head, StateStore};
 
 /// How many appends are read at once.
 const PAGE: u32 = 256;
+
+/// How often a head and a log are read until they are of one moment.
+const MAX_LOOKS: u32 = 64;
 
 /// Folds the whole log of a session.
 ///
@@ -16,20 +19,49 @@ const PAGE: u32 = 256;
 /// legal. The log is never touched.
 pub async fn load(store: &dyn StateStore, session: &SessionId) -> Result<Session> {
     let mut fold = Session::new(session.clone());
+    advance(store, &mut fold).await?;
+    if fold.position().version == 0 {
+        return Err(not_found(session));
+    }
+    Ok(fold)
+}
+
+/// The head of a session and the fold of the same position, if there is such a session. Of two
+/// moments, a run that has just ended would be taken for one whose owner is gone.
+///
+/// # Errors
+/// As [`load`], and [`ErrorCode::StoreBusy`] if others append without pause.
+pub async fn look(store: &dyn StateStore, session: &SessionId) -> Result<Option<(Head, Session)>> {
+    let mut fold = Session::new(session.clone());
+    for _ in 0..MAX_LOOKS {
+        let Some(head) = store.head(session).await? else { return Ok(None) };
+        advance(store, &mut fold).await?;
+        if head.position == *fold.position() {
+            fold.observe(head.read_at);
+            return Ok(Some((head, fold)));
+        }
+    }
+    Err(Error::new(ErrorCode::StoreBusy, "others append to the session without pause")
+        .with_context("session", session))
+}
+
+/// Takes in what was appended since.
+pub(super) async fn advance(store: &dyn StateStore, fold: &mut Session) -> Result<()> {
+    let session = fold.id().clone();
     loop {
-        let page = store.read_log(session, fold.position().version, PAGE).await?;
+        let page = store.read_log(&session, fold.position().version, PAGE).await?;
         if page.is_empty() {
-            break;
+            return Ok(());
         }
         for append in &page {
             fold.apply_append(append)?;
         }
     }
-    if fold.position().version == 0 {
-        return Err(Error::new(ErrorCode::SessionNotFound, "there is no session of this id")
-            .with_context("session", session));
-    }
-    Ok(fold)
+}
+
+pub(super) fn not_found(session: &SessionId) -> Error {
+    Error::new(ErrorCode::SessionNotFound, "there is no session of this id")
+        .with_context("session", session)
 }
 
 /// The events of a session after a version, for people and programs that look at a log.

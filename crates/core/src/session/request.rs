@@ -1,8 +1,8 @@
 //! Requests from outside: appended by any process to the log of a run that another one owns.
 
-use super::Session;
-use super::repeat::repeated;
-use crate::clock::{Clock, IdSource};
+use super::load::not_found;
+use super::{Request, Session};
+use crate::clock::IdSource;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{ChildNotice, Event, SCHEMA, encode};
 use crate::fault;
@@ -22,15 +22,24 @@ pub enum RequestKind {
     Abort,
 }
 
-/// Where requests are appended, and with whose ids and clock.
+impl Session {
+    /// The request of this kind that the current run has not met yet.
+    #[must_use]
+    pub fn request(&self, kind: RequestKind) -> Option<&Request> {
+        match kind {
+            RequestKind::Interrupt => self.interrupt_request(),
+            RequestKind::Abort => self.abort_request(),
+        }
+    }
+}
+
+/// Where requests are appended, and with whose ids.
 #[derive(Debug, Clone, Copy)]
 pub struct Outside<'a> {
-    /// The store.
+    /// The store; a [`PatientStore`](crate::store::PatientStore), if it may be away for a moment.
     pub store: &'a dyn StateStore,
     /// Fresh ids.
     pub ids: &'a dyn IdSource,
-    /// For waits between tries.
-    pub clock: &'a dyn Clock,
 }
 
 /// Asks a run to stop. The owner meets the request with its next append, or sooner if it hears
@@ -46,20 +55,29 @@ pub async fn request(
     kind: RequestKind,
     reason: Option<String>,
 ) -> Result<()> {
-    let request = outside.ids.request();
+    let request = Request { id: outside.ids.request(), reason };
+    ask(outside, session, run, kind, &request).await
+}
+
+async fn ask(
+    outside: Outside<'_>,
+    session: &SessionId,
+    run: Option<&RunId>,
+    kind: RequestKind,
+    request: &Request,
+) -> Result<()> {
     let mut children = Vec::new();
     let ask = |fold: &Session| {
-        children = fold.open_children().map(|child| child.session.clone()).collect();
-        if kind == RequestKind::Abort {
-            // Those that stay work on when their parent is interrupted.
-            children.extend(fold.companions().map(|(_, record)| record.start.session.clone()));
+        children = reached_by(fold, kind).collect();
+        if fold.request(kind).is_some_and(|known| known.id == request.id) {
+            return Ok(None);
         }
         let current = fold.current_run().map(|current| &current.id);
         let Some(current) = current.filter(|current| run.is_none_or(|run| run == *current)) else {
             return Err(Error::new(ErrorCode::NothingToResume, "the run has ended already")
                 .with_context("session", session));
         };
-        let (run, request, reason) = (current.clone(), request.clone(), reason.clone());
+        let (run, Request { id: request, reason }) = (current.clone(), request.clone());
         let event = match kind {
             RequestKind::Interrupt => Event::InterruptRequested { request, run, reason },
             RequestKind::Abort => Event::AbortRequested { request, run, reason },
@@ -67,24 +85,38 @@ pub async fn request(
         Ok(Some((event, Guard::None)))
     };
     outside.append(session, ask).await?;
-    for child in children {
-        pass_down(outside, &child, kind, reason.clone()).await;
-    }
+    pass_down(outside, &children, kind, request).await;
     Ok(())
 }
 
-/// Asks a child to stop as well. One that cannot be reached is met by the run that waits for it.
+/// The sessions right below one that a request to it is for as well.
+fn reached_by(fold: &Session, kind: RequestKind) -> impl Iterator<Item = SessionId> {
+    let open = fold.open_children().map(|child| &child.session);
+    let stay = fold.companions().map(|(_, record)| &record.start.session);
+    // Those that stay work on when their parent is interrupted.
+    let stay = stay.filter(move |_| kind == RequestKind::Abort);
+    open.chain(stay).cloned()
+}
+
+/// Asks children what their parent was asked, under the same id. So each has it once, by whomever it is
+/// passed down: whoever asked may have died before it could. One that cannot be reached is met by the
+/// run that waits for it.
 pub async fn pass_down(
     outside: Outside<'_>,
-    child: &SessionId,
+    children: &[SessionId],
     kind: RequestKind,
-    reason: Option<String>,
+    request: &Request,
 ) {
-    match Box::pin(request(outside, child, None, kind, reason)).await {
-        Ok(()) => {}
-        Err(error)
-            if matches!(error.code(), ErrorCode::NothingToResume | ErrorCode::SessionNotFound) => {}
-        Err(error) => tracing::warn!(session = %child, %error, "a request was not passed down"),
+    for child in children {
+        match Box::pin(ask(outside, child, None, kind, request)).await {
+            Ok(()) => {}
+            Err(error)
+                if matches!(
+                    error.code(),
+                    ErrorCode::NothingToResume | ErrorCode::SessionNotFound
+                ) => {}
+            Err(error) => tracing::warn!(session = %child, %error, "a request was not passed down"),
+        }
     }
 }
 
@@ -137,15 +169,14 @@ impl Outside<'_> {
                 guard,
             };
             fault::point("request.before_append");
-            let sent = repeated(self.ids, self.clock, || self.store.append(append.clone()));
-            match sent.await? {
+            match self.store.append(append).await? {
                 AppendOutcome::Appended { .. } => {
                     fault::point("request.after_append");
                     return Ok(());
                 }
                 AppendOutcome::Conflict { .. } => {
                     fold.rollback(savepoint);
-                    advance(self.store, &mut fold).await?;
+                    super::load::advance(self.store, &mut fold).await?;
                 }
                 AppendOutcome::GuardFailed { now, .. } => {
                     fold.rollback(savepoint);
@@ -163,17 +194,6 @@ impl Outside<'_> {
     }
 }
 
-async fn advance(store: &dyn StateStore, fold: &mut Session) -> Result<()> {
-    let session = fold.id().clone();
-    for append in store.read_log(&session, fold.position().version, u32::MAX).await? {
-        fold.apply_append(&append)?;
-    }
-    Ok(())
-}
-
 pub(super) async fn head(store: &dyn StateStore, session: &SessionId) -> Result<Head> {
-    store.head(session).await?.ok_or_else(|| {
-        Error::new(ErrorCode::SessionNotFound, "there is no session of this id")
-            .with_context("session", session)
-    })
+    store.head(session).await?.ok_or_else(|| not_found(session))
 }

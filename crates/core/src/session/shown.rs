@@ -10,20 +10,22 @@ use crate::message::ToolCall;
 use crate::stream::ChunkKind;
 use crate::tool::{FINISH_TOOL, SUB_AGENT_PREFIX};
 
-/// Events of the present run, given the version after the last of them, as people are shown them.
+/// Events of the present run, given the version after the last of them, as people are shown them:
+/// each chunk with the version of its event.
 #[must_use]
-pub fn boundaries(session: &Session, events: &[Event], version: u64) -> Vec<ChunkKind> {
+pub fn boundaries(session: &Session, events: &[Event], version: u64) -> Vec<(u64, ChunkKind)> {
     let first = version.saturating_sub(events.len() as u64) + 1;
     let finishes = |step: u32| -> Vec<&ToolFinish> {
-        let closed = session.closed_step().filter(|closed| closed.reply.step == step);
+        let closed = session.step_at_checkpoint(step);
         let calls = closed.map_or(&[][..], |closed| &closed.calls);
         calls.iter().filter_map(|call| call.finish.as_deref()).collect()
     };
-    let mut chunks = Vec::new();
+    let (mut shown, mut chunks) = (Vec::new(), Vec::new());
     for (seq, event) in (first..).zip(events) {
         of_event(session, seq, event, &finishes, &mut chunks);
+        shown.extend(chunks.drain(..).map(|kind| (seq, kind)));
     }
-    chunks
+    shown
 }
 
 /// Adds what people are shown of an event. `finishes` gives the results of a step, in any order.

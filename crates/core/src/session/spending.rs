@@ -26,7 +26,9 @@ impl Session {
         UsageRollup::of(&self.usage_entries)
     }
 
-    /// What the whole session used up, its children that ended included.
+    /// What the whole session used up, its children that ended included, as far as its own log knows:
+    /// what worked beside a child and outlived it was told to the child alone.
+    /// [`usage_of_tree`](super::usage_of_tree) reads the others' logs.
     #[must_use]
     pub fn tree_usage(&self) -> UsageRollup {
         UsageRollup::of_tree(&self.usage_entries)

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::request::{Outside, head};
-use super::{Session, SettledCall, load};
+use super::{Session, SettledCall, tree};
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Answer, Event, PendingCall, PendingKind};
 use crate::id::{CallId, RequestId, SessionId};
 use crate::json::Json;
 use crate::schema::Schema;
-use crate::store::{Guard, MAX_PAGE, Page, SessionFilter, SessionStatus, StateStore};
+use crate::store::{Guard, SessionStatus, StateStore};
 
 /// A call of some session of a tree. As text it is the call's id, or `session#call`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -272,7 +272,7 @@ async fn owner(outside: Outside<'_>, root: &SessionId, call: &CallRef) -> Result
     }
     let mut waiting = Vec::new();
     let mut known = Vec::new();
-    for fold in tree(outside.store, root).await? {
+    for fold in tree::folds(outside.store, root).await? {
         if fold.pending_calls().any(|pending| pending.call == call.call) {
             waiting.push(fold.id().clone());
         } else if fold.settled_call(&call.call).is_some() {
@@ -291,21 +291,6 @@ async fn owner(outside: Outside<'_>, root: &SessionId, call: &CallRef) -> Result
                 sessions.join(", ")
             );
             Err(Error::new(ErrorCode::InputInvalid, message).with_context("call", call))
-        }
-    }
-}
-
-/// The sessions of a tree, newest first.
-async fn tree(store: &dyn StateStore, root: &SessionId) -> Result<Vec<Session>> {
-    let filter = SessionFilter { root: Some(root.clone()), ..SessionFilter::default() };
-    let mut page = Page { after: None, limit: MAX_PAGE };
-    let mut folds = Vec::new();
-    loop {
-        let heads = store.list(&filter, &page).await?;
-        let Some(last) = heads.last() else { return Ok(folds) };
-        page.after = Some(last.session.clone());
-        for head in &heads {
-            folds.push(load(store, &head.session).await?);
         }
     }
 }
@@ -341,7 +326,7 @@ impl PendingView {
 pub async fn pending_calls(store: &dyn StateStore, root: &SessionId) -> Result<Vec<PendingView>> {
     head(store, root).await?;
     let mut views = Vec::new();
-    for fold in tree(store, root).await?.into_iter().rev() {
+    for fold in tree::folds(store, root).await?.into_iter().rev() {
         let Some(step) = fold.open_step() else { continue };
         for (call, state) in step.pairs() {
             let Some(pending) = state.pending() else { continue };

@@ -1,5 +1,6 @@
 //! The fold: what is legal, what each event makes of a session, and how it goes back.
 
+mod family;
 mod heal;
 mod legality;
 mod patches;

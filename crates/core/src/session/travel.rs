@@ -78,6 +78,13 @@ impl Session {
         self.ledger.forked.as_deref()
     }
 
+    /// The step of that number, as it was when it was closed; also when it means nothing for the turn
+    /// any more.
+    pub(super) fn step_at_checkpoint(&self, step: u32) -> Option<&ClosedStep> {
+        let mut steps = self.marks.iter().rev().map(|mark| &*mark.closed);
+        steps.find(|closed| closed.reply.step == step)
+    }
+
     /// The checkpoint at a version.
     ///
     /// # Errors

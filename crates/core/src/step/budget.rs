@@ -91,8 +91,7 @@ pub(super) fn allowance(
 }
 
 /// What a companion that begins may use.
-#[must_use]
-pub fn companion_allowance(session: &Session, agent: &AgentDefinition) -> Option<Budget> {
+pub(super) fn companion_allowance(session: &Session, agent: &AgentDefinition) -> Option<Budget> {
     allowance(session, agent, session.open_step()?, 1)
 }
 

@@ -33,4 +33,5 @@ mod people;
 mod plan;
 mod prompt;
 mod properties;
+mod results;
 mod stop;

@@ -6,8 +6,11 @@
     reason = "a test fails by panicking"
 )]
 
+mod align;
 mod begin;
 mod journal;
+mod patience;
 mod recorded;
 mod request;
 mod support;
+mod transfer;

@@ -1,7 +1,7 @@
 //! Requests from outside, and reading a log back.
 
 use helix_agents_core::error::Result;
-use helix_agents_core::session::{RequestKind, load, load_events, request};
+use helix_agents_core::session::{Outside, RequestKind, load, load_events, request};
 use helix_agents_core::step::Action;
 use helix_agents_core::store::{SessionStatus, StateStore};
 use serde_json::json;
@@ -105,7 +105,9 @@ async fn a_request_whose_reply_is_lost_is_in_the_log_once() {
     world.faults.strike("interrupt_requested", helix_agents_testkit::faults::Fault::LoseReply);
     let before = load(&world.faults, &id()).await.unwrap().position().version;
     let kind = RequestKind::Interrupt;
-    request(world.outside(), &id(), None, kind, None).await.unwrap();
+    let store = world.patient();
+    let outside = Outside { store: &store, ..world.outside() };
+    request(outside, &id(), None, kind, None).await.unwrap();
     let after = load(&world.faults, &id()).await.unwrap();
     assert_eq!(after.position().version, before + 1);
     assert!(after.interrupt_request().is_some());

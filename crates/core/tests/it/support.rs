@@ -18,7 +18,7 @@ use helix_agents_core::session::{
     load, load_events, resume_events,
 };
 use helix_agents_core::step::{ParsedToolCall, StepResult, StopReason};
-use helix_agents_core::store::{NewSession, StateStore, StoredAppend};
+use helix_agents_core::store::{NewSession, PatientStore, StateStore, StoredAppend};
 use helix_agents_core::tool::{EffectClass, Tool, ToolContext};
 use helix_agents_core::usage::Usage;
 use helix_agents_store_memory::MemoryStore;
@@ -48,9 +48,8 @@ impl World {
 
     pub(crate) fn parts(&self) -> JournalParts {
         JournalParts {
-            store: Arc::new(self.faults.clone()),
+            store: Arc::new(self.patient()),
             ids: self.ids(),
-            clock: Arc::<NoWait>::clone(&self.clock),
             lease: self.lease,
             durability: self.durability,
         }
@@ -58,7 +57,13 @@ impl World {
 
     /// What requests from outside are appended with.
     pub(crate) fn outside(&self) -> Outside<'_> {
-        Outside { store: &self.faults, ids: &*self.counter, clock: &*self.clock }
+        Outside { store: &self.faults, ids: &*self.counter }
+    }
+
+    /// The store, as a runtime would wrap it.
+    pub(crate) fn patient(&self) -> PatientStore {
+        let (store, clock) = (Arc::new(self.faults.clone()), Arc::<NoWait>::clone(&self.clock));
+        PatientStore::new(store, clock, self.ids(), Duration::from_secs(10))
     }
 
     pub(crate) fn ids(&self) -> Arc<dyn IdSource> {
@@ -204,6 +209,7 @@ pub(crate) fn started(call: &str) -> Event {
 #[derive(Debug, Default)]
 pub(crate) struct NoWait {
     pub(crate) waits: AtomicU64,
+    passed_ms: AtomicU64,
 }
 
 #[async_trait]
@@ -213,11 +219,13 @@ impl Clock for NoWait {
     }
 
     fn monotonic(&self) -> Duration {
-        Duration::ZERO
+        Duration::from_millis(self.passed_ms.load(Ordering::Relaxed))
     }
 
-    async fn sleep(&self, _: Duration) {
+    async fn sleep(&self, duration: Duration) {
         self.waits.fetch_add(1, Ordering::Relaxed);
+        let millis = u64::try_from(duration.as_millis()).unwrap();
+        self.passed_ms.fetch_add(millis, Ordering::Relaxed);
     }
 }
 

@@ -1,6 +1,8 @@
 //! What gathers between two writes of a stream.
 
-use helix_agents_core::stream::{Attempt, AttemptRef, Chunk, ChunkKind, Effect, Mark, StreamOp};
+use helix_agents_core::stream::{
+    Attempt, AttemptRef, Boundary, Chunk, ChunkKind, Effect, Mark, StreamOp,
+};
 
 use super::Ticket;
 
@@ -44,8 +46,8 @@ pub(crate) struct FeedMark {
     pub(crate) settled_before: Vec<Attempt>,
     /// Attempts of earlier runs whose outcome never will be.
     pub(crate) discarded: Vec<Attempt>,
-    /// Boundary chunks of what was appended.
-    pub(crate) boundaries: Vec<Chunk>,
+    /// What the appended events show.
+    pub(crate) boundaries: Vec<Boundary>,
 }
 
 impl Batch {

@@ -4,6 +4,7 @@
 mod guarantees;
 mod lifecycle;
 mod parity;
+mod per_step;
 mod slow_stream;
 mod trees;
 mod two_moments;

@@ -1,5 +1,6 @@
-//! The parity suite, on the memory store and on SQLite.
+//! The parity suite, on every store.
 
+use std::any::Any;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,13 +17,13 @@ struct Harness<S> {
     store: S,
     /// The runs of each boot live on a tokio runtime of their own, which dies with its process.
     processes: Mutex<Vec<Runtime>>,
-    // Kept so that the file lives as long as the store.
-    _folder: Option<tempfile::TempDir>,
+    // Dropped after all else: what the store needs, and what removes what is left of it.
+    _place: Box<dyn Any + Send + Sync>,
 }
 
 impl<S> Harness<S> {
-    fn new(store: S, folder: Option<tempfile::TempDir>) -> Self {
-        Self { store, processes: Mutex::default(), _folder: folder }
+    fn new(store: S, place: impl Any + Send + Sync) -> Self {
+        Self { store, processes: Mutex::default(), _place: Box::new(place) }
     }
 }
 
@@ -53,7 +54,6 @@ impl<S: StateStore + StreamManager + Clone> RuntimeHarness for Harness<S> {
             .stream_manager(self.streams())
             .llm_adapter(world.llm)
             .registry(world.registry)
-            .durability(world.durability)
             .lease(world.lease)
             .grace(world.grace)
             .auto_resume(world.auto_resume)
@@ -82,7 +82,7 @@ mod memory {
     use super::Harness;
 
     async fn harness() -> Harness<MemoryStore> {
-        Harness::new(MemoryStore::default(), None)
+        Harness::new(MemoryStore::default(), ())
     }
 
     helix_agents_testkit::runtime_suite!(harness);
@@ -96,7 +96,40 @@ mod sqlite {
     async fn harness() -> Harness<SqliteStore> {
         let folder = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(folder.path().join("test.db")).await.unwrap();
-        Harness::new(store, Some(folder))
+        Harness::new(store, folder)
+    }
+
+    helix_agents_testkit::runtime_suite!(harness);
+}
+
+mod postgres {
+    use helix_agents_store_postgres::PostgresStore;
+    use helix_agents_testkit::servers::{self, Afterwards};
+
+    use super::Harness;
+
+    async fn harness() -> Harness<PostgresStore> {
+        let url = servers::postgres();
+        let builder = PostgresStore::builder(&url).schema(servers::unique()).connections(4);
+        let gone = builder.clone();
+        let gone = Afterwards::new(|| async { gone.destroy().await.unwrap() });
+        Harness::new(builder.open().await.unwrap(), gone)
+    }
+
+    helix_agents_testkit::runtime_suite!(harness);
+}
+
+mod redis {
+    use helix_agents_store_redis::RedisStore;
+    use helix_agents_testkit::servers::{self, Afterwards};
+
+    use super::Harness;
+
+    async fn harness() -> Harness<RedisStore> {
+        let builder = RedisStore::builder(&servers::redis()).prefix(servers::unique());
+        let gone = builder.clone();
+        let gone = Afterwards::new(|| async { gone.destroy().await.unwrap() });
+        Harness::new(builder.open().await.unwrap(), gone)
     }
 
     helix_agents_testkit::runtime_suite!(harness);

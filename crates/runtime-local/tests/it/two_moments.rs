@@ -10,8 +10,8 @@ use helix_agents_core::executor::{AgentExecutorExt as _, ExecuteOptions};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Reach, Renewal,
-    SessionFilter, StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
+    Renewal, SessionFilter, StateStore, StoredAppend,
 };
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
@@ -71,6 +71,10 @@ impl StateStore for Slow {
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
         self.store.delete(session).await
+    }
+
+    async fn purge(&self, purge: &Purge) -> Result<u64> {
+        self.store.purge(purge).await
     }
 }
 

@@ -4,8 +4,10 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use helix_agents_core::agent::{Agent, Delegation, SubAgent};
+use helix_agents_core::agent::{Agent, AgentRegistry, Delegation, SubAgent};
+use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::ErrorCode;
+use helix_agents_core::event::Suspension;
 use helix_agents_core::executor::{AgentExecutor, ExecuteOptions, Input, ResumeOptions};
 use helix_agents_core::session::{RunStatus, Submission};
 use helix_agents_core::store::StateStore;
@@ -26,13 +28,25 @@ fn agent(deadline: Option<Duration>) -> Agent {
 fn runtime(store: &MemoryStore) -> LocalRuntime {
     let ask = Reply::tool_call("ask", json!({"secret": "args"}));
     let llm = ScriptedLlm::new([ask, Reply::text("So.")]);
-    LocalRuntime::builder().store(store.clone()).llm(llm).build().unwrap()
+    let known = AgentRegistry::default();
+    known.replace(&agent(None));
+    LocalRuntime::builder().store(store.clone()).llm(llm).registry(known).build().unwrap()
 }
 
-async fn suspend(runtime: &LocalRuntime, agent: &Agent, session: &str) {
+async fn suspend(runtime: &LocalRuntime, agent: &Agent, session: &str) -> Arc<Suspension> {
     let options = ExecuteOptions::default().session(session);
     let handle = runtime.execute(agent.erased(), "go".into(), options).await.unwrap();
-    assert!(within(handle.result()).await.unwrap().status.is_suspended());
+    within(handle.result()).await.unwrap().suspended.unwrap()
+}
+
+/// Waits until the store's clock has passed the deadline.
+async fn expires(store: &MemoryStore, session: &str, deadline: Timestamp) {
+    let passed = async {
+        while store.head(&session.into()).await.unwrap().unwrap().read_at <= deadline {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    within(passed).await;
 }
 
 async fn tasks() -> usize {
@@ -92,32 +106,53 @@ fn listen() -> (Lines, tracing::subscriber::DefaultGuard) {
     (lines, tracing::subscriber::set_default(subscriber.finish()))
 }
 
+/// The answer to the only call.
+fn answer(value: &Value) -> Submission {
+    Submission::result("1.0", value).unwrap()
+}
+
 #[tokio::test]
 async fn a_call_that_waits_and_its_answer_are_logged_without_arguments() {
     let (lines, _guard) = listen();
-    let store = MemoryStore::default();
-    let runtime = runtime(&store);
-    let (asks, late) = (agent(None), agent(Some(Duration::from_millis(1))));
-    let answer = |value: Value| Submission::result("1.0", &value).unwrap();
-    suspend(&runtime, &asks, "taken").await;
+    let runtime = runtime(&MemoryStore::default());
+    suspend(&runtime, &agent(None), "taken").await;
     let told = lines.of("client_tool.suspended");
     assert!(told.contains("session=taken call=1.0 tool=ask"), "{told}");
-    let wrong = runtime.submit_tool_result(&"taken".into(), answer(json!("many"))).await;
+    let wrong = runtime.submit_tool_result(&"taken".into(), answer(&json!("many"))).await;
     assert_eq!(wrong.unwrap_err().code(), ErrorCode::AnswerInvalid);
     let told = lines.of("client_tool.validation_failed");
-    assert!(told.contains("WARN") && told.contains("call=1.0"), "{told}");
+    assert!(told.contains("WARN") && told.contains("session=taken call=1.0"), "{told}");
     assert_eq!(runtime.pending_calls(&"taken".into()).await.unwrap().len(), 1);
-    runtime.submit_tool_result(&"taken".into(), answer(json!(7))).await.unwrap();
+    runtime.submit_tool_result(&"taken".into(), answer(&json!(7))).await.unwrap();
     let told = lines.of("client_tool.submitted");
     assert!(told.contains("session=taken call=1.0"), "{told}");
+    assert!(!lines.read().contains("secret"), "{}", lines.read());
+}
 
-    suspend(&runtime, &late, "late").await;
-    tokio::time::sleep(Duration::from_millis(10)).await;
-    let options = ResumeOptions::default();
-    let handle = runtime.resume(late.erased(), &"late".into(), options).await.unwrap();
-    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+#[tokio::test]
+async fn a_call_that_nobody_answers_is_logged() {
+    let (lines, _guard) = listen();
+    let store = MemoryStore::default();
+    let (runtime, asks) = (runtime(&store), agent(Some(Duration::from_millis(1))));
+    let deadline = suspend(&runtime, &asks, "late").await.deadline().unwrap();
+    expires(&store, "late", deadline).await;
+    let resumed = runtime.resume(asks.erased(), &"late".into(), ResumeOptions::default()).await;
+    let ended = within(resumed.unwrap().result()).await.unwrap();
+    assert_eq!(ended.status, RunStatus::Completed);
     let told = lines.of("client_tool.timeout");
-    assert!(told.contains("session=late call=1.0"), "{told}");
+    assert!(told.contains("WARN") && told.contains("session=late call=1.0"), "{told}");
+    assert!(!lines.read().contains("secret"), "{}", lines.read());
+}
+
+/// Without a live run.
+#[tokio::test]
+async fn a_call_that_is_given_up_is_logged() {
+    let (lines, _guard) = listen();
+    let runtime = runtime(&MemoryStore::default());
+    suspend(&runtime, &agent(None), "given-up").await;
+    runtime.abort(&"given-up".into(), None).await.unwrap();
+    let told = lines.of("client_tool.aborted");
+    assert!(told.contains("session=given-up call=1.0"), "{told}");
     assert!(!lines.read().contains("secret"), "{}", lines.read());
 }
 

@@ -7,7 +7,8 @@ use helix_agents_core::id::SessionId;
 use crate::error::Failure;
 use crate::place;
 
-pub(super) fn delete(connection: &Connection, session: &SessionId) -> Result<bool, Failure> {
+/// Says how many sessions that were.
+pub(super) fn delete(connection: &Connection, session: &SessionId) -> Result<u64, Failure> {
     let keys: Vec<i64> = {
         let mut statement = connection.prepare_cached(
             "WITH RECURSIVE tree (id, session) AS (
@@ -27,7 +28,7 @@ pub(super) fn delete(connection: &Connection, session: &SessionId) -> Result<boo
     for key in &keys {
         forget(connection, *key)?;
     }
-    Ok(!keys.is_empty())
+    Ok(keys.len() as u64)
 }
 
 /// Deletes what nobody shares of a log whose session is gone; and if that is all of it, what it

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::Result;
 use helix_agents_core::id::{RunId, SessionId};
-use helix_agents_core::stream::{Attempt, Chunk, ChunkKind};
+use helix_agents_core::stream::{Attempt, Boundary, Chunk, ChunkKind};
 
 use super::{json, not_json};
 
@@ -48,13 +48,6 @@ pub(super) struct Part {
     count: u64,
 }
 
-impl Part {
-    /// How many chunks it has.
-    pub(super) fn count(&self) -> u64 {
-        self.count
-    }
-}
-
 impl Encoder {
     pub(super) fn origin(&mut self, chunk: &Chunk) -> Result<Arc<str>> {
         if let Some((_, text)) = self.last.as_ref().filter(|(origin, _)| origin.is_of(chunk)) {
@@ -80,6 +73,16 @@ impl Encoder {
                 Ok(part)
             })
             .collect()
+    }
+
+    /// Each by itself, with its version.
+    pub(super) fn boundaries(&mut self, boundaries: &[Boundary]) -> Result<Vec<(u64, Part)>> {
+        let part = |Boundary { version, chunk }: &Boundary| {
+            let mut part = Part::new(self.origin(chunk)?);
+            part.push(chunk.at, &chunk.kind)?;
+            Ok((*version, part))
+        };
+        boundaries.iter().map(part).collect()
     }
 }
 

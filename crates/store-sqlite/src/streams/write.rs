@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rusqlite::params;
+use rusqlite::{OptionalExtension as _, params};
 
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::Result;
@@ -38,7 +38,8 @@ struct Mark {
     settled: Vec<Attempt>,
     discarded: Vec<Attempt>,
     origin: Origin,
-    boundaries: Vec<Part>,
+    /// With their versions.
+    boundaries: Vec<(u64, Part)>,
 }
 
 impl Batch {
@@ -59,7 +60,7 @@ impl Batch {
                     settled: mark.settled,
                     discarded: mark.discarded,
                     origin: Origin::new(&mut encoder, &mark.origin)?,
-                    boundaries: encoder.parts(&mark.boundaries)?,
+                    boundaries: encoder.boundaries(&mark.boundaries)?,
                 }),
             });
         }
@@ -122,6 +123,14 @@ pub(super) fn reset(tables: &mut Tables<'_>, session: &SessionId) -> Result<(), 
     stream.save(u64::MAX)
 }
 
+/// Takes a stream out, with all that is known of it.
+pub(crate) fn forget(tables: &mut Tables<'_>, session: &SessionId) -> Result<(), Failure> {
+    reset(tables, session)?;
+    let stream = "DELETE FROM streams WHERE session = ?1";
+    tables.connection.prepare_cached(stream)?.execute([session.as_str()])?;
+    Ok(())
+}
+
 /// A stream while it is written to.
 struct Stream<'t, 'c> {
     tables: &'t mut Tables<'c>,
@@ -160,35 +169,47 @@ impl<'t, 'c> Stream<'t, 'c> {
             self.announce(&mark.origin, &kind)?;
         }
         self.discard(&mark.discarded, &mark.origin)?;
-        if self.advances(mark)? {
-            self.add(None, &mark.boundaries);
-            self.is_changed = true;
-            if mark.origin.session == *self.session {
-                self.row.marked_seq = self.row.last_seq;
+        let known = self.marked(&mark.origin.session)?;
+        if mark.version > known {
+            for (_, boundary) in mark.boundaries.iter().filter(|(version, _)| *version > known) {
+                self.add(None, std::slice::from_ref(boundary));
             }
+            self.note_mark(&mark.origin.session, mark.version)?;
         }
         Ok(())
     }
 
-    /// Whether the mark is further than the last one of its session; then it is noted.
-    fn advances(&mut self, mark: &Mark) -> Result<bool, Failure> {
-        if mark.origin.session == *self.session {
-            let further = mark.version > self.row.marked;
-            self.row.marked = self.row.marked.max(mark.version);
-            return Ok(further);
+    /// The version of the session's last mark; 0 if there is none.
+    fn marked(&self, session: &SessionId) -> Result<u64, Failure> {
+        if *session == *self.session {
+            return Ok(self.row.marked);
+        }
+        let version = self
+            .tables
+            .connection
+            .prepare_cached("SELECT version FROM marks WHERE stream = ?1 AND session = ?2")?
+            .query_row(params![self.row.key, session.as_str()], |row| row.get(0))
+            .optional()?;
+        Ok(version.unwrap_or(0))
+    }
+
+    /// Notes that the session is marked at this version with what was written so far.
+    fn note_mark(&mut self, session: &SessionId, version: u64) -> Result<(), Failure> {
+        let seq = self.row.last_seq;
+        self.is_changed = true;
+        if *session == *self.session {
+            (self.row.marked, self.row.marked_seq) = (version, seq);
+            return Ok(());
         }
         let key = self.key()?;
-        let boundaries: u64 = mark.boundaries.iter().map(Part::count).sum();
-        let seq = self.row.last_seq + boundaries;
-        let changed = self
-            .tables
+        self.tables
             .connection
             .prepare_cached(
                 "INSERT INTO marks (stream, session, version, seq) VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT DO UPDATE SET version = ?3, seq = ?4 WHERE version < ?3",
+                 ON CONFLICT DO UPDATE SET version = ?3, seq = ?4",
             )?
-            .execute(params![key, mark.origin.session.as_str(), mark.version, seq])?;
-        Ok(changed > 0)
+            .execute(params![key, session.as_str(), version, seq])?;
+        Ok(())
     }
 
     /// Discards those that are open, and announces it. Their chunks are left out by readers.

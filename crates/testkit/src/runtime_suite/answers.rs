@@ -12,11 +12,11 @@ use helix_agents_core::step::StopReason;
 use serde_json::json;
 
 use super::support::{
-    Notes, S, begin, check_log, check_stream, check_transcript, chunks, fold, note, options,
-    resume, run, teller,
+    Notes, S, begin, check_log, check_stream, check_transcript, chunks, completes, end, fold, note,
+    options, resume, run, teller,
 };
 use super::{RuntimeHarness, World};
-use crate::gate::{Gate, within};
+use crate::gate::Gate;
 use crate::scripted::{Reply, ScriptedLlm};
 
 /// A turn that is one piece of text.
@@ -25,7 +25,7 @@ pub async fn text_completes_the_turn(harness: &impl RuntimeHarness) {
     let llm = ScriptedLlm::new([Reply::text("Good morning to you.")]);
     let executor = harness.boot(World::new(llm.clone())).await;
     let handle = begin(&*executor, &agent, "hello").await;
-    let result = within(handle.result()).await.unwrap();
+    let result = end(&handle).await;
     assert_eq!(result.status, RunStatus::Completed);
     assert_eq!(result.output.unwrap().to_value(), json!("Good morning to you."));
     check_log(
@@ -78,7 +78,7 @@ pub async fn thinking_is_kept_and_shown(harness: &impl RuntimeHarness) {
     let llm = ScriptedLlm::new([Reply::text("4").with_thinking("two and two make four")]);
     let executor = harness.boot(World::new(llm)).await;
     let handle = begin(&*executor, &agent, "2 + 2?").await;
-    within(handle.result()).await.unwrap();
+    end(&handle).await;
     check_log(
         harness,
         &expect![[r#"
@@ -111,7 +111,7 @@ pub async fn what_an_adapter_shows_of_its_own_is_shown(harness: &impl RuntimeHar
     let llm = ScriptedLlm::new([Reply::text("4").with_custom("plan", json!({ "add": 2 }))]);
     let executor = harness.boot(World::new(llm)).await;
     let handle = begin(&*executor, &agent, "2 + 2?").await;
-    within(handle.result()).await.unwrap();
+    end(&handle).await;
     check_stream(
         &handle,
         &expect![[r#"
@@ -133,7 +133,7 @@ pub async fn a_completed_session_continues_with_its_history(harness: &impl Runti
     let executor = harness.boot(World::new(llm.clone())).await;
     run(&*executor, &agent, "first").await;
     let second = begin(&*executor, &agent, "second").await;
-    within(second.result()).await.unwrap();
+    end(&second).await;
     check_log(
         harness,
         &expect![[r#"
@@ -166,7 +166,7 @@ pub async fn a_session_whose_stream_was_lost_goes_on_with_a_new_one(harness: &im
     run(&*executor, &agent, "first").await;
     harness.streams().reset(&SessionId::from(S)).await.unwrap();
     let second = begin(&*executor, &agent, "second").await;
-    within(second.result()).await.unwrap();
+    end(&second).await;
     check_stream(
         &second,
         &expect![[r#"
@@ -192,7 +192,7 @@ pub async fn a_second_execute_under_the_same_run_id_attaches(harness: &impl Runt
     let second = start().await.unwrap();
     gate.open();
     assert_eq!(first.run(), second.run());
-    assert_eq!(within(first.result()).await.unwrap(), within(second.result()).await.unwrap());
+    assert_eq!(end(&first).await, end(&second).await);
     assert_eq!(start().await.unwrap().run(), first.run());
     assert_eq!(llm.calls(), 1);
 }
@@ -212,7 +212,7 @@ pub async fn of_concurrent_creators_exactly_one_wins(harness: &impl RuntimeHarne
         assert_eq!(error.code(), ErrorCode::AlreadyRunning);
     }
     for handle in won.into_iter().filter_map(Result::ok) {
-        within(handle.result()).await.unwrap();
+        end(&handle).await;
     }
     assert_eq!(llm.calls(), 1);
 }
@@ -254,7 +254,7 @@ pub async fn a_failing_model_fails_the_run_and_resume_goes_on(harness: &impl Run
     assert_eq!(result.status, RunStatus::Failed);
     assert!(result.error.unwrap().is(ErrorCode::ProviderUnauthorized));
     let handle = resume(&*executor, &agent).await.unwrap();
-    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    completes(&handle).await;
     check_log(
         harness,
         &expect![[r#"
@@ -282,7 +282,7 @@ pub async fn a_reply_that_breaks_off_is_asked_again_and_its_text_forgotten(
         [Reply::breaks_off(ErrorCode::ProviderStreamCut, "Good mo"), Reply::text("Good evening.")];
     let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;
     let handle = begin(&*executor, &agent, "hi").await;
-    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    completes(&handle).await;
     check_log(
         harness,
         &expect![[r#"
@@ -338,43 +338,10 @@ pub async fn error_stop_reasons_fail_the_run(harness: &impl RuntimeHarness) {
         let executor = harness.boot(World::new(llm)).await;
         let options = ExecuteOptions::default().session(format!("{S}-{code}").as_str());
         let handle = executor.execute(agent.erased(), Input::from("hi"), options).await.unwrap();
-        let result = within(handle.result()).await.unwrap();
+        let result = end(&handle).await;
         assert_eq!(result.error.as_ref().map(|error| &*error.code), Some(code));
         if reason == StopReason::Unknown {
             assert!(result.error.unwrap().message.contains("as_scripted"));
         }
     }
-}
-
-/// The durability mode changes the rows, not the story.
-pub async fn one_append_per_step_tells_the_same_story(harness: &impl RuntimeHarness) {
-    let agent = teller().state::<Notes>().tool(note()).build().unwrap();
-    let call = |word: &str| ("note", json!({"word": word}));
-    let replies = [
-        Reply::calls([call("a"), call("b")]),
-        Reply::tool_call("note", json!({"word": "c"})),
-        Reply::text("done"),
-    ];
-    let executor = harness.boot(World::new(ScriptedLlm::new(replies)).per_step()).await;
-    run(&*executor, &agent, "go").await;
-    let appends = harness.store().read_log(&SessionId::from(S), 0, 100).await.unwrap();
-    assert_eq!(appends.len(), 4, "the start and one append for each step");
-    check_log(harness, &expect![[r#"
-        session teller state={"notes":[],"last":""}
-        run Execute
-        user "go"
-        step 1 reply ToolUse in=10 out=5
-          call 1.0 note({"word":"a"})
-          call 1.1 note({"word":"b"})
-          result 1.0 1 state=[{"op":"add","path":"/notes/-","value":"a"},{"op":"add","path":"/last","value":"a"}]
-          result 1.1 1 state=[{"op":"add","path":"/notes/-","value":"b"},{"op":"add","path":"/last","value":"b"}]
-        step 1 closed
-        step 2 reply ToolUse in=10 out=5
-          call 2.0 note({"word":"c"})
-          result 2.0 3 state=[{"op":"add","path":"/notes/-","value":"c"},{"op":"add","path":"/last","value":"c"}]
-        step 2 closed
-        step 3 reply EndTurn in=10 out=5 "done"
-        step 3 closed
-        end completed "done"
-    "#]]).await;
 }

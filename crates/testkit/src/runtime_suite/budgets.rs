@@ -6,22 +6,23 @@ use async_trait::async_trait;
 use expect_test::expect;
 use helix_agents_core::agent::{Agent, AgentBuilder};
 use helix_agents_core::budget::{Budget, Cost, Price, PriceTable, Spent};
+use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::{AgentExecutor, AgentResult, ResumeOptions};
 use helix_agents_core::hooks::{AgentHooks, Before, HookContext, HookResult, LlmChange};
-use helix_agents_core::id::SessionId;
 use helix_agents_core::llm::LlmConfig;
-use helix_agents_core::session::{RunStatus, Session, Submission, load};
+use helix_agents_core::session::{RunStatus, Session, Submission};
 use helix_agents_core::step::StopReason;
 use helix_agents_core::usage::Usage;
 use serde_json::json;
 
 use super::support::{
-    Report, S, begin, check_log, check_transcript, fold, options, run, shout, teller,
+    Report, S, asks, begin, check_log, check_transcript, child, completes, end, fold, fold_of,
+    helper, killed_at, options, report, resume, run, scripts, shout, submit, teller, until_past,
 };
 use super::{RuntimeHarness, World};
-use crate::gate::{Gate, within};
-use crate::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
+use crate::gate::Gate;
+use crate::scripted::{Reply, ScriptedLlm};
 
 /// A reply of 15 tokens that calls a tool.
 fn call() -> Reply {
@@ -39,8 +40,8 @@ fn prices() -> PriceTable {
 async fn go_on(executor: &dyn AgentExecutor, agent: &Agent, budget: Option<Budget>) -> AgentResult {
     let mut options = ResumeOptions::default().wait(Duration::from_secs(60));
     options.budget = budget;
-    let handle = executor.resume(agent.erased(), &SessionId::from(S), options).await.unwrap();
-    within(handle.result()).await.unwrap()
+    let handle = executor.resume(agent.erased(), &S.into(), options).await.unwrap();
+    end(&handle).await
 }
 
 /// Why a run failed; it is for the budget.
@@ -133,7 +134,7 @@ pub async fn the_last_tool_call_of_a_budget_may_be_answered(harness: &impl Runti
     let llm = ScriptedLlm::new([call(), Reply::text("done")]);
     let agent = talker().budget(Budget::new().tool_calls(1)).build().unwrap();
     let executor = harness.boot(World::new(llm)).await;
-    assert_eq!(run(&*executor, &agent, "go").await.status, RunStatus::Completed);
+    completes(&begin(&*executor, &agent, "go").await).await;
 }
 
 /// Tools do not start any more when the reply that asks for them has used up the budget.
@@ -160,34 +161,41 @@ pub async fn tools_do_not_start_on_a_budget_that_is_used_up(harness: &impl Runti
 
 /// The time that runs are under way counts, by the store's clock.
 pub async fn a_budget_of_time_ends_the_run(harness: &impl RuntimeHarness) {
-    let llm = ScriptedLlm::new([call(), call(), call(), Reply::text("done")])
-        .pace(Duration::from_millis(60));
-    let budget = Budget::new().wall_time(Duration::from_millis(50));
-    let agent = talker().budget(budget).build().unwrap();
+    let gate = Gate::new();
+    let script = || ScriptedLlm::new([call().at_gate(&gate), call(), Reply::text("done")]);
+    let limit = Duration::from_millis(200);
+    let agent = talker().budget(Budget::new().wall_time(limit)).build().unwrap();
+    let llm = script();
     let executor = harness.boot(World::new(llm.clone())).await;
-    let failed = run(&*executor, &agent, "go").await;
+    let handle = begin(&*executor, &agent, "go").await;
+    gate.reached().await;
+    let begun = fold(harness).await.last_run().unwrap().started.unwrap().0;
+    until_past(harness, Timestamp(begun + 200)).await;
+    gate.open();
+    let failed = end(&handle).await;
     assert!(failure(&failed).starts_with("wall_time, "), "{failed:?}");
     assert_eq!((llm.calls(), fold(harness).await.spent().tool_calls), (1, 0));
     let raised = Budget::new().wall_time(Duration::from_secs(60));
     assert_eq!(go_on(&*executor, &agent, Some(raised)).await.status, RunStatus::Completed);
 }
 
-/// Nothing is under way while people are waited for.
+/// Nothing is under way while people are waited for: what was spent is how long the runs took.
 pub async fn waiting_for_people_takes_no_time_of_a_budget(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout().requires_approval()).build().unwrap();
     let llm = ScriptedLlm::new([call(), Reply::text("done")]);
     let executor = harness.boot(World::new(llm)).await;
     let suspended = run(&*executor, &agent, "go").await;
     assert_eq!(suspended.status, RunStatus::SuspendedClientTool);
-    let before = fold(harness).await.spent();
-    // The time is that of a person, and there is nothing to wait for.
-    tokio::time::sleep(Duration::from_millis(400)).await;
-    executor.submit_tool_result(&S.into(), Submission::approve("1.0")).await.unwrap();
-    let answered = fold(harness).await;
-    assert_eq!(answered.spent(), before);
-    let raised = Budget::new().wall_time(Duration::from_millis(before.wall_time_ms + 300));
-    let done = go_on(&*executor, &agent, Some(raised)).await;
-    assert_eq!(done.status, RunStatus::Completed, "{done:?}");
+    let before = fold(harness).await;
+    let ended = before.last_run().unwrap().ended.unwrap();
+    until_past(harness, Timestamp(ended.0 + 20)).await;
+    submit(&*executor, Submission::approve("1.0")).await;
+    assert_eq!(fold(harness).await.spent(), before.spent());
+    completes(&resume(&*executor, &agent).await.unwrap()).await;
+    let after = fold(harness).await;
+    let took = after.runs().map(|run| run.ended.unwrap().0 - run.started.unwrap().0).sum::<i64>();
+    assert_eq!(after.spent().wall_time_ms, u64::try_from(took).unwrap());
+    assert!(after.last_run().unwrap().started.unwrap().0 > ended.0 + 20, "nobody was waited for");
 }
 
 /// A call that breaks off was paid for.
@@ -270,39 +278,9 @@ pub async fn a_hook_cannot_choose_a_model_without_a_price(harness: &impl Runtime
     assert_eq!(llm.calls(), 0);
 }
 
-/// Budgets hold with one append per step just the same.
-pub async fn one_append_per_step_is_held_to_the_same_budget(harness: &impl RuntimeHarness) {
-    let llm = ScriptedLlm::new([call(), call(), call(), Reply::text("done")]);
-    let budget = Budget::new().tokens(40).wall_time(Duration::from_secs(60));
-    let agent = talker().budget(budget).build().unwrap();
-    let executor = harness.boot(World::new(llm.clone()).per_step()).await;
-    let failed = run(&*executor, &agent, "go").await;
-    assert_eq!((failure(&failed).as_str(), llm.calls()), ("tokens, 45 used of 40", 3));
-    assert_eq!(fold(harness).await.spent().tool_calls, 2);
-}
-
-fn helper() -> Agent<(), Report> {
-    Agent::builder("helper")
-        .description("Finds things out.")
-        .system_prompt("You find out.")
-        .model("scripted")
-        .tool(shout())
-        .output::<Report>()
-        .build()
-        .unwrap()
-}
-
-fn report() -> Reply {
-    Reply::finish(json!({"answer": "yes", "score": 1}))
-}
-
-fn asks(times: usize) -> Reply {
-    let ask = ("subagent__helper", json!({"message": "find out"}));
-    Reply::calls(std::iter::repeat_n(ask, times))
-}
-
-async fn child(harness: &impl RuntimeHarness, call: &str) -> Session {
-    load(&*harness.store(), &SessionId::of_call(&S.into(), &call.into())).await.unwrap()
+/// A child that shouts before it reports.
+fn finder() -> Agent<(), Report> {
+    helper("helper").tool(shout()).build().unwrap()
 }
 
 /// What a parent has spent is what it used itself and what its children did.
@@ -326,18 +304,19 @@ fn agrees(parent: &Session, children: &[Session]) {
 /// Children that begin together get equal parts, one of which stays with their caller; what they do
 /// not use comes back.
 pub async fn children_share_what_is_left_and_give_back_the_rest(harness: &impl RuntimeHarness) {
-    let llm = RoutingScriptedLlm::new()
-        .agent("teller", ScriptedLlm::new([asks(2), asks(1), Reply::text("done")]))
-        .agent("helper", ScriptedLlm::new([call(), report()]));
+    let llm = scripts(
+        [asks(&["helper", "helper"]), asks(&["helper"]), Reply::text("done")],
+        [call(), report()],
+    );
     let budget = Budget::new().tokens(315).tool_calls(9);
-    let agent = teller().sub_agent(&helper()).budget(budget).build().unwrap();
+    let agent = teller().sub_agent(&finder()).budget(budget).build().unwrap();
     let executor = harness.boot(World::new(llm)).await;
-    assert_eq!(run(&*executor, &agent, "go").await.status, RunStatus::Completed);
-    let (one, two) = (child(harness, "1.0").await, child(harness, "1.1").await);
+    completes(&begin(&*executor, &agent, "go").await).await;
+    let (one, two) = (fold_of(harness, &child("1.0")).await, fold_of(harness, &child("1.1")).await);
     let third = Budget::new().tokens(100).tool_calls(3);
     assert_eq!((one.recorded_budget(), two.recorded_budget()), (&third, &third));
     // 15, twice 30 and 15 are used; two of nine calls too.
-    let later = child(harness, "2.0").await;
+    let later = fold_of(harness, &child("2.0")).await;
     assert_eq!(later.recorded_budget(), &Budget::new().tokens(112).tool_calls(3));
     let parent = fold(harness).await;
     agrees(&parent, &[one, two, later]);
@@ -349,14 +328,15 @@ pub async fn children_share_what_is_left_and_give_back_the_rest(harness: &impl R
 /// One that runs out fails, and its caller's model is told.
 pub async fn a_child_that_runs_out_is_a_failed_call(harness: &impl RuntimeHarness) {
     let spree = Usage { input_tokens: 80, output_tokens: 20, ..Usage::default() };
-    let llm = RoutingScriptedLlm::new()
-        .agent("teller", ScriptedLlm::new([asks(1), Reply::text("It ran out.")]))
-        .agent("helper", ScriptedLlm::new([call().with_usage(spree), report()]));
-    let agent = teller().sub_agent(&helper()).build().unwrap();
+    let llm = scripts(
+        [asks(&["helper"]), Reply::text("It ran out.")],
+        [call().with_usage(spree), report()],
+    );
+    let agent = teller().sub_agent(&finder()).build().unwrap();
     let executor = harness.boot(World::new(llm)).await;
     let options = options().budget(Budget::new().tokens(155));
     let handle = executor.execute(agent.erased(), "go".into(), options).await.unwrap();
-    let result = within(handle.result()).await.unwrap();
+    let result = end(&handle).await;
     assert_eq!(result.status, RunStatus::Completed, "{result:?}");
     check_transcript(
         harness,
@@ -368,7 +348,7 @@ pub async fn a_child_that_runs_out_is_a_failed_call(harness: &impl RuntimeHarnes
         "#]],
     )
     .await;
-    let below = child(harness, "1.0").await;
+    let below = fold_of(harness, &child("1.0")).await;
     assert!(below.last_run().unwrap().error.as_ref().unwrap().is(ErrorCode::BudgetExceeded));
     let rollup = handle.usage_rollup().await.unwrap();
     assert_eq!((rollup.tokens.total(), rollup.sub_agents["helper"].failed), (130, 1));
@@ -378,25 +358,17 @@ pub async fn a_child_that_runs_out_is_a_failed_call(harness: &impl RuntimeHarnes
 /// What a child was given stands fast, whoever goes on with it.
 pub async fn an_allowance_survives_the_process(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
-    let script = |gate: Option<&Gate>| {
-        let last = gate.map_or_else(report, |gate| report().at_gate(gate));
-        RoutingScriptedLlm::new()
-            .agent("teller", ScriptedLlm::new([asks(1), Reply::text("done")]))
-            .agent("helper", ScriptedLlm::new([call(), last]))
-    };
+    let script =
+        || scripts([asks(&["helper"]), Reply::text("done")], [call(), report().at_gate(&gate)]);
     let budget = Budget::new().tokens(115).steps(9);
-    let agent = teller().sub_agent(&helper()).budget(budget).build().unwrap();
-    let executor = harness.boot(World::new(script(Some(&gate))).short_lease()).await;
-    begin(&*executor, &agent, "go").await;
-    gate.reached().await;
-    harness.kill().await;
+    let agent = teller().sub_agent(&finder()).budget(budget).build().unwrap();
+    killed_at(harness, World::new(script()), &agent, &gate).await;
     let dead = fold(harness).await;
     let allowance = Budget::new().tokens(50).steps(4);
     assert_eq!(dead.set_aside(), Spent::all_of(&allowance));
-    let executor = harness.boot(World::new(script(None))).await;
-    let done = go_on(&*executor, &agent, None).await;
-    assert_eq!(done.status, RunStatus::Completed, "{done:?}");
-    let below = child(harness, "1.0").await;
+    let executor = harness.boot(World::new(script())).await;
+    completes(&resume(&*executor, &agent).await.unwrap()).await;
+    let below = fold_of(harness, &child("1.0")).await;
     assert_eq!(below.recorded_budget(), &allowance);
     let parent = fold(harness).await;
     assert_eq!((parent.set_aside(), parent.spent().tokens), (Spent::default(), 60));
@@ -408,5 +380,5 @@ pub async fn the_reply_that_reaches_the_limit_may_complete(harness: &impl Runtim
     let llm = ScriptedLlm::new([Reply::text("done").with_stop_reason(StopReason::EndTurn)]);
     let agent = talker().budget(Budget::new().tokens(1).steps(1)).build().unwrap();
     let executor = harness.boot(World::new(llm)).await;
-    assert_eq!(run(&*executor, &agent, "go").await.status, RunStatus::Completed);
+    completes(&begin(&*executor, &agent, "go").await).await;
 }

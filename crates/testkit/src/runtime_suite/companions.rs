@@ -3,32 +3,31 @@
 use expect_test::expect;
 use helix_agents_core::agent::{Agent, AgentBuilder, CompanionMode};
 use helix_agents_core::error::ErrorCode;
-use helix_agents_core::executor::{ExecuteOptions, Resumable};
-use helix_agents_core::id::SessionId;
-use helix_agents_core::session::{RunStatus, Session, Submission, load};
+use helix_agents_core::executor::{AgentExecutor, Resumable};
+use helix_agents_core::session::{RunStatus, Submission};
 use helix_agents_core::stream::ChunkKind;
-use helix_agents_core::tool::{Tool, ToolError};
 use serde_json::{Value, json};
 
 use super::support::{
-    Notes, Report, S, Word, begin, check_log, check_transcript, fold, note, resume, run, shout,
-    teller, until_shown,
+    Notes, Report, S, asks, begin, check_log, check_transcript, companion, completes, end, fold,
+    fold_of, helper, killed_at, note, resting, resume, run, shout, status, submit, teller, told,
+    told_by, until, until_shown, word,
 };
 use super::{RuntimeHarness, World};
-use crate::gate::{Gate, within};
+use crate::gate::Gate;
 use crate::normalise;
 use crate::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
 
 fn critic() -> AgentBuilder<(), Report> {
-    Agent::builder("critic")
-        .description("Judges texts.")
-        .system_prompt("You judge.")
-        .model("scripted")
-        .tool(shout())
-        .output::<Report>()
+    helper("critic")
 }
 
-fn writer(critic: &Agent<(), Report>, mode: CompanionMode) -> Agent {
+/// One with such a critic by its side.
+fn writer(mode: CompanionMode) -> Agent {
+    with(&critic().tool(shout()).build().unwrap(), mode)
+}
+
+fn with(critic: &Agent<(), Report>, mode: CompanionMode) -> Agent {
     teller().tool(shout()).companion(critic, mode).build().unwrap()
 }
 
@@ -40,42 +39,49 @@ fn spawn(name: &str) -> Reply {
     call("spawnAgent", json!({"agent": "critic", "message": "judge this", "name": name}))
 }
 
+/// Says something to rex.
+fn say(message: &str) -> Reply {
+    call("sendMessage", json!({"name": "rex", "message": message}))
+}
+
+/// A call about rex.
+fn of_rex(tool: &str) -> Reply {
+    call(tool, json!({"name": "rex"}))
+}
+
 fn report(score: i64) -> Reply {
     Reply::finish(json!({"answer": "hm", "score": score}))
 }
 
-fn scripts(writer: ScriptedLlm, critic: ScriptedLlm) -> RoutingScriptedLlm {
-    RoutingScriptedLlm::new().agent("teller", writer).agent("critic", critic)
+fn scripts<const T: usize, const C: usize>(
+    teller: [Reply; T],
+    critic: [Reply; C],
+) -> RoutingScriptedLlm {
+    RoutingScriptedLlm::new()
+        .agent("teller", ScriptedLlm::new(teller))
+        .agent("critic", ScriptedLlm::new(critic))
 }
 
-fn child(name: &str) -> SessionId {
-    SessionId::of_companion(&S.into(), name)
-}
-
-async fn below(harness: &impl RuntimeHarness, name: &str) -> Session {
-    load(&*harness.store(), &child(name)).await.unwrap()
-}
-
-fn status(session: &Session) -> RunStatus {
-    session.last_run().unwrap().status
+/// Waits for what rex does to end.
+async fn rex_ends(executor: &dyn AgentExecutor) -> RunStatus {
+    end(&executor.handle(&companion("rex")).await.unwrap()).await.status
 }
 
 /// It answers, keeps what was said, and answers again with a fresh output.
 pub async fn a_blocking_companion_answers_and_can_be_asked_again(harness: &impl RuntimeHarness) {
     let llm = scripts(
-        ScriptedLlm::new([
+        [
             spawn("rex"),
-            call("sendMessage", json!({"name": "rex", "message": "and now?"})),
-            call("getChildStatus", json!({"name": "rex"})),
-            call("waitForResult", json!({"name": "rex"})),
+            say("and now?"),
+            of_rex("getChildStatus"),
+            of_rex("waitForResult"),
             call("listChildren", json!({})),
             Reply::text("Good."),
-        ]),
-        ScriptedLlm::new([report(1), report(2)]),
+        ],
+        [report(1), report(2)],
     );
     let executor = harness.boot(World::new(llm)).await;
-    let agent = writer(&critic().build().unwrap(), CompanionMode::Blocking);
-    assert_eq!(run(&*executor, &agent, "Write.").await.status, RunStatus::Completed);
+    completes(&begin(&*executor, &writer(CompanionMode::Blocking), "Write.").await).await;
     check_transcript(
         harness,
         &expect![[r#"
@@ -94,7 +100,7 @@ pub async fn a_blocking_companion_answers_and_can_be_asked_again(harness: &impl 
         "#]],
     )
     .await;
-    let rex = below(harness, "rex").await;
+    let rex = fold_of(harness, &companion("rex")).await;
     assert_eq!((rex.turn(), rex.runs().count()), (2, 2));
     expect![[r#"
         user "judge this"
@@ -108,32 +114,40 @@ pub async fn a_blocking_companion_answers_and_can_be_asked_again(harness: &impl 
     assert_eq!(fold(harness).await.tree_usage().steps, 8, "what it used is counted once");
 }
 
-/// The parent goes on, and is told between two steps.
-pub async fn a_companion_that_works_beside_tells_when_it_is_done(harness: &impl RuntimeHarness) {
-    let (parent, child_gate) = (Gate::new(), Gate::new());
+/// A name that is begun again goes on with the session it has; one at work is not begun again.
+pub async fn a_companion_that_has_ended_goes_on_under_its_name(harness: &impl RuntimeHarness) {
+    let again = json!({"agent": "critic", "message": "and now?", "name": "rex"});
     let llm = scripts(
-        ScriptedLlm::new([
-            spawn("rex"),
-            Reply::text("Meanwhile.").at_gate(&parent),
-            Reply::text("So it is done."),
-        ]),
-        ScriptedLlm::new([report(3).at_gate(&child_gate)]),
+        [spawn("rex"), call("spawnAgent", again), Reply::text("Good.")],
+        [report(1), report(2)],
     );
     let executor = harness.boot(World::new(llm)).await;
-    let agent = writer(&critic().build().unwrap(), CompanionMode::NonBlocking);
-    let handle = begin(&*executor, &agent, "Write.").await;
+    completes(&begin(&*executor, &writer(CompanionMode::Blocking), "Write.").await).await;
+    expect![[r#"
+        tool companion__spawnAgent {"name":"rex","status":"completed","output":{"answer":"hm","score":1}}
+        tool companion__spawnAgent {"name":"rex","status":"completed","output":{"answer":"hm","score":2}}
+    "#]]
+    .assert_eq(&told_by(harness, "companion__").await);
+    let rex = fold_of(harness, &companion("rex")).await;
+    assert_eq!((rex.turn(), rex.runs().count()), (2, 2));
+    assert_eq!(fold(harness).await.companions().count(), 1);
+}
+
+/// The parent goes on, and is told between two steps.
+pub async fn a_companion_that_works_beside_tells_when_it_is_done(harness: &impl RuntimeHarness) {
+    let (parent, child) = (Gate::new(), Gate::new());
+    let llm = scripts(
+        [spawn("rex"), Reply::text("Meanwhile.").at_gate(&parent), Reply::text("So it is done.")],
+        [report(3).at_gate(&child)],
+    );
+    let executor = harness.boot(World::new(llm)).await;
+    let handle = begin(&*executor, &writer(CompanionMode::NonBlocking), "Write.").await;
     parent.reached().await;
-    child_gate.open();
-    let rex = executor.handle(&child("rex")).await.unwrap();
-    assert_eq!(within(rex.result()).await.unwrap().status, RunStatus::Completed);
-    let told = async {
-        while fold(harness).await.queued_messages().is_empty() {
-            tokio::task::yield_now().await;
-        }
-    };
-    within(told).await;
+    child.open();
+    assert_eq!(rex_ends(&*executor).await, RunStatus::Completed);
+    until(async || !fold(harness).await.queued_messages().is_empty()).await;
     parent.open();
-    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    completes(&handle).await;
     check_transcript(
         harness,
         &expect![[r#"
@@ -155,19 +169,16 @@ pub async fn a_companion_that_outlives_the_turn_is_heard_in_the_next(
 ) {
     let gate = Gate::new();
     let llm = scripts(
-        ScriptedLlm::new([spawn("rex"), Reply::text("Bye."), Reply::text("Ah.")]),
-        ScriptedLlm::new([report(3).at_gate(&gate)]),
+        [spawn("rex"), Reply::text("Bye."), Reply::text("Ah.")],
+        [report(3).at_gate(&gate)],
     );
     let executor = harness.boot(World::new(llm)).await;
-    let agent = writer(&critic().build().unwrap(), CompanionMode::NonBlocking);
-    assert_eq!(run(&*executor, &agent, "Write.").await.status, RunStatus::Completed);
+    let agent = writer(CompanionMode::NonBlocking);
+    completes(&begin(&*executor, &agent, "Write.").await).await;
     gate.open();
-    let rex = executor.handle(&child("rex")).await.unwrap();
-    assert_eq!(within(rex.result()).await.unwrap().status, RunStatus::Completed);
-    let again = ExecuteOptions::default().session(S);
-    let handle = executor.execute(agent.erased(), "And?".into(), again).await.unwrap();
-    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
-    let told = normalise::transcript(fold(harness).await.transcript());
+    assert_eq!(rex_ends(&*executor).await, RunStatus::Completed);
+    completes(&begin(&*executor, &agent, "And?").await).await;
+    let told = told(harness).await;
     assert!(told.contains("[rex] completed"), "{told}");
 }
 
@@ -175,46 +186,64 @@ pub async fn a_companion_that_outlives_the_turn_is_heard_in_the_next(
 pub async fn a_companion_can_be_terminated(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let llm = scripts(
-        ScriptedLlm::new([
+        [
             spawn("rex"),
-            call("terminateChild", json!({"name": "rex"})),
-            call("sendMessage", json!({"name": "rex", "message": "still there?"})).at_gate(&gate),
+            of_rex("terminateChild"),
+            say("still there?").at_gate(&gate),
             Reply::text("Poor rex."),
-        ]),
-        ScriptedLlm::new([report(3).at_gate(&Gate::new())]),
+        ],
+        [report(3).at_gate(&Gate::new())],
     );
     let executor = harness.boot(World::new(llm)).await;
-    let agent = writer(&critic().build().unwrap(), CompanionMode::NonBlocking);
-    let handle = begin(&*executor, &agent, "Write.").await;
+    let handle = begin(&*executor, &writer(CompanionMode::NonBlocking), "Write.").await;
     gate.reached().await;
-    let rex = executor.handle(&child("rex")).await.unwrap();
-    assert_eq!(within(rex.result()).await.unwrap().status, RunStatus::Aborted);
+    assert_eq!(rex_ends(&*executor).await, RunStatus::Aborted);
     gate.open();
-    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
-    let told = normalise::transcript(fold(harness).await.transcript());
+    completes(&handle).await;
+    let told = told(harness).await;
     assert!(told.contains("the child was terminated"), "{told}");
+}
+
+/// Its end was not the last word: nobody speaks to it any more, and its name is not given again.
+pub async fn a_companion_that_has_ended_can_be_terminated(harness: &impl RuntimeHarness) {
+    let llm = scripts(
+        [
+            spawn("rex"),
+            of_rex("terminateChild"),
+            of_rex("getChildStatus"),
+            say("still there?"),
+            spawn("rex"),
+            of_rex("terminateChild"),
+            Reply::text("Poor rex."),
+        ],
+        [report(1), report(2)],
+    );
+    let executor = harness.boot(World::new(llm)).await;
+    completes(&begin(&*executor, &writer(CompanionMode::Blocking), "Write.").await).await;
+    expect![[r#"
+        tool companion__spawnAgent {"name":"rex","status":"completed","output":{"answer":"hm","score":1}}
+        tool companion__terminateChild {"name":"rex","terminated":true}
+        tool companion__getChildStatus {"name":"rex","agent":"critic","status":"aborted"}
+        tool companion__sendMessage {"error":"the child was terminated; start another one"}
+        tool companion__spawnAgent {"error":"the child was terminated; start another one"}
+        tool companion__terminateChild {"name":"rex","terminated":true}
+    "#]]
+    .assert_eq(&told_by(harness, "companion__").await);
+    let rex = fold_of(harness, &companion("rex")).await;
+    assert_eq!((status(&rex), rex.last_step()), (RunStatus::Aborted, 1));
 }
 
 /// A message to one that is at work enters between two of its steps.
 pub async fn a_message_reaches_a_companion_at_work(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
     let llm = scripts(
-        ScriptedLlm::new([
-            spawn("rex"),
-            call("sendMessage", json!({"name": "rex", "message": "be kind"})),
-            Reply::text("Sent."),
-        ]),
-        ScriptedLlm::new([
-            Reply::tool_call("shout", json!({"word": "no"})).at_gate(&gate),
-            report(5),
-        ]),
+        [spawn("rex"), say("be kind"), Reply::text("Sent.")],
+        [Reply::tool_call("shout", word("no")).at_gate(&gate), report(5)],
     );
     let executor = harness.boot(World::new(llm)).await;
-    let agent = writer(&critic().build().unwrap(), CompanionMode::NonBlocking);
-    assert_eq!(run(&*executor, &agent, "Write.").await.status, RunStatus::Completed);
+    completes(&begin(&*executor, &writer(CompanionMode::NonBlocking), "Write.").await).await;
     gate.open();
-    let rex = executor.handle(&child("rex")).await.unwrap();
-    assert_eq!(within(rex.result()).await.unwrap().status, RunStatus::Completed);
+    assert_eq!(rex_ends(&*executor).await, RunStatus::Completed);
     expect![[r#"
         user "judge this"
         assistant None shout({"word":"no"})
@@ -223,70 +252,60 @@ pub async fn a_message_reaches_a_companion_at_work(harness: &impl RuntimeHarness
         assistant None __finish__({"answer":"hm","score":5})
         tool __finish__ {"acknowledged":true}
     "#]]
-    .assert_eq(&normalise::transcript(below(harness, "rex").await.transcript()));
+    .assert_eq(&normalise::transcript(fold_of(harness, &companion("rex")).await.transcript()));
 }
 
 /// What cannot be done is told to the model.
 pub async fn mistakes_with_companions_are_told_to_the_model(harness: &impl RuntimeHarness) {
+    let spawns = |agent: &str, name: Option<&str>| {
+        call("spawnAgent", json!({"agent": agent, "message": "x", "name": name}))
+    };
     let llm = scripts(
-        ScriptedLlm::new([
-            call("spawnAgent", json!({"agent": "cook", "message": "x"})),
-            call("spawnAgent", json!({"agent": "critic", "message": "x", "name": "r e x"})),
-            call("spawnAgent", json!({"agent": "critic", "message": "x"})),
-            call("spawnAgent", json!({"agent": "critic", "message": "x", "name": "critic-1"})),
-            call("spawnAgent", json!({"agent": "critic", "message": "x"})),
-            call("getChildStatus", json!({"name": "rex"})),
+        [
+            spawns("cook", None),
+            spawns("critic", Some("r e x")),
+            spawns("critic", None),
+            spawns("critic", Some("critic-1")),
+            spawns("critic", None),
+            of_rex("getChildStatus"),
             call("waitForResult", json!({"name": "critic-1"})),
             call("sendMessage", json!({"name": 7})),
             Reply::text("Well."),
-        ]),
+        ],
         // They never end, so that nobody is told of it.
-        ScriptedLlm::new([report(1).at_gate(&Gate::new())]),
+        [report(1).at_gate(&Gate::new())],
     );
     let executor = harness.boot(World::new(llm)).await;
-    let agent = writer(&critic().build().unwrap(), CompanionMode::NonBlocking);
-    assert_eq!(run(&*executor, &agent, "Write.").await.status, RunStatus::Completed);
-    let transcript = normalise::transcript(fold(harness).await.transcript());
-    let results: String = transcript
-        .lines()
-        .filter(|line| line.starts_with("tool"))
-        .map(|it| format!("{it}\n"))
-        .collect();
+    completes(&begin(&*executor, &writer(CompanionMode::NonBlocking), "Write.").await).await;
     expect![[r#"
         tool companion__spawnAgent {"error":"there is no agent `cook`; there are: critic"}
         tool companion__spawnAgent {"error":"`r e x` is no name: 1 to 64 letters, digits, `_` or `-`"}
         tool companion__spawnAgent {"name":"critic-1","session":"story-agent-critic-1","status":"running"}
-        tool companion__spawnAgent {"error":"there is a child `critic-1` already; send it a message"}
+        tool companion__spawnAgent {"error":"there is a child of this name already; send it a message"}
         tool companion__spawnAgent {"name":"critic-2","session":"story-agent-critic-2","status":"running"}
         tool companion__getChildStatus {"error":"there is no child `rex`; there are: critic-1, critic-2"}
         tool companion__waitForResult {"error":"there is no tool `companion__waitForResult`; the tools are: shout, companion__spawnAgent, companion__sendMessage, companion__listChildren, companion__getChildStatus, companion__terminateChild"}
         tool companion__sendMessage {"error":"the arguments do not fit: invalid type: integer `7`, expected a string at line 1 column 9"}
     "#]]
-    .assert_eq(&results);
+    .assert_eq(&told_by(harness, "").await);
 }
 
 /// A companion that waits for people lets a caller wait that waits for it.
 pub async fn a_companion_that_waits_for_people_lets_its_caller_wait(harness: &impl RuntimeHarness) {
-    let pay = Tool::function("pay", "Pays.", |input: Word, _| async move {
-        Ok::<_, ToolError>(format!("paid {}", input.word))
-    });
-    let critic = critic().tool(pay.requires_approval()).build().unwrap();
-    let llm = || {
-        scripts(
-            ScriptedLlm::new([spawn("rex"), Reply::text("Good.")]),
-            ScriptedLlm::new([Reply::tool_call("pay", json!({"word": "rent"})), report(1)]),
-        )
+    let world = || {
+        let critic = [Reply::tool_call("shout", word("rent")), report(1)];
+        World::new(scripts([spawn("rex"), Reply::text("Good.")], critic))
     };
-    let executor = harness.boot(World::new(llm())).await;
-    let agent = writer(&critic, CompanionMode::Blocking);
+    let critic = critic().tool(shout().requires_approval()).build().unwrap();
+    let agent = with(&critic, CompanionMode::Blocking);
+    let executor = harness.boot(world()).await;
     let result = run(&*executor, &agent, "Write.").await;
     assert_eq!(result.status, RunStatus::SuspendedAwaitingChildren);
     assert_eq!(executor.can_resume(&S.into()).await.unwrap(), Resumable::Waiting);
-    executor.submit_tool_result(&S.into(), Submission::approve("1.0")).await.unwrap();
+    submit(&*executor, Submission::approve("1.0")).await;
     harness.kill().await;
-    let executor = harness.boot(World::new(llm())).await;
-    let handle = resume(&*executor, &agent).await.unwrap();
-    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    let executor = harness.boot(world()).await;
+    completes(&resume(&*executor, &agent).await.unwrap()).await;
     check_log(
         harness,
         &expect![[r#"
@@ -311,165 +330,104 @@ pub async fn a_companion_that_waits_for_people_lets_its_caller_wait(harness: &im
 /// The process dies while one waits for the other; nothing is said or done twice.
 pub async fn a_restart_goes_on_with_a_companion_where_it_stopped(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
-    let llm = |gate: &Gate| {
-        scripts(
-            ScriptedLlm::new([
-                spawn("rex"),
-                call("sendMessage", json!({"name": "rex", "message": "and now?"})),
-                Reply::text("Good."),
-            ]),
-            ScriptedLlm::new([report(1), report(2).at_gate(gate)]),
-        )
+    let world = || {
+        let teller = [spawn("rex"), say("and now?"), Reply::text("Good.")];
+        World::new(scripts(teller, [report(1), report(2).at_gate(&gate)]))
     };
-    let agent = writer(&critic().build().unwrap(), CompanionMode::Blocking);
-    let executor = harness.boot(World::new(llm(&gate)).short_lease()).await;
-    begin(&*executor, &agent, "Write.").await;
-    gate.reached().await;
-    harness.kill().await;
-    gate.open();
-    let executor = harness.boot(World::new(llm(&gate))).await;
-    let handle = resume(&*executor, &agent).await.unwrap();
-    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
-    let rex = below(harness, "rex").await;
+    let agent = writer(CompanionMode::Blocking);
+    killed_at(harness, world(), &agent, &gate).await;
+    let executor = harness.boot(world()).await;
+    completes(&resume(&*executor, &agent).await.unwrap()).await;
+    let rex = fold_of(harness, &companion("rex")).await;
     assert_eq!((status(&rex), rex.turn(), rex.last_step()), (RunStatus::Completed, 2, 2));
 }
 
 /// What the first message left is there for the second.
 pub async fn a_companion_keeps_its_state_between_messages(harness: &impl RuntimeHarness) {
+    let notes = |it: &str| Reply::tool_call("note", word(it));
     let llm = scripts(
-        ScriptedLlm::new([
-            spawn("rex"),
-            call("sendMessage", json!({"name": "rex", "message": "and now?"})),
-            Reply::text("Good."),
-        ]),
-        ScriptedLlm::new([
-            Reply::tool_call("note", json!({"word": "a"})),
-            report(1),
-            Reply::tool_call("note", json!({"word": "b"})),
-            report(2),
-        ]),
+        [spawn("rex"), say("and now?"), Reply::text("Good.")],
+        [notes("a"), report(1), notes("b"), report(2)],
     );
     let critic = critic().state::<Notes>().tool(note()).build().unwrap();
     let agent = teller().companion(&critic, CompanionMode::Blocking).build().unwrap();
     let executor = harness.boot(World::new(llm)).await;
-    assert_eq!(run(&*executor, &agent, "Write.").await.status, RunStatus::Completed);
-    let rex = below(harness, "rex").await;
-    assert_eq!(rex.state()["notes"], json!(["a", "b"]));
+    completes(&begin(&*executor, &agent, "Write.").await).await;
+    assert_eq!(fold_of(harness, &companion("rex")).await.state()["notes"], json!(["a", "b"]));
 }
 
 /// By name; a sub-agent is none of them.
 pub async fn children_that_stay_are_listed_and_others_not(harness: &impl RuntimeHarness) {
-    let helper = Agent::builder("helper")
-        .description("Finds things out.")
-        .system_prompt("You find out.")
-        .model("scripted")
-        .output::<Report>()
+    let list = call("listChildren", json!({}));
+    let teller_says = [asks(&["helper"]), spawn("rex"), spawn("fido"), list, Reply::text("Good.")];
+    let llm = scripts(teller_says, [report(1)]).agent("helper", ScriptedLlm::new([report(2)]));
+    let agent = teller()
+        .sub_agent(&helper("helper").build().unwrap())
+        .companion(&critic().build().unwrap(), CompanionMode::Blocking)
         .build()
         .unwrap();
-    let delegate = Reply::tool_call("subagent__helper", json!({"message": "find out"}));
-    let writer = [
-        delegate,
-        spawn("rex"),
-        spawn("fido"),
-        call("listChildren", json!({})),
-        Reply::text("Good."),
-    ];
-    let llm = scripts(ScriptedLlm::new(writer), ScriptedLlm::new([report(1)]))
-        .agent("helper", ScriptedLlm::new([report(2)]));
-    let critic = critic().build().unwrap();
-    let agent = teller().sub_agent(&helper).companion(&critic, CompanionMode::Blocking);
-    let agent = agent.build().unwrap();
     let executor = harness.boot(World::new(llm)).await;
-    assert_eq!(run(&*executor, &agent, "Write.").await.status, RunStatus::Completed);
-    let told = normalise::transcript(fold(harness).await.transcript());
-    let listed = told.lines().find(|line| line.starts_with("tool companion__listChildren"));
-    expect![[r#"tool companion__listChildren {"children":[{"name":"fido","agent":"critic","status":"completed"},{"name":"rex","agent":"critic","status":"completed"}]}"#]].assert_eq(listed.unwrap());
+    completes(&begin(&*executor, &agent, "Write.").await).await;
+    expect![[r#"
+        tool companion__listChildren {"children":[{"name":"fido","agent":"critic","status":"completed"},{"name":"rex","agent":"critic","status":"completed"}]}
+    "#]]
+    .assert_eq(&told_by(harness, "companion__listChildren").await);
 }
 
 /// One is at work, one is done, one has failed, and one waits.
 pub async fn how_a_child_is_can_be_asked_at_any_time(harness: &impl RuntimeHarness) {
     let (busy, asked) = (Gate::new(), Gate::new());
-    let child_of = |name: &str| {
-        let message = json!({"agent": name, "message": "go", "name": name});
-        ("companion__spawnAgent", message)
-    };
     let names = ["busy", "done", "ill", "shy"];
+    let spawn = |name: &str| {
+        ("companion__spawnAgent", json!({"agent": name, "message": "go", "name": name}))
+    };
     let status_of = |name: &str| ("companion__getChildStatus", json!({ "name": name }));
+    let script = |reply: Reply| ScriptedLlm::new([reply]);
+    let teller_says = [
+        Reply::calls(names.map(spawn)),
+        Reply::calls(names.map(status_of)).at_gate(&asked),
+        Reply::text("Good."),
+    ];
     let llm = RoutingScriptedLlm::new()
-        .agent(
-            "teller",
-            ScriptedLlm::new([
-                Reply::calls(names.map(child_of)),
-                Reply::calls(names.map(status_of)).at_gate(&asked),
-                Reply::text("Good."),
-            ]),
-        )
-        .agent("busy", ScriptedLlm::new([report(1).at_gate(&busy)]))
-        .agent("done", ScriptedLlm::new([report(2)]))
-        .agent("ill", ScriptedLlm::new([Reply::fails(ErrorCode::ProviderRejected)]))
-        .agent("shy", ScriptedLlm::new([Reply::tool_call("shout", json!({"word": "may I?"}))]));
+        .agent("teller", ScriptedLlm::new(teller_says))
+        .agent("busy", script(report(1).at_gate(&busy)))
+        .agent("done", script(report(2)))
+        .agent("ill", script(Reply::fails(ErrorCode::ProviderRejected)))
+        .agent("shy", script(Reply::tool_call("shout", word("may I?"))));
     let agent = names.iter().fold(teller(), |agent, name| {
-        let child = Agent::builder(name)
-            .description("Does something.")
-            .system_prompt("You do.")
-            .model("scripted")
-            .tool(shout().requires_approval())
-            .output::<Report>();
-        agent.companion(&child.build().unwrap(), CompanionMode::NonBlocking)
+        let child = helper(name).tool(shout().requires_approval()).build().unwrap();
+        agent.companion(&child, CompanionMode::NonBlocking)
     });
-    let agent = agent.build().unwrap();
     let executor = harness.boot(World::new(llm)).await;
-    let handle = begin(&*executor, &agent, "Write.").await;
+    let handle = begin(&*executor, &agent.build().unwrap(), "Write.").await;
     asked.reached().await;
     busy.reached().await;
-    for (name, ends) in [
-        ("done", RunStatus::Completed),
-        ("ill", RunStatus::Failed),
-        ("shy", RunStatus::SuspendedClientTool),
-    ] {
-        let run = executor.handle(&child(name)).await.unwrap();
-        assert_eq!(within(run.result()).await.unwrap().status, ends, "{name}");
+    for name in ["done", "ill", "shy"] {
+        end(&executor.handle(&companion(name)).await.unwrap()).await;
     }
+    assert_eq!(resting(harness, &companion("shy")).await, RunStatus::SuspendedClientTool);
     handle.interrupt(None).await.unwrap();
     asked.open();
-    within(handle.result()).await.unwrap();
-    let told = normalise::transcript(fold(harness).await.transcript());
-    let told: String = told
-        .lines()
-        .filter(|line| line.starts_with("tool companion__getChildStatus"))
-        .map(|it| format!("{it}\n"))
-        .collect();
+    end(&handle).await;
     expect![[r#"
         tool companion__getChildStatus {"name":"busy","agent":"busy","status":"running"}
         tool companion__getChildStatus {"name":"done","agent":"done","status":"completed","output":{"answer":"hm","score":2}}
         tool companion__getChildStatus {"name":"ill","agent":"ill","status":"failed","error":"as scripted"}
         tool companion__getChildStatus {"name":"shy","agent":"shy","status":"waits_for_people"}
-    "#]].assert_eq(&told);
+    "#]]
+    .assert_eq(&told_by(harness, "companion__getChildStatus").await);
 }
 
 /// The wait is the caller's choice, and nothing waits in memory.
 pub async fn a_caller_may_wait_for_one_that_works_beside(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
-    let scout = Agent::builder("scout")
-        .description("Looks around.")
-        .system_prompt("You look.")
-        .model("scripted")
-        .output::<Report>()
-        .build()
-        .unwrap();
-    let spawn = json!({"agent": "scout", "message": "look", "name": "rex"});
-    let writer = [
-        call("spawnAgent", spawn),
-        call("waitForResult", json!({"name": "rex"})),
-        Reply::text("Good."),
-        Reply::text("Yes, good."),
-    ];
-    let llm = RoutingScriptedLlm::new()
-        .agent("teller", ScriptedLlm::new(writer))
-        .agent("scout", ScriptedLlm::new([report(7).at_gate(&gate)]));
+    let spawn = call("spawnAgent", json!({"agent": "scout", "message": "look", "name": "rex"}));
+    let teller_says =
+        [spawn, of_rex("waitForResult"), Reply::text("Good."), Reply::text("Yes, good.")];
+    let llm = scripts(teller_says, []).agent("scout", ScriptedLlm::new([report(7).at_gate(&gate)]));
     let agent = teller()
         .companion(&critic().build().unwrap(), CompanionMode::Blocking)
-        .companion(&scout, CompanionMode::NonBlocking)
+        .companion(&helper("scout").build().unwrap(), CompanionMode::NonBlocking)
         .build()
         .unwrap();
     let executor = harness.boot(World::new(llm)).await;
@@ -481,8 +439,9 @@ pub async fn a_caller_may_wait_for_one_that_works_beside(harness: &impl RuntimeH
     .await;
     gate.reached().await;
     gate.open();
-    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
-    let told = normalise::transcript(fold(harness).await.transcript());
-    let result = told.lines().find(|line| line.starts_with("tool companion__waitForResult"));
-    expect![[r#"tool companion__waitForResult {"name":"rex","status":"completed","output":{"answer":"hm","score":7}}"#]].assert_eq(result.unwrap());
+    completes(&handle).await;
+    expect![[r#"
+        tool companion__waitForResult {"name":"rex","status":"completed","output":{"answer":"hm","score":7}}
+    "#]]
+    .assert_eq(&told_by(harness, "companion__waitForResult").await);
 }

@@ -12,11 +12,10 @@ use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
 use super::support::{
-    Notes, Report, Word, begin, check_log, check_stream, check_transcript, fold, note, run, shout,
-    teller,
+    Notes, Report, Word, begin, check_log, check_stream, check_transcript, completes, end, fold,
+    note, run, shout, teller,
 };
 use super::{RuntimeHarness, World};
-use crate::gate::within;
 use crate::scripted::{Reply, ScriptedLlm};
 
 fn reporter() -> Agent<(), Report> {
@@ -32,7 +31,7 @@ pub async fn the_finish_call_is_paired_and_never_shown(harness: &impl RuntimeHar
     let llm = ScriptedLlm::new([Reply::finish(right()), Reply::finish(right())]);
     let executor = harness.boot(World::new(llm.clone())).await;
     let handle = begin(&*executor, &reporter(), "go").await;
-    let result = within(handle.result()).await.unwrap().typed::<Report>().unwrap();
+    let result = end(&handle).await.typed::<Report>().unwrap();
     assert_eq!(result.output, Some(Report { answer: "yes".into(), score: 7 }));
     check_log(
         harness,
@@ -81,7 +80,7 @@ pub async fn calls_beside_the_finish_are_answered_and_not_run(harness: &impl Run
     ];
     let executor = harness.boot(World::new(ScriptedLlm::new([Reply::calls(calls)]))).await;
     let handle = begin(&*executor, &reporter(), "go").await;
-    within(handle.result()).await.unwrap();
+    end(&handle).await;
     check_log(
         harness,
         &expect![[r#"
@@ -125,7 +124,7 @@ pub async fn an_output_that_does_not_fit_is_asked_for_again(harness: &impl Runti
     ]);
     let executor = harness.boot(World::new(llm.clone())).await;
     let handle = begin(&*executor, &reporter(), "go").await;
-    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    completes(&handle).await;
     check_stream(
         &handle,
         &expect![[r#"
@@ -307,7 +306,7 @@ pub async fn a_finish_tool_that_fails_does_not_complete(harness: &impl RuntimeHa
         Reply::tool_call("submit", json!({"word": "ok"})),
     ];
     let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;
-    assert_eq!(run(&*executor, &agent, "go").await.status, RunStatus::Completed);
+    completes(&begin(&*executor, &agent, "go").await).await;
     check_log(harness, &expect![[r#"
         session teller state={"notes":[],"last":""}
         run Execute

@@ -1,112 +1,50 @@
 //! Hooks: order, refusal, change.
 
-use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use expect_test::expect;
-use helix_agents_core::error::{ErrorCode, ErrorRecord};
+use helix_agents_core::error::ErrorCode;
 use helix_agents_core::event::ToolOutcome;
 use helix_agents_core::hooks::{
     AgentHooks, Before, HookContext, HookResult, LlmChange, ToolCallView,
 };
 use helix_agents_core::json::Json;
-use helix_agents_core::llm::{LlmConfig, LlmResponse};
-use helix_agents_core::message::Message;
-use helix_agents_core::state::Patch;
+use helix_agents_core::llm::LlmConfig;
+use helix_agents_core::session::Submission;
+use helix_agents_core::stream::ChunkKind;
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use serde_json::json;
 
 use super::support::{
-    Notes, Report, Word, begin, check_log, check_stream, fold, note, options, run, shout, teller,
+    Diary, Notes, Report, Word, asks, begin, check_log, check_stream, completes, end, fold, held,
+    helper, note, options, report, resume, run, scripts, shout, submit, teller, until_past,
+    until_shown, word,
 };
 use super::{RuntimeHarness, World};
-use crate::gate::within;
+use crate::gate::Gate;
 use crate::scripted::{Reply, ScriptedLlm};
 
-/// Writes down what it is told.
-#[derive(Clone)]
-struct Diary {
-    name: &'static str,
-    lines: Arc<Mutex<Vec<String>>>,
-}
-
-impl Diary {
-    fn note(&self, line: impl Into<String>) {
-        self.lines.lock().unwrap().push(format!("{} {}", self.name, line.into()));
-    }
-}
+/// Fails where nothing can be refused.
+struct Ill;
 
 #[async_trait]
-impl AgentHooks for Diary {
-    async fn on_agent_start(&self, cx: &HookContext) -> HookResult {
-        self.note(format!("on_agent_start turn {}", cx.turn));
+impl AgentHooks for Ill {
+    async fn on_agent_start(&self, _: &HookContext) -> HookResult {
         Err(ToolError::new("a failure that is contained"))
-    }
-    async fn on_agent_complete(&self, _: &HookContext, output: Option<&Json>) -> HookResult {
-        self.note(format!("on_agent_complete {}", output.map_or("none", Json::text)));
-        Ok(())
-    }
-    async fn on_agent_fail(&self, _: &HookContext, error: &ErrorRecord) -> HookResult {
-        self.note(format!("on_agent_fail {}", error.code));
-        Ok(())
-    }
-    async fn before_llm_call(
-        &self,
-        cx: &HookContext,
-        _: &LlmConfig,
-    ) -> HookResult<Before<LlmChange>> {
-        self.note(format!("before_llm_call step {}", cx.step));
-        Ok(Before::Continue)
-    }
-    async fn after_llm_call(&self, _: &HookContext, _: &LlmResponse) -> HookResult {
-        self.note("after_llm_call");
-        Ok(())
-    }
-    async fn before_tool(
-        &self,
-        _: &HookContext,
-        call: ToolCallView<'_>,
-    ) -> HookResult<Before<Json>> {
-        self.note(format!("before_tool {}", call.call));
-        Ok(Before::Continue)
-    }
-    async fn after_tool(
-        &self,
-        _: &HookContext,
-        call: ToolCallView<'_>,
-        outcome: &ToolOutcome,
-    ) -> HookResult {
-        let success = matches!(outcome, ToolOutcome::Success(_));
-        self.note(format!("after_tool {} success={success}", call.call));
-        Ok(())
-    }
-    async fn on_message(&self, _: &HookContext, message: &Message) -> HookResult {
-        let role = serde_json::to_value(message)?["role"].to_string();
-        self.note(format!("on_message {role}"));
-        Ok(())
-    }
-    async fn on_state_change(&self, _: &HookContext, patch: &Patch) -> HookResult {
-        self.note(format!("on_state_change {}", serde_json::to_string(patch)?));
-        Ok(())
-    }
-    fn on_thinking(&self, _: &HookContext, content: &str, complete: bool) {
-        self.note(format!("on_thinking {content:?} complete={complete}"));
-    }
-    fn on_text_delta(&self, _: &HookContext, delta: &str) {
-        self.note(format!("on_text_delta {delta:?}"));
     }
 }
 
 /// For every tool: before, execute, state, message, after; results in call order.
 pub async fn hooks_run_in_their_order(harness: &impl RuntimeHarness) {
-    let lines = Arc::default();
-    let diary = |name| Diary { name, lines: Arc::clone(&lines) };
+    let diary = Diary::default();
     let agent = teller()
         .state::<Notes>()
         .tool(note())
         .output::<Report>()
         .tool_concurrency(1)
-        .hooks(diary("agent"))
+        .hooks(Ill)
+        .hooks(diary.named("agent"))
         .build()
         .unwrap();
     let call = |word: &str| ("note", json!({"word": word}));
@@ -115,51 +53,85 @@ pub async fn hooks_run_in_their_order(harness: &impl RuntimeHarness) {
         Reply::finish(json!({"answer": "x", "score": 1})),
     ];
     let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;
-    let handle =
-        executor.execute(agent.erased(), "go".into(), options().hooks(diary("run"))).await.unwrap();
-    within(handle.result()).await.unwrap();
-    let lines = lines.lock().unwrap().join("\n");
+    let handle = executor
+        .execute(agent.erased(), "go".into(), options().hooks(diary.named("run")))
+        .await
+        .unwrap();
+    end(&handle).await;
     expect![[r#"
-        agent on_agent_start turn 1
-        run on_agent_start turn 1
-        agent on_message "user"
-        run on_message "user"
-        agent before_llm_call step 1
-        run before_llm_call step 1
-        agent on_thinking "well" complete=false
-        run on_thinking "well" complete=false
-        agent on_text_delta "hm"
-        run on_text_delta "hm"
-        agent after_llm_call
-        run after_llm_call
-        agent on_message "assistant"
-        run on_message "assistant"
-        agent before_tool 1.0
-        run before_tool 1.0
-        agent before_tool 1.1
-        run before_tool 1.1
-        agent on_state_change [{"op":"add","path":"/notes/-","value":"a"},{"op":"add","path":"/last","value":"a"}]
-        run on_state_change [{"op":"add","path":"/notes/-","value":"a"},{"op":"add","path":"/last","value":"a"}]
-        agent on_message "tool"
-        run on_message "tool"
-        agent after_tool 1.0 success=true
-        run after_tool 1.0 success=true
-        agent on_state_change [{"op":"add","path":"/notes/-","value":"b"},{"op":"add","path":"/last","value":"b"}]
-        run on_state_change [{"op":"add","path":"/notes/-","value":"b"},{"op":"add","path":"/last","value":"b"}]
-        agent on_message "tool"
-        run on_message "tool"
-        agent after_tool 1.1 success=true
-        run after_tool 1.1 success=true
-        agent before_llm_call step 2
-        run before_llm_call step 2
-        agent after_llm_call
-        run after_llm_call
-        agent on_message "assistant"
-        run on_message "assistant"
-        agent on_message "tool"
-        run on_message "tool"
-        agent on_agent_complete {"answer":"x","score":1}
-        run on_agent_complete {"answer":"x","score":1}"#]].assert_eq(&lines);
+        agent: on_agent_start turn 1
+        run: on_agent_start turn 1
+        agent: on_message user
+        run: on_message user
+        agent: before_llm_call step 1
+        run: before_llm_call step 1
+        agent: on_thinking "well" complete=false
+        run: on_thinking "well" complete=false
+        agent: on_text_delta "hm"
+        run: on_text_delta "hm"
+        agent: after_llm_call
+        run: after_llm_call
+        agent: on_message assistant
+        run: on_message assistant
+        agent: before_tool 1.0 note
+        run: before_tool 1.0 note
+        agent: before_tool 1.1 note
+        run: before_tool 1.1 note
+        agent: on_state_change [{"op":"add","path":"/notes/-","value":"a"},{"op":"add","path":"/last","value":"a"}]
+        run: on_state_change [{"op":"add","path":"/notes/-","value":"a"},{"op":"add","path":"/last","value":"a"}]
+        agent: on_message tool 1.0
+        run: on_message tool 1.0
+        agent: after_tool 1.0 note success=true
+        run: after_tool 1.0 note success=true
+        agent: on_state_change [{"op":"add","path":"/notes/-","value":"b"},{"op":"add","path":"/last","value":"b"}]
+        run: on_state_change [{"op":"add","path":"/notes/-","value":"b"},{"op":"add","path":"/last","value":"b"}]
+        agent: on_message tool 1.1
+        run: on_message tool 1.1
+        agent: after_tool 1.1 note success=true
+        run: after_tool 1.1 note success=true
+        agent: before_llm_call step 2
+        run: before_llm_call step 2
+        agent: after_llm_call
+        run: after_llm_call
+        agent: on_message assistant
+        run: on_message assistant
+        agent: on_message tool 2.0
+        run: on_message tool 2.0
+        agent: on_agent_complete {"answer":"x","score":1}
+        run: on_agent_complete {"answer":"x","score":1}
+    "#]].assert_eq(&diary.all());
+}
+
+/// Tools side by side: the second one is done first, and is still told of second.
+pub async fn hooks_are_told_of_results_in_call_order(harness: &impl RuntimeHarness) {
+    let (diary, gate) = (Diary::default(), Gate::new());
+    let agent = teller()
+        .state::<Notes>()
+        .tool(held("slow", &gate))
+        .tool(note())
+        .hooks(diary.clone())
+        .build()
+        .unwrap();
+    let calls = [("slow", word("a")), ("note", word("b"))];
+    let llm = ScriptedLlm::new([Reply::calls(calls), Reply::text("done")]);
+    let executor = harness.boot(World::new(llm)).await;
+    let handle = begin(&*executor, &agent, "go").await;
+    gate.reached().await;
+    until_shown(&handle, |kind| matches!(kind, ChunkKind::ToolEnd { .. })).await;
+    assert_eq!(diary.told_by(&["after_tool"]), "", "hooks wait for the slow one");
+    gate.open();
+    completes(&handle).await;
+    expect![[r#"
+        teller: on_message user
+        teller: on_message assistant
+        teller: on_message tool 1.0
+        teller: after_tool 1.0 slow success=true
+        teller: on_state_change [{"op":"add","path":"/notes/-","value":"b"},{"op":"add","path":"/last","value":"b"}]
+        teller: on_message tool 1.1
+        teller: after_tool 1.1 note success=true
+        teller: on_message assistant
+    "#]]
+    .assert_eq(&diary.told_by(&["on_state_change", "on_message", "after_tool"]));
 }
 
 /// Refuses words and model calls, and changes others.
@@ -260,7 +232,7 @@ pub async fn a_hooks_state_change_rides_in_the_step(harness: &impl RuntimeHarnes
     let replies = [Reply::tool_call("note", json!({"word": "a"})), Reply::text("done")];
     let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;
     let handle = begin(&*executor, &agent, "go").await;
-    within(handle.result()).await.unwrap();
+    end(&handle).await;
     assert_eq!(
         **fold(harness).await.state(),
         json!({"notes": ["a", "1.0 saw 1"], "last": "complete"})
@@ -279,16 +251,17 @@ pub async fn a_hooks_state_change_rides_in_the_step(harness: &impl RuntimeHarnes
         state by on_agent_complete [{"op":"add","path":"/last","value":"complete"}]
         end completed "done"
     "#]]).await;
-    let appends = harness.store().read_log(handle.session(), 0, 100).await.unwrap();
-    assert_eq!(appends.len(), 4, "start, reply, result, reply");
+    for append in harness.store().read_log(handle.session(), 0, 100).await.unwrap() {
+        let text = String::from_utf8_lossy(&append.body);
+        assert!(append.count > 1 || !text.contains("state_changed"), "by itself: {text}");
+    }
 }
 
 /// It is a tool, and runs before the output stands.
 pub async fn a_finish_tool_has_the_hooks_of_any_other_and_shows_what_it_does(
     harness: &impl RuntimeHarness,
 ) {
-    let lines = Arc::default();
-    let diary = Diary { name: "agent", lines: Arc::clone(&lines) };
+    let diary = Diary::default();
     let submit = Tool::function("submit", "Submits.", |input: Word, cx: ToolContext| async move {
         cx.progress("half way", Some(0.5));
         cx.emit("draft", &input.word)?;
@@ -299,25 +272,26 @@ pub async fn a_finish_tool_has_the_hooks_of_any_other_and_shows_what_it_does(
         .state::<Notes>()
         .tool(submit.finish_with())
         .output::<Report>()
-        .hooks(diary)
+        .hooks(diary.clone())
         .build()
         .unwrap();
     let llm = ScriptedLlm::new([Reply::tool_call("submit", json!({"word": "x"}))]);
     let executor = harness.boot(World::new(llm)).await;
     let handle = begin(&*executor, &agent, "go").await;
-    within(handle.result()).await.unwrap();
+    end(&handle).await;
     expect![[r#"
-        agent on_agent_start turn 1
-        agent on_message "user"
-        agent before_llm_call step 1
-        agent after_llm_call
-        agent on_message "assistant"
-        agent before_tool 1.0
-        agent on_state_change [{"op":"add","path":"/last","value":"x"}]
-        agent on_message "tool"
-        agent after_tool 1.0 success=true
-        agent on_agent_complete {"answer":"x","score":1}"#]]
-    .assert_eq(&lines.lock().unwrap().join("\n"));
+        teller: on_agent_start turn 1
+        teller: on_message user
+        teller: before_llm_call step 1
+        teller: after_llm_call
+        teller: on_message assistant
+        teller: before_tool 1.0 submit
+        teller: on_state_change [{"op":"add","path":"/last","value":"x"}]
+        teller: on_message tool 1.0
+        teller: after_tool 1.0 submit success=true
+        teller: on_agent_complete {"answer":"x","score":1}
+    "#]]
+    .assert_eq(&diary.all());
     check_stream(
         &handle,
         &expect![[r#"
@@ -341,15 +315,134 @@ pub async fn a_finish_tool_has_the_hooks_of_any_other_and_shows_what_it_does(
 pub async fn after_tool_is_told_of_calls_that_failed_or_were_refused(
     harness: &impl RuntimeHarness,
 ) {
-    let lines = Arc::default();
-    let diary = Diary { name: "agent", lines: Arc::clone(&lines) };
-    let agent = teller().tool(shout()).hooks(Censor).hooks(diary).build().unwrap();
+    let diary = Diary::default();
+    let agent = teller().tool(shout()).hooks(Censor).hooks(diary.clone()).build().unwrap();
     let call = |word: &str| ("shout", json!({"word": word}));
     let calls = [call(""), call("secret")];
     let llm = ScriptedLlm::new([Reply::calls(calls), Reply::text("done")]);
     let executor = harness.boot(World::new(llm)).await;
     run(&*executor, &agent, "go").await;
-    let lines = lines.lock().unwrap();
-    let after: Vec<_> = lines.iter().filter(|line| line.contains("after_tool")).collect();
-    assert_eq!(after, ["agent after_tool 1.0 success=false", "agent after_tool 1.1 success=false"]);
+    expect![[r#"
+        teller: after_tool 1.0 shout success=false
+        teller: after_tool 1.1 shout success=false
+    "#]]
+    .assert_eq(&diary.told_by(&["after_tool"]));
+}
+
+fn ask() -> Tool {
+    Tool::client::<Word>("ask", "Asks a person.")
+}
+
+fn answer(call: &str) -> Submission {
+    Submission::result(call, &word("blue")).unwrap()
+}
+
+/// What tells of calls that people are asked for, and of their results.
+const ANSWERED: &[&str] = &[
+    "on_agent_suspended",
+    "on_agent_resumed",
+    "before_tool",
+    "on_state_change",
+    "on_message",
+    "after_tool",
+];
+
+/// In the same order as for any other call; what was not run has no `before_tool`.
+pub async fn hooks_hear_of_waiting_and_of_what_people_answered(harness: &impl RuntimeHarness) {
+    let diary = Diary::default();
+    let calls =
+        [("note", word("a")), ("note", word("b")), ("ask", word("c")), ("shout", word("d"))];
+    let script = ScriptedLlm::new([Reply::calls(calls), Reply::text("Done.")]);
+    let agent = teller()
+        .state::<Notes>()
+        .tool(note().requires_approval())
+        .tool(ask())
+        .tool(shout())
+        .hooks(diary.clone())
+        .build()
+        .unwrap();
+    let executor = harness.boot(World::new(script)).await;
+    run(&*executor, &agent, "go").await;
+    submit(&*executor, Submission::approve("1.0")).await;
+    submit(&*executor, Submission::deny("1.1", None)).await;
+    submit(&*executor, answer("1.2")).await;
+    let handle = resume(&*executor, &agent).await.unwrap();
+    completes(&handle).await;
+    expect![[r#"
+        teller: on_message user
+        teller: on_message assistant
+        teller: before_tool 1.3 shout
+        teller: on_message tool 1.3
+        teller: after_tool 1.3 shout success=true
+        teller: on_agent_suspended ClientTool on 3 calls
+        teller: on_agent_resumed ClientTool
+        teller: before_tool 1.0 note
+        teller: on_state_change [{"op":"add","path":"/notes/-","value":"a"},{"op":"add","path":"/last","value":"a"}]
+        teller: on_message tool 1.0
+        teller: after_tool 1.0 note success=true
+        teller: on_message tool 1.1
+        teller: after_tool 1.1 note success=false
+        teller: on_message tool 1.2
+        teller: after_tool 1.2 ask success=true
+        teller: on_message assistant
+    "#]]
+    .assert_eq(&diary.told_by(ANSWERED));
+}
+
+/// The approved one runs as any other does, in the run that goes on; the other one has its end.
+pub async fn hooks_hear_of_an_approved_call_and_of_one_that_nobody_answered(
+    harness: &impl RuntimeHarness,
+) {
+    let diary = Diary::default();
+    let calls = [("note", word("a")), ("ask", word("b"))];
+    let script = ScriptedLlm::new([Reply::calls(calls), Reply::text("Done.")]);
+    let agent = teller()
+        .state::<Notes>()
+        .tool(note().requires_approval())
+        .tool(ask().deadline(Duration::from_millis(20)))
+        .hooks(diary.clone())
+        .build()
+        .unwrap();
+    let executor = harness.boot(World::new(script)).await;
+    let deadline = run(&*executor, &agent, "go").await.suspended.unwrap().deadline().unwrap();
+    submit(&*executor, Submission::approve("1.0")).await;
+    until_past(harness, deadline).await;
+    let handle = resume(&*executor, &agent).await.unwrap();
+    completes(&handle).await;
+    expect![[r#"
+        teller: on_message user
+        teller: on_message assistant
+        teller: on_agent_suspended ClientTool on 2 calls
+        teller: on_agent_resumed ClientTool
+        teller: before_tool 1.0 note
+        teller: on_state_change [{"op":"add","path":"/notes/-","value":"a"},{"op":"add","path":"/last","value":"a"}]
+        teller: on_message tool 1.0
+        teller: after_tool 1.0 note success=true
+        teller: on_message tool 1.1
+        teller: after_tool 1.1 ask success=false
+        teller: on_message assistant
+    "#]]
+    .assert_eq(&diary.told_by(ANSWERED));
+}
+
+/// The caller's hooks are told of both: of the child, which waits for people, and of itself.
+pub async fn hooks_hear_that_a_child_waits(harness: &impl RuntimeHarness) {
+    let diary = Diary::default();
+    let helper = helper("helper").tool(ask()).build().unwrap();
+    let llm = scripts(
+        [asks(&["helper"]), Reply::text("So.")],
+        [Reply::tool_call("ask", word("a")), report()],
+    );
+    let agent = teller().sub_agent(&helper).hooks(diary.clone()).build().unwrap();
+    let executor = harness.boot(World::new(llm)).await;
+    run(&*executor, &agent, "go").await;
+    submit(&*executor, answer("1.0")).await;
+    completes(&resume(&*executor, &agent).await.unwrap()).await;
+    expect![[r#"
+        helper: on_agent_suspended ClientTool on 1 calls
+        teller: on_agent_suspended AwaitingChildren on 0 calls
+        teller: on_agent_resumed AwaitingChildren
+        helper: on_agent_resumed ClientTool
+    "#]]
+    .assert_eq(&diary.told_by(&["on_agent_suspended", "on_agent_resumed"]));
 }

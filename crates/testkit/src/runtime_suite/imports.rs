@@ -12,7 +12,7 @@ use helix_agents_core::id::{CallId, RunId, SessionId};
 use helix_agents_core::json::Json;
 use helix_agents_core::llm::LlmResponse;
 use helix_agents_core::message::UserMessage;
-use helix_agents_core::session::{RunStatus, load, load_events};
+use helix_agents_core::session::{load, load_events};
 use helix_agents_core::step::{ParsedToolCall, StepResult, StopReason};
 use helix_agents_core::store::{
     Append, AppendOutcome, Guard, LeaseChange, NewSession, Position, SessionStatus, StateStore,
@@ -21,9 +21,8 @@ use helix_agents_core::store::{
 use helix_agents_core::usage::Usage;
 use serde_json::json;
 
-use super::support::{S, begin, resume, shout, teller};
+use super::support::{S, begin, completes, end, resume, shout, teller};
 use super::{RuntimeHarness, World};
-use crate::gate::within;
 use crate::normalise;
 use crate::scripted::{Reply, ScriptedLlm};
 
@@ -129,7 +128,7 @@ pub async fn a_turn_on_an_imported_log_heals_it_first(harness: &impl RuntimeHarn
     let llm = script();
     let executor = harness.boot(World::new(llm.clone())).await;
     let handle = begin(&*executor, &agent(), "and now?").await;
-    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    completes(&handle).await;
     expect![[r#"
         user "go"
         assistant None shout({"word":"a"}) shout({"word":"b"})
@@ -148,7 +147,7 @@ pub async fn resuming_an_imported_log_heals_it_first(harness: &impl RuntimeHarne
     let llm = script();
     let executor = harness.boot(World::new(llm.clone())).await;
     let handle = resume(&*executor, &agent()).await.unwrap();
-    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    completes(&handle).await;
     expect![[r#"
         user "go"
         assistant None shout({"word":"a"}) shout({"word":"b"})
@@ -160,7 +159,7 @@ pub async fn resuming_an_imported_log_heals_it_first(harness: &impl RuntimeHarne
     // Once healed, the checkpoint is a place to go back to, and its calls are paired there, too.
     let options = ResumeOptions::default().from_checkpoint(6).message("again");
     let handle = executor.resume(agent().erased(), &S.into(), options).await.unwrap();
-    within(handle.result()).await.unwrap();
+    end(&handle).await;
     expect![[r#"
         user "go"
         assistant None shout({"word":"a"}) shout({"word":"b"})
@@ -184,7 +183,7 @@ pub async fn a_fork_of_an_imported_log_is_healed(harness: &impl RuntimeHarness) 
         assert!(before.needs_heal(), "the original is as it was");
         let handle = executor.resume(agent().erased(), &fork, ResumeOptions::default()).await;
         let handle = handle.unwrap();
-        assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+        completes(&handle).await;
         expect![[r#"
             user "go"
             assistant None shout({"word":"a"}) shout({"word":"b"})

@@ -10,11 +10,11 @@ use helix_agents_core::id::{AppendId, CallId, SessionId};
 use helix_agents_core::json::Json;
 use helix_agents_core::session::RunStatus;
 use helix_agents_core::store::{Append, AppendOutcome, Guard, LeaseChange, Position};
-use helix_agents_core::tool::{Tool, ToolContext};
 use serde_json::json;
 
 use super::support::{
-    S, Word, begin, check_log, check_transcript, fold, options, resume, run, shout, teller,
+    S, begin, check_log, check_transcript, completes, end, fold, held, options, resume, shout,
+    teller,
 };
 use super::{RuntimeHarness, World};
 use crate::faults::{Fault, FaultStore};
@@ -33,7 +33,7 @@ async fn with_fault_everywhere(harness: &impl RuntimeHarness, fault: &Fault) {
     }
     let llm = script();
     let executor = harness.boot(World::new(llm.clone()).on(store)).await;
-    assert_eq!(run(&*executor, &agent, "go").await.status, RunStatus::Completed);
+    completes(&begin(&*executor, &agent, "go").await).await;
     assert_eq!(llm.calls(), 2);
     check_log(
         harness,
@@ -120,7 +120,7 @@ pub async fn a_request_between_fold_and_append_changes_the_decision(harness: &im
     let elsewhere = harness.boot(World::new(script())).await;
     elsewhere.interrupt(handle.session(), None).await.unwrap();
     gate.open();
-    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Interrupted);
+    assert_eq!(end(&handle).await.status, RunStatus::Interrupted);
     assert_eq!(llm.calls(), 1);
     check_log(
         harness,
@@ -153,7 +153,7 @@ pub async fn a_resumer_after_another_ran_and_ended_is_told(harness: &impl Runtim
     gate.reached().await;
     handle.interrupt(None).await.unwrap();
     gate.open();
-    within(handle.result()).await.unwrap();
+    end(&handle).await;
     // The second resumer's start is held on its way to the store.
     let late = Gate::new();
     let store = FaultStore::new(harness.store()).on("run_started", Fault::HoldBefore(late.clone()));
@@ -163,7 +163,7 @@ pub async fn a_resumer_after_another_ran_and_ended_is_told(harness: &impl Runtim
     late.reached().await;
     // The first one runs meanwhile, and fails, so that resuming would be legal again.
     let first = resume(&*executor, &agent).await.unwrap();
-    assert_eq!(within(first.result()).await.unwrap().status, RunStatus::Failed);
+    assert_eq!(end(&first).await.status, RunStatus::Failed);
     late.open();
     let error = within(told).await.unwrap().unwrap_err();
     assert_eq!(error.code(), ErrorCode::AlreadyResumed);
@@ -185,7 +185,7 @@ pub async fn an_owner_that_is_slow_and_not_dead_is_superseded(harness: &impl Run
     append.reached().await;
     let quick = harness.boot(World::new(script())).await;
     let second = resume(&*quick, &agent).await.unwrap();
-    assert_eq!(within(second.result()).await.unwrap().status, RunStatus::Completed);
+    completes(&second).await;
     append.open();
     renewals.open();
     let error = within(handle.result()).await.unwrap_err();
@@ -218,18 +218,6 @@ pub async fn an_owner_that_is_slow_and_not_dead_is_superseded(harness: &impl Run
     .await;
 }
 
-/// A tool that stands at the gate.
-fn held(gate: &Gate) -> Tool {
-    let gate = gate.clone();
-    Tool::function("held", "Stands still.", move |_: Word, _: ToolContext| {
-        let gate = gate.clone();
-        async move {
-            gate.pass().await;
-            Ok("done")
-        }
-    })
-}
-
 fn held_script() -> ScriptedLlm {
     ScriptedLlm::new([Reply::tool_call("held", json!({"word": "a"})), Reply::text("done")])
 }
@@ -237,8 +225,8 @@ fn held_script() -> ScriptedLlm {
 /// Who waits for the lease of a living owner is told as soon as it is renewed.
 pub async fn an_owner_with_a_long_effect_keeps_its_lease(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
-    let agent = teller().tool(held(&gate)).build().unwrap();
-    let executor = harness.boot(World::new(held_script()).short_lease().per_step()).await;
+    let agent = teller().tool(held("held", &gate)).build().unwrap();
+    let executor = harness.boot(World::new(held_script()).short_lease()).await;
     let handle = begin(&*executor, &agent, "go").await;
     gate.reached().await;
     let elsewhere = harness.boot(World::new(held_script())).await;
@@ -247,13 +235,13 @@ pub async fn an_owner_with_a_long_effect_keeps_its_lease(harness: &impl RuntimeH
         assert_eq!(refused.code(), ErrorCode::AlreadyRunning);
     }
     gate.open();
-    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    completes(&handle).await;
 }
 
 /// Its effects are cancelled before another process may begin them.
 pub async fn an_owner_that_cannot_renew_stops(harness: &impl RuntimeHarness) {
     let (gate, renewals) = (Gate::new(), Gate::new());
-    let agent = teller().tool(held(&gate)).build().unwrap();
+    let agent = teller().tool(held("held", &gate)).build().unwrap();
     let store = FaultStore::new(harness.store()).hold_renewals(&renewals);
     let executor = harness.boot(World::new(held_script()).on(store).short_lease()).await;
     let handle = begin(&*executor, &agent, "go").await;
@@ -263,7 +251,7 @@ pub async fn an_owner_that_cannot_renew_stops(harness: &impl RuntimeHarness) {
     gate.open();
     let elsewhere = harness.boot(World::new(held_script())).await;
     let second = resume(&*elsewhere, &agent).await.unwrap();
-    assert_eq!(within(second.result()).await.unwrap().status, RunStatus::Completed);
+    completes(&second).await;
 }
 
 /// What was recorded stays, and with room again the session goes on.
@@ -278,7 +266,7 @@ pub async fn a_full_store_stops_the_run_and_loses_nothing(harness: &impl Runtime
     assert!(fold(harness).await.open_step().is_some(), "the reply is on record");
     let executor = harness.boot(World::new(script())).await;
     let handle = resume(&*executor, &agent).await.unwrap();
-    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    completes(&handle).await;
     check_log(
         harness,
         &expect![[r#"
@@ -302,7 +290,7 @@ pub async fn a_log_of_an_unknown_schema_is_left_alone(harness: &impl RuntimeHarn
     let agent = teller().build().unwrap();
     let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("done")]))).await;
     let handle = begin(&*executor, &agent, "go").await;
-    within(handle.result()).await.unwrap();
+    end(&handle).await;
     let append = |id: &str, schema: u16, body: &'static str, expected: Position| Append {
         session: SessionId::from(S),
         expected,
@@ -333,15 +321,7 @@ pub async fn a_log_of_an_unknown_schema_is_left_alone(harness: &impl RuntimeHarn
 /// A result for a call that is still open is the truth about an effect in doubt.
 pub async fn a_result_of_an_older_run_is_taken_as_the_truth(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
-    let held = gate.clone();
-    let slow = Tool::function("slow", "Is slow.", move |_: Word, _: ToolContext| {
-        let held = held.clone();
-        async move {
-            held.pass().await;
-            Ok("the new run's result")
-        }
-    });
-    let agent = teller().tool(slow).build().unwrap();
+    let agent = teller().tool(held("slow", &gate)).build().unwrap();
     let script =
         || ScriptedLlm::new([Reply::tool_call("slow", json!({"word": "a"})), Reply::text("done")]);
     let executor = harness.boot(World::new(script()).short_lease()).await;
@@ -369,7 +349,7 @@ pub async fn a_result_of_an_older_run_is_taken_as_the_truth(harness: &impl Runti
     let taken = harness.store().append(append).await.unwrap();
     assert!(matches!(taken, AppendOutcome::Appended { .. }));
     gate.open();
-    assert_eq!(within(second.result()).await.unwrap().status, RunStatus::Completed);
+    completes(&second).await;
     check_transcript(
         harness,
         &expect![[r#"

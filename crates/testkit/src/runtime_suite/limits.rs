@@ -5,7 +5,7 @@ use helix_agents_core::session::RunStatus;
 use helix_agents_core::step::StepResult;
 use serde_json::json;
 
-use super::support::{fold, run, shout, teller};
+use super::support::{begin, completes, fold, run, shout, teller};
 use super::{RuntimeHarness, World};
 use crate::scripted::{Reply, ScriptedLlm};
 
@@ -19,7 +19,7 @@ pub async fn the_step_limit_fails_the_run_and_the_session_goes_on(harness: &impl
     let failed = run(&*executor, &agent, "go").await;
     assert!(failed.error.unwrap().is(ErrorCode::StepLimit));
     assert_eq!((llm.calls(), fold(harness).await.transcript().len()), (3, 7));
-    assert_eq!(run(&*executor, &agent, "go on").await.status, RunStatus::Completed);
+    completes(&begin(&*executor, &agent, "go on").await).await;
 }
 
 /// A condition of the user's is checked last and completes the turn.

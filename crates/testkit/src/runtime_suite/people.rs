@@ -6,16 +6,15 @@ use std::time::Duration;
 use expect_test::expect;
 use helix_agents_core::agent::Agent;
 use helix_agents_core::error::{ErrorCode, Result};
-use helix_agents_core::executor::{AgentExecutor, AgentResult, Resumable, ResumeOptions};
+use helix_agents_core::executor::{AgentExecutor, Resumable, ResumeOptions};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{RunStatus, Submission, WAIT_USAGE, load_events};
-use helix_agents_core::store::StateStore;
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use serde_json::json;
 
 use super::support::{
-    S, Word, begin, check_log, check_stream, check_transcript, fold, options, resume, run, shout,
-    teller,
+    S, Word, begin, check_log, check_stream, check_transcript, completes, end, fold, go_on,
+    options, resume, run, shout, teller, until_past, word,
 };
 use super::{RuntimeHarness, World};
 use crate::gate::within;
@@ -39,10 +38,6 @@ fn desk() -> Agent {
     teller().tool(pay()).tool(ask()).tool(shout()).build().unwrap()
 }
 
-fn word(word: &str) -> serde_json::Value {
-    json!({ "word": word })
-}
-
 /// Pays, asks and shouts in one step, then talks.
 fn script() -> ScriptedLlm {
     ScriptedLlm::new([
@@ -63,19 +58,15 @@ async fn refused(executor: &dyn AgentExecutor, submission: Submission) -> ErrorC
     submit(executor, submission).await.unwrap_err().code()
 }
 
-/// Resumes the story and waits for the end of that run.
-async fn go_on(executor: &dyn AgentExecutor, agent: &Agent) -> AgentResult {
-    within(resume(executor, agent).await.unwrap().result()).await.unwrap()
-}
-
 /// What needs nobody runs at once; the rest waits, and nothing of it in memory.
 pub async fn a_step_waits_for_people_and_goes_on_with_their_answers(harness: &impl RuntimeHarness) {
     let executor = harness.boot(World::new(script())).await;
     let agent = desk();
     let handle = begin(&*executor, &agent, "Pay and ask.").await;
-    let result = within(handle.result()).await.unwrap();
+    let result = end(&handle).await;
     assert_eq!(result.status, RunStatus::SuspendedClientTool);
     let waits = result.suspended.unwrap();
+    assert_eq!((waits.step, waits.children.len()), (1, 0));
     assert_eq!(waits.calls.iter().map(|it| it.call.as_str()).collect::<Vec<_>>(), ["1.0", "1.1"]);
     assert_eq!(executor.can_resume(&session()).await.unwrap(), Resumable::Waiting);
     assert_eq!(resume(&*executor, &agent).await.unwrap_err().code(), ErrorCode::Suspended);
@@ -113,7 +104,7 @@ pub async fn a_step_waits_for_people_and_goes_on_with_their_answers(harness: &im
     harness.kill().await;
     let executor = harness.boot(World::new(script())).await;
     let handle = resume(&*executor, &agent).await.unwrap();
-    let result = within(handle.result()).await.unwrap();
+    let result = end(&handle).await;
     assert_eq!(result.status, RunStatus::Completed);
     check_stream(
         &handle,
@@ -183,7 +174,7 @@ pub async fn a_denied_call_is_not_run_and_an_edited_one_runs_as_edited(
     let edited = Submission::approve_edited("1.0", &word("half the rent")).unwrap();
     submit(&*executor, edited).await.unwrap();
     let handle = resume(&*executor, &agent).await.unwrap();
-    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    completes(&handle).await;
     check_stream(
         &handle,
         &expect![[r#"
@@ -237,12 +228,12 @@ pub async fn a_call_that_nobody_answers_in_time_fails_and_late_answers_are_refus
     let result = run(&*executor, &agent, "Ask.").await;
     let deadline = result.suspended.unwrap().deadline().unwrap();
     harness.kill().await;
-    until(&*harness.store(), deadline.0).await;
+    until_past(harness, deadline).await;
     let executor = harness.boot(world()).await;
     let late = || Submission::result("1.0", &word("blue")).unwrap();
     assert_eq!(refused(&*executor, late()).await, ErrorCode::AnswerExpired);
     let handle = resume(&*executor, &agent).await.unwrap();
-    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    completes(&handle).await;
     assert_eq!(refused(&*executor, late()).await, ErrorCode::AnswerExpired);
     check_stream(
         &handle,
@@ -299,7 +290,7 @@ pub async fn answers_enter_in_call_order_and_a_failure_as_one(harness: &impl Run
     submit(&*executor, Submission::result("1.0", &word("first")).unwrap()).await.unwrap();
     submit(&*executor, Submission::error("1.1", "nobody home")).await.unwrap();
     let handle = resume(&*executor, &agent).await.unwrap();
-    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    completes(&handle).await;
     check_stream(
         &handle,
         &expect![[r#"
@@ -327,16 +318,6 @@ pub async fn answers_enter_in_call_order_and_a_failure_as_one(harness: &impl Run
     "#]],
     )
     .await;
-}
-
-/// Waits until the store's clock has passed that moment.
-async fn until(store: &dyn StateStore, moment: i64) {
-    let passed = async {
-        while store.head(&session()).await.unwrap().unwrap().read_at.0 <= moment {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    within(passed).await;
 }
 
 /// And the call stays pending.

@@ -1,33 +1,20 @@
 //! The phases of a step: tools and sub-agents beside each other, then finish tools, then companions.
 
-use std::sync::{Arc, Mutex};
-
-use async_trait::async_trait;
 use expect_test::expect;
-use helix_agents_core::agent::{Agent, AgentBuilder, CompanionMode};
-use helix_agents_core::event::ToolOutcome;
+use helix_agents_core::agent::CompanionMode;
 use helix_agents_core::executor::ExecuteOptions;
-use helix_agents_core::hooks::{AgentHooks, HookContext, HookResult, SubAgentView, ToolCallView};
-use helix_agents_core::json::Json;
 use helix_agents_core::session::{RunStatus, Submission};
 use helix_agents_core::stream::ChunkKind;
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::support::{
-    Report, S, Word, begin, check_stream, chunks, resume, run, shout, teller, until_shown,
+    Diary, Report, Word, begin, check_stream, chunks, completes, end, held, helper, report, resume,
+    run, scripts, shout, submit as answer, teller, until_shown, word,
 };
 use super::{RuntimeHarness, World};
-use crate::gate::{Gate, within};
-use crate::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
-
-fn helper() -> AgentBuilder<(), Report> {
-    Agent::builder("helper")
-        .description("Finds things out.")
-        .system_prompt("You find out.")
-        .model("scripted")
-        .output::<Report>()
-}
+use crate::gate::Gate;
+use crate::scripted::{Reply, ScriptedLlm};
 
 /// A tool that hands its word in.
 fn submit() -> Tool {
@@ -37,82 +24,30 @@ fn submit() -> Tool {
     .finish_with()
 }
 
-fn delegate() -> (&'static str, Value) {
-    ("subagent__helper", json!({"message": "find out"}))
+/// A tool whose word becomes a report.
+fn hand_in() -> Tool {
+    Tool::function("hand_in", "Hands in.", |input: Word, _: ToolContext| async move {
+        Ok::<_, ToolError>(input)
+    })
+    .finish_with_transform(|word: Word| Ok(Report { answer: word.word, score: 2 }))
 }
 
-fn word(word: &str) -> Value {
-    json!({ "word": word })
-}
-
-fn report() -> Reply {
-    Reply::finish(json!({"answer": "yes", "score": 1}))
-}
-
-fn scripts(teller: ScriptedLlm, helper: ScriptedLlm) -> RoutingScriptedLlm {
-    RoutingScriptedLlm::new().agent("teller", teller).agent("helper", helper)
-}
-
-/// Writes down what it is told of calls, of its own agent's only.
-#[derive(Clone, Default)]
-struct Diary(Arc<Mutex<Vec<String>>>);
-
-impl Diary {
-    fn note(&self, cx: &HookContext, line: String) {
-        if &*cx.agent == "teller" {
-            self.0.lock().unwrap().push(line);
-        }
-    }
-
-    fn lines(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
-    }
-}
-
-#[async_trait]
-impl AgentHooks for Diary {
-    async fn after_tool(
-        &self,
-        cx: &HookContext,
-        call: ToolCallView<'_>,
-        _: &ToolOutcome,
-    ) -> HookResult {
-        self.note(cx, format!("after_tool {}", call.tool));
-        Ok(())
-    }
-
-    async fn after_sub_agent(
-        &self,
-        cx: &HookContext,
-        call: SubAgentView<'_>,
-        _: &ToolOutcome,
-    ) -> HookResult {
-        self.note(cx, format!("after_sub_agent {}", call.agent));
-        Ok(())
-    }
-}
+const AFTER: &[&str] = &["after_tool", "after_sub_agent"];
 
 /// Both are under way at once; finish tools and the hooks of results wait for both.
 pub async fn sub_agents_run_beside_the_tools_of_a_reply(harness: &impl RuntimeHarness) {
     let (tool, child) = (Gate::new(), Gate::new());
-    let held = tool.clone();
-    let hold = Tool::function("hold", "Holds.", move |input: Word, _: ToolContext| {
-        let held = held.clone();
-        async move {
-            held.pass().await;
-            Ok::<_, ToolError>(input.word)
-        }
-    });
-    let calls = [("submit", word("end")), ("hold", word("a")), delegate()];
-    let llm = scripts(
-        ScriptedLlm::new([Reply::calls(calls)]),
-        ScriptedLlm::new([report().at_gate(&child)]),
-    );
+    let calls = [
+        ("submit", word("end")),
+        ("hold", word("a")),
+        ("subagent__helper", json!({"message": "find out"})),
+    ];
+    let llm = scripts([Reply::calls(calls)], [report().at_gate(&child)]);
     let diary = Diary::default();
     let agent = teller()
-        .tool(hold)
+        .tool(held("hold", &tool))
         .tool(submit())
-        .sub_agent(&helper().build().unwrap())
+        .sub_agent(&helper("helper").build().unwrap())
         .hooks(diary.clone())
         .build()
         .unwrap();
@@ -122,10 +57,15 @@ pub async fn sub_agents_run_beside_the_tools_of_a_reply(harness: &impl RuntimeHa
     child.reached().await;
     tool.open();
     until_shown(&handle, |kind| matches!(kind, ChunkKind::ToolEnd { .. })).await;
-    assert!(diary.lines().is_empty(), "hooks wait for the child: {:?}", diary.lines());
+    assert_eq!(diary.told_by(AFTER), "", "hooks wait for the child");
     child.open();
-    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
-    assert_eq!(diary.lines(), ["after_tool hold", "after_sub_agent helper", "after_tool submit"]);
+    completes(&handle).await;
+    expect![[r#"
+        teller: after_tool 1.1 hold success=true
+        teller: after_sub_agent 1.2 helper success=true
+        teller: after_tool 1.0 submit success=true
+    "#]]
+    .assert_eq(&diary.told_by(AFTER));
 }
 
 /// It waits for people, and the turn with it; what was submitted beside it completes the turn.
@@ -134,37 +74,40 @@ pub async fn a_sub_agent_beside_a_finish_tool_comes_to_its_end_first(
 ) {
     let llm = || {
         scripts(
-            ScriptedLlm::new([Reply::calls([("submit", word("end")), delegate()])]),
-            ScriptedLlm::new([Reply::tool_call("shout", word("hm")), report()]),
+            [Reply::calls([
+                ("submit", word("end")),
+                ("subagent__helper", json!({"message": "find out"})),
+            ])],
+            [Reply::tool_call("shout", word("hm")), report()],
         )
     };
-    let helper = helper().tool(shout().requires_approval()).build().unwrap();
+    let helper = helper("helper").tool(shout().requires_approval()).build().unwrap();
     let agent = teller().tool(submit()).sub_agent(&helper).build().unwrap();
     let executor = harness.boot(World::new(llm())).await;
     let result = run(&*executor, &agent, "go").await;
     assert_eq!(result.status, RunStatus::SuspendedAwaitingChildren);
-    executor.submit_tool_result(&S.into(), Submission::approve("1.0")).await.unwrap();
+    answer(&*executor, Submission::approve("1.0")).await;
     harness.kill().await;
     let executor = harness.boot(World::new(llm())).await;
     let handle = resume(&*executor, &agent).await.unwrap();
-    let result = within(handle.result()).await.unwrap();
+    let result = end(&handle).await;
     assert_eq!(result.output.unwrap().to_value(), json!("end"));
     check_stream(
         &handle,
         &expect![[r#"
-        tool_start 1.0 shout {"word":"hm"}
-        tool_end 1.0 success=true "HM"
+        [helper] tool_start 1.0 shout {"word":"hm"}
+        [helper] tool_end 1.0 success=true "HM"
+        [helper] checkpoint
+        [helper] checkpoint
+        [helper] output {"answer":"yes","score":1}
+        [helper] run_ended completed
+        subagent_end 1.1 helper success=true
+        tool_end 1.1 success=true {"answer":"yes","score":1}
+        tool_start 1.0 submit {"word":"end"}
+        tool_end 1.0 success=true "end"
         checkpoint
-        checkpoint
-        output {"answer":"yes","score":1}
+        output "end"
         run_ended completed
-        [teller] subagent_end 1.1 helper success=true
-        [teller] tool_end 1.1 success=true {"answer":"yes","score":1}
-        [teller] tool_start 1.0 submit {"word":"end"}
-        [teller] tool_end 1.0 success=true "end"
-        [teller] checkpoint
-        [teller] output "end"
-        [teller] run_ended completed
     "#]],
     )
     .await;
@@ -179,18 +122,18 @@ pub async fn companion_calls_come_last(harness: &impl RuntimeHarness) {
         ("submit", word("end")),
         ("shout", word("hm")),
     ];
-    let llm = scripts(ScriptedLlm::new([Reply::calls(calls)]), ScriptedLlm::new([report()]));
+    let llm = scripts([Reply::calls(calls)], [report()]);
     let agent = teller()
         .tool(shout())
         .tool(submit())
-        .companion(&helper().build().unwrap(), CompanionMode::Blocking)
+        .companion(&helper("helper").build().unwrap(), CompanionMode::Blocking)
         .tool_concurrency(1)
         .hooks(diary.clone())
         .build()
         .unwrap();
     let executor = harness.boot(World::new(llm)).await;
     let handle = begin(&*executor, &agent, "go").await;
-    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    completes(&handle).await;
     let chunks = chunks(&handle).await;
     let started = chunks.iter().filter_map(|it| match &it.chunk.kind {
         ChunkKind::ToolStart { tool, .. } => Some(&**tool),
@@ -200,35 +143,32 @@ pub async fn companion_calls_come_last(harness: &impl RuntimeHarness) {
         started.collect::<Vec<_>>(),
         ["shout", "submit", "companion__getChildStatus", "companion__listChildren"]
     );
-    assert_eq!(
-        diary.lines(),
-        [
-            "after_tool shout",
-            "after_tool submit",
-            "after_tool companion__getChildStatus",
-            "after_tool companion__listChildren",
-        ]
-    );
+    expect![[r#"
+        teller: after_tool 1.3 shout success=true
+        teller: after_tool 1.2 submit success=true
+        teller: after_tool 1.0 companion__getChildStatus success=false
+        teller: after_tool 1.1 companion__listChildren success=true
+    "#]]
+    .assert_eq(&diary.told_by(AFTER));
 }
 
 /// It completes like one that answers by `__finish__`, and its caller's stream goes on.
 pub async fn a_sub_agent_may_end_by_a_finish_tool(harness: &impl RuntimeHarness) {
-    let done = Completions::default();
-    let hand_in =
-        Tool::function("hand_in", "Hands in.", |input: Word, _: ToolContext| async move {
-            Ok::<_, ToolError>(input)
-        })
-        .finish_with_transform(|word: Word| Ok(Report { answer: word.word, score: 2 }));
+    let done = Diary::default();
     let llm = scripts(
-        ScriptedLlm::new([Reply::calls([delegate()]), Reply::text("It is so.")]),
-        ScriptedLlm::new([Reply::tool_call("hand_in", word("x"))]),
+        [
+            Reply::calls([("subagent__helper", json!({"message": "find out"}))]),
+            Reply::text("It is so."),
+        ],
+        [Reply::tool_call("hand_in", word("x"))],
     );
-    let helper = helper().tool(hand_in).hooks(done.clone()).build().unwrap();
+    let helper = helper("helper").tool(hand_in()).hooks(done.clone()).build().unwrap();
     let executor = harness.boot(World::new(llm)).await;
     let agent = teller().sub_agent(&helper).build().unwrap();
     let handle = begin(&*executor, &agent, "go").await;
-    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
-    assert_eq!(*done.0.lock().unwrap(), [r#"helper {"answer":"x","score":2}"#]);
+    completes(&handle).await;
+    let told = done.told_by(&["on_agent_complete"]);
+    assert_eq!(told, "helper: on_agent_complete {\"answer\":\"x\",\"score\":2}\n");
     check_stream(
         &handle,
         &expect![[r#"
@@ -256,31 +196,19 @@ pub async fn a_sub_agent_may_end_by_a_finish_tool(harness: &impl RuntimeHarness)
     .await;
 }
 
-/// Writes down what was completed.
-#[derive(Clone, Default)]
-struct Completions(Arc<Mutex<Vec<String>>>);
-
-#[async_trait]
-impl AgentHooks for Completions {
-    async fn on_agent_complete(&self, cx: &HookContext, output: Option<&Json>) -> HookResult {
-        let output = output.map_or("none", Json::text);
-        self.0.lock().unwrap().push(format!("{} {output}", cx.agent));
-        Ok(())
-    }
-}
-
 /// By a finish tool, a native output, a condition, and text.
 pub async fn every_way_to_complete_is_told_once(harness: &impl RuntimeHarness) {
-    let done = Completions::default();
-    let hand_in =
-        Tool::function("hand_in", "Hands in.", |input: Word, _: ToolContext| async move {
-            Ok::<_, ToolError>(input)
-        })
-        .finish_with_transform(|word: Word| Ok(Report { answer: word.word, score: 2 }));
+    let done = Diary::default();
     let world = |reply: Reply| World::new(ScriptedLlm::new([reply]));
     let turns: [(_, Reply); 4] = [
         (
-            teller().tool(hand_in).output::<Report>().hooks(done.clone()).build().unwrap().erased(),
+            teller()
+                .tool(hand_in())
+                .output::<Report>()
+                .hooks(done.clone())
+                .build()
+                .unwrap()
+                .erased(),
             Reply::tool_call("hand_in", word("x")),
         ),
         (
@@ -310,15 +238,13 @@ pub async fn every_way_to_complete_is_told_once(harness: &impl RuntimeHarness) {
         let options = ExecuteOptions::default();
         let options = options.session(format!("story {number}"));
         let handle = executor.execute(agent, "go".into(), options).await.unwrap();
-        assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+        completes(&handle).await;
     }
-    assert_eq!(
-        *done.0.lock().unwrap(),
-        [
-            r#"teller {"answer":"x","score":2}"#,
-            r#"teller {"answer":"n","score":3}"#,
-            "teller none",
-            r#"teller "text""#,
-        ]
-    );
+    expect![[r#"
+        teller: on_agent_complete {"answer":"x","score":2}
+        teller: on_agent_complete {"answer":"n","score":3}
+        teller: on_agent_complete none
+        teller: on_agent_complete "text"
+    "#]]
+    .assert_eq(&done.told_by(&["on_agent_complete"]));
 }

@@ -11,10 +11,11 @@ use helix_agents_core::tool::{Tool, ToolContext};
 use serde_json::json;
 
 use super::support::{
-    S, Word, begin, check_log, check_stream, fold, options, resume, run, shout, teller,
+    S, Word, begin, check_log, check_stream, completes, end, fold, options, resume, run, shout,
+    teller,
 };
 use super::{RuntimeHarness, World};
-use crate::gate::{Gate, within};
+use crate::gate::Gate;
 use crate::scripted::{Reply, ScriptedLlm};
 
 /// The step that is under way is finished first.
@@ -30,7 +31,7 @@ pub async fn an_interrupted_run_stops_at_the_step_boundary_and_resumes(
     gate.reached().await;
     handle.interrupt(Some("lunch".to_owned())).await.unwrap();
     gate.open();
-    let result = within(handle.result()).await.unwrap();
+    let result = end(&handle).await;
     assert_eq!(result.status, RunStatus::Interrupted);
     assert_eq!(result.reason.as_deref(), Some("lunch"));
     check_stream(
@@ -49,7 +50,7 @@ pub async fn an_interrupted_run_stops_at_the_step_boundary_and_resumes(
     let session = SessionId::from(S);
     assert_eq!(executor.can_resume(&session).await.unwrap(), Resumable::Yes);
     let handle = resume(&*executor, &agent).await.unwrap();
-    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    completes(&handle).await;
     check_log(
         harness,
         &expect![[r#"
@@ -80,7 +81,7 @@ pub async fn an_abort_cancels_the_model_call(harness: &impl RuntimeHarness) {
     let handle = begin(&*executor, &agent, "go").await;
     gate.reached().await;
     handle.abort(Some("enough".to_owned())).await.unwrap();
-    let result = within(handle.result()).await.unwrap();
+    let result = end(&handle).await;
     assert_eq!((result.status, result.reason.as_deref()), (RunStatus::Aborted, Some("enough")));
     check_log(
         harness,
@@ -122,7 +123,7 @@ pub async fn an_abort_cancels_tools_and_answers_their_calls(harness: &impl Runti
     let handle = begin(&*executor, &agent, "go").await;
     gate.reached_by(2).await;
     handle.abort(None).await.unwrap();
-    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Aborted);
+    assert_eq!(end(&handle).await.status, RunStatus::Aborted);
     check_log(harness, &expect![[r#"
         session teller state=null
         run Execute
@@ -143,7 +144,7 @@ pub async fn a_request_to_an_ended_run_is_refused(harness: &impl RuntimeHarness)
     let agent = teller().build().unwrap();
     let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("done")]))).await;
     let handle = begin(&*executor, &agent, "go").await;
-    within(handle.result()).await.unwrap();
+    end(&handle).await;
     let before = fold(harness).await.position().version;
     assert_eq!(handle.interrupt(None).await.unwrap_err().code(), ErrorCode::NothingToResume);
     assert_eq!(handle.abort(None).await.unwrap_err().code(), ErrorCode::NothingToResume);
@@ -175,7 +176,7 @@ pub async fn executing_on_a_live_session_is_refused(harness: &impl RuntimeHarnes
     let again = executor.resume(agent.erased(), handle.session(), ResumeOptions::default()).await;
     assert_eq!(again.unwrap_err().code(), ErrorCode::AlreadyRunning);
     gate.open();
-    within(handle.result()).await.unwrap();
+    end(&handle).await;
 }
 
 /// Another executor on the same store sees and reaches the run.
@@ -192,9 +193,9 @@ pub async fn a_run_elsewhere_can_be_followed_and_interrupted(harness: &impl Runt
     assert_eq!(seen.run(), handle.run());
     elsewhere.interrupt(handle.session(), Some("from afar".to_owned())).await.unwrap();
     gate.open();
-    let result = within(seen.result()).await.unwrap();
+    let result = end(&seen).await;
     assert_eq!(result.status, RunStatus::Interrupted);
-    assert_eq!(result, within(handle.result()).await.unwrap());
+    assert_eq!(result, end(&handle).await);
 }
 
 /// Aborting without a live run is a run of its own, in one append.
@@ -232,6 +233,12 @@ pub async fn a_dead_session_can_be_aborted(harness: &impl RuntimeHarness) {
           result 1.0 error tool_outcome_unknown: the run was aborted before the call had a result; whether it acted is not known
         step 1 closed
         end aborted Some("gone")
+    "#]]).await;
+    check_stream(&executor.handle(&session).await.unwrap(), &expect![[r#"
+        tool_error 1.0 tool_outcome_unknown: the run was aborted before the call had a result; whether it acted is not known
+        tool_end 1.0 success=false
+        checkpoint
+        run_ended aborted
     "#]]).await;
     assert_eq!(executor.can_resume(&session).await.unwrap(), Resumable::Ended);
 }

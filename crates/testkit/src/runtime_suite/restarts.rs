@@ -13,10 +13,11 @@ use helix_agents_core::tool::{EffectClass, Reconciled, Tool, ToolContext};
 use serde_json::json;
 
 use super::support::{
-    Word, begin, check_log, check_stream, check_transcript, resume, shout, teller, until_shown,
+    Word, begin, check_log, check_stream, check_transcript, completes, end, go_on, killed_at,
+    resume, shout, teller, until_shown,
 };
 use super::{RuntimeHarness, World};
-use crate::gate::{Gate, within};
+use crate::gate::Gate;
 use crate::scripted::{Reply, ScriptedLlm};
 
 type Trace = Arc<Mutex<Vec<(u32, String)>>>;
@@ -39,24 +40,14 @@ fn act() -> Reply {
     Reply::tool_call("act", json!({"word": "x"}))
 }
 
-fn open_gate() -> Gate {
-    let gate = Gate::new();
-    gate.open();
-    gate
-}
-
 /// The tool's result is on record, so the second process only asks the model.
 pub async fn a_restart_does_not_repeat_a_recorded_tool_call(harness: &impl RuntimeHarness) {
     let (trace, gate) = (Trace::default(), Gate::new());
-    let agent = teller().tool(traced(&trace, &open_gate())).build().unwrap();
-    let script = |gate: &Gate| ScriptedLlm::new([act(), Reply::text("done").at_gate(gate)]);
-    let executor = harness.boot(World::new(script(&gate)).short_lease()).await;
-    begin(&*executor, &agent, "go").await;
-    gate.reached().await;
-    harness.kill().await;
-    let executor = harness.boot(World::new(script(&open_gate()))).await;
-    let handle = resume(&*executor, &agent).await.unwrap();
-    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    let agent = teller().tool(traced(&trace, &Gate::opened())).build().unwrap();
+    let script = || ScriptedLlm::new([act(), Reply::text("done").at_gate(&gate)]);
+    killed_at(harness, World::new(script()), &agent, &gate).await;
+    let executor = harness.boot(World::new(script())).await;
+    completes(&resume(&*executor, &agent).await.unwrap()).await;
     assert_eq!(trace.lock().unwrap().len(), 1, "the recorded call ran again");
     check_log(
         harness,
@@ -87,14 +78,9 @@ pub async fn a_restart_in_a_tool_runs_it_again_under_the_same_key(harness: &impl
             Reply::text("done"),
         ])
     };
-    let executor = harness.boot(World::new(script()).short_lease()).await;
-    begin(&*executor, &agent, "go").await;
-    gate.reached().await;
-    harness.kill().await;
-    gate.open();
+    killed_at(harness, World::new(script()), &agent, &gate).await;
     let executor = harness.boot(World::new(script())).await;
-    let handle = resume(&*executor, &agent).await.unwrap();
-    within(handle.result()).await.unwrap();
+    go_on(&*executor, &agent).await;
     let trace = trace.lock().unwrap().clone();
     assert_eq!(trace.iter().map(|(attempt, _)| *attempt).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(trace[0].1, trace[1].1);
@@ -117,14 +103,9 @@ async fn in_doubt<S, O>(
     gate: &Gate,
 ) -> RunStatus {
     let script = || ScriptedLlm::new([act(), Reply::text("done")]);
-    let executor = harness.boot(World::new(script()).short_lease()).await;
-    begin(&*executor, agent, "go").await;
-    gate.reached().await;
-    harness.kill().await;
-    gate.open();
+    killed_at(harness, World::new(script()), agent, gate).await;
     let executor = harness.boot(World::new(script())).await;
-    let handle = resume(&*executor, agent).await.unwrap();
-    within(handle.result()).await.unwrap().status
+    go_on(&*executor, agent).await.status
 }
 
 /// Without a way to find out, the model is told that nobody knows.
@@ -175,14 +156,10 @@ pub async fn a_tool_that_is_gone_after_a_restart_is_missing(harness: &impl Runti
     let (trace, gate) = (Trace::default(), Gate::new());
     let agent = teller().tool(traced(&trace, &gate)).build().unwrap();
     let script = || ScriptedLlm::new([act(), Reply::text("done")]);
-    let executor = harness.boot(World::new(script()).short_lease()).await;
-    begin(&*executor, &agent, "go").await;
-    gate.reached().await;
-    harness.kill().await;
+    killed_at(harness, World::new(script()), &agent, &gate).await;
     let agent = teller().tool(shout()).build().unwrap();
     let executor = harness.boot(World::new(script())).await;
-    let handle = resume(&*executor, &agent).await.unwrap();
-    within(handle.result()).await.unwrap();
+    go_on(&*executor, &agent).await;
     check_log(
         harness,
         &expect![[r#"
@@ -216,7 +193,7 @@ pub async fn a_restart_in_the_model_call_discards_its_text(harness: &impl Runtim
     harness.kill().await;
     let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("Good evening.")]))).await;
     let handle = resume(&*executor, &agent).await.unwrap();
-    within(handle.result()).await.unwrap();
+    end(&handle).await;
     check_stream(
         &handle,
         &expect![[r#"
@@ -240,15 +217,12 @@ pub async fn a_restart_in_the_model_call_discards_its_text(harness: &impl Runtim
 /// k resumers: one runs, the others are told.
 pub async fn of_many_resumers_exactly_one_runs(harness: &impl RuntimeHarness) {
     let (trace, gate) = (Trace::default(), Gate::new());
-    let agent = teller().tool(traced(&trace, &open_gate())).build().unwrap();
-    let script = |gate: &Gate| ScriptedLlm::new([act(), Reply::text("done").at_gate(gate)]);
-    let executor = harness.boot(World::new(script(&gate)).short_lease()).await;
-    begin(&*executor, &agent, "go").await;
-    gate.reached().await;
-    harness.kill().await;
+    let agent = teller().tool(traced(&trace, &Gate::opened())).build().unwrap();
+    let script = || ScriptedLlm::new([act(), Reply::text("done").at_gate(&gate)]);
+    killed_at(harness, World::new(script()), &agent, &gate).await;
     let mut executors: Vec<Arc<dyn AgentExecutor>> = Vec::new();
     for _ in 0..8 {
-        executors.push(harness.boot(World::new(script(&open_gate()))).await);
+        executors.push(harness.boot(World::new(script())).await);
     }
     let resumed =
         futures_util::future::join_all(executors.iter().map(|one| resume(&**one, &agent))).await;
@@ -259,7 +233,7 @@ pub async fn of_many_resumers_exactly_one_runs(harness: &impl RuntimeHarness) {
         assert!(told.contains(&error.code()), "{error}");
     }
     for handle in won.into_iter().filter_map(Result::ok) {
-        assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+        completes(&handle).await;
     }
     assert_eq!(trace.lock().unwrap().len(), 1);
 }

@@ -1,4 +1,11 @@
-//! What the scenarios share: agents, and telling what became of a run.
+//! What the scenarios share: agents, beginning and ending a run, and telling what became of it.
+
+mod clock;
+mod diary;
+mod family;
+mod scribe;
+
+use std::panic::Location;
 
 use expect_test::Expect;
 use futures_util::StreamExt;
@@ -7,14 +14,20 @@ use helix_agents_core::executor::{
     AgentExecutor, AgentResult, ExecuteOptions, Input, ResumeOptions, RunHandle,
 };
 use helix_agents_core::id::SessionId;
-use helix_agents_core::session::{Session, load, load_events};
+use helix_agents_core::session::{RunStatus, Session, Submission, load, load_events};
 use helix_agents_core::stream::{ChunkKind, StoredChunk};
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use super::RuntimeHarness;
-use crate::gate::within;
+pub(super) use clock::{until, until_past};
+pub(super) use diary::Diary;
+pub(super) use family::{asks, child, companion, helper, report, resting, scripts, status};
+pub(super) use scribe::{Trace, checkpoints, forked, noted, notes, transcript};
+
+use super::{RuntimeHarness, World};
+use crate::gate::{Gate, within};
 use crate::normalise;
 
 /// The session of most scenarios.
@@ -62,6 +75,23 @@ pub(super) fn note() -> Tool {
     })
 }
 
+/// A tool that stands at the gate, and then returns its word.
+pub(super) fn held(name: &str, gate: &Gate) -> Tool {
+    let gate = gate.clone();
+    Tool::function(name, "Stands still.", move |input: Word, _: ToolContext| {
+        let gate = gate.clone();
+        async move {
+            gate.pass().await;
+            Ok::<_, ToolError>(input.word)
+        }
+    })
+}
+
+/// The arguments of the tools above.
+pub(super) fn word(word: &str) -> Value {
+    json!({ "word": word })
+}
+
 pub(super) fn teller() -> AgentBuilder {
     Agent::builder("teller").system_prompt("You tell.").model("scripted")
 }
@@ -85,8 +115,44 @@ pub(super) async fn run<S, O>(
     agent: &Agent<S, O>,
     input: impl Into<Input>,
 ) -> AgentResult {
-    let handle = begin(executor, agent, input).await;
+    end(&begin(executor, agent, input).await).await
+}
+
+/// What a run comes to.
+pub(super) async fn end(handle: &RunHandle) -> AgentResult {
     within(handle.result()).await.unwrap()
+}
+
+/// The same of a run that completes.
+#[track_caller]
+pub(super) fn completes(handle: &RunHandle) -> impl Future<Output = AgentResult> {
+    let caller = Location::caller();
+    async move {
+        let result = end(handle).await;
+        assert_eq!(result.status, RunStatus::Completed, "at {caller}: {result:?}");
+        result
+    }
+}
+
+/// Begins the story in a process that is killed when somebody stands at the gate, which is open for
+/// those that come later.
+pub(super) async fn killed_at<S, O>(
+    harness: &impl RuntimeHarness,
+    world: World,
+    agent: &Agent<S, O>,
+    gate: &Gate,
+) -> RunHandle {
+    let executor = harness.boot(world.short_lease()).await;
+    let handle = begin(&*executor, agent, "go").await;
+    gate.reached().await;
+    harness.kill().await;
+    gate.open();
+    handle
+}
+
+/// Goes on with the story to the end of that run.
+pub(super) async fn go_on<S, O>(executor: &dyn AgentExecutor, agent: &Agent<S, O>) -> AgentResult {
+    end(&resume(executor, agent).await.unwrap()).await
 }
 
 /// Goes on with the story, waiting for a dead owner's lease.
@@ -100,18 +166,44 @@ pub(super) async fn resume<S, O>(
 
 /// The fold of the story.
 pub(super) async fn fold(harness: &impl RuntimeHarness) -> Session {
-    load(&*harness.store(), &SessionId::from(S)).await.unwrap()
+    fold_of(harness, &S.into()).await
+}
+
+/// The fold of a session.
+pub(super) async fn fold_of(harness: &impl RuntimeHarness, session: &SessionId) -> Session {
+    load(&*harness.store(), session).await.unwrap()
+}
+
+/// The log of a session, as text.
+pub(super) async fn log_of(harness: &impl RuntimeHarness, session: &SessionId) -> String {
+    normalise::log(&load_events(&*harness.store(), session, 0).await.unwrap())
+}
+
+/// The transcript of the story, as text.
+pub(super) async fn told(harness: &impl RuntimeHarness) -> String {
+    normalise::transcript(fold(harness).await.transcript())
+}
+
+/// What the model was told of the calls of these tools, a line each.
+pub(super) async fn told_by(harness: &impl RuntimeHarness, tools: &str) -> String {
+    let start = format!("tool {tools}");
+    let told = told(harness).await;
+    told.lines().filter(|it| it.starts_with(&start)).map(|it| format!("{it}\n")).collect()
+}
+
+/// Takes an answer.
+pub(super) async fn submit(executor: &dyn AgentExecutor, submission: Submission) {
+    executor.submit_tool_result(&S.into(), submission).await.unwrap();
 }
 
 /// Compares the story's log.
 pub(super) async fn check_log(harness: &impl RuntimeHarness, expected: &Expect) {
-    let events = load_events(&*harness.store(), &SessionId::from(S), 0).await.unwrap();
-    expected.assert_eq(&normalise::log(&events));
+    expected.assert_eq(&log_of(harness, &S.into()).await);
 }
 
 /// Compares the story's transcript.
 pub(super) async fn check_transcript(harness: &impl RuntimeHarness, expected: &Expect) {
-    expected.assert_eq(&normalise::transcript(fold(harness).await.transcript()));
+    expected.assert_eq(&told(harness).await);
 }
 
 /// Compares what a late reader of the run's stream gets.

@@ -11,10 +11,11 @@ use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use serde_json::json;
 
 use super::support::{
-    Notes, Word, begin, check_log, check_stream, check_transcript, fold, note, run, shout, teller,
+    Notes, Word, begin, check_log, check_stream, check_transcript, end, fold, note, run, shout,
+    teller, until,
 };
 use super::{RuntimeHarness, World};
-use crate::gate::{Gate, within};
+use crate::gate::Gate;
 use crate::scripted::{Reply, ScriptedLlm};
 
 /// The second call ends first, and still stands second.
@@ -40,14 +41,13 @@ pub async fn results_stand_in_call_order_whatever_the_order_of_their_ends(
     let handle = begin(&*executor, &agent, "go").await;
     gate.reached().await;
     // The quick one is on record before the slow one ends.
-    within(async {
-        while fold(harness).await.position().version < 5 {
-            tokio::task::yield_now().await;
-        }
+    until(async || {
+        let fold = fold(harness).await;
+        fold.open_step().is_some_and(|it| it.calls.iter().any(|call| call.finish.is_some()))
     })
     .await;
     gate.open();
-    within(handle.result()).await.unwrap();
+    end(&handle).await;
     check_log(
         harness,
         &expect![[r#"
@@ -130,7 +130,7 @@ pub async fn unknown_tools_and_bad_arguments_are_answered_without_running(
     ];
     let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;
     let handle = begin(&*executor, &agent, "go").await;
-    within(handle.result()).await.unwrap();
+    end(&handle).await;
     check_log(harness, &expect![[r#"
         session teller state=null
         run Execute
@@ -319,7 +319,7 @@ pub async fn concurrency_is_bounded(harness: &impl RuntimeHarness) {
     let handle = begin(&*executor, &agent, "go").await;
     gate.reached_by(3).await;
     gate.open();
-    within(handle.result()).await.unwrap();
+    end(&handle).await;
     assert_eq!(most.load(Ordering::SeqCst), 3);
 }
 
@@ -359,7 +359,7 @@ pub async fn a_tool_shows_progress_and_custom_chunks(harness: &impl RuntimeHarne
     let replies = [Reply::tool_call("show", json!({"word": "x"})), Reply::text("done")];
     let executor = harness.boot(World::new(ScriptedLlm::new(replies))).await;
     let handle = begin(&*executor, &agent, "go").await;
-    within(handle.result()).await.unwrap();
+    end(&handle).await;
     check_stream(
         &handle,
         &expect![[r#"

@@ -2,12 +2,12 @@
 
 use expect_test::expect;
 
-use helix_agents_core::stream::{ChunkKind, Mark, Marked, OpenAttempt, StreamInfo};
+use helix_agents_core::stream::{Boundary, Mark, Marked, OpenAttempt, StreamInfo};
 
 use super::StreamHarness;
 use super::support::{
-    begin, check, chunk, id, mark, model, numbers, origin, refused, replay, take, texts, tool,
-    write,
+    begin, check, chunk, closing, id, mark, model, numbers, origin, refused, replay, take, text,
+    texts, tool, write,
 };
 
 /// In this order, and with the origin of whoever marks.
@@ -23,11 +23,10 @@ pub async fn a_mark_announces_what_became_of_attempts_and_then_writes_its_bounda
     for (attempt, name) in [(one, "a"), (two, "b"), (three, "c")] {
         write(&streams, &session, Some(attempt), &[name]).await;
     }
-    let boundary = chunk(&session, ChunkKind::Checkpoint { version: 7 });
     let done = Mark {
         settled: vec![one, three],
         discarded: vec![two],
-        boundaries: vec![boundary],
+        boundaries: vec![closing(&session, 7)],
         ..mark(&session, 7)
     };
     streams.mark(&session, done).await.unwrap();
@@ -108,7 +107,7 @@ pub async fn a_repeated_mark_says_nothing_twice(harness: &impl StreamHarness) {
     let done = Mark {
         settled: vec![one],
         discarded: vec![two],
-        boundaries: vec![chunk(&session, ChunkKind::Checkpoint { version: 3 })],
+        boundaries: vec![closing(&session, 3)],
         ..mark(&session, 3)
     };
     streams.mark(&session, done.clone()).await.unwrap();
@@ -133,11 +132,8 @@ pub async fn marks_never_go_back(harness: &impl StreamHarness) {
     let one = begin(&streams, &session, &model(1)).await;
     write(&streams, &session, Some(one), &["a"]).await;
     streams.mark(&session, mark(&session, 9)).await.unwrap();
-    let late = Mark {
-        settled: vec![one],
-        boundaries: vec![chunk(&session, ChunkKind::Checkpoint { version: 5 })],
-        ..mark(&session, 5)
-    };
+    let late =
+        Mark { settled: vec![one], boundaries: vec![closing(&session, 5)], ..mark(&session, 5) };
     streams.mark(&session, late).await.unwrap();
     let info = streams.info(&session).await.unwrap();
     assert_eq!((info.marked_by(&session), info.open), (9, Vec::new()));
@@ -148,13 +144,51 @@ pub async fn marks_never_go_back(harness: &impl StreamHarness) {
             2 - committed 1 at 5
         "#]],
     );
-    let next = Mark {
-        boundaries: vec![chunk(&session, ChunkKind::Checkpoint { version: 10 })],
-        ..mark(&session, 10)
-    };
+    let next = Mark { boundaries: vec![closing(&session, 10)], ..mark(&session, 10) };
     streams.mark(&session, next).await.unwrap();
     let info = streams.info(&session).await.unwrap();
     assert_eq!((info.marked_by(&session), info.last_seq), (10, 3));
+}
+
+/// Two writers see how far the stream is at the same moment, and the one that writes later knows more
+/// of the log. The same of a child. What one event shows belongs together, and what the later one
+/// lacks is not asked for.
+pub async fn boundaries_that_an_earlier_mark_brought_are_left_out(harness: &impl StreamHarness) {
+    let (streams, other) = (harness.open().await, harness.open().await);
+    let (root, child) = (id("s"), id("s-sub-1.0"));
+    for session in [&root, &child] {
+        let said = |version, delta| Boundary { version, chunk: text(session, delta) };
+        let one = Mark {
+            boundaries: vec![closing(session, 2), said(4, "ends"), closing(session, 4)],
+            ..mark(session, 5)
+        };
+        let all = [said(6, "begins"), closing(session, 6), closing(session, 8)];
+        let boundaries = one.boundaries.iter().cloned().chain(all).collect();
+        let two = Mark { boundaries, ..mark(session, 9) };
+        streams.mark(&root, one).await.unwrap();
+        other.mark(&root, two.clone()).await.unwrap();
+        streams.mark(&root, two).await.unwrap();
+    }
+    check(
+        &replay(&streams, &root, 1).await,
+        expect![[r#"
+            1 - checkpoint 2
+            2 - text ends
+            3 - checkpoint 4
+            4 - text begins
+            5 - checkpoint 6
+            6 - checkpoint 8
+            7 - checkpoint 2
+            8 - text ends
+            9 - checkpoint 4
+            10 - text begins
+            11 - checkpoint 6
+            12 - checkpoint 8
+        "#]],
+    );
+    let marked = |seq| Marked { version: 9, seq };
+    let info = other.info(&root).await.unwrap();
+    assert_eq!((info.marked[&root], info.marked[&child]), (marked(6), marked(12)));
 }
 
 /// To every handle.
@@ -199,7 +233,7 @@ pub async fn sessions_that_share_a_stream_do_not_disturb_each_other(harness: &im
     let again = streams.begin(&root, &model(1), origin(&child)).await.unwrap();
     refused(&streams, &root, other).await;
     let boundary = |session: &_, version| Mark {
-        boundaries: vec![chunk(session, ChunkKind::Checkpoint { version })],
+        boundaries: vec![closing(session, version)],
         ..mark(session, version)
     };
     for version in [9, 9, 8] {

@@ -10,7 +10,7 @@ use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{
-    Attempt, Chunk, ChunkKind, ChunkStream, Effect, Mark, StoredChunk, StreamManager,
+    Attempt, Boundary, Chunk, ChunkKind, ChunkStream, Effect, Mark, StoredChunk, StreamManager,
 };
 
 use crate::gate::within;
@@ -59,6 +59,11 @@ pub(super) fn mark(session: &SessionId, version: u64) -> Mark {
         origin: origin(session),
         boundaries: Vec::new(),
     }
+}
+
+/// The closing of a step by the event of that version.
+pub(super) fn closing(session: &SessionId, version: u64) -> Boundary {
+    Boundary { version, chunk: chunk(session, ChunkKind::Checkpoint { version }) }
 }
 
 /// Begins a try at `effect`.

@@ -1,16 +1,21 @@
 //! What must hold of a tree when nothing of it can go on any more.
 
 mod effects;
+mod hooks;
 mod relations;
+mod stream;
 
 use std::collections::BTreeMap;
 
 use helix_agents_core::event::{Event, RecordedEvent, ToolFinish};
 use helix_agents_core::id::{CallId, SessionId};
 use helix_agents_core::message::Message;
-use helix_agents_core::session::{RunStatus, Session, load, load_events};
+use helix_agents_core::session::{RunStatus, Session, load, load_events, usage_of_tree};
 use helix_agents_core::store::{Head, SessionStatus, StateStore};
+use helix_agents_core::stream::StreamManager;
 
+use super::ROOT;
+use super::hooks::Told;
 use super::notes::Execution;
 use super::people::Taken;
 use super::settle::heads;
@@ -50,12 +55,19 @@ impl Member {
     }
 }
 
+/// What was noted beside the logs.
+pub(super) struct Noted {
+    pub(super) answers: Vec<Taken>,
+    pub(super) trace: Vec<Execution>,
+    pub(super) told: Vec<Told>,
+}
+
 /// Looks at all of it.
 pub(super) async fn check(
     store: &dyn StateStore,
+    streams: &dyn StreamManager,
     story: Story,
-    answers: &[Taken],
-    trace: &[Execution],
+    Noted { answers, trace, told }: &Noted,
 ) -> Result<Tally, String> {
     let mut members = Members::new();
     let mut problems = Vec::new();
@@ -69,7 +81,10 @@ pub(super) async fn check(
         members.insert(id, member);
     }
     effects::check(story, &members, answers, trace, &mut problems);
-    relations::check(&members, &mut problems);
+    let counted = usage_of_tree(store, &ROOT.into()).await.map_err(|error| error.to_string())?;
+    relations::check(&members, &counted, &mut problems);
+    hooks::check(&members, told, &mut problems);
+    stream::check(streams, &members, &mut problems).await?;
     if problems.is_empty() {
         return Ok(Tally {
             sessions: members.len(),

@@ -12,8 +12,8 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Reach, Renewal,
-    SessionFilter, StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
+    Renewal, SessionFilter, StateStore, StoredAppend,
 };
 use helix_agents_core::stream::{ChunkStream, StreamInfo, StreamManager, StreamOp, Written};
 use tokio::sync::watch;
@@ -89,6 +89,12 @@ impl Lives {
         let Some(run) = run else { return };
         let mut lives = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         lives.entry(run.clone()).or_insert_with(|| life.clone());
+    }
+
+    /// Whether the process of this run is dead.
+    pub(super) fn are_over(&self, run: &RunId) -> bool {
+        let lives = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lives.get(run).is_none_or(Life::is_over)
     }
 
     /// A place where the process of this run may die.
@@ -177,6 +183,10 @@ impl StateStore for MortalStore {
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
         self.pass(self.inner.delete(session)).await
+    }
+
+    async fn purge(&self, purge: &Purge) -> Result<u64> {
+        self.pass(self.inner.purge(purge)).await
     }
 }
 

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::dice::Dice;
+use super::hooks::{Listener, Told};
 use super::life::Lives;
 use super::notes::{Execution, Notes};
 
@@ -89,6 +90,7 @@ pub(super) struct Done {
 pub(super) struct Scene {
     pub(super) seed: u64,
     pub(super) trace: Arc<Notes<Execution>>,
+    pub(super) told: Arc<Notes<Told>>,
     /// The store itself, whoever dies.
     pub(super) store: Arc<dyn StateStore>,
     pub(super) lives: Lives,
@@ -166,6 +168,9 @@ impl Scene {
             .tool(self.tool("stamp").requires_approval().effect(EffectClass::Idempotent))
             .tool(ask("ask", Duration::from_secs(3600)))
             .tool(ask("hurry", Duration::from_millis(1)));
+        if node.place == Place::Root {
+            agent = agent.hooks(Listener(Arc::clone(&self.told)));
+        }
         if node.finish_tool {
             agent = agent.tool(self.tool("submit").finish_with());
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use helix_agents_core::error::Error;
 use helix_agents_core::executor::{ExecuteOptions, Resumable, ResumeOptions};
-use helix_agents_core::id::SessionId;
+use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{Head, Page, SessionFilter, SessionStatus, StateStore};
 
 use super::dice::Dice;
@@ -38,8 +38,17 @@ pub(super) async fn heads(store: &dyn StateStore) -> Result<Vec<Head>, String> {
 /// # Errors
 /// What went wrong, for people.
 pub async fn free_leases(store: &dyn StateStore) -> Result<(), String> {
+    free_leases_of(store, |_| true).await
+}
+
+/// The same for the runs of some processes, while others live.
+pub(super) async fn free_leases_of(
+    store: &dyn StateStore,
+    is_dead: impl Fn(&RunId) -> bool,
+) -> Result<(), String> {
     for head in heads(store).await? {
-        if let Some(run) = head.summary.run.filter(|_| head.lease_until.is_some()) {
+        let run = head.summary.run.filter(|run| head.lease_until.is_some() && is_dead(run));
+        if let Some(run) = run {
             let freed = store.renew(&head.session, &run, Duration::ZERO).await;
             freed.map_err(|error| error.to_string())?;
         }

@@ -14,14 +14,15 @@ use helix_agents_core::session::Durability;
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
 
-use super::check::check;
+use super::check::{Noted, check};
 use super::dice::Dice;
+use super::hooks::Told;
 use super::life::{Counted, Life, Lives, MortalStore, MortalStreams};
 use super::model::TreeLlm;
 use super::notes::{Execution, Notes};
 use super::people::{Answers, is_expected};
 use super::plan::{Family, Node, Scene};
-use super::settle::{Settling, free_leases, heads};
+use super::settle::{Settling, free_leases, free_leases_of, heads};
 use super::{Boot, Booted, Process, ROOT};
 
 /// A story by its seed.
@@ -76,6 +77,7 @@ struct Stage<'a> {
     ids: Option<Counted>,
     answers: Answers,
     trace: Arc<Notes<Execution>>,
+    told: Arc<Notes<Told>>,
     booted: usize,
     deaths: usize,
     problems: Vec<String>,
@@ -145,9 +147,18 @@ impl Story {
     ///
     /// # Errors
     /// What is wrong, for people.
-    pub async fn check(self, store: Arc<dyn StateStore>, folder: &Path) -> Result<Tally, String> {
-        let answers = Notes::new(Some(folder), "answers").all();
-        check(&*store, self, &answers, &Notes::new(Some(folder), "trace").all()).await
+    pub async fn check(
+        self,
+        store: Arc<dyn StateStore>,
+        streams: Arc<dyn StreamManager>,
+        folder: &Path,
+    ) -> Result<Tally, String> {
+        let noted = Noted {
+            answers: Notes::new(Some(folder), "answers").all(),
+            trace: Notes::new(Some(folder), "trace").all(),
+            told: Notes::new(Some(folder), "told").all(),
+        };
+        check(&*store, &*streams, self, &noted).await
     }
 
     fn stage<'a>(
@@ -158,10 +169,12 @@ impl Story {
         folder: Option<&Path>,
     ) -> Stage<'a> {
         let trace = Arc::new(Notes::new(folder, "trace"));
+        let told = Arc::new(Notes::new(folder, "told"));
         let lives = Lives::default();
         let scene = Scene {
             seed: self.seed,
             trace: Arc::clone(&trace),
+            told: Arc::clone(&told),
             store: Arc::clone(&store),
             lives: lives.clone(),
         };
@@ -178,6 +191,7 @@ impl Story {
             ids: folder.is_none().then(Counted::default),
             answers: Arc::new(Notes::new(folder, "answers")),
             trace,
+            told,
             booted: 0,
             deaths: 0,
             problems: Vec::new(),
@@ -264,7 +278,8 @@ impl Stage<'_> {
                 self.judge("a run", &error);
             }
         }
-        free_leases(&*self.store).await
+        // Those who live keep theirs: an owner that loses it unawares may do again what was done.
+        free_leases_of(&*self.store, |run| self.lives.are_over(run)).await
     }
 
     fn judge(&mut self, what: &str, error: &Error) {
@@ -367,15 +382,27 @@ impl Stage<'_> {
             family: &self.family,
             answers: &self.answers,
         };
-        settling.settle(&mut Dice::of((self.story.seed, "settle", self.booted))).await
+        settling.settle(&mut Dice::of((self.story.seed, "settle", self.booted))).await?;
+        // Whoever looks at a session brings its stream into line.
+        for head in heads(&*self.store).await? {
+            let looked = async {
+                let handle = slot.booted.executor.handle(&head.session).await?;
+                // A run of this process shows its end after it is on record.
+                drop(handle.result().await);
+                handle.stream().await.map(drop)
+            };
+            looked.await.map_err(|error: Error| format!("a look: {error:?}"))?;
+        }
+        Ok(())
     }
 
     async fn check(self) -> Result<Tally, String> {
         if let Some(problem) = self.problems.first() {
             return Err(problem.clone());
         }
-        let (answers, trace) = (self.answers.all(), self.trace.all());
-        let tally = check(&*self.store, self.story, &answers, &trace).await?;
+        let noted =
+            Noted { answers: self.answers.all(), trace: self.trace.all(), told: self.told.all() };
+        let tally = check(&*self.store, &*self.streams, self.story, &noted).await?;
         Ok(Tally { deaths: self.deaths, ..tally })
     }
 }

@@ -187,7 +187,7 @@ impl Turn {
         };
         pieces.push(json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] }));
         let usage = json!({ "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 });
-        pieces.push(json!({ "choices": [], "usage": usage }));
+        pieces.push(json!({ "model": "small", "choices": [], "usage": usage }));
         let mut body: String = pieces.iter().map(|piece| format!("data: {piece}\n\n")).collect();
         body.push_str("data: [DONE]\n\n");
         Reply::of(200, "content-type: text/event-stream\r\n", &body)

@@ -39,7 +39,7 @@ impl Journal {
                 lease: LeaseChange::Keep,
                 guard: Guard::None,
             };
-            let AppendOutcome::Conflict { missed } = self.send(append).await? else {
+            let AppendOutcome::Conflict { missed } = self.parts.store.append(append).await? else {
                 return Ok(());
             };
             for append in &missed {

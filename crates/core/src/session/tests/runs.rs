@@ -6,7 +6,8 @@ use serde_json::json;
 
 use crate::agent::AnyAgent;
 use crate::clock::Timestamp;
-use crate::event::{Event, RecordedEvent, Trigger, decode, encode};
+use crate::error::{ErrorCode, ErrorRecord};
+use crate::event::{Event, RecordedEvent, ToolFinish, ToolOutcome, Trigger, decode, encode};
 use crate::id::{AppendId, SessionId};
 use crate::session::{RunStatus, Session};
 use crate::store::{Position, SessionStatus, StoredAppend};
@@ -193,6 +194,21 @@ fn outcomes_of_effects_are_known_once_they_are_recorded() {
 }
 
 #[test]
+fn a_try_has_no_outcome_if_its_call_was_answered_without_it() {
+    let mut hand = Hand::new(&agent());
+    let has =
+        |hand: &Hand, call: &str| hand.session().has_outcome(&Effect::Tool { call: call.into() });
+    hand.reply(calls([("search", json!({})), ("search", json!({})), ("search", json!({}))]));
+    hand.result("1.0", json!(1));
+    let unknown = || ToolOutcome::Error(ErrorRecord::new(ErrorCode::ToolOutcomeUnknown, "aborted"));
+    hand.put(ToolFinish::without_run("1.1".into(), unknown()).into()).unwrap();
+    assert!(has(&hand, "1.0") && !has(&hand, "1.1") && !has(&hand, "1.2"));
+    hand.put(ToolFinish::without_run("1.2".into(), unknown()).into()).unwrap();
+    hand.drive([text("x")]);
+    assert!(has(&hand, "1.0") && !has(&hand, "1.1"), "nor when the step is closed");
+}
+
+#[test]
 fn a_log_with_a_gap_or_a_repetition_is_refused() {
     let appends = recorded(&long().log);
     let mut session = Session::new(SessionId::from("s"));
@@ -223,7 +239,7 @@ fn a_result_is_taken_from_the_run_before_if_the_call_is_still_open() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("search", json!({})), ("search", json!({}))]));
     hand.start(Trigger::Recover).unwrap();
-    let late = crate::event::ToolFinish::without_run(
+    let late = ToolFinish::without_run(
         "1.1".into(),
         crate::event::ToolOutcome::Success(json!("late").into()),
     );

@@ -1,6 +1,8 @@
 //! The larger examples of "Finishing Agents": the research analyst, `submit_results`, and a tool
 //! tested by itself.
 
+use std::sync::{Arc, Mutex};
+
 use expect_test::expect;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -158,8 +160,11 @@ struct Answer {
 
 #[test]
 fn a_tool_is_tested_by_itself() {
-    let tool = Tool::function("submit_answer", "Submits.", |input: Answer, _| async move {
-        Ok(json!({"result": input.answer}))
+    let saved = Arc::new(Mutex::new(Vec::new()));
+    let database = Arc::clone(&saved);
+    let tool = Tool::function("submit_answer", "Submits.", move |input: Answer, _| {
+        database.lock().unwrap().push(input.answer.clone());
+        async move { Ok(json!({"result": input.answer})) }
     });
     let mut hand = Hand::new(&built(builder().tool(tool.finish_with())));
     hand.reply(calls([("submit_answer", json!({"answer": "test"}))]));
@@ -169,4 +174,5 @@ fn a_tool_is_tested_by_itself() {
         finish.outcome,
         crate::event::ToolOutcome::Success(json!({"result": "test"}).into())
     );
+    assert_eq!(*saved.lock().unwrap(), ["test"]);
 }

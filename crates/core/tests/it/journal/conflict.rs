@@ -3,9 +3,15 @@
 use std::time::Duration;
 
 use helix_agents_core::error::Result;
-use helix_agents_core::session::{Journal, RequestKind, RunStatus, request};
+use helix_agents_core::event::{ToolFinish, ToolOutcome};
+use helix_agents_core::message::UserMessage;
+use helix_agents_core::session::{
+    Journal, RequestKind, RunStatus, boundaries, queue_message, request,
+};
+use helix_agents_core::state::Patch;
 use helix_agents_core::step::Action;
 use helix_agents_core::store::StateStore;
+use helix_agents_core::stream::ChunkKind;
 use serde_json::json;
 
 use crate::support::{World, calls, code, id, names, reply, result, started, text};
@@ -52,6 +58,17 @@ async fn an_abort_in_between_answers_the_calls_that_are_open() {
 }
 
 #[tokio::test]
+async fn who_only_catches_up_decides_nothing() {
+    let world = World::new();
+    let mut journal = world.answered(calls(&["search"])).await;
+    ask(&world, RequestKind::Abort).await.unwrap();
+    journal.catch_up().await.unwrap();
+    assert!(journal.next().is_decision(), "{:?}", journal.next());
+    let decided = journal.stage(&[]).unwrap();
+    assert_eq!(names(&decided), "tool_finished 1.0, step_closed");
+}
+
+#[tokio::test]
 async fn an_end_is_never_written_as_it_was_decided_before() {
     let world = World::new();
     let mut journal = world.begun().await;
@@ -94,19 +111,25 @@ async fn catching_up_takes_in_requests_and_keeps_what_is_staged() {
 }
 
 #[tokio::test]
-async fn an_owner_can_ask_whether_its_run_is_to_be_aborted() {
+async fn an_owner_can_ask_whether_its_run_is_to_stop() {
     let world = World::new();
     let journal = world.begun().await;
     let known = journal.acknowledged();
     let asked = |run: &'static str| {
         let world = world.clone();
-        async move { Journal::abort_requested(&world.faults, &id(), &run.into(), known).await.unwrap() }
+        async move {
+            Journal::requested(&world.faults, &id(), &run.into(), known)
+                .await
+                .unwrap()
+                .map(|it| it.0)
+        }
     };
+    assert_eq!(asked("r1").await, None);
     ask(&world, RequestKind::Interrupt).await.unwrap();
-    assert!(!asked("r1").await, "an interrupt is no abort");
+    assert_eq!(asked("r1").await, Some(RequestKind::Interrupt));
     ask(&world, RequestKind::Abort).await.unwrap();
-    assert!(asked("r1").await);
-    assert!(!asked("r2").await, "another run's");
+    assert_eq!(asked("r1").await, Some(RequestKind::Abort), "an abort is more");
+    assert_eq!(asked("r2").await, None, "another run's");
 }
 
 #[tokio::test]
@@ -197,4 +220,21 @@ async fn a_start_is_no_longer_needed_once_the_call_has_its_result() {
     assert_eq!(names(&new.commit().await.unwrap().events), "tool_started 1.1");
     let Action::RunTools { calls: tasks, .. } = new.next() else { panic!("{:?}", new.next()) };
     assert_eq!(tasks.len(), 1);
+}
+
+#[tokio::test]
+async fn what_a_step_changed_is_shown_although_a_message_follows_in_the_same_append() {
+    let world = World::new();
+    let mut journal = world.answered(calls(&["search"])).await;
+    let message = UserMessage::new("one more thing");
+    queue_message(world.outside(), &id(), &"m1".into(), &message, None).await.unwrap();
+    journal.catch_up().await.unwrap();
+    let outcome = ToolOutcome::Success(json!({}).into());
+    let state_patch = Patch::between(&json!({}), &json!({"found": 1}));
+    let finish = ToolFinish { state_patch, ..ToolFinish::without_run("1.0".into(), outcome) };
+    journal.stage(&[finish.into()]).unwrap();
+    let committed = journal.commit().await.unwrap();
+    assert_eq!(names(&committed.events), "tool_finished 1.0, step_closed, messages_taken");
+    let shown = boundaries(journal.session(), &committed.events, committed.version);
+    assert!(shown.iter().any(|(_, it)| matches!(it, ChunkKind::StatePatch { .. })), "{shown:?}");
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use helix_agents_core::clock::Clock as _;
 use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::event::{Event, SCHEMA, encode};
 use helix_agents_core::guarantee::Guarantee;
@@ -12,7 +13,7 @@ use helix_agents_core::id::{AppendId, RunId, SessionId};
 use helix_agents_core::session::Journal;
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, Head, LeaseChange, NewSession, Page,
-    Reach, Renewal, SessionFilter, StateStore, StoredAppend,
+    Purge, Reach, Renewal, SessionFilter, StateStore, StoredAppend,
 };
 use helix_agents_testkit::faults::Fault;
 use serde_json::json;
@@ -46,15 +47,20 @@ async fn an_answer_lost_twice_is_asked_for_twice() {
 }
 
 #[tokio::test]
-async fn a_store_that_stays_away_is_given_up_after_a_bounded_number_of_tries() {
+async fn a_store_that_stays_away_is_given_up_when_the_patience_is_over() {
     let world = World::new();
     let mut journal = world.begun().await;
     for _ in 0..100 {
         world.faults.strike("model_replied", Fault::FailBefore);
     }
     journal.stage(&[reply(1, text("Done."))]).unwrap();
-    assert_eq!(code(journal.commit().await), "store_unavailable");
-    assert_eq!(world.clock.waits.load(Ordering::Relaxed), 5);
+    let error = journal.commit().await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::StoreUnavailable);
+    let waits = world.clock.waits.load(Ordering::Relaxed);
+    assert!((12..30).contains(&waits), "waits double up to a second: {waits}");
+    assert!(world.clock.monotonic() <= Duration::from_secs(10), "{:?}", world.clock.monotonic());
+    let tries = (waits + 1).to_string();
+    assert!(error.context().any(|fact| fact == ("tries", &*tries)), "{error}");
     assert_eq!(world.appends().await.len(), 1);
 }
 
@@ -181,6 +187,10 @@ impl StateStore for Crowded {
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
         self.0.delete(session).await
+    }
+
+    async fn purge(&self, purge: &Purge) -> Result<u64> {
+        self.0.purge(purge).await
     }
 }
 

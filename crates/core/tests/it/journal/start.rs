@@ -137,7 +137,9 @@ async fn a_session_without_a_live_run_is_aborted_in_one_append() {
     let mut journal = world.journal("r2").await;
     let reason = Some("enough".to_owned());
     let events = abort_events(journal.session(), &begin("r2"), "q".into(), reason).unwrap();
-    assert_eq!(journal.start(events).await.unwrap(), StartOutcome::Started);
+    journal.stage(&events).unwrap();
+    journal.end_run().unwrap();
+    assert_eq!(journal.start(Vec::new()).await.unwrap(), StartOutcome::Started);
     assert_eq!(
         world.log().await.last().unwrap(),
         "run_started, abort_requested, tool_finished 1.0, tool_finished 1.1, step_closed, run_ended"

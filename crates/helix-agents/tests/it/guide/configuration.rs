@@ -59,6 +59,10 @@ fn defaults_are_those_of_the_code() {
         ("| 5 s |", "crates/runtime-local/src/builder.rs", "grace: Duration::from_secs(5),"),
         ("| 10 s |", "crates/store-sqlite/src/config.rs", "busy_timeout: Duration::from_secs(10),"),
         ("| 100,000 |", "crates/store-sqlite/src/config.rs", "stream_retention: 100_000,"),
+        ("| 16 |", "crates/store-postgres/src/config.rs", "connections: 16,"),
+        ("| 30 s |", "crates/store-postgres/src/config.rs", "operation: Duration::from_secs(30),"),
+        ("| 10 s |", "crates/store-postgres/src/config.rs", "connection: Duration::from_secs(10),"),
+        ("| 10 s |", "crates/store-postgres/src/config.rs", "outage: Duration::from_secs(10),"),
         ("likewise 100,000", "crates/store-memory/src/config.rs", "stream_retention: 100_000 "),
         (
             "| 50 ms |",
@@ -98,6 +102,7 @@ fn every_option_of_the_builders_is_named() {
     let files = [
         "crates/core/src/agent/builder.rs",
         "crates/runtime-local/src/builder.rs",
+        "crates/store-postgres/src/config.rs",
         "crates/store-sqlite/src/config.rs",
     ];
     for file in files {

@@ -13,9 +13,11 @@ pub(crate) enum Play {
     AndWait(Vec<String>),
 }
 
-/// What became of a connection.
+/// How it is with a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
+    /// It has sent its pieces, and waits until the client goes away.
+    Waiting,
     /// It was served to its end.
     Served,
     /// The client closed it in the middle.
@@ -30,7 +32,7 @@ pub(crate) async fn serve(plays: Vec<Play>) -> (String, mpsc::UnboundedReceiver<
     tokio::spawn(async move {
         for play in plays {
             let (stream, _) = listener.accept().await.unwrap();
-            let ended = reply(stream, play).await;
+            let ended = reply(stream, play, &tell).await;
             if tell.send(ended).is_err() {
                 return;
             }
@@ -39,7 +41,7 @@ pub(crate) async fn serve(plays: Vec<Play>) -> (String, mpsc::UnboundedReceiver<
     (url, told)
 }
 
-async fn reply(mut stream: TcpStream, play: Play) -> Ended {
+async fn reply(mut stream: TcpStream, play: Play, tell: &mpsc::UnboundedSender<Ended>) -> Ended {
     read_request(&mut stream).await;
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -57,6 +59,7 @@ async fn reply(mut stream: TcpStream, play: Play) -> Ended {
         stream.write_all(end.as_bytes()).await.unwrap();
         return Ended::Served;
     }
+    drop(tell.send(Ended::Waiting));
     let mut byte = [0];
     while matches!(stream.read(&mut byte).await, Ok(1)) {}
     Ended::Closed

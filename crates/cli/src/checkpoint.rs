@@ -1,0 +1,51 @@
+//! Checkpoints as people choose them on the command line.
+
+use std::path::Path;
+
+use helix_agents::error::{Error, ErrorCode, Result};
+use helix_agents::id::SessionId;
+use helix_agents::message::Message;
+use helix_agents::session::{Checkpoint, Session};
+
+use crate::summary;
+
+/// The checkpoint behind a step.
+///
+/// # Errors
+/// [`ErrorCode::CheckpointNotFound`], as [`told`].
+pub(crate) fn after<'a>(session: &'a Session, step: u32, db: &Path) -> Result<&'a Checkpoint> {
+    session.checkpoints().iter().find(|it| it.step == step).ok_or_else(|| {
+        let message = format!("the session has no checkpoint behind step {step}");
+        let error = Error::new(ErrorCode::CheckpointNotFound, message);
+        told(error.with_context("session", session.id()), session.id(), db)
+    })
+}
+
+/// The error; if it is about a checkpoint that is not there, with the command that lists those that
+/// are.
+pub(crate) fn told(error: Error, session: &SessionId, db: &Path) -> Error {
+    if error.code() != ErrorCode::CheckpointNotFound {
+        return error;
+    }
+    error.with_context("list", summary::command("sessions checkpoints", session, db))
+}
+
+/// What the model said in the step of each checkpoint: its calls and its words.
+pub(crate) fn replies(session: &Session) -> Vec<String> {
+    let mut from = 0;
+    let replies = session.checkpoints().iter().map(|checkpoint| {
+        let messages = session.transcript().get(from..checkpoint.messages).unwrap_or_default();
+        from = checkpoint.messages;
+        let reply = messages.iter().rev().find_map(|message| match &**message {
+            Message::Assistant(reply) => Some(reply),
+            _ => None,
+        });
+        let Some(reply) = reply else { return String::new() };
+        let calls = reply.tool_calls.iter().map(|call| {
+            let arguments = call.arguments.as_json().map_or("…", |arguments| arguments.text());
+            format!("{}{arguments}", call.name)
+        });
+        calls.chain(reply.content.clone()).collect::<Vec<_>>().join(" ")
+    });
+    replies.collect()
+}

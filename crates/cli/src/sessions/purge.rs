@@ -1,0 +1,53 @@
+//! `helix sessions purge`.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use helix_agents::store::{Purge, SessionStatus, StateStore as _};
+use jiff::{Span, SpanRelativeTo};
+use serde_json::json;
+
+use crate::screen::Screen;
+use crate::store::Store;
+
+/// The options of the command.
+#[derive(Debug, Args)]
+pub(crate) struct PurgeArgs {
+    /// Nothing was appended to them for so long, such as `30d`, `12h` or `1d 6h`.
+    #[arg(long, value_name = "TIME", value_parser = age)]
+    older_than: Duration,
+    /// In this state; may be given several times.
+    #[arg(
+        long,
+        value_name = "STATUS",
+        value_parser = status,
+        default_values = ["completed", "failed", "aborted"],
+    )]
+    status: Vec<SessionStatus>,
+}
+
+/// Runs the command.
+pub(crate) async fn run(args: &PurgeArgs, store: &Store, screen: &Screen) -> Result<()> {
+    let purge = Purge { older_than: args.older_than, statuses: args.status.clone() };
+    let purged = store.purge(&purge).await?;
+    if screen.is_json() {
+        screen.json(&json!({ "purged": purged }))?;
+    } else {
+        screen.line(format!("forgot {purged} sessions, children among them"))?;
+    }
+    Ok(())
+}
+
+fn age(text: &str) -> Result<Duration, String> {
+    let span: Span = text.parse().map_err(|error| format!("{error}; write it like `30d`"))?;
+    let age = span.to_duration(SpanRelativeTo::days_are_24_hours());
+    let age = age.map_err(|error| format!("{error}; use days and smaller units"))?;
+    age.try_into().map_err(|_| "it must not be negative".to_owned())
+}
+
+fn status(name: &str) -> Result<SessionStatus, String> {
+    SessionStatus::parse(name).ok_or_else(|| {
+        format!("there are: {}", SessionStatus::ALL.map(SessionStatus::as_str).join(", "))
+    })
+}

@@ -1,0 +1,81 @@
+//! Agent files whose agents plan.
+
+use serde_json::{Value, json};
+
+use crate::support::Place;
+use crate::support::server::{Reply, Request, Server, Turn};
+
+const PLANNER: &str = r#"
+name = "planner"
+prompt = "You compute."
+[planner]
+model = "mine:large"
+[tools.calculator]
+"#;
+
+/// The round whose plan is asked for.
+fn round(request: &Request) -> Option<u64> {
+    let body = request.json();
+    let last = body["messages"].as_array()?.last()?["content"].as_str()?.to_owned();
+    serde_json::from_str::<Value>(&last).ok()?.pointer("/info/round_index")?.as_u64()
+}
+
+fn answer(request: &Request) -> Reply {
+    const PLAN: &str = r#"{"next_action": "execute", "execution_commands": [
+        {"purpose": "hours", "tool_name": "calculate", "tool_kwargs": {"expression": "366 * 24"}},
+        {"purpose": "weeks", "tool_name": "calculate", "tool_kwargs": {"expression": "52 * 2"}}]}"#;
+    const ENOUGH: &str = r#"{"next_action": "response", "execution_commands": []}"#;
+    let turn = match round(request) {
+        Some(0) => Turn::Text(PLAN),
+        Some(_) => Turn::Text(ENOUGH),
+        None => Turn::Text("8784 hours."),
+    };
+    turn.reply()
+}
+
+#[tokio::test]
+async fn its_rounds_are_steps_and_its_plans_come_from_the_model_that_it_names() {
+    let place = Place::new();
+    let server = Server::start(answer).await;
+    place.ask(&server);
+    place.write("agent.toml", PLANNER);
+    let done = place.helix(&["run", "agent.toml", "How many hours?", "--json"]).await.json();
+    assert_eq!((&done["status"], &done["output"]), (&"completed".into(), &"8784 hours.".into()));
+    assert_eq!((&done["steps"], &done["tool_calls"]), (&json!(3), &json!(2)));
+    let models: Vec<_> = server.requests().iter().map(|it| it.json()["model"].clone()).collect();
+    assert_eq!(models, ["large", "large", "small"]);
+    let answer = server.requests().pop().unwrap().json().to_string();
+    assert!(answer.contains("8784"), "{answer}");
+
+    // Another process plans as well.
+    let checkpoints = place.helix(&["sessions", "checkpoints", "--last", "--json"]).await.json();
+    let last = checkpoints[2]["version"].to_string();
+    let back = ["resume", "--last", "--from", &last, "--message", "Once more.", "--json"];
+    let again = place.helix(&back).await.json();
+    assert_eq!((&again["status"], &again["tool_calls"]), (&"completed".into(), &json!(4)));
+}
+
+#[tokio::test]
+async fn a_terminal_is_told_of_plans_in_words() {
+    let place = Place::new();
+    let server = Server::start(answer).await;
+    place.ask(&server);
+    place.write("agent.toml", PLANNER);
+    let done = place.helix(&["run", "agent.toml", "How many hours?"]).await;
+    assert_eq!(done.code, 0, "{done:?}");
+    let shown = format!("{}{}", done.stdout, done.stderr);
+    assert!(shown.contains("plan of round 1: hours, weeks"), "{done:?}");
+    assert!(shown.contains("no more plans"), "{done:?}");
+    assert!(!shown.contains("execution_commands") && !shown.contains("tool_logs"), "{done:?}");
+}
+
+#[tokio::test]
+async fn a_planner_whose_model_is_not_to_be_had_runs_nothing() {
+    let place = Place::new();
+    let server = Server::start(answer).await;
+    place.ask(&server);
+    place.write("agent.toml", PLANNER.replace("mine:large", "other:large"));
+    let refused = place.helix(&["run", "agent.toml", "How many hours?", "--json"]).await;
+    assert_eq!((refused.code, &refused.json_error()["code"]), (1, &"model_unknown".into()));
+    assert!(!place.path("helix.db").exists());
+}

@@ -1,0 +1,87 @@
+//! `--db postgres://…`: the database of a server in place of a file.
+
+use helix_agents::prelude::PostgresStore;
+use helix_agents_testkit::servers::{self, Afterwards};
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::support::Place;
+
+/// A schema that is gone after the test, as a URL.
+fn database() -> (String, Afterwards) {
+    let url = format!("{}?schema={}", servers::postgres(), servers::unique());
+    let builder = PostgresStore::builder(&url).connections(1);
+    (url, Afterwards::new(|| async { builder.destroy().await.unwrap() }))
+}
+
+/// What nobody should read.
+fn password(url: &str) -> &str {
+    let (user, _) = url.rsplit_once('@').unwrap();
+    user.rsplit_once(':').unwrap().1
+}
+
+#[tokio::test]
+async fn a_run_is_recorded_in_a_server_and_found_again() {
+    let (place, (url, _gone)) = (Place::new(), database());
+    let db = ["--db", &url];
+    let helix = async |args: &[&str]| place.helix(&[args, &db[..]].concat()).await;
+    let demo = helix(&["demo", "--scripted", "--pace", "0"]).await;
+    assert_eq!((demo.code, &*demo.stderr), (0, ""));
+    let list = helix(&["sessions", "list", "--json"]).await;
+    let session = list.json()[0]["session"].as_str().unwrap().to_owned();
+    let log = helix(&["sessions", "log", &session]).await;
+    assert!(log.stdout.contains("run_ended completed"), "{log:?}");
+    let tail = helix(&["tail", &session]).await;
+    assert!(tail.stdout.contains("To compare the moons"), "{tail:?}");
+    let doctor = helix(&["doctor"]).await;
+    assert!(doctor.stdout.contains("sessions: 1 completed"), "{doctor:?}");
+    assert!(doctor.stdout.contains("fsync on, synchronous_commit on"), "{doctor:?}");
+    for told in [&demo, &log, &tail, &doctor] {
+        let said = told.stdout.contains(password(&url)) || told.stderr.contains(password(&url));
+        assert!(!said, "the password was told: {told:?}");
+    }
+    assert_eq!(helix(&["sessions", "delete", &session]).await.code, 0);
+    assert_eq!(helix(&["sessions", "list", "--json"]).await.json(), json!([]));
+    assert_eq!(std::fs::read_dir(place.path("")).unwrap().count(), 0, "something was made here");
+}
+
+#[tokio::test]
+async fn a_killed_run_is_resumed_from_the_server() {
+    let (place, (url, _gone)) = (Place::new(), database());
+    let demo = place.start_demo("10", &["--db", &url]).await;
+    let session = demo.session.clone();
+    demo.signal(Signal::KILL);
+    demo.end().await;
+    let done = place.helix(&["resume", &session, "--db", &url]).await;
+    assert_eq!(done.code, 0, "{done:?}");
+    let log = place.helix(&["sessions", "log", &session, "--db", &url]).await;
+    assert!(log.stdout.contains("run_ended completed"), "{log:?}");
+}
+
+#[tokio::test]
+async fn tables_are_made_by_migrate_or_the_first_run_and_not_by_looking() {
+    let (place, (url, _gone)) = (Place::new(), database());
+    let looked = place.helix(&["sessions", "list", "--db", &url, "--json"]).await;
+    assert_eq!((looked.code, &looked.json_error()["code"]), (1, &"store_older".into()));
+    let doctor = place.helix(&["doctor", "--db", &url]).await;
+    assert!(doctor.stdout.contains("no tables yet"), "{doctor:?}");
+    for before in [0, 1] {
+        let done = place.helix(&["migrate", "--db", &url, "--json"]).await;
+        let shown = url.replace(&format!(":{}", password(&url)), "");
+        let expected = json!({ "db": shown, "before": before, "schema": 1 });
+        assert_eq!((done.code, done.json()), (0, expected));
+    }
+    assert_eq!(place.helix(&["sessions", "list", "--db", &url]).await.code, 0);
+    let file = place.helix(&["migrate", "--db", "sessions.db", "--json"]).await;
+    assert_eq!((file.code, &file.json_error()["code"]), (1, &"input_invalid".into()));
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_told_by_doctor_without_the_password() {
+    let place = Place::new();
+    let url = "postgres://helix:geheim@127.0.0.1:1/nowhere";
+    let doctor = place.helix(&["doctor", "--db", url, "--json"]).await;
+    assert_eq!(doctor.code, 1);
+    assert!(!doctor.stdout.contains("geheim"), "{doctor:?}");
+    assert_eq!(doctor.json()["stores"]["postgres"]["error"]["code"], "store_unavailable");
+}

@@ -1,0 +1,109 @@
+//! Events with their envelopes, and how a batch of them is written.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::{Event, SCHEMA};
+use crate::clock::Timestamp;
+use crate::error::{Error, ErrorCode, Result};
+use crate::id::{RunId, SessionId};
+use crate::store::StoredAppend;
+
+/// An event with its envelope, as a reader of the log gets it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RecordedEvent {
+    /// Its place in the log, from 1.
+    pub seq: u64,
+    /// When the store took it, by the store's clock; of an imported log, the store that took it
+    /// first.
+    pub at: Timestamp,
+    /// The run that wrote it; none for requests from outside.
+    pub run: Option<RunId>,
+    /// The schema it was written in.
+    pub schema: u16,
+    /// What happened.
+    pub event: Event,
+}
+
+/// Events of an imported log: they happened before this store took them.
+#[derive(Serialize, Deserialize)]
+struct Dated<E> {
+    at: Vec<Timestamp>,
+    events: Vec<E>,
+}
+
+/// The wire form of a batch of events: what one append carries.
+///
+/// # Errors
+/// [`ErrorCode::Internal`] if an event cannot be written as JSON.
+pub fn encode(events: &[Event]) -> Result<Bytes> {
+    write(&events)
+}
+
+/// The same, with the time of each event.
+pub(crate) fn encode_dated(recorded: &[RecordedEvent]) -> Result<Bytes> {
+    let at = recorded.iter().map(|recorded| recorded.at).collect();
+    let events = recorded.iter().map(|recorded| &recorded.event).collect();
+    write(&Dated { at, events })
+}
+
+fn write(batch: &impl Serialize) -> Result<Bytes> {
+    // Most appends are about this long.
+    let mut bytes = Vec::with_capacity(512);
+    serde_json::to_writer(&mut bytes, batch).map_err(|error| {
+        Error::new(ErrorCode::Internal, "an event cannot be written as JSON").with_source(error)
+    })?;
+    Ok(bytes.into())
+}
+
+/// The events of one append, with their envelopes.
+///
+/// # Errors
+/// [`ErrorCode::SchemaUnknown`] if this build does not know the schema or one of the events;
+/// [`ErrorCode::LogInvalid`] if the text is not what [`encode`] writes.
+pub fn decode(session: &SessionId, append: &StoredAppend) -> Result<Vec<RecordedEvent>> {
+    if append.schema > SCHEMA {
+        return Err(Error::new(
+            ErrorCode::SchemaUnknown,
+            "the log was written by a newer version; upgrade this program to read it",
+        )
+        .with_context("session", session)
+        .with_context("schema", append.schema));
+    }
+    let batch = read(&append.body, append.at).map_err(|error| {
+        let unknown = error.to_string().contains("unknown variant");
+        let (code, message) = if unknown {
+            (ErrorCode::SchemaUnknown, "the log holds an event that this version does not know")
+        } else {
+            (ErrorCode::LogInvalid, "an append of the log cannot be read")
+        };
+        Error::new(code, message)
+            .with_context("session", session)
+            .with_context("first", append.first)
+            .with_source(error)
+    })?;
+    if batch.events.len() != append.count as usize || batch.at.len() != batch.events.len() {
+        return Err(Error::new(ErrorCode::LogInvalid, "an append holds another number of events")
+            .with_context("session", session)
+            .with_context("first", append.first));
+    }
+    Ok((append.first..)
+        .zip(batch.at)
+        .zip(batch.events)
+        .map(|((seq, at), event)| RecordedEvent {
+            seq,
+            at,
+            run: append.run.clone(),
+            schema: append.schema,
+            event,
+        })
+        .collect())
+}
+
+fn read(body: &[u8], at: Timestamp) -> serde_json::Result<Dated<Event>> {
+    if body.starts_with(b"{") {
+        return serde_json::from_slice(body);
+    }
+    let events: Vec<Event> = serde_json::from_slice(body)?;
+    Ok(Dated { at: vec![at; events.len()], events })
+}

@@ -1,0 +1,272 @@
+//! Hooks in their order, with their failures contained.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{
+    AgentHooks, Before, HookContext, HookPlace, HookPoint, LlmChange, SubAgentView, ToolCallView,
+    log_failure,
+};
+use crate::agent::{AgentDefinition, AnyAgent};
+use crate::error::ErrorRecord;
+use crate::event::{Event, RunOutcome, Suspension};
+use crate::json::Json;
+use crate::llm::{LlmConfig, LlmResponse};
+use crate::message::{Message, UserMessage};
+use crate::session::result_message;
+use crate::step::{CallResult, ResultOf};
+
+/// All hooks of a run, in the order in which they are told; for runtimes. Those of the sessions above
+/// come first, then the agent's, then those of the execution.
+#[derive(Clone)]
+pub struct HookChain(Arc<[Arc<dyn AgentHooks>]>);
+
+impl HookChain {
+    /// No hooks.
+    #[must_use]
+    pub fn none() -> Self {
+        Self(Arc::new([]))
+    }
+
+    /// Those of the sessions above, of the agent and of the execution.
+    #[must_use]
+    pub fn new(above: &Self, agent: &AgentDefinition, execution: &[Arc<dyn AgentHooks>]) -> Self {
+        Self(above.0.iter().chain(agent.hooks()).chain(execution).cloned().collect())
+    }
+
+    /// Those of the agents of the sessions above, the root's first.
+    #[must_use]
+    pub fn of_lineage(above: &[AnyAgent]) -> Self {
+        Self(above.iter().flat_map(|agent| agent.hooks()).cloned().collect())
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// A turn begins.
+    pub async fn agent_start(&self, cx: &HookContext) {
+        for hooks in self.0.iter() {
+            log_failure(cx, "on_agent_start", hooks.on_agent_start(cx).await);
+        }
+    }
+
+    /// A run is about to end so. Returns the change of the state that goes into the log.
+    pub async fn ends(
+        &self,
+        place: &HookPlace,
+        state: Arc<Value>,
+        outcome: &RunOutcome,
+    ) -> Option<Event> {
+        let cx = HookContext::new(place, "end", state);
+        match outcome {
+            RunOutcome::Completed { output } => {
+                self.agent_complete(&cx, output.as_ref()).await;
+                changed(&cx, "on_agent_complete")
+            }
+            RunOutcome::Failed { error } => {
+                self.agent_fail(&cx, error).await;
+                changed(&cx, "on_agent_fail")
+            }
+            RunOutcome::Suspended { on } => {
+                self.agent_suspended(&cx, on).await;
+                changed(&cx, "on_agent_suspended")
+            }
+            RunOutcome::Interrupted { .. } | RunOutcome::Aborted { .. } => None,
+        }
+    }
+
+    async fn agent_complete(&self, cx: &HookContext, output: Option<&Json>) {
+        for hooks in self.0.iter() {
+            log_failure(cx, "on_agent_complete", hooks.on_agent_complete(cx, output).await);
+        }
+    }
+
+    async fn agent_fail(&self, cx: &HookContext, error: &ErrorRecord) {
+        for hooks in self.0.iter() {
+            log_failure(cx, "on_agent_fail", hooks.on_agent_fail(cx, error).await);
+        }
+    }
+
+    async fn agent_suspended(&self, cx: &HookContext, on: &Suspension) {
+        for hooks in self.0.iter() {
+            log_failure(cx, "on_agent_suspended", hooks.on_agent_suspended(cx, on).await);
+        }
+    }
+
+    /// A run goes on with what another one was suspended on.
+    pub async fn agent_resumed(&self, cx: &HookContext, from: &Suspension) {
+        for hooks in self.0.iter() {
+            log_failure(cx, "on_agent_resumed", hooks.on_agent_resumed(cx, from).await);
+        }
+    }
+
+    /// What the model call becomes. A hook that fails refuses.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub async fn before_llm_call(
+        &self,
+        cx: &HookContext,
+        config: &LlmConfig,
+    ) -> Result<LlmChange, String> {
+        let mut change = LlmChange::default();
+        for hooks in self.0.iter() {
+            let config = change.config.as_ref().unwrap_or(config);
+            match hooks.before_llm_call(cx, config).await {
+                Ok(Before::Continue) => {}
+                Ok(Before::Change(next)) => {
+                    change.prompt = next.prompt.or(change.prompt);
+                    change.config = next.config.or(change.config);
+                }
+                Ok(Before::Refuse(reason)) => return Err(reason),
+                Err(error) => return Err(error.message().to_owned()),
+            }
+        }
+        Ok(change)
+    }
+
+    /// A model call was made.
+    pub async fn after_llm_call(&self, cx: &HookContext, response: &LlmResponse) {
+        for hooks in self.0.iter() {
+            log_failure(cx, "after_llm_call", hooks.after_llm_call(cx, response).await);
+        }
+    }
+
+    /// What the arguments become, if they change, or why the call is refused. A hook that fails
+    /// refuses.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub async fn before_tool(
+        &self,
+        cx: &HookContext,
+        call: ToolCallView<'_>,
+    ) -> Result<Option<Json>, String> {
+        let mut changed: Option<Json> = None;
+        for hooks in self.0.iter() {
+            let input = changed.as_ref().unwrap_or(call.input);
+            match hooks.before_tool(cx, ToolCallView { input, ..call }).await {
+                Ok(Before::Continue) => {}
+                Ok(Before::Change(input)) => changed = Some(input),
+                Ok(Before::Refuse(reason)) => return Err(reason),
+                Err(error) => return Err(error.message().to_owned()),
+            }
+        }
+        Ok(changed)
+    }
+
+    /// A call has its result: the change of the state, the message, the end of the call, in this order.
+    /// Returns the change of the state that goes into the log.
+    pub async fn result(
+        &self,
+        place: &HookPlace,
+        state: Arc<Value>,
+        result: &CallResult,
+    ) -> Option<Event> {
+        let CallResult { call, finish, input, of } = result;
+        let hook = match of {
+            ResultOf::Tool => "after_tool",
+            ResultOf::Child { .. } => "after_sub_agent",
+            ResultOf::Finish => "on_message",
+        };
+        let cx = HookContext::new(place, HookPoint::Of(hook, call.id.clone()), state);
+        let (id, outcome) = (&call.id, &finish.outcome);
+        if !finish.state_patch.is_empty() {
+            for hooks in self.0.iter() {
+                let told = hooks.on_state_change(&cx, &finish.state_patch).await;
+                log_failure(&cx, "on_state_change", told);
+            }
+        }
+        self.message(&cx, &Message::Tool(result_message(call, outcome))).await;
+        for hooks in self.0.iter() {
+            let told = match of {
+                ResultOf::Tool => {
+                    let view = ToolCallView { call: id, tool: &call.name, input };
+                    hooks.after_tool(&cx, view, outcome).await
+                }
+                ResultOf::Child { agent, session } => {
+                    let view = SubAgentView { call: id, agent, session, input };
+                    hooks.after_sub_agent(&cx, view, outcome).await
+                }
+                ResultOf::Finish => Ok(()),
+            };
+            log_failure(&cx, hook, told);
+        }
+        changed(&cx, hook)
+    }
+
+    /// Whether a sub-agent is begun.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub async fn before_sub_agent(
+        &self,
+        cx: &HookContext,
+        call: SubAgentView<'_>,
+    ) -> Result<(), String> {
+        for hooks in self.0.iter() {
+            hooks.before_sub_agent(cx, call).await.map_err(|error| error.message().to_owned())?;
+        }
+        Ok(())
+    }
+
+    /// A message is about to be recorded.
+    pub async fn message(&self, cx: &HookContext, message: &Message) {
+        for hooks in self.0.iter() {
+            log_failure(cx, "on_message", hooks.on_message(cx, message).await);
+        }
+    }
+
+    /// Messages of people are about to be recorded. Returns the changes of the state that go into the
+    /// log.
+    pub async fn user_messages(
+        &self,
+        place: &HookPlace,
+        state: &Arc<Value>,
+        messages: &[UserMessage],
+    ) -> Vec<Event> {
+        let mut events = Vec::new();
+        if self.is_empty() {
+            return events;
+        }
+        for (index, message) in messages.iter().enumerate() {
+            let cx =
+                HookContext::new(place, HookPoint::Nth("on_message", index), Arc::clone(state));
+            self.message(&cx, &Message::User(message.clone())).await;
+            events.extend(changed(&cx, "on_message"));
+        }
+        events
+    }
+
+    /// Text arrives.
+    pub fn text_delta(&self, cx: &HookContext, delta: &str) {
+        for hooks in self.0.iter() {
+            hooks.on_text_delta(cx, delta);
+        }
+    }
+
+    /// Reasoning arrives.
+    pub fn thinking(&self, cx: &HookContext, content: &str, complete: bool) {
+        for hooks in self.0.iter() {
+            hooks.on_thinking(cx, content, complete);
+        }
+    }
+}
+
+impl fmt::Debug for HookChain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("HookChain").field(&self.0.len()).finish()
+    }
+}
+
+/// The event that records what hooks changed, if they did; for runtimes.
+#[must_use]
+pub fn changed(cx: &HookContext, by: &str) -> Option<Event> {
+    let patch = cx.changes();
+    (!patch.is_empty()).then(|| Event::StateChanged { patch, by: by.to_owned() })
+}

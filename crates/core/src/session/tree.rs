@@ -1,0 +1,58 @@
+//! All sessions below a root, as their own logs tell them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Session;
+use super::load::load;
+use super::request::head;
+use crate::error::Result;
+use crate::id::SessionId;
+use crate::store::{MAX_PAGE, Page, SessionFilter, StateStore};
+use crate::usage::UsageRollup;
+
+/// The sessions of a tree, newest first.
+pub(super) async fn folds(store: &dyn StateStore, root: &SessionId) -> Result<Vec<Session>> {
+    let filter = SessionFilter { root: Some(root.clone()), ..SessionFilter::default() };
+    let mut page = Page { after: None, limit: MAX_PAGE };
+    let mut folds = Vec::new();
+    loop {
+        let heads = store.list(&filter, &page).await?;
+        let Some(last) = heads.last() else { return Ok(folds) };
+        page.after = Some(last.session.clone());
+        for head in &heads {
+            folds.push(load(store, &head.session).await?);
+        }
+    }
+}
+
+/// What a session and all below it have used up so far, each as its own log tells it: those at work,
+/// those that were aborted, and those whose caller has ended before them included.
+///
+/// # Errors
+/// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and the store's.
+pub async fn usage_of_tree(store: &dyn StateStore, session: &SessionId) -> Result<UsageRollup> {
+    let root = head(store, session).await?.created.root;
+    let folds = folds(store, &root).await?;
+    let mut children: BTreeMap<&SessionId, Vec<&Session>> = BTreeMap::new();
+    for fold in &folds {
+        if let Some(parent) = fold.parent() {
+            children.entry(&parent.session).or_default().push(fold);
+        }
+    }
+    let top = folds.iter().find(|fold| fold.id() == session);
+    Ok(top.map(|fold| usage_with(fold, &children)).unwrap_or_default())
+}
+
+fn usage_with(fold: &Session, children: &BTreeMap<&SessionId, Vec<&Session>>) -> UsageRollup {
+    let mut rollup = fold.usage_rollup();
+    // What its log says of children's tokens is what they had used when they told it.
+    rollup.sub_agents.values_mut().for_each(|used| used.tokens = Default::default());
+    for child in children.get(fold.id()).into_iter().flatten() {
+        let below = usage_with(child, children);
+        let used = rollup.sub_agents.entry(Arc::clone(child.agent())).or_default();
+        used.tokens += below.tokens;
+        rollup += &below;
+    }
+    rollup
+}

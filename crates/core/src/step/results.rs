@@ -1,0 +1,152 @@
+//! Which results hooks are to be told of, and when.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::iterator::Action;
+use crate::agent::{AgentDefinition, Completion};
+use crate::event::{Event, ToolFinish, Trigger};
+use crate::id::{CallId, SessionId};
+use crate::json::Json;
+use crate::message::ToolCall;
+use crate::session::{RunStatus, Session};
+use crate::tool::FINISH_TOOL;
+
+/// A call that has its result, as hooks are told of it.
+#[derive(Debug, Clone)]
+pub struct CallResult {
+    /// The call.
+    pub call: ToolCall,
+    /// The result.
+    pub finish: Arc<ToolFinish>,
+    /// The arguments that it ran with, or would have.
+    pub input: Json,
+    /// What it is a result of.
+    pub of: ResultOf,
+}
+
+/// What a call was made to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ResultOf {
+    /// A tool, whether there is one of that name or not.
+    Tool,
+    /// A child: a sub-agent, begun or not, or a companion that was waited for to its end.
+    Child {
+        /// Its agent's name.
+        agent: Arc<str>,
+        /// Its session.
+        session: SessionId,
+    },
+    /// The completion of the turn.
+    Finish,
+}
+
+/// The results that the hooks of a run are still to be told of.
+///
+/// Every call is told of once it has its result, however it came by it: when no call of the step's
+/// phase is open any more, and in call order.
+#[derive(Debug, Default)]
+pub struct Results {
+    waiting: Vec<CallResult>,
+    /// The calls of the last step that are among them, or were.
+    known: BTreeSet<CallId>,
+}
+
+impl Results {
+    /// Those that a run begins with: if the one before it died while calls of a phase were open, that
+    /// phase's results were recorded and nobody was told.
+    #[must_use]
+    pub fn taken_over(session: &Session, agent: &AgentDefinition, next: &Action) -> Self {
+        let mut results = Self::default();
+        let recovers = session.current_run().is_some_and(|run| run.trigger == Trigger::Recover);
+        let Some(step) = session.open_step().filter(|_| recovers) else { return results };
+        let unsettled = is_in_phase(next) || matches!(next, Action::Answer(_) | Action::Account(_));
+        if !unsettled {
+            return results;
+        }
+        // A run that ended in this step told of all but of what it waited for.
+        let rested = session.runs().rev().skip(1).find(|run| run.status != RunStatus::Superseded);
+        let on = rested.and_then(|run| run.suspended.as_deref());
+        let on = on.filter(|on| on.step == step.reply.step);
+        let untold = |call: &CallId| {
+            on.is_none_or(|on| {
+                let mut children = on.children.iter();
+                on.calls.iter().any(|it| it.call == *call) || children.any(|it| it.call == *call)
+            })
+        };
+        for finish in step.calls.iter().filter_map(|call| call.finish.as_ref()) {
+            if untold(&finish.call) {
+                results.note_one(session, agent, finish);
+            }
+        }
+        results
+    }
+
+    /// Notes the results among these events, which are about to be recorded or are.
+    pub fn note(&mut self, session: &Session, agent: &AgentDefinition, events: &[Event]) {
+        for event in events {
+            if let Event::ToolFinished(finish) = event {
+                self.note_one(session, agent, finish);
+            }
+        }
+    }
+
+    fn note_one(&mut self, session: &Session, agent: &AgentDefinition, finish: &Arc<ToolFinish>) {
+        if self.known.first().is_some_and(|known| known.step() != finish.call.step()) {
+            self.known.clear();
+        }
+        if !self.known.insert(finish.call.clone()) {
+            return;
+        }
+        let Some(call) = session.tool_call(&finish.call) else { return };
+        let step = session.open_step().or(session.closed_step());
+        let edited = step.and_then(|step| step.input(&call.id));
+        let input = finish.input.clone().or(edited);
+        let own = || call.arguments.as_json().cloned().unwrap_or_else(Json::empty_object);
+        self.waiting.push(CallResult {
+            finish: Arc::clone(finish),
+            input: input.unwrap_or_else(own),
+            of: result_of(session, agent, call, finish),
+            call: call.clone(),
+        });
+    }
+
+    /// Those to be told of now, in call order; none while calls of the phase are open.
+    #[must_use]
+    pub fn take(&mut self, next: &Action) -> Vec<CallResult> {
+        if is_in_phase(next) {
+            return Vec::new();
+        }
+        self.waiting.sort_by_key(|result| (result.call.id.step(), result.call.id.index()));
+        std::mem::take(&mut self.waiting)
+    }
+}
+
+/// Whether calls that run side by side are still open.
+const fn is_in_phase(next: &Action) -> bool {
+    matches!(next, Action::StartTools(_) | Action::StartChildren(_) | Action::RunTools { .. })
+}
+
+fn result_of(
+    session: &Session,
+    agent: &AgentDefinition,
+    call: &ToolCall,
+    finish: &ToolFinish,
+) -> ResultOf {
+    if *call.name == *FINISH_TOOL && *agent.completion() == Completion::Finish {
+        return ResultOf::Finish;
+    }
+    let step = session.open_step().or(session.closed_step());
+    let child = step.and_then(|step| step.call(&call.id)).and_then(|call| call.child.as_ref());
+    match (agent.sub_agent(&call.name), child) {
+        (_, Some(child)) if finish.child.is_some() => ResultOf::Child {
+            agent: Arc::clone(&child.start.agent),
+            session: child.start.session.clone(),
+        },
+        (Some(sub_agent), _) => ResultOf::Child {
+            agent: Arc::clone(sub_agent.agent().name()),
+            session: SessionId::of_call(session.id(), &call.id),
+        },
+        (None, _) => ResultOf::Tool,
+    }
+}

@@ -1,0 +1,104 @@
+//! Which results hooks are told of, and when.
+
+use serde_json::json;
+
+use crate::agent::AnyAgent;
+use crate::event::{Answer, Event, Trigger};
+use crate::step::{Action, ResultOf, Results};
+use crate::testing::{Hand, builder, built, calls, echo, finish, result_schema};
+use crate::tool::{NoInput, Tool};
+
+fn agent() -> AnyAgent {
+    let ask = Tool::client::<NoInput>("ask", "Asks.");
+    built(
+        builder()
+            .tool(ask)
+            .tool(echo("guarded").requires_approval().editable())
+            .tool(echo("search"))
+            .tool(echo("submit").finish_with()),
+    )
+}
+
+/// Notes what was recorded, and takes what is to be told of now.
+fn told(results: &mut Results, hand: &Hand) -> Vec<String> {
+    let events: Vec<Event> = hand.log.iter().map(|(_, event)| event.clone()).collect();
+    results.note(hand.session(), &agent(), &events);
+    taken(results, &hand.next())
+}
+
+fn taken(results: &mut Results, next: &Action) -> Vec<String> {
+    let results = results.take(next).into_iter();
+    results.map(|it| format!("{} {}", it.call.id, it.input.text())).collect()
+}
+
+/// What a run that takes over has to tell of what it finds.
+fn taken_over(hand: &Hand) -> Vec<String> {
+    let mut results = Results::taken_over(hand.session(), &agent(), &hand.next());
+    taken(&mut results, &Action::Idle)
+}
+
+#[test]
+fn answered_and_approved_calls_are_told_of_together_in_call_order() {
+    let mut hand = Hand::new(&agent());
+    hand.drive([calls([("guarded", json!({"x": 1})), ("ask", json!({}))])]);
+    hand.answer("1.0", Answer::Approved { edited: Some(json!({"x": 2}).into()) }).unwrap();
+    hand.answer("1.1", Answer::Returned(json!("yes").into())).unwrap();
+    hand.start(Trigger::Resume).unwrap();
+    hand.decide();
+    let mut results = Results::default();
+    assert_eq!(told(&mut results, &hand), [""; 0], "the approved call is open");
+    hand.result("1.0", json!({"x": 2}));
+    assert_eq!(told(&mut results, &hand), [r#"1.0 {"x":2}"#, "1.1 {}"]);
+    assert_eq!(told(&mut results, &hand), [""; 0], "once");
+}
+
+#[test]
+fn results_of_a_phase_that_was_open_are_told_of_by_whoever_takes_over() {
+    let mut hand = Hand::new(&agent());
+    hand.decide();
+    hand.reply(calls([("search", json!({"x": 1})), ("search", json!({"x": 2}))]));
+    hand.result("1.1", json!({"x": 2}));
+    assert_eq!(taken_over(&hand), [""; 0], "the run that lives tells of its own");
+    hand.start(Trigger::Recover).unwrap();
+    assert_eq!(taken_over(&hand), [r#"1.1 {"x":2}"#]);
+}
+
+#[test]
+fn a_phase_that_had_settled_is_not_told_of_again() {
+    let mut hand = Hand::new(&agent());
+    hand.decide();
+    hand.reply(calls([("search", json!({"x": 1})), ("submit", json!({"x": 2}))]));
+    hand.result("1.0", json!({"x": 1}));
+    hand.start(Trigger::Recover).unwrap();
+    assert!(matches!(hand.next(), Action::RunFinishTool(_)));
+    assert_eq!(taken_over(&hand), [""; 0]);
+}
+
+#[test]
+fn of_a_step_that_was_suspended_only_what_it_waited_for_is_told_of_again() {
+    let mut hand = Hand::new(&agent());
+    hand.drive([calls([
+        ("search", json!({"x": 1})),
+        ("ask", json!({})),
+        ("guarded", json!({"x": 3})),
+    ])]);
+    hand.answer("1.1", Answer::Returned(json!("yes").into())).unwrap();
+    hand.answer("1.2", Answer::Approved { edited: None }).unwrap();
+    hand.start(Trigger::Resume).unwrap();
+    hand.decide();
+    hand.start(Trigger::Recover).unwrap();
+    assert_eq!(taken_over(&hand), ["1.1 {}"], "1.0 was told of before the suspension");
+}
+
+#[test]
+fn the_finish_is_no_tool() {
+    let agent = built(builder().output_schema(result_schema()));
+    let mut hand = Hand::new(&agent);
+    hand.decide();
+    hand.reply(finish(json!({"result": "x"})));
+    let mut results = Results::default();
+    let events: Vec<Event> = hand.log.iter().map(|(_, event)| event.clone()).collect();
+    results.note(hand.session(), &agent, &events);
+    let of: Vec<_> = results.take(&hand.next()).into_iter().map(|it| it.of).collect();
+    assert_eq!(of, [ResultOf::Finish]);
+}

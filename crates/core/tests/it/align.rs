@@ -1,0 +1,141 @@
+//! Bringing a stream into line with the log while others go on with the session.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::error::Result;
+use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::session::{Alignment, Journal, align_ended, alignment};
+use helix_agents_core::stream::{
+    Attempt, Chunk, ChunkKind, ChunkStream, Effect, StreamInfo, StreamManager, StreamOp, Written,
+};
+use helix_agents_store_memory::MemoryStore;
+
+use crate::support::{World, agent, calls, first_events, id, text};
+
+/// A stream of which something happens right before it says how it stands.
+struct Meanwhile {
+    inner: MemoryStore,
+    happens: Mutex<Option<BoxFuture<'static, ()>>>,
+}
+
+impl Meanwhile {
+    fn new(inner: &MemoryStore, happens: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self { inner: inner.clone(), happens: Mutex::new(Some(Box::pin(happens))) }
+    }
+}
+
+impl fmt::Debug for Meanwhile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+#[async_trait]
+impl StreamManager for Meanwhile {
+    async fn write(&self, stream: &SessionId, batch: Vec<StreamOp>) -> Result<Written> {
+        self.inner.write(stream, batch).await
+    }
+
+    async fn read(&self, stream: &SessionId, from: u64) -> Result<ChunkStream> {
+        self.inner.read(stream, from).await
+    }
+
+    async fn info(&self, stream: &SessionId) -> Result<StreamInfo> {
+        let happens = self.happens.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(happens) = happens {
+            happens.await;
+        }
+        self.inner.info(stream).await
+    }
+
+    async fn reset(&self, stream: &SessionId) -> Result<()> {
+        self.inner.reset(stream).await
+    }
+}
+
+fn world() -> World {
+    World { lease: Duration::ZERO, ..World::new() }
+}
+
+/// Begins a try at a call in the name of that run.
+async fn try_call(streams: &dyn StreamManager, run: &str, call: &str) -> Attempt {
+    let origin = Chunk {
+        agent: "tester".into(),
+        session: id(),
+        run: RunId::from(run),
+        step: 1,
+        at: Timestamp(0),
+        kind: ChunkKind::StepDiscarded { attempts: Vec::new() },
+    };
+    streams.begin(&id(), &Effect::Tool { call: call.into() }, origin).await.unwrap()
+}
+
+async fn open(streams: &dyn StreamManager) -> Vec<Attempt> {
+    let info = streams.info(&id()).await.unwrap();
+    info.open.iter().map(|open| open.attempt).collect()
+}
+
+/// Nobody worked on it when it was looked at first; then somebody begins, and shows something.
+#[tokio::test]
+async fn what_a_run_shows_that_began_meanwhile_is_not_discarded() {
+    let world = world();
+    let mut journal = world.answered(text("Done.")).await;
+    journal.end_run().unwrap();
+    journal.commit().await.unwrap();
+    let (memory, begins) = (MemoryStore::new(), world.clone());
+    let inner = memory.clone();
+    let streams = Meanwhile::new(&memory, async move {
+        let session = begins.session().await;
+        let events = first_events(&session, "r2");
+        let mut journal = Journal::new(begins.parts(), agent(), session, "r2".into());
+        journal.start(events).await.unwrap();
+        try_call(&inner, "r2", "2.0").await;
+    });
+    align_ended(&world.faults, &streams, &*world.clock, &id()).await.unwrap();
+    assert_eq!(open(&memory).await, [Attempt(1)]);
+}
+
+/// It was replaced before it had looked at the stream.
+#[tokio::test]
+async fn a_replaced_run_discards_nothing_of_its_successor() {
+    let world = world();
+    world.answered(calls(&["search"])).await;
+    let journal = world.taken_over("r2").await;
+    let (memory, goes_on) = (MemoryStore::new(), world.clone());
+    try_call(&memory, "r1", "1.0").await;
+    let before = journal.acknowledged() - 1;
+    let lacks = async |streams: &dyn StreamManager| {
+        let session = journal.session();
+        alignment(&world.faults, streams, &*world.clock, session, before).await.unwrap()
+    };
+    let Alignment { discarded, .. } = lacks(&memory).await;
+    assert_eq!(discarded, [Attempt(1)], "its predecessor's is");
+    let inner = memory.clone();
+    let streams = Meanwhile::new(&memory, async move {
+        goes_on.taken_over("r3").await;
+        try_call(&inner, "r3", "1.0").await;
+    });
+    let Alignment { settled, discarded, .. } = lacks(&streams).await;
+    assert_eq!((settled, discarded), (Vec::new(), Vec::new()));
+}
+
+/// Those before it died before they showed anything.
+#[tokio::test]
+async fn a_stream_that_knows_nothing_is_told_of_all_runs_of_the_turn() {
+    let world = world();
+    world.begun().await;
+    world.taken_over("r2").await;
+    let journal = world.taken_over("r3").await;
+    let before = journal.acknowledged() - 1;
+    let memory = MemoryStore::new();
+    let session = journal.session();
+    let found = alignment(&world.faults, &memory, &*world.clock, session, before).await.unwrap();
+    let shown: Vec<_> = found.boundaries.into_iter().map(|it| it.chunk).collect();
+    let shown: Vec<_> = shown.iter().map(|chunk| (chunk.run.as_str(), &chunk.kind)).collect();
+    assert_eq!(shown, [("r1", &ChunkKind::RunStarted), ("r2", &ChunkKind::RunResumed)]);
+}

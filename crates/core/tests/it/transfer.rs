@@ -1,0 +1,150 @@
+//! Sessions taken out of one store and into another.
+
+use helix_agents_core::event::{Event, SCHEMA, encode};
+use helix_agents_core::id::{AppendId, RunId, SessionId};
+use helix_agents_core::session::{
+    SessionExport, export_session, import_session, load, load_events,
+};
+use helix_agents_core::store::{
+    Append, AppendOutcome, Guard, LeaseChange, Page, SessionFilter, StateStore,
+};
+use helix_agents_store_memory::MemoryStore;
+use helix_agents_testkit::faults::{Fault, FaultStore};
+use serde_json::{Value, json};
+
+use crate::support::{World, calls, code, id, reply, result, text};
+
+/// A session of several appends, whose run is under way.
+async fn original() -> World {
+    let world = World::new();
+    let mut journal = world.answered(calls(&["search"])).await;
+    for facts in [result("1.0", json!({})), reply(2, text("Done."))] {
+        journal.stage(&[facts]).unwrap();
+        journal.commit().await.unwrap();
+    }
+    world
+}
+
+async fn exported(world: &World) -> SessionExport {
+    let export = export_session(&world.faults, &id()).await.unwrap();
+    // As it is when it was written to a file and read again.
+    serde_json::from_str(&serde_json::to_string(&export).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn an_import_holds_the_same_events_at_the_same_times() {
+    let world = original().await;
+    let export = exported(&world).await;
+    let store = MemoryStore::new();
+    import_session(&store, &export).await.unwrap();
+    assert_eq!(load_events(&store, &id(), 0).await.unwrap(), world.events().await);
+    let (there, here) = (load(&store, &id()).await.unwrap(), world.session().await);
+    assert_eq!((there.transcript(), there.summary()), (here.transcript(), here.summary()));
+    // As after a crash: somebody may go on with it at once.
+    let head = store.head(&id()).await.unwrap().unwrap();
+    assert_eq!((head.summary, head.lease_until), (here.summary(), None));
+}
+
+#[tokio::test]
+async fn an_import_that_is_done_again_changes_nothing() {
+    let world = original().await;
+    let export = exported(&world).await;
+    let store = MemoryStore::new();
+    import_session(&store, &export).await.unwrap();
+    let position = load(&store, &id()).await.unwrap().position().clone();
+    let request =
+        Event::InterruptRequested { request: "q".into(), run: RunId::from("r1"), reason: None };
+    let append = Append {
+        session: id(),
+        expected: position,
+        id: AppendId::from("later"),
+        run: None,
+        schema: SCHEMA,
+        count: 1,
+        body: encode(&[request]).unwrap(),
+        summary: None,
+        lease: LeaseChange::Keep,
+        guard: Guard::None,
+    };
+    assert!(matches!(store.append(append).await.unwrap(), AppendOutcome::Appended { .. }));
+    let before = load_events(&store, &id(), 0).await.unwrap();
+    import_session(&store, &export).await.unwrap();
+    assert_eq!(load_events(&store, &id(), 0).await.unwrap(), before);
+}
+
+#[tokio::test]
+async fn an_import_that_broke_off_is_finished_by_the_next() {
+    let world = original().await;
+    let many: Vec<Value> = (0..600).map(|n| json!({ "n": n })).collect();
+    let mut export = serde_json::to_value(exported(&world).await).unwrap();
+    let events = export["sessions"][0]["events"].as_array_mut().unwrap();
+    let last = events.last().unwrap().clone();
+    let next = events.len() as u64 + 1;
+    for (seq, data) in (next..).zip(many) {
+        let mut event = last.clone();
+        event["seq"] = seq.into();
+        event["event"] = json!({ "usage_recorded": {
+            "source_type": "t", "source_name": data["n"].to_string(), "amount": 1.0, "success": true,
+        } });
+        events.push(event);
+    }
+    let export: SessionExport = serde_json::from_value(export).unwrap();
+    let store = FaultStore::new(std::sync::Arc::new(MemoryStore::new()));
+    store.strike("\"599\"", Fault::FailBefore);
+    assert_eq!(code(import_session(&store, &export).await), "store_unavailable");
+    let half = store.head(&id()).await.unwrap().unwrap();
+    assert!(half.is_leased(), "nobody takes over half a session");
+    import_session(&store, &export).await.unwrap();
+    let events = load_events(&store, &id(), 0).await.unwrap();
+    assert_eq!(events.len(), export.sessions()[0].events.len());
+    assert!(!store.head(&id()).await.unwrap().unwrap().is_leased());
+}
+
+#[tokio::test]
+async fn another_session_of_the_same_id_is_in_the_way() {
+    let export = exported(&original().await).await;
+    let other = World::new();
+    let _journal = other.begun().await;
+    assert_eq!(code(import_session(&other.faults, &export).await), "session_exists");
+    assert_eq!(other.appends().await.len(), 1);
+}
+
+#[tokio::test]
+async fn what_does_not_hang_together_is_refused_before_anything_is_written() {
+    let export = serde_json::to_value(exported(&original().await).await).unwrap();
+    let changed = |pointer: &str, value: Value| {
+        let mut export = export.clone();
+        *export.pointer_mut(pointer).unwrap() = value;
+        export
+    };
+    let twice = json!([export["sessions"][0], export["sessions"][0]]);
+    for (case, expected) in [
+        (changed("/format", json!("other")), "input_invalid"),
+        (changed("/format_version", json!(2)), "input_invalid"),
+        (changed("/sessions", json!([])), "input_invalid"),
+        (changed("/sessions", twice), "input_invalid"),
+        (changed("/sessions/0/session", json!("s-sub-1.0")), "id_invalid"),
+        (changed("/sessions/0/created/root", json!("other")), "input_invalid"),
+        (changed("/sessions/0/created/parent", json!("other")), "input_invalid"),
+        (changed("/sessions/0/created/agent", json!("other")), "input_invalid"),
+        (changed("/sessions/0/events", json!([])), "input_invalid"),
+        (changed("/sessions/0/events/2/seq", json!(7)), "log_invalid"),
+        (
+            changed("/sessions/0/events/0/event", json!({ "step_closed": { "step": 1 } })),
+            "log_invalid",
+        ),
+    ] {
+        let store = MemoryStore::new();
+        let export: SessionExport = serde_json::from_value(case.clone()).unwrap();
+        assert_eq!(code(import_session(&store, &export).await), expected, "{case}");
+        let all = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();
+        assert_eq!(all.len(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_is_not_there_cannot_be_exported() {
+    let store = MemoryStore::new();
+    let missing = export_session(&store, &SessionId::from("none")).await;
+    assert_eq!(code(missing), "session_not_found");
+}

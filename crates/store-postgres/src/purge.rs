@@ -1,0 +1,89 @@
+//! Retention: forgetting what is old.
+
+use sqlx::postgres::PgConnection;
+use sqlx::{Connection as _, Row as _};
+
+use helix_agents_core::error::Result;
+use helix_agents_core::store::Purge;
+
+use crate::PostgresStore;
+use crate::connections::carry_out;
+use crate::error::Failure;
+use crate::sql::{Schema, Sql, signed};
+use crate::state::delete;
+
+/// How many trees are forgotten in one transaction.
+const BATCH: i64 = 100;
+
+#[derive(Debug)]
+pub(crate) struct Statements {
+    find: Sql,
+    streams: Sql,
+    delete: delete::Statements,
+}
+
+impl Statements {
+    pub(crate) fn new(schema: &Schema) -> Self {
+        Self {
+            find: schema.sql(
+                "SELECT session FROM {s}.sessions AS top
+                 WHERE parent IS NULL AND status = ANY($1) AND updated_at <= {now} - $2
+                     AND NOT EXISTS (
+                         SELECT FROM {s}.sessions AS below
+                         WHERE below.root = top.session AND (
+                             below.updated_at > {now} - $2 OR below.lease_until > {now}))
+                 ORDER BY created_at, session LIMIT $3
+                 FOR UPDATE SKIP LOCKED",
+            ),
+            streams: schema.sql(
+                "WITH gone AS (
+                     DELETE FROM {s}.streams WHERE session = ANY($1) RETURNING id
+                 ), chunks AS (
+                     DELETE FROM {s}.chunks WHERE stream IN (SELECT id FROM gone)
+                 ), marks AS (
+                     DELETE FROM {s}.marks WHERE stream IN (SELECT id FROM gone)
+                 )
+                 DELETE FROM {s}.discarded WHERE stream IN (SELECT id FROM gone)",
+            ),
+            delete: delete::Statements::new(schema),
+        }
+    }
+}
+
+impl PostgresStore {
+    /// In transactions of bounded size.
+    pub(crate) async fn purge_all(&self, purge: &Purge) -> Result<u64> {
+        let mut purged = 0;
+        loop {
+            let attempts = self.inner.connections.repeatedly();
+            let result = carry_out!(attempts, |connection| self.purge_some(connection, purge));
+            match result.map_err(|error| error.with_operation("store::purge"))? {
+                0 => return Ok(purged),
+                some => purged += some,
+            }
+        }
+    }
+
+    async fn purge_some(
+        &self,
+        connection: &mut PgConnection,
+        purge: &Purge,
+    ) -> Result<u64, Failure> {
+        let statements = &self.inner.purge;
+        let statuses: Vec<&str> = purge.statuses.iter().map(|it| it.as_str()).collect();
+        let age = signed(u64::try_from(purge.older_than.as_millis()).unwrap_or(u64::MAX));
+        let mut transaction = connection.begin().await?;
+        // Locked, so that nobody begins a run there meanwhile.
+        let query = statements.find.query().bind(statuses).bind(age).bind(BATCH);
+        let rows = query.fetch_all(&mut *transaction).await?;
+        let sessions: Vec<&str> =
+            rows.iter().map(|row| row.try_get(0)).collect::<Result<_, sqlx::Error>>()?;
+        if sessions.is_empty() {
+            return Ok(0);
+        }
+        statements.streams.query().bind(&sessions[..]).execute(&mut *transaction).await?;
+        let purged = delete::delete_all(&mut transaction, &statements.delete, &sessions).await?;
+        transaction.commit().await?;
+        Ok(purged)
+    }
+}

@@ -1,0 +1,148 @@
+//! The state store.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use helix_agents_core::error::Result;
+use helix_agents_core::guarantee::Guarantee;
+use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::store::{
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
+    Renewal, SessionFilter, StateStore, StoredAppend,
+};
+
+use crate::connections::carry_out;
+use crate::error::located;
+use crate::sql::{Schema, Sql};
+use crate::{PostgresStore, guarantees};
+
+mod append;
+mod create;
+pub(crate) mod delete;
+mod fork;
+mod head;
+mod list;
+mod log;
+mod renew;
+
+/// The texts of all that is asked of sessions and logs.
+#[derive(Debug)]
+pub(crate) struct Statements {
+    append: append::Statements,
+    create: Sql,
+    delete: delete::Statements,
+    fork: Sql,
+    head: Sql,
+    list: list::Statements,
+    look: Sql,
+    renew: Sql,
+}
+
+impl Statements {
+    pub(crate) fn new(schema: &Schema) -> Self {
+        Self {
+            append: append::Statements::new(schema),
+            create: create::statement(schema),
+            delete: delete::Statements::new(schema),
+            fork: fork::statement(schema),
+            head: head::statement(schema),
+            list: list::Statements::new(schema),
+            look: log::statement(schema),
+            renew: renew::statement(schema),
+        }
+    }
+}
+
+#[async_trait]
+impl StateStore for PostgresStore {
+    fn reach(&self) -> Reach {
+        Reach::Network
+    }
+
+    fn guarantees(&self) -> Vec<Guarantee> {
+        guarantees::of(&self.inner.settings)
+    }
+
+    async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
+        const OPERATION: &str = "store::create_session";
+        let summary = head::check_new(&new, &first).and_then(|()| first.check_first());
+        let summary = summary.map_err(|error| error.with_operation(OPERATION))?;
+        let statements = &self.inner.state;
+        let attempts = self.inner.connections.repeatedly();
+        let result = carry_out!(attempts, |connection| create::create(
+            connection, statements, &new, &first, summary
+        ));
+        located(result, OPERATION, &first.session)
+    }
+
+    async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
+        const OPERATION: &str = "store::fork";
+        let summary = head::check_new(&new, &first).and_then(|()| first.check_fork(from));
+        let summary = summary.map_err(|error| error.with_operation(OPERATION))?;
+        let statements = &self.inner.state;
+        let attempts = self.inner.connections.repeatedly();
+        let result = carry_out!(attempts, |connection| fork::fork(
+            connection, statements, from, &new, &first, summary
+        ));
+        located(result, OPERATION, &first.session)
+    }
+
+    async fn append(&self, append: Append) -> Result<AppendOutcome> {
+        const OPERATION: &str = "store::append";
+        append.check().map_err(|error| error.with_operation(OPERATION))?;
+        let statements = &self.inner.state;
+        let attempts = self.inner.connections.repeatedly();
+        let result =
+            carry_out!(attempts, |connection| append::append(connection, statements, &append));
+        located(result, OPERATION, &append.session)
+    }
+
+    async fn read_log(
+        &self,
+        session: &SessionId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<StoredAppend>> {
+        let look = &self.inner.state.look;
+        let attempts = self.inner.connections.repeatedly();
+        let result =
+            carry_out!(attempts, |connection| log::read(connection, look, session, after, limit));
+        located(result, "store::read_log", session)
+    }
+
+    async fn head(&self, session: &SessionId) -> Result<Option<Head>> {
+        let sql = &self.inner.state.head;
+        let attempts = self.inner.connections.repeatedly();
+        let result = carry_out!(attempts, |connection| head::find(connection, sql, session));
+        located(result, "store::head", session)
+    }
+
+    async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
+        let statements = &self.inner.state.list;
+        let attempts = self.inner.connections.repeatedly();
+        let result =
+            carry_out!(attempts, |connection| list::list(connection, statements, filter, page));
+        result.map_err(|error| error.with_operation("store::list"))
+    }
+
+    async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
+        let sql = &self.inner.state.renew;
+        let attempts = self.inner.connections.repeatedly();
+        let result =
+            carry_out!(attempts, |connection| renew::extend(connection, sql, session, run, ttl));
+        located(result, "store::renew", session)
+    }
+
+    async fn delete(&self, session: &SessionId) -> Result<bool> {
+        let statements = &self.inner.state.delete;
+        let attempts = self.inner.connections.repeatedly();
+        let result =
+            carry_out!(attempts, |connection| delete::delete(connection, statements, session));
+        located(result, "store::delete", session)
+    }
+
+    async fn purge(&self, purge: &Purge) -> Result<u64> {
+        self.purge_all(purge).await
+    }
+}

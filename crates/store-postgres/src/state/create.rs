@@ -1,0 +1,72 @@
+//! Creating: the head and the first append in one statement.
+
+use sqlx::Row as _;
+use sqlx::postgres::PgConnection;
+
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::store::{Append, CreateOutcome, NewSession, Summary};
+
+use super::{Statements, append, head, log};
+use crate::error::{Failure, corrupt};
+use crate::sql::{Schema, Sql};
+
+const CREATE: &str = "
+    WITH clock AS MATERIALIZED (
+        SELECT {now} AS t
+    ), h AS (
+        INSERT INTO {s}.sessions (session, agent, root, parent, tags, created_at, version, append,
+            updated_at, lease_until, status, run, runtime, pending, wake_at)
+        SELECT $1, $2, $3, $4, $5, t, $6, $7, t, t + $8, $12, $13, $14, $15, $16 FROM clock
+        ON CONFLICT (session) DO NOTHING
+        RETURNING log, created_at
+    )
+    INSERT INTO {s}.appends (log, first, count, id, run, schema, at, body)
+    SELECT log, 1, $6, $7, $9, $10, created_at, $11 FROM h
+    RETURNING at";
+
+pub(super) fn statement(schema: &Schema) -> Sql {
+    schema.sql(CREATE)
+}
+
+/// How often it is looked for a session that is there and then gone.
+const TRIES: u32 = 100;
+
+pub(super) async fn create(
+    connection: &mut PgConnection,
+    statements: &Statements,
+    new: &NewSession,
+    first: &Append,
+    summary: &Summary,
+) -> Result<CreateOutcome, Failure> {
+    let session = &first.session;
+    let tags = head::tags(new)?;
+    for _ in 0..TRIES {
+        let query = statements
+            .create
+            .query()
+            .bind(session.as_str())
+            .bind(&*new.agent)
+            .bind(new.root.as_str())
+            .bind(new.parent.as_ref().map(SessionId::as_str))
+            .bind(tags.as_str())
+            .bind(i64::from(first.count))
+            .bind(first.id.as_str())
+            .bind(append::ttl(first.lease))
+            .bind(first.run.as_ref().map(RunId::as_str))
+            .bind(i32::from(first.schema))
+            .bind(&first.body[..]);
+        let row = append::bind_summary(query, summary).fetch_optional(&mut *connection).await?;
+        if let Some(row) = row {
+            return Ok(CreateOutcome::Created { at: Timestamp(row.try_get(0)?) });
+        }
+        let look = log::look(connection, &statements.look, session, 0, 1).await?;
+        let Some(look) = look else { continue };
+        if look.appends.is_empty() {
+            return Err(corrupt(session, "the first append of a session is missing"));
+        }
+        let at = look.taken_as(&first.id);
+        return Ok(at.map_or(CreateOutcome::Exists, |at| CreateOutcome::Created { at }));
+    }
+    Err(corrupt(session, "the session neither is there nor can be made"))
+}

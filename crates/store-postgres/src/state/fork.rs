@@ -1,0 +1,95 @@
+//! Forking: a row that says whose appends come before one's own, beside the head and the first append.
+
+use sqlx::Row as _;
+use sqlx::postgres::PgConnection;
+
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::store::{Append, ForkOutcome, NewSession, Summary};
+
+use super::{Statements, append, head, log};
+use crate::error::{Failure, corrupt, not_found};
+use crate::sql::{Schema, Sql, signed};
+
+/// The original is locked, so that whoever deletes it waits and then sees that its log is shared. A fork that is made
+/// within what its original shares begins with the same log as that one.
+const FORK: &str = "
+    WITH RECURSIVE s AS (
+        SELECT log FROM {s}.sessions WHERE session = $17 FOR KEY SHARE
+    ), {parts}, origin AS MATERIALIZED (
+        SELECT p.log, greatest({now}, a.at) AS t
+        FROM parts p CROSS JOIN LATERAL (
+            SELECT a.first, a.count, a.id, a.at
+            FROM {s}.appends a
+            WHERE a.log = p.log AND a.first > p.after AND a.first <= $18
+            ORDER BY a.first DESC LIMIT 1
+        ) a
+        WHERE p.after < $18 AND $18 <= coalesce(p.up_to, $18)
+            AND a.first + a.count - 1 = $18 AND a.id = $19
+    ), h AS (
+        INSERT INTO {s}.sessions (session, agent, root, parent, tags, created_at, version, append,
+            updated_at, lease_until, status, run, runtime, pending, wake_at)
+        SELECT $1, $2, $3, $4, $5, t, $18 + $6, $7, t, t + $8, $12, $13, $14, $15, $16 FROM origin
+        ON CONFLICT (session) DO NOTHING
+        RETURNING log, created_at
+    ), f AS (
+        INSERT INTO {s}.forks (log, base, version)
+        SELECT h.log, origin.log, $18 FROM h, origin
+    )
+    INSERT INTO {s}.appends (log, first, count, id, run, schema, at, body)
+    SELECT log, $18 + 1, $6, $7, $9, $10, created_at, $11 FROM h
+    RETURNING at";
+
+pub(super) fn statement(schema: &Schema) -> Sql {
+    schema.sql(&FORK.replace("{parts}", log::PARTS))
+}
+
+/// How often it is looked for what stands in the way and then is gone.
+const TRIES: u32 = 100;
+
+pub(super) async fn fork(
+    connection: &mut PgConnection,
+    statements: &Statements,
+    from: &SessionId,
+    new: &NewSession,
+    first: &Append,
+    summary: &Summary,
+) -> Result<ForkOutcome, Failure> {
+    let (session, position) = (&first.session, &first.expected);
+    let tags = head::tags(new)?;
+    for _ in 0..TRIES {
+        let query = statements
+            .fork
+            .query()
+            .bind(session.as_str())
+            .bind(&*new.agent)
+            .bind(new.root.as_str())
+            .bind(new.parent.as_ref().map(SessionId::as_str))
+            .bind(tags.as_str())
+            .bind(i64::from(first.count))
+            .bind(first.id.as_str())
+            .bind(append::ttl(first.lease))
+            .bind(first.run.as_ref().map(RunId::as_str))
+            .bind(i32::from(first.schema))
+            .bind(&first.body[..]);
+        let row = append::bind_summary(query, summary)
+            .bind(from.as_str())
+            .bind(signed(position.version))
+            .bind(position.append.as_str())
+            .fetch_optional(&mut *connection)
+            .await?;
+        if let Some(row) = row {
+            return Ok(ForkOutcome::Created { at: Timestamp(row.try_get(0)?) });
+        }
+        let sql = &statements.look;
+        if let Some(there) = log::look(connection, sql, session, position.version, 1).await? {
+            let at = there.taken_as(&first.id).filter(|_| there.reached(position));
+            return Ok(at.map_or(ForkOutcome::Exists, |at| ForkOutcome::Created { at }));
+        }
+        let original = log::look(connection, sql, from, position.version, 0).await?;
+        if !original.ok_or_else(|| not_found(from))?.reached(position) {
+            return Ok(ForkOutcome::HistoryLost);
+        }
+    }
+    Err(corrupt(session, "the session neither is there nor can be made"))
+}

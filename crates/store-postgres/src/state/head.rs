@@ -1,0 +1,93 @@
+//! Heads as rows.
+
+use std::collections::BTreeMap;
+
+use sqlx::Row as _;
+use sqlx::postgres::{PgConnection, PgRow};
+
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::id::{AppendId, RunId, SessionId};
+use helix_agents_core::store::{Append, Head, NewSession, Position, SessionStatus, Summary};
+
+use crate::error::{Failure, corrupt, of_session};
+use crate::sql::{Schema, Sql};
+
+/// The columns that [`from_row`] reads, in its order.
+pub(super) const COLUMNS: &str = "session, agent, root, parent, tags, created_at, version, append, \
+    updated_at, status, run, runtime, pending, wake_at, lease_until, greatest({now}, updated_at)";
+
+/// The longest id, or name of an agent, that fits into an index beside others.
+const MAX_KEY_BYTES: usize = 600;
+
+pub(super) fn statement(schema: &Schema) -> Sql {
+    schema.sql(&format!("SELECT {COLUMNS} FROM {{s}}.sessions WHERE session = $1"))
+}
+
+/// The head of a session, if it exists.
+pub(super) async fn find(
+    connection: &mut PgConnection,
+    sql: &Sql,
+    session: &SessionId,
+) -> Result<Option<Head>, Failure> {
+    let row = sql.query().bind(session.as_str()).fetch_optional(connection).await?;
+    row.as_ref().map(from_row).transpose()
+}
+
+/// Refuses a new session whose row could not be written.
+pub(super) fn check_new(new: &NewSession, first: &Append) -> Result<()> {
+    let ids = [Some(&first.session), Some(&new.root), new.parent.as_ref()];
+    let mut keys = ids.into_iter().flatten().map(SessionId::as_str).chain([&*new.agent]);
+    if keys.all(|it| it.len() <= MAX_KEY_BYTES) {
+        return Ok(());
+    }
+    let message = "an id or an agent's name is longer than 600 bytes";
+    Err(Error::new(ErrorCode::InputInvalid, message).with_context("session", &first.session))
+}
+
+/// As it is kept.
+pub(super) fn tags(new: &NewSession) -> Result<String> {
+    serde_json::to_string(&new.tags).map_err(|error| {
+        Error::new(ErrorCode::Internal, "tags cannot be written as JSON").with_source(error)
+    })
+}
+
+pub(super) fn from_row(row: &PgRow) -> Result<Head, Failure> {
+    let session = SessionId::from(row.try_get::<&str, _>(0)?);
+    read_row(row, &session).map_err(|failure| Failure::Own(of_session(failure.into(), &session)))
+}
+
+fn read_row(row: &PgRow, session: &SessionId) -> Result<Head, Failure> {
+    let time = |index: usize| row.try_get::<i64, _>(index).map(Timestamp);
+    let time_or_none =
+        |index: usize| row.try_get::<Option<i64>, _>(index).map(|it| it.map(Timestamp));
+    let tags: BTreeMap<String, String> = serde_json::from_str(row.try_get(4)?)
+        .map_err(|_| corrupt(session, "the tags of the session cannot be read"))?;
+    let version = u64::try_from(row.try_get::<i64, _>(6)?)
+        .map_err(|_| corrupt(session, "the session's version is negative"))?;
+    let status = SessionStatus::parse(row.try_get(9)?)
+        .ok_or_else(|| corrupt(session, "the session's status is not known"))?;
+    let pending = u32::try_from(row.try_get::<i64, _>(12)?)
+        .map_err(|_| corrupt(session, "the session's number of pending calls cannot be"))?;
+    Ok(Head {
+        session: session.clone(),
+        created: NewSession {
+            agent: row.try_get::<&str, _>(1)?.into(),
+            root: row.try_get::<&str, _>(2)?.into(),
+            parent: row.try_get::<Option<&str>, _>(3)?.map(SessionId::from),
+            tags,
+        },
+        position: Position { version, append: AppendId::from(row.try_get::<&str, _>(7)?) },
+        summary: Summary {
+            status,
+            run: row.try_get::<Option<&str>, _>(10)?.map(RunId::from),
+            runtime: row.try_get::<&str, _>(11)?.into(),
+            pending,
+            wake_at: time_or_none(13)?,
+        },
+        lease_until: time_or_none(14)?,
+        created_at: time(5)?,
+        updated_at: time(8)?,
+        read_at: time(15)?,
+    })
+}

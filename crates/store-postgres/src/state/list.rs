@@ -1,0 +1,116 @@
+//! Lists of heads.
+
+use sqlx::postgres::{PgArguments, PgConnection};
+use sqlx::{Arguments as _, AssertSqlSafe, Row as _};
+
+use helix_agents_core::id::SessionId;
+use helix_agents_core::store::{Head, MAX_PAGE, Page, SessionFilter};
+
+use super::head;
+use crate::error::{Failure, not_found};
+use crate::sql::{Schema, Sql};
+
+#[derive(Debug)]
+pub(super) struct Statements {
+    created_at: Sql,
+    schema: Schema,
+}
+
+impl Statements {
+    pub(super) fn new(schema: &Schema) -> Self {
+        let created_at = schema.sql("SELECT created_at FROM {s}.sessions WHERE session = $1");
+        Self { created_at, schema: schema.clone() }
+    }
+}
+
+/// Conditions in SQL, with their values.
+#[derive(Default)]
+struct Conditions {
+    sql: Vec<String>,
+    values: PgArguments,
+}
+
+impl Conditions {
+    /// The `?` of the condition takes the value.
+    fn add<'q, V>(&mut self, sql: &str, value: V) -> Result<(), Failure>
+    where
+        V: sqlx::Encode<'q, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>,
+    {
+        let place = self.value(value)?;
+        self.sql.push(sql.replace('?', &place));
+        Ok(())
+    }
+
+    /// How the statement names the value.
+    fn value<'q, V>(&mut self, value: V) -> Result<String, Failure>
+    where
+        V: sqlx::Encode<'q, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>,
+    {
+        self.values.add(value).map_err(sqlx::Error::Encode)?;
+        Ok(format!("${}", self.values.len()))
+    }
+
+    fn of(filter: &SessionFilter) -> Result<Self, Failure> {
+        let mut conditions = Self::default();
+        if let Some(agent) = &filter.agent {
+            conditions.add("agent = ?", &**agent)?;
+        }
+        if let Some(status) = filter.status {
+            conditions.add("status = ?", status.as_str())?;
+        }
+        if let Some(root) = &filter.root {
+            conditions.add("root = ?", root.as_str())?;
+        }
+        if let Some(runtime) = &filter.runtime {
+            conditions.add("runtime = ?", &**runtime)?;
+        }
+        // The clock is read once: an index can be asked for what lies before one moment.
+        if filter.lease_expired {
+            let expired = "run IS NOT NULL AND coalesce(lease_until, 0) <= (SELECT {now})";
+            conditions.sql.push(expired.to_owned());
+        }
+        if filter.wake_due {
+            let due = "wake_at IS NOT NULL AND wake_at <= (SELECT {now})";
+            conditions.sql.push(due.to_owned());
+        }
+        Ok(conditions)
+    }
+
+    fn query(&mut self, limit: u32) -> Result<String, Failure> {
+        let limit = self.value(i64::from(limit.min(MAX_PAGE)))?;
+        let filters = if self.sql.is_empty() { "true".to_owned() } else { self.sql.join(" AND ") };
+        let columns = head::COLUMNS;
+        Ok(format!(
+            "SELECT {columns} FROM {{s}}.sessions WHERE {filters}
+             ORDER BY created_at DESC, session DESC LIMIT {limit}"
+        ))
+    }
+}
+
+pub(super) async fn list(
+    connection: &mut PgConnection,
+    statements: &Statements,
+    filter: &SessionFilter,
+    page: &Page,
+) -> Result<Vec<Head>, Failure> {
+    let mut conditions = Conditions::of(filter)?;
+    if let Some(after) = &page.after {
+        let created_at = created_at(connection, statements, after).await?;
+        let place = conditions.value(created_at)?;
+        conditions.add(&format!("(created_at, session) < ({place}, ?)"), after.as_str())?;
+    }
+    let query = statements.schema.text(&conditions.query(page.limit)?);
+    let rows = sqlx::query_with(AssertSqlSafe(query), conditions.values);
+    rows.fetch_all(connection).await?.iter().map(head::from_row).collect()
+}
+
+/// It never changes, so it can be asked for beforehand.
+async fn created_at(
+    connection: &mut PgConnection,
+    statements: &Statements,
+    session: &SessionId,
+) -> Result<i64, Failure> {
+    let query = statements.created_at.query().bind(session.as_str());
+    let row = query.fetch_optional(connection).await?.ok_or_else(|| not_found(session))?;
+    Ok(row.try_get(0)?)
+}

@@ -1,0 +1,57 @@
+//! Renewing leases.
+
+use std::time::Duration;
+
+use sqlx::Row as _;
+use sqlx::postgres::PgConnection;
+
+use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::store::Renewal;
+
+use super::{append, head};
+use crate::error::{Failure, not_found};
+use crate::sql::{Schema, Sql};
+
+/// How often it is looked for a run that was current before and after somebody else's append, and not meanwhile.
+const TRIES: u32 = 100;
+
+/// The commit is not waited for: a lease need not outlive the server's system, for then its owner has to come back to
+/// it anyway.
+pub(super) fn statement(schema: &Schema) -> Sql {
+    let columns = head::COLUMNS;
+    schema.sql(&format!(
+        "WITH lazy AS MATERIALIZED (
+             SELECT set_config('synchronous_commit', 'off', true) AS set
+         ), r AS (
+             UPDATE {{s}}.sessions SET lease_until = greatest({{now}}, updated_at) + $3
+             FROM lazy
+             WHERE session = $1 AND run = $2 AND lazy.set IS NOT NULL
+             RETURNING sessions.*
+         )
+         SELECT {columns}, true FROM r
+         UNION ALL
+         SELECT {columns}, false FROM {{s}}.sessions
+         WHERE session = $1 AND NOT EXISTS (SELECT FROM r)"
+    ))
+}
+
+pub(super) async fn extend(
+    connection: &mut PgConnection,
+    sql: &Sql,
+    session: &SessionId,
+    run: &RunId,
+    ttl: Duration,
+) -> Result<Renewal, Failure> {
+    let mut tries = TRIES;
+    loop {
+        let query = sql.query().bind(session.as_str()).bind(run.as_str()).bind(append::millis(ttl));
+        let row = query.fetch_optional(&mut *connection).await?;
+        let row = row.ok_or_else(|| not_found(session))?;
+        let (head, renewed) = (head::from_row(&row)?, row.try_get(16)?);
+        tries -= 1;
+        // The run may have ended while this waited; the head is that of before then.
+        if renewed || head.summary.run.as_ref() != Some(run) || tries == 0 {
+            return Ok(Renewal { renewed, head });
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! How readers hear that there is more: at once from writers of this process, by notifications from those of others,
+//! and by polling of what no notification told of.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sqlx::Row as _;
+use sqlx::pool::PoolOptions;
+use sqlx::postgres::{PgConnection, PgListener, Postgres};
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+use tokio::task::JoinHandle;
+
+use helix_agents_core::error::Result;
+use helix_agents_core::id::SessionId;
+
+use super::notify::{named, number};
+use crate::config::Config;
+use crate::connections::{Connections, carry_out};
+use crate::error::{Failure, closed};
+use crate::lock;
+use crate::sql::{Schema, Sql};
+
+/// How long to wait before listening again after the server refused.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Who reads which stream. From the first reader on, one task listens and one polls until the store is closed.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    shared: Arc<Shared>,
+    connections: Arc<Connections>,
+    listens: bool,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    readers: Mutex<Readers>,
+    channel: String,
+    look: Sql,
+    poll_interval: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Readers {
+    streams: HashMap<SessionId, Stream>,
+    is_closed: bool,
+}
+
+#[derive(Debug)]
+struct Stream {
+    /// As notifications name it.
+    number: u64,
+    readers: usize,
+    written: Arc<Notify>,
+    /// The last chunk when it was polled.
+    polled: Option<i64>,
+}
+
+/// A reader's place in the table.
+pub(super) struct Subscription {
+    shared: Arc<Shared>,
+    session: SessionId,
+    written: Arc<Notify>,
+}
+
+impl Subscription {
+    /// Returns once something may have been written since this was called.
+    pub(super) fn written(&self) -> Notified<'_> {
+        self.written.notified()
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        lock(&self.shared.readers).is_closed
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        let mut readers = lock(&self.shared.readers);
+        if let Some(stream) = readers.streams.get_mut(&self.session) {
+            stream.readers -= 1;
+            if stream.readers == 0 {
+                readers.streams.remove(&self.session);
+            }
+        }
+    }
+}
+
+impl Watch {
+    pub(crate) fn new(config: &Config, schema: &Schema, connections: Arc<Connections>) -> Self {
+        let shared = Shared {
+            readers: Mutex::default(),
+            channel: schema.name().to_owned(),
+            look: schema.sql("SELECT session, last_seq FROM {s}.streams WHERE session = ANY($1)"),
+            poll_interval: config.poll_interval(),
+        };
+        let (shared, listens) = (Arc::new(shared), config.listens());
+        Self { shared, connections, listens, tasks: Mutex::default() }
+    }
+
+    pub(super) fn subscribe(&self, session: &SessionId) -> Result<Subscription> {
+        let written = {
+            let mut readers = lock(&self.shared.readers);
+            if readers.is_closed {
+                return Err(closed());
+            }
+            let stream = readers.streams.entry(session.clone()).or_insert_with(|| Stream {
+                number: number(session),
+                readers: 0,
+                written: Arc::default(),
+                polled: None,
+            });
+            stream.readers += 1;
+            Arc::clone(&stream.written)
+        };
+        self.start();
+        Ok(Subscription { shared: Arc::clone(&self.shared), session: session.clone(), written })
+    }
+
+    /// Wakes the readers of a stream of this process.
+    pub(super) fn written(&self, session: &SessionId) {
+        if let Some(stream) = lock(&self.shared.readers).streams.get(session) {
+            stream.written.notify_waiters();
+        }
+    }
+
+    /// Ends listening and polling, and wakes all readers so that they notice.
+    pub(crate) fn close(&self) {
+        {
+            let mut readers = lock(&self.shared.readers);
+            readers.is_closed = true;
+            readers.wake(|_| true);
+        }
+        for task in lock(&self.tasks).drain(..) {
+            task.abort();
+        }
+    }
+
+    /// Starts what does not run: the first time, and if the executor that it ran on has ended.
+    fn start(&self) {
+        let mut tasks = lock(&self.tasks);
+        if !tasks.is_empty() && !tasks.iter().any(JoinHandle::is_finished) {
+            return;
+        }
+        tasks.drain(..).for_each(|task| task.abort());
+        let poll = Arc::clone(&self.shared).poll(Arc::clone(&self.connections));
+        tasks.push(tokio::spawn(poll));
+        if self.listens {
+            let listen = Arc::clone(&self.shared).listen(Arc::clone(&self.connections));
+            tasks.push(tokio::spawn(listen));
+        }
+    }
+}
+
+impl Shared {
+    async fn poll(self: Arc<Self>, connections: Arc<Connections>) {
+        loop {
+            tokio::time::sleep(self.poll_interval).await;
+            let streams: Vec<SessionId> = lock(&self.readers).streams.keys().cloned().collect();
+            if streams.is_empty() {
+                continue;
+            }
+            let names: Vec<&str> = streams.iter().map(SessionId::as_str).collect();
+            match carry_out!(connections.once(), |connection| self.look(connection, &names)) {
+                Ok(found) => lock(&self.readers).found(found),
+                Err(error) => tracing::debug!(%error, "could not look for chunks"),
+            }
+        }
+    }
+
+    /// The last chunks of these streams.
+    async fn look(
+        &self,
+        connection: &mut PgConnection,
+        names: &[&str],
+    ) -> Result<Vec<(SessionId, i64)>, Failure> {
+        let rows = self.look.query().bind(names).fetch_all(connection).await?;
+        let found = rows.iter().map(|row| {
+            let session = SessionId::from(row.try_get::<&str, _>(0)?);
+            Ok((session, row.try_get(1)?))
+        });
+        found.collect()
+    }
+
+    /// Listens on a connection of its own, whatever happens to it.
+    async fn listen(self: Arc<Self>, connections: Arc<Connections>) {
+        loop {
+            if let Err(error) = self.hear(&connections).await {
+                tracing::debug!(%error, "cannot listen; polling goes on");
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn hear(&self, connections: &Connections) -> Result<(), sqlx::Error> {
+        let pool = PoolOptions::<Postgres>::new()
+            .max_connections(1)
+            .max_lifetime(None)
+            .idle_timeout(None)
+            // That the server was away is no news.
+            .acquire_slow_threshold(Duration::MAX)
+            .connect_lazy_with(connections.options());
+        let mut listener = PgListener::connect_with(&pool).await?;
+        listener.listen(&self.channel).await?;
+        // What was written before then told nobody.
+        lock(&self.readers).wake(|_| true);
+        loop {
+            match listener.try_recv().await? {
+                Some(notification) => {
+                    let numbers: Vec<u64> = named(notification.payload()).collect();
+                    lock(&self.readers).wake(|stream| numbers.contains(&stream.number));
+                }
+                // The connection was lost, and another one listens.
+                None => lock(&self.readers).wake(|_| true),
+            }
+        }
+    }
+}
+
+impl Readers {
+    fn wake(&self, which: impl Fn(&Stream) -> bool) {
+        for stream in self.streams.values().filter(|it| which(it)) {
+            stream.written.notify_waiters();
+        }
+    }
+
+    /// Wakes the readers of streams that have grown since they were last polled.
+    fn found(&mut self, found: Vec<(SessionId, i64)>) {
+        for (session, last_seq) in found {
+            let Some(stream) = self.streams.get_mut(&session) else { continue };
+            if stream.polled.replace(last_seq) != Some(last_seq) {
+                stream.written.notify_waiters();
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! `helix-agents-store-postgres` against the store contracts, and what only a server can do.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod cost;
+mod damage;
+mod open;
+mod outage;
+mod process;
+mod proxy;
+mod purge;
+mod support;
+
+mod conformance {
+    use std::sync::Arc;
+
+    use helix_agents_core::store::{Reach, StateStore};
+    use helix_agents_testkit::store_suite::StoreHarness;
+
+    use super::support::Database;
+
+    struct Harness(Database);
+
+    #[async_trait::async_trait]
+    impl StoreHarness for Harness {
+        fn reach(&self) -> Reach {
+            Reach::Network
+        }
+
+        async fn open(&self) -> Arc<dyn StateStore> {
+            Arc::new(self.0.open().await)
+        }
+    }
+
+    async fn harness() -> Harness {
+        Harness(Database::new())
+    }
+
+    helix_agents_testkit::store_suite!(harness);
+}
+
+mod stream {
+    use std::sync::Arc;
+
+    use helix_agents_core::stream::StreamManager;
+    use helix_agents_testkit::stream_suite::StreamHarness;
+
+    use super::support::Database;
+
+    struct Harness(Database);
+
+    #[async_trait::async_trait]
+    impl StreamHarness for Harness {
+        async fn open(&self) -> Arc<dyn StreamManager> {
+            Arc::new(self.0.open().await)
+        }
+
+        async fn open_keeping(&self, chunks: u64) -> Arc<dyn StreamManager> {
+            Arc::new(self.0.builder().stream_retention(chunks).open().await.unwrap())
+        }
+    }
+
+    async fn harness() -> Harness {
+        Harness(Database::new())
+    }
+
+    helix_agents_testkit::stream_suite!(harness);
+}

@@ -1,0 +1,165 @@
+//! A line to the server that loses replies: what was asked takes effect, and nobody hears of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use helix_agents_core::store::{
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Position, SessionStatus, StateStore as _,
+};
+use helix_agents_core::stream::{AttemptRef, Effect, StreamOp};
+
+use super::support::{Database, add, append, create, id, ids, new_session, streams, summary, text};
+
+/// The line. Replies to requests that name one of our tables can be lost.
+struct Proxy {
+    database: Database,
+    to_lose: Arc<AtomicU32>,
+}
+
+impl Proxy {
+    async fn start() -> Self {
+        let server = helix_agents_testkit::servers::postgres();
+        let (user, place) = server.rsplit_once('@').unwrap();
+        let (address, path) = place.split_once('/').unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let own = listener.local_addr().unwrap();
+        let database = Database::at(&format!("{user}@{own}/{path}"));
+        let to_lose = Arc::new(AtomicU32::new(0));
+        let (lose, address) = (Arc::clone(&to_lose), address.to_owned());
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let server = TcpStream::connect(&address).await.unwrap();
+                tokio::spawn(carry(client, server, Arc::clone(&lose)));
+            }
+        });
+        Self { database, to_lose }
+    }
+
+    /// Loses the reply to so many of the next requests.
+    fn lose(&self, replies: u32) {
+        self.to_lose.store(replies, Ordering::SeqCst);
+    }
+
+    fn all_lost(&self) -> bool {
+        self.to_lose.load(Ordering::SeqCst) == 0
+    }
+}
+
+/// Carries bytes both ways until one side ends, or a reply is to be lost.
+async fn carry(mut client: TcpStream, mut server: TcpStream, to_lose: Arc<AtomicU32>) {
+    let (mut asked, mut answered) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    let mut loses = false;
+    loop {
+        tokio::select! {
+            read = client.read(&mut asked) => {
+                let Ok(count @ 1..) = read else { return };
+                let request = asked.get(..count).unwrap();
+                // A bound statement is carried out: what prepares one may come and go.
+                let is_bound = request.first() == Some(&b'B');
+                loses = loses || is_bound && to_lose.try_update(Ordering::SeqCst, Ordering::SeqCst, |it| it.checked_sub(1)).is_ok();
+                if server.write_all(request).await.is_err() { return }
+            }
+            read = server.read(&mut answered) => {
+                let Ok(count @ 1..) = read else { return };
+                if loses { return }
+                if client.write_all(answered.get(..count).unwrap()).await.is_err() { return }
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_append_whose_reply_is_lost_is_answered_and_written_once() {
+    let proxy = Proxy::start().await;
+    let store = proxy.database.open().await;
+    let mut position = create(&store, &id("s")).await;
+    for number in 0..20 {
+        proxy.lose(1 + number % 3);
+        let name = format!("a{number}");
+        let outcome = store.append(append(&id("s"), &position, &name)).await.unwrap();
+        assert!(matches!(outcome, AppendOutcome::Appended { .. }), "{outcome:?}");
+        assert!(proxy.all_lost());
+        position = Position { version: position.version + 1, append: name.as_str().into() };
+    }
+    assert_eq!(ids(&store, &id("s")).await.len(), 21);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_creation_or_fork_whose_reply_is_lost_is_answered_as_the_first_time() {
+    let proxy = Proxy::start().await;
+    let store = proxy.database.open().await;
+    let with_summary =
+        |append: Append| Append { summary: Some(summary(SessionStatus::Active, None)), ..append };
+    proxy.lose(1);
+    let first = with_summary(append(&id("s"), &Position::start(), "first"));
+    let outcome = store.create_session(new_session(&id("s"), None), first).await.unwrap();
+    assert!(matches!(outcome, CreateOutcome::Created { .. }), "{outcome:?}");
+    proxy.lose(1);
+    let position = Position { version: 1, append: "first".into() };
+    let first = with_summary(append(&id("f"), &position, "fork"));
+    let outcome = store.fork(&id("s"), new_session(&id("f"), None), first).await.unwrap();
+    assert!(matches!(outcome, ForkOutcome::Created { .. }), "{outcome:?}");
+    assert!(proxy.all_lost());
+    assert_eq!(ids(&store, &id("f")).await, ["first", "fork"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_whose_reply_is_lost_is_written_once() {
+    let proxy = Proxy::start().await;
+    let store = proxy.database.open().await;
+    let streams = streams(&store);
+    let session = id("s");
+    streams.append(&session, None, vec![text(&session, "0")]).await.unwrap();
+    for number in 1..20 {
+        proxy.lose(1);
+        let begin =
+            StreamOp::Begin { effect: Effect::Model { step: number }, origin: text(&session, "") };
+        let chunks = StreamOp::Chunks {
+            attempt: Some(AttemptRef::Begun(0)),
+            chunks: vec![text(&session, &number.to_string())],
+        };
+        let written = streams.write(&session, vec![begin, chunks]).await.unwrap();
+        assert!(proxy.all_lost());
+        assert_eq!((written.last_seq, written.begun.len()), (u64::from(number) + 1, 1));
+    }
+    let info = streams.info(&session).await.unwrap();
+    assert_eq!((info.last_seq, info.open.len()), (20, 19));
+}
+
+/// Nobody can tell then whether the batch is among what was written; it says so instead of guessing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_whose_reply_is_lost_while_others_write_is_never_written_twice() {
+    let proxy = Proxy::start().await;
+    let store = proxy.database.open().await;
+    let (streams, others) =
+        (streams(&store), super::support::streams(&proxy.database.open().await));
+    let session = id("s");
+    let write =
+        |number: u32| streams.append(&session, None, vec![text(&session, &number.to_string())]);
+    let mut sure = 0;
+    for number in 0..20 {
+        proxy.lose(1);
+        let other = others.append(&session, None, vec![text(&session, "other")]);
+        let (written, _) = tokio::join!(write(number), other);
+        sure += u32::from(written.is_ok());
+    }
+    assert!(sure > 0);
+    let mut reader = streams.read(&session, 1).await.unwrap();
+    let last = streams.info(&session).await.unwrap().last_seq;
+    let mut seen = std::collections::BTreeMap::<String, u32>::new();
+    for _ in 0..last {
+        let chunk = futures_util::StreamExt::next(&mut reader).await.unwrap().unwrap();
+        if let helix_agents_core::stream::ChunkKind::TextDelta { delta } = &chunk.chunk.kind {
+            *seen.entry(delta.clone()).or_default() += 1;
+        }
+    }
+    seen.remove("other");
+    assert!(seen.values().all(|count| *count == 1), "{seen:?}");
+    assert!(seen.len() >= usize::try_from(sure).unwrap());
+    // And the line works on.
+    let mut position = create(&store, &id("t")).await;
+    add(&store, &id("t"), &mut position, "a").await;
+}

@@ -1,0 +1,78 @@
+//! Forgetting what is old, and looking at what is there.
+
+use std::time::Duration;
+
+use helix_agents_core::store::{
+    Append, LeaseChange, Page, Purge, SessionFilter, SessionStatus, StateStore as _,
+};
+use helix_agents_store_postgres::PostgresStore;
+
+use super::support::{Database, append, create, create_below, id, streams, summary, text};
+
+/// A session in this state.
+async fn session(store: &PostgresStore, name: &str, status: SessionStatus, lease: LeaseChange) {
+    let position = create(store, &id(name)).await;
+    let run = (status == SessionStatus::Active).then_some("r");
+    let second = append(&id(name), &position, "second");
+    let second = Append { summary: Some(summary(status, run)), lease, ..second };
+    store.append(second).await.unwrap();
+}
+
+async fn names(store: &PostgresStore) -> Vec<String> {
+    let heads = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();
+    let mut names: Vec<_> = heads.iter().map(|head| head.session.to_string()).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn what_is_old_and_ended_is_forgotten_with_its_tree() {
+    let database = Database::new();
+    let store = database.open().await;
+    for name in ["old", "young", "old with young child", "old with children"] {
+        session(&store, name, SessionStatus::Completed, LeaseChange::Clear).await;
+    }
+    session(&store, "failed", SessionStatus::Failed, LeaseChange::Clear).await;
+    let long = LeaseChange::Take(Duration::from_secs(600));
+    session(&store, "runs", SessionStatus::Active, long).await;
+    create_below(&store, &id("young child"), Some("old with young child")).await;
+    create_below(&store, &id("old child"), Some("old with children")).await;
+    for name in ["old", "young"] {
+        streams(&store).append(&id(name), None, vec![text(&id(name), "x")]).await.unwrap();
+    }
+    database
+        .sql("UPDATE {s}.sessions SET updated_at = updated_at - 7200000 WHERE session NOT LIKE 'young%'")
+        .await;
+
+    let hour = Duration::from_secs(3600);
+    let purge = Purge { older_than: hour, statuses: vec![SessionStatus::Completed] };
+    assert_eq!(store.purge(&purge).await.unwrap(), 3);
+    let left = ["failed", "old with young child", "runs", "young", "young child"];
+    assert_eq!(names(&store).await, left);
+    assert_eq!(store.purge(&purge).await.unwrap(), 0);
+    assert_eq!(streams(&store).info(&id("old")).await.unwrap().last_seq, 0);
+    assert_eq!(streams(&store).info(&id("young")).await.unwrap().last_seq, 1);
+    let chunks = database.sql("SELECT 1 FROM {s}.chunks").await.len();
+    assert_eq!(chunks, 1, "chunks of a stream that is gone stayed");
+    let statuses = SessionStatus::ALL.to_vec();
+    // The run that is alive stays, whatever is asked for.
+    store.purge(&Purge { older_than: Duration::ZERO, statuses }).await.unwrap();
+    assert_eq!(names(&store).await, ["runs"]);
+}
+
+#[tokio::test]
+async fn a_database_can_be_looked_at_without_being_changed() {
+    let database = Database::new();
+    assert_eq!(database.builder().inspect().await.unwrap(), None);
+    let store = database.open().await;
+    let long = LeaseChange::Take(Duration::from_secs(600));
+    session(&store, "lives", SessionStatus::Active, long).await;
+    session(&store, "left", SessionStatus::Active, LeaseChange::Clear).await;
+    session(&store, "done", SessionStatus::Completed, LeaseChange::Clear).await;
+    streams(&store).append(&id("done"), None, vec![text(&id("done"), "x"); 3]).await.unwrap();
+    let found = database.builder().inspect().await.unwrap().unwrap();
+    assert_eq!((found.running, found.stopped, found.chunks), (1, 1, 3));
+    assert_eq!(found.ended, [(SessionStatus::Completed, 1)]);
+    assert_eq!((found.schema, found.newest_schema), (Some(1), 1));
+    assert!(found.fsync && found.bytes > 0 && !found.server.is_empty(), "{found:?}");
+}

@@ -1,0 +1,166 @@
+//! What the tests share: schemas of their own, and sessions.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::{AssertSqlSafe, Connection as _, Row as _};
+
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::id::{AppendId, SessionId};
+use helix_agents_core::store::{
+    Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, Position, SessionStatus,
+    StateStore as _, Summary,
+};
+use helix_agents_core::stream::{self, Chunk, ChunkKind};
+use helix_agents_store_postgres::{PostgresBuilder, PostgresStore};
+use helix_agents_testkit::servers;
+
+/// A schema that is gone after the test.
+pub(crate) struct Database {
+    pub(crate) url: String,
+    pub(crate) schema: String,
+    /// What the server knows the connections of the store by.
+    name: String,
+    _gone: servers::Afterwards,
+}
+
+impl Database {
+    pub(crate) fn new() -> Self {
+        Self::at(&servers::postgres())
+    }
+
+    pub(crate) fn at(url: &str) -> Self {
+        let name = servers::unique();
+        let schema = format!("it's a \"schema\" {name}");
+        let url = format!("{url}?application_name={name}");
+        let builder = PostgresStore::builder(&url).schema(&schema).connections(1);
+        let gone = servers::Afterwards::new(|| async { builder.destroy().await.unwrap() });
+        Self { url, schema, name, _gone: gone }
+    }
+
+    pub(crate) fn builder(&self) -> PostgresBuilder {
+        // Few, because many tests run beside each other.
+        PostgresStore::builder(&self.url).schema(&self.schema).connections(4)
+    }
+
+    pub(crate) async fn open(&self) -> PostgresStore {
+        self.builder().open().await.unwrap()
+    }
+
+    /// Ends all connections of the store; says how many there were.
+    pub(crate) async fn cut(&self) -> i64 {
+        let sql = format!(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+             WHERE application_name = '{}' AND pid <> pg_backend_pid()",
+            self.name
+        );
+        self.sql(&sql).await.first().unwrap().get(0)
+    }
+
+    /// The server, past the store; `{s}` is the schema.
+    pub(crate) async fn sql(&self, sql: &str) -> Vec<PgRow> {
+        let quoted = format!("\"{}\"", self.schema.replace('"', "\"\""));
+        let sql = AssertSqlSafe(sql.replace("{s}", &quoted));
+        let mut connection = PgConnection::connect(&self.url).await.unwrap();
+        let rows = sqlx::raw_sql(sql).fetch_all(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+        rows
+    }
+}
+
+pub(crate) fn id(text: &str) -> SessionId {
+    SessionId::from(text)
+}
+
+pub(crate) fn append(session: &SessionId, expected: &Position, id: &str) -> Append {
+    Append {
+        session: session.clone(),
+        expected: expected.clone(),
+        id: AppendId::from(id),
+        run: None,
+        schema: 1,
+        count: 1,
+        body: Bytes::copy_from_slice(id.as_bytes()),
+        summary: None,
+        lease: LeaseChange::Keep,
+        guard: Guard::None,
+    }
+}
+
+pub(crate) fn summary(status: SessionStatus, run: Option<&str>) -> Summary {
+    let run = run.map(Into::into);
+    Summary { status, run, runtime: "local".into(), pending: 0, wake_at: None }
+}
+
+pub(crate) fn new_session(session: &SessionId, parent: Option<&str>) -> NewSession {
+    NewSession {
+        agent: "agent".into(),
+        root: parent.map_or_else(|| session.clone(), id),
+        parent: parent.map(id),
+        tags: [("key".to_owned(), "value".to_owned())].into(),
+    }
+}
+
+/// Creates a session; returns where its log ends.
+pub(crate) async fn create(store: &PostgresStore, session: &SessionId) -> Position {
+    create_below(store, session, None).await
+}
+
+pub(crate) async fn create_below(
+    store: &PostgresStore,
+    session: &SessionId,
+    parent: Option<&str>,
+) -> Position {
+    let first = append(session, &Position::start(), "first");
+    let first = Append { summary: Some(summary(SessionStatus::Active, None)), ..first };
+    let outcome = store.create_session(new_session(session, parent), first).await.unwrap();
+    assert!(matches!(outcome, CreateOutcome::Created { .. }));
+    Position { version: 1, append: "first".into() }
+}
+
+/// Appends one event, after whatever others append meanwhile.
+pub(crate) async fn add(
+    store: &PostgresStore,
+    session: &SessionId,
+    position: &mut Position,
+    id: &str,
+) {
+    loop {
+        match store.append(append(session, position, id)).await.unwrap() {
+            AppendOutcome::Appended { .. } => break,
+            AppendOutcome::Conflict { missed } => *position = missed.last().unwrap().position(),
+            other => panic!("{other:?}"),
+        }
+    }
+    *position = Position { version: position.version + 1, append: id.into() };
+}
+
+/// The ids of all appends of a session.
+pub(crate) async fn ids(store: &PostgresStore, session: &SessionId) -> Vec<String> {
+    let log = store.read_log(session, 0, u32::MAX).await.unwrap();
+    log.iter().map(|append| append.id.to_string()).collect()
+}
+
+pub(crate) fn text(session: &SessionId, delta: &str) -> Chunk {
+    Chunk {
+        agent: "agent".into(),
+        session: session.clone(),
+        run: "r".into(),
+        step: 1,
+        at: Timestamp(0),
+        kind: ChunkKind::TextDelta { delta: delta.to_owned() },
+    }
+}
+
+/// The streams of a store. Both contracts have methods of the same names.
+pub(crate) fn streams(store: &PostgresStore) -> Arc<dyn stream::StreamManager> {
+    Arc::new(store.clone())
+}
+
+/// That opening fails with this code.
+pub(crate) async fn refused(builder: PostgresBuilder, code: ErrorCode) {
+    let error = builder.open().await.unwrap_err();
+    assert_eq!(error.code(), code, "{error}");
+}

@@ -1,0 +1,185 @@
+//! The connection that all but the listening for chunks shares, and what is done when it is lost.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use redis::aio::{ConnectionLike as _, ConnectionManager, ConnectionManagerConfig};
+use redis::cluster::ClusterClient;
+use redis::cluster_async::ClusterConnection;
+use redis::{Client, Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
+use tokio::time::Instant;
+
+use helix_agents_core::error::{Error, ErrorCode, Result};
+
+use crate::config::RedisBuilder;
+use crate::error::classify;
+use crate::reply::Reply;
+use crate::script::Script;
+
+/// Between two tries, at first and at most.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(500));
+
+/// Whether something may be asked again if nobody knows whether it was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// It would be answered as the first time.
+    Yes,
+    /// It would be done twice.
+    No,
+}
+
+/// What is asked: handles of one connection to a server, or of one to each node of a cluster. Whoever asks does not
+/// wait for the answers that others get.
+#[derive(Clone)]
+pub(crate) struct Server {
+    connection: Connection,
+    outage_timeout: Duration,
+    is_closed: Arc<AtomicBool>,
+}
+
+#[derive(Clone)]
+enum Connection {
+    Single(ConnectionManager),
+    Cluster(ClusterConnection),
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").finish_non_exhaustive()
+    }
+}
+
+/// Reads the URL.
+pub(crate) fn client(url: &str) -> Result<Client> {
+    Client::open(url).map_err(|error| {
+        let message = "the URL of Redis cannot be used; it is redis://[user][:password@]host[:port][/database]";
+        Error::new(ErrorCode::ConfigInvalid, message).with_source(error)
+    })
+}
+
+impl Server {
+    pub(crate) async fn connect(
+        client: &Client,
+        is_cluster: bool,
+        options: &RedisBuilder,
+    ) -> Result<Self> {
+        let connection = if is_cluster {
+            let cluster = ClusterClient::builder([client.get_connection_info().clone()])
+                .connection_timeout(options.operation_timeout)
+                .response_timeout(options.operation_timeout);
+            let connection = cluster.build().map_err(classify)?.get_async_connection().await;
+            Connection::Cluster(connection.map_err(classify)?)
+        } else {
+            let config = ConnectionManagerConfig::new()
+                .set_number_of_retries(1)
+                .set_min_delay(PAUSES.0)
+                .set_max_delay(PAUSES.1)
+                .set_connection_timeout(Some(options.operation_timeout))
+                .set_response_timeout(Some(options.operation_timeout));
+            let manager = ConnectionManager::new_with_config(client.clone(), config).await;
+            Connection::Single(manager.map_err(classify)?)
+        };
+        Ok(Self { connection, outage_timeout: options.outage_timeout, is_closed: Arc::default() })
+    }
+
+    /// From now on nothing is asked.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+    }
+
+    fn check_open(&self) -> Result<()> {
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorCode::Closed, "the store was closed"));
+        }
+        Ok(())
+    }
+
+    /// Runs a script.
+    pub(crate) async fn eval<K: AsRef<str>>(
+        &self,
+        script: &Script,
+        keys: &[K],
+        args: &[&[u8]],
+        again: Again,
+    ) -> Result<Reply> {
+        self.check_open()?;
+        let command = |cmd: &str, script: &str| {
+            let mut cmd = redis::cmd(cmd);
+            cmd.arg(script).arg(keys.len());
+            for key in keys {
+                cmd.arg(key.as_ref());
+            }
+            cmd.arg(args);
+            cmd
+        };
+        let result = match self.ask(&command("EVALSHA", script.digest()), again).await {
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                self.ask(&command("EVAL", script.text()), again).await
+            }
+            result => result,
+        };
+        Reply::new(result.map_err(classify)?)
+    }
+
+    /// Runs a command that may be repeated.
+    pub(crate) async fn run(&self, cmd: &Cmd) -> Result<Value> {
+        self.check_open()?;
+        self.ask(cmd, Again::Yes).await.map_err(classify)
+    }
+
+    /// Removes all keys that match a pattern, of a single server.
+    pub(crate) async fn remove_all(&self, pattern: &str) -> Result<()> {
+        let mut cursor = "0".to_owned();
+        loop {
+            let mut scan = redis::cmd("SCAN");
+            scan.arg(&cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(1000);
+            let found = redis::from_redis_value(self.run(&scan).await?);
+            let (next, keys): (String, Vec<Vec<u8>>) =
+                found.map_err(|error| classify(error.into()))?;
+            if !keys.is_empty() {
+                self.run(redis::cmd("UNLINK").arg(keys)).await?;
+            }
+            if next == "0" {
+                return Ok(());
+            }
+            cursor = next;
+        }
+    }
+
+    async fn ask(&self, cmd: &Cmd, again: Again) -> RedisResult<Value> {
+        let begun = Instant::now();
+        let mut pause = PAUSES.0;
+        loop {
+            let result = match self.connection.clone() {
+                Connection::Single(mut it) => it.req_packed_command(cmd).await,
+                Connection::Cluster(mut it) => it.req_packed_command(cmd).await,
+            };
+            let error = match result.and_then(Value::extract_error) {
+                Err(error) if begun.elapsed() + pause < self.outage_timeout => error,
+                result => return result,
+            };
+            if !may_repeat(&error, again) {
+                return Err(error);
+            }
+            tracing::debug!(%error, "asking Redis again");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSES.1);
+        }
+    }
+}
+
+/// Whether it could go better the next time, and would not be done twice.
+fn may_repeat(error: &RedisError, again: Again) -> bool {
+    use ServerErrorKind as S;
+    match error.kind() {
+        // Refused before anything was done.
+        ErrorKind::Server(kind) => {
+            matches!(kind, S::BusyLoading | S::TryAgain | S::ClusterDown | S::MasterDown)
+        }
+        ErrorKind::ClusterConnectionNotFound => true,
+        ErrorKind::Io => error.is_connection_refusal() || again == Again::Yes,
+        _ => false,
+    }
+}

@@ -1,0 +1,55 @@
+//! The scripts. What a script reads and writes happens at one moment, and a server that runs another version's scripts
+//! beside ours knows them by their digests.
+
+use std::sync::LazyLock;
+
+/// A script, known to the server by its digest once it was sent there.
+#[derive(Debug)]
+pub(crate) struct Script {
+    text: String,
+    digest: String,
+}
+
+impl Script {
+    fn new(parts: &[&str]) -> Self {
+        let text = parts.concat();
+        let digest = redis::Script::new(&text).get_hash().to_owned();
+        Self { text, digest }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn digest(&self) -> &str {
+        &self.digest
+    }
+}
+
+const COMMON: &str = include_str!("scripts/common.lua");
+const LOG: &str = include_str!("scripts/log.lua");
+
+macro_rules! scripts {
+    ($($name:ident = [$($part:expr),+];)+) => {
+        $(pub(crate) static $name: LazyLock<Script> = LazyLock::new(|| Script::new(&[$($part),+]));)+
+    };
+}
+
+scripts! {
+    APPEND = [COMMON, LOG, include_str!("scripts/append.lua")];
+    CREATE = [COMMON, LOG, include_str!("scripts/create.lua")];
+    DELETE = [COMMON, LOG, include_str!("scripts/delete.lua")];
+    HEAD = [COMMON, include_str!("scripts/head.lua")];
+    INDEX = [COMMON, include_str!("scripts/index.lua")];
+    INDEX_PAGE = [include_str!("scripts/index_page.lua")];
+    DUE = [COMMON, include_str!("scripts/due.lua")];
+    READ = [COMMON, LOG, include_str!("scripts/read.lua")];
+    READ_SHARED = [COMMON, LOG, include_str!("scripts/read_shared.lua")];
+    RELEASE = [COMMON, LOG, include_str!("scripts/release.lua")];
+    RENEW = [COMMON, include_str!("scripts/renew.lua")];
+    SHARE = [COMMON, LOG, include_str!("scripts/share.lua")];
+    STREAM_FETCH = [COMMON, include_str!("scripts/stream_fetch.lua")];
+    STREAM_INFO = [COMMON, include_str!("scripts/stream_info.lua")];
+    STREAM_RESET = [COMMON, include_str!("scripts/stream_reset.lua")];
+    STREAM_WRITE = [COMMON, include_str!("scripts/stream_write.lua")];
+}

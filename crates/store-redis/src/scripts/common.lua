@@ -1,0 +1,30 @@
+-- Milliseconds since 1970 by the server's clock: what all times of the store are.
+local function clock()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+-- A number as text, without an exponent.
+local function text(number)
+  return string.format('%.0f', number)
+end
+
+-- Times are held at the largest number that Lua can count to.
+local function after(now, duration)
+  return math.min(now + tonumber(duration), 9007199254740991)
+end
+
+-- The fields of a head, in the order in which it is answered.
+local HEAD = {
+  'session', 'agent', 'root', 'parent', 'tags', 'created', 'life', 'base', 'version', 'append', 'updated',
+  'lease', 'status', 'run', 'runtime', 'pending', 'wake', 'ran', 'woken'
+}
+
+-- The store's clock and the head; nothing if there is no such session.
+local function head(key)
+  local fields = redis.call('HMGET', key, unpack(HEAD))
+  if not fields[1] then return {} end
+  local answer = { text(clock()) }
+  for index = 1, #HEAD do answer[index + 1] = fields[index] or '' end
+  return answer
+end

@@ -1,0 +1,2 @@
+-- KEYS: head.
+return head(KEYS[1])

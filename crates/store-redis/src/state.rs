@@ -1,0 +1,96 @@
+//! The state store.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use helix_agents_core::error::{Error, Result};
+use helix_agents_core::guarantee::Guarantee;
+use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::store::{
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
+    Renewal, SessionFilter, StateStore, StoredAppend,
+};
+
+use crate::error::{not_found, of_session};
+use crate::{RedisStore, guarantees, keys};
+
+mod delete;
+mod fork;
+pub(crate) mod head;
+mod index;
+mod list;
+mod log;
+mod write;
+
+/// Names the operation and the session in an error.
+fn of(operation: &'static str, session: &SessionId) -> impl Fn(Error) -> Error {
+    move |error| of_session(error, session).with_operation(operation)
+}
+
+#[async_trait]
+impl StateStore for RedisStore {
+    fn reach(&self) -> Reach {
+        Reach::Network
+    }
+
+    fn guarantees(&self) -> Vec<Guarantee> {
+        guarantees::of(&self.inner.settings)
+    }
+
+    async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
+        let of = of("store::create_session", &first.session);
+        first.check_first().map_err(&of)?;
+        self.inner.create_session(&new, &first).await.map_err(of)
+    }
+
+    async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
+        let of = of("store::fork", &first.session);
+        first.check_fork(from).map_err(&of)?;
+        self.inner.fork(from, &new, &first).await.map_err(of)
+    }
+
+    async fn append(&self, append: Append) -> Result<AppendOutcome> {
+        let of = of("store::append", &append.session);
+        append.check().map_err(&of)?;
+        self.inner.append(&append).await.map_err(of)
+    }
+
+    async fn read_log(
+        &self,
+        session: &SessionId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<StoredAppend>> {
+        self.inner.read(session, after, limit).await.map_err(of("store::read_log", session))
+    }
+
+    async fn head(&self, session: &SessionId) -> Result<Option<Head>> {
+        let found = match keys::check(session) {
+            Ok(()) => self.inner.find(session).await,
+            Err(_) => Ok(None),
+        };
+        found.map(|it| it.map(|it| it.head)).map_err(of("store::head", session))
+    }
+
+    async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
+        let heads = self.inner.list(filter, page).await;
+        heads.map_err(|error| error.with_operation("store::list"))
+    }
+
+    async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
+        let renewed = self.inner.renew(session, run, ttl).await;
+        renewed
+            .and_then(|it| it.ok_or_else(|| not_found(session)))
+            .map_err(of("store::renew", session))
+    }
+
+    async fn delete(&self, session: &SessionId) -> Result<bool> {
+        self.inner.delete(session).await.map_err(of("store::delete", session))
+    }
+
+    async fn purge(&self, purge: &Purge) -> Result<u64> {
+        let purged = self.inner.purge(purge).await;
+        purged.map_err(|error| error.with_operation("store::purge"))
+    }
+}

@@ -1,0 +1,85 @@
+//! Deleting sessions with their children.
+
+use std::collections::{HashMap, HashSet};
+
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::id::SessionId;
+
+use super::head::{Found, Part};
+use crate::connection::Again;
+use crate::{Inner, keys, script};
+
+/// How often children that were begun meanwhile are looked for.
+const ROUNDS: u32 = 100;
+
+impl Inner {
+    /// Children first: whoever is stopped in between finds the session again that is to be deleted.
+    pub(super) async fn delete(&self, session: &SessionId) -> Result<bool> {
+        if keys::check(session).is_err() {
+            return Ok(false);
+        }
+        for _ in 0..ROUNDS {
+            let Some(found) = self.find(session).await? else { return Ok(false) };
+            for child in self.descendants(&found).await?.iter().rev() {
+                self.delete_one(child, None).await?;
+            }
+            if self.descendants(&found).await?.is_empty() {
+                return self.delete_one(&found, None).await;
+            }
+        }
+        let message = "children are begun faster than they can be deleted; abort the session first";
+        Err(Error::new(ErrorCode::StoreBusy, message))
+    }
+
+    /// The sessions below this one, each after its parent.
+    pub(crate) async fn descendants(&self, above: &Found) -> Result<Vec<Found>> {
+        let tree = self.keys.of(&above.head.created.root).tree();
+        let mut by_parent: HashMap<SessionId, Vec<Found>> = HashMap::new();
+        for found in self.members(&tree).await? {
+            if let Some(parent) = found.head.created.parent.clone() {
+                by_parent.entry(parent).or_default().push(found);
+            }
+        }
+        let mut seen = HashSet::from([above.head.session.clone()]);
+        let mut next = vec![above.head.session.clone()];
+        let mut all = Vec::new();
+        while let Some(parent) = next.pop() {
+            for child in by_parent.remove(&parent).unwrap_or_default() {
+                if seen.insert(child.head.session.clone()) {
+                    next.push(child.head.session.clone());
+                    all.push(child);
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Whether it was there; with a version, only if it still is at that one and has no lease. What it tells of in indexes goes last: it may be stale, and is never missing.
+    pub(crate) async fn delete_one(&self, found: &Found, only_at: Option<u64>) -> Result<bool> {
+        let session = &found.head.session;
+        let part = Part {
+            session: session.clone(),
+            life: found.life.clone(),
+            version: 0,
+            append: found.head.position.append.clone(),
+        };
+        let keys = self.keys_of(&part);
+        let only_at = only_at.map(|it| it.to_string());
+        let mut args = vec![found.life.as_bytes()];
+        args.extend(only_at.as_ref().map(|it| it.as_bytes()));
+        let mut reply = self.server.eval(&script::DELETE, &keys, &args, Again::Yes).await?;
+        let outcome = reply.text()?;
+        if outcome == "changed" {
+            return Ok(false);
+        }
+        self.release(&found.base, &found.life).await?;
+        self.unlist_life(&found.head.created.root, session, &found.life).await?;
+        if !found.ran.is_empty() {
+            self.withdraw_run(session, &found.ran).await?;
+        }
+        if !found.woken.is_empty() {
+            self.withdraw_wake(session, &found.woken).await?;
+        }
+        Ok(outcome == "deleted")
+    }
+}

@@ -1,0 +1,125 @@
+//! Forking: a head that says whose appends come before one's own. Nothing is copied.
+
+use helix_agents_core::error::Result;
+use helix_agents_core::id::SessionId;
+use helix_agents_core::store::{Append, ForkOutcome, NewSession, Position};
+
+use super::head::{Found, Part};
+use super::write::{Beginning, Begun, life};
+use crate::connection::Again;
+use crate::error::not_found;
+use crate::{Inner, keys, script};
+
+impl Inner {
+    pub(super) async fn fork(
+        &self,
+        from: &SessionId,
+        new: &NewSession,
+        first: &Append,
+    ) -> Result<ForkOutcome> {
+        keys::check(&first.session)?;
+        if let Some(outcome) = self.judge_existing(first).await? {
+            return Ok(outcome);
+        }
+        if keys::check(from).is_err() {
+            return Err(not_found(from));
+        }
+        let original = self.find(from).await?.ok_or_else(|| not_found(from))?;
+        let Some(base) = base(original, &first.expected) else {
+            return Ok(ForkOutcome::HistoryLost);
+        };
+        let life = life();
+        // Before the fork is there: what is noted may be stale, and is never missing.
+        let begun = match self.share(&base, &life).await? {
+            Some(at) => {
+                let beginning = Beginning { base: base.clone(), at };
+                Some(self.begin(new, first, &life, &beginning).await?)
+            }
+            None => None,
+        };
+        if let Some(Begun::Created(at)) = begun {
+            return Ok(ForkOutcome::Created { at });
+        }
+        self.release(&base, &life).await?;
+        match begun {
+            None => Ok(ForkOutcome::HistoryLost),
+            Some(_) => Ok(self.judge_existing(first).await?.unwrap_or(ForkOutcome::Exists)),
+        }
+    }
+
+    /// What a fork gets whose session exists.
+    async fn judge_existing(&self, first: &Append) -> Result<Option<ForkOutcome>> {
+        if self.find(&first.session).await?.is_none() {
+            return Ok(None);
+        }
+        let at = first.expected.version;
+        let next = self.read(&first.session, at, 1).await?;
+        Ok(Some(match next.first() {
+            Some(next) if next.first == at + 1 && next.id == first.id => {
+                ForkOutcome::Created { at: next.at }
+            }
+            _ => ForkOutcome::Exists,
+        }))
+    }
+
+    /// Notes in every part that this life shares it; answers when the last of it was appended, or none if there is no
+    /// such part.
+    async fn share(
+        &self,
+        base: &[Part],
+        life: &str,
+    ) -> Result<Option<helix_agents_core::clock::Timestamp>> {
+        let mut at = None;
+        for part in base {
+            let version = part.version.to_string();
+            let args = [part.life.as_str(), &version, part.append.as_str(), life];
+            let args = args.map(str::as_bytes);
+            let keys = self.keys_of(part);
+            let mut reply = self.server.eval(&script::SHARE, &keys, &args, Again::Yes).await?;
+            if reply.is_empty() {
+                return Ok(None);
+            }
+            at = Some(reply.time()?);
+        }
+        Ok(at)
+    }
+
+    /// Notes in every part that this life does not share it any more.
+    pub(super) async fn release(&self, base: &[Part], life: &str) -> Result<()> {
+        for part in base {
+            let args = [part.life.as_bytes(), life.as_bytes()];
+            let keys = self.keys_of(part);
+            self.server.eval(&script::RELEASE, &keys, &args, Again::Yes).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn keys_of(&self, part: &Part) -> [String; 5] {
+        let keys = self.keys.of(&part.session);
+        let (log, shares) = (keys.kept_log(&part.life), keys.kept_shares(&part.life));
+        [keys.head(), keys.log(), keys.shares(), log, shares]
+    }
+}
+
+/// What comes before a fork at this position; none if the log does not reach it.
+fn base(original: Found, position: &Position) -> Option<Vec<Part>> {
+    if position.version > original.head.position.version {
+        return None;
+    }
+    let own = Part {
+        session: original.head.session,
+        life: original.life,
+        version: u64::MAX,
+        append: position.append.clone(),
+    };
+    let mut base = Vec::new();
+    for part in original.base.into_iter().chain([own]) {
+        if position.version <= part.version {
+            let Position { version, append } = position.clone();
+            base.push(Part { version, append, ..part });
+            return Some(base);
+        }
+        base.push(part);
+    }
+    None
+}

@@ -1,0 +1,181 @@
+//! Lists of heads.
+//!
+//! An index says where to look, and the head what holds. A list by agent, status or runtime looks at the sessions one
+//! after the other, the newest first; one by root, lease or wake-up time only at those that may be meant.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::error::Result;
+use helix_agents_core::id::SessionId;
+use helix_agents_core::store::{Head, MAX_PAGE, Page, SessionFilter};
+
+use super::head::Found;
+use super::index::is_stale;
+use crate::connection::Again;
+use crate::error::not_found;
+use crate::script::Script;
+use crate::{Inner, keys, script};
+
+/// How many members of an index are looked at together.
+const BATCH: usize = 256;
+
+/// How many heads are asked for at a time.
+const AT_ONCE: usize = 64;
+
+/// A member of an index, and its time there.
+struct Entry {
+    session: SessionId,
+    tag: String,
+    member: String,
+    time: String,
+}
+
+/// Which index to look at, in which order.
+struct Index {
+    key: String,
+    script: &'static Script,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Lives, the newest first.
+    Lives,
+    /// What tells of runs, in no order of interest.
+    Runs,
+    /// Likewise, of times to wake up.
+    Wakes,
+}
+
+impl Inner {
+    pub(super) async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
+        let limit = usize::try_from(page.limit.min(MAX_PAGE)).unwrap_or(usize::MAX);
+        let after = match &page.after {
+            None => None,
+            Some(after) if keys::check(after).is_err() => return Err(not_found(after)),
+            Some(after) => Some(self.find(after).await?.ok_or_else(|| not_found(after))?),
+        };
+        let place = after.as_ref().map(|it| place(&it.head));
+        let index = self.index(filter);
+        let mut heads: Vec<Head> = Vec::new();
+        let mut seen = HashSet::new();
+        let mut last = match &after {
+            Some(after) if index.kind == Kind::Lives => Some((
+                keys::member(&after.head.session, &after.life),
+                after.head.created_at.0.to_string(),
+            )),
+            _ => None,
+        };
+        while index.kind != Kind::Lives || heads.len() < limit {
+            let entries = self.entries(&index, last.as_ref()).await?;
+            let Some(end) = entries.last() else { break };
+            last = Some((end.member.clone(), end.time.clone()));
+            for found in self.look_up(&index, entries).await? {
+                let head = found.head;
+                let is_next = place.as_ref().is_none_or(|after| *after > self::place(&head));
+                if is_next && matches(filter, &head) && seen.insert(head.session.clone()) {
+                    heads.push(head);
+                }
+            }
+        }
+        heads.sort_by_key(|head| Reverse(self::place(head)));
+        heads.truncate(limit);
+        Ok(heads)
+    }
+
+    /// The smallest index that has all sessions which the filter lets through.
+    fn index(&self, filter: &SessionFilter) -> Index {
+        let lives = |key| Index { key, script: &script::INDEX_PAGE, kind: Kind::Lives };
+        if filter.wake_due {
+            Index { key: self.keys.wakes(), script: &script::DUE, kind: Kind::Wakes }
+        } else if filter.lease_expired {
+            Index { key: self.keys.runs(), script: &script::DUE, kind: Kind::Runs }
+        } else if let Some(root) = &filter.root {
+            lives(self.keys.of(root).tree())
+        } else {
+            lives(self.keys.sessions())
+        }
+    }
+
+    /// All sessions of a tree.
+    pub(crate) async fn members(&self, tree: &str) -> Result<Vec<Found>> {
+        let index = Index { key: tree.to_owned(), script: &script::INDEX_PAGE, kind: Kind::Lives };
+        let (mut all, mut last) = (Vec::new(), None);
+        loop {
+            let entries = self.entries(&index, last.as_ref()).await?;
+            let Some(end) = entries.last() else { return Ok(all) };
+            last = Some((end.member.clone(), end.time.clone()));
+            all.extend(self.look_up(&index, entries).await?);
+        }
+    }
+
+    /// Some sessions after those that were there before, the oldest first; none if there are no more.
+    pub(crate) async fn oldest(
+        &self,
+        last: &mut Option<(String, String)>,
+    ) -> Result<Option<Vec<Found>>> {
+        let index = Index { key: self.keys.sessions(), script: &script::DUE, kind: Kind::Lives };
+        let entries = self.entries(&index, last.as_ref()).await?;
+        let Some(end) = entries.last() else { return Ok(None) };
+        *last = Some((end.member.clone(), end.time.clone()));
+        Ok(Some(self.look_up(&index, entries).await?))
+    }
+
+    async fn entries(&self, index: &Index, last: Option<&(String, String)>) -> Result<Vec<Entry>> {
+        let count = BATCH.to_string();
+        let mut args = vec![count.as_bytes()];
+        if let Some((member, time)) = last {
+            args.extend([member.as_bytes(), time.as_bytes()]);
+        }
+        let mut reply = self.server.eval(index.script, &[&index.key], &args, Again::Yes).await?;
+        let mut entries = Vec::new();
+        while !reply.is_empty() {
+            let (member, time) = (reply.text()?, reply.text()?);
+            if let Some((session, tag)) = keys::parts(&member) {
+                entries.push(Entry { session, tag: tag.to_owned(), member: member.clone(), time });
+            }
+        }
+        Ok(entries)
+    }
+
+    /// The sessions that the entries tell of; removes entries that never will tell of one.
+    async fn look_up(&self, index: &Index, entries: Vec<Entry>) -> Result<Vec<Found>> {
+        let look_up = stream::iter(entries).map(|entry| async move {
+            let found = self.find(&entry.session).await?;
+            let Some(found) = found else { return Ok(None) };
+            let (current, version) = (&found, found.head.position.version);
+            match index.kind {
+                Kind::Lives => return Ok((found.life == entry.tag).then_some(found)),
+                Kind::Runs if is_stale(&entry.tag, &current.ran, version) => {
+                    self.withdraw_run(&entry.session, &entry.tag).await?;
+                }
+                Kind::Wakes if is_stale(&entry.tag, &current.woken, version) => {
+                    self.withdraw_wake(&entry.session, &entry.tag).await?;
+                }
+                Kind::Runs | Kind::Wakes => {}
+            }
+            Ok(Some(found))
+        });
+        let found: Vec<Option<Found>> = look_up.buffered(AT_ONCE).try_collect().await?;
+        Ok(found.into_iter().flatten().collect())
+    }
+}
+
+/// Where a head stands in a list, from the end.
+fn place(head: &Head) -> (Timestamp, SessionId) {
+    (head.created_at, head.session.clone())
+}
+
+fn matches(filter: &SessionFilter, head: &Head) -> bool {
+    let SessionFilter { agent, status, root, runtime, lease_expired, wake_due } = filter;
+    agent.as_ref().is_none_or(|it| *it == head.created.agent)
+        && status.is_none_or(|it| it == head.summary.status)
+        && root.as_ref().is_none_or(|it| *it == head.created.root)
+        && runtime.as_ref().is_none_or(|it| *it == head.summary.runtime)
+        && (!lease_expired || (head.summary.run.is_some() && !head.is_leased()))
+        && (!wake_due || head.summary.wake_at.is_some_and(|at| at <= head.read_at))
+}

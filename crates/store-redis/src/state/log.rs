@@ -1,0 +1,167 @@
+//! Reading logs, and telling whether they are whole.
+
+use bytes::Bytes;
+
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::error::Result;
+use helix_agents_core::id::{AppendId, RunId, SessionId};
+use helix_agents_core::store::{Position, StoredAppend};
+
+use super::head::{self, Part};
+use crate::connection::Again;
+use crate::error::{corrupt, not_found};
+use crate::reply::Reply;
+use crate::{Inner, keys, script};
+
+/// About how many bytes one script reads: it keeps the server from all others meanwhile.
+const BUDGET: &[u8] = b"4194304";
+
+/// Some appends of a log.
+#[derive(Debug)]
+pub(super) struct Read {
+    /// The end of the append that has the last event before them.
+    pub(super) before: Position,
+    appends: Vec<StoredAppend>,
+    /// Whether there may be more.
+    more: bool,
+}
+
+impl Read {
+    fn new(mut reply: Reply) -> Result<Self> {
+        let before = Position { version: reply.number()?, append: AppendId::from(reply.text()?) };
+        let _at: Bytes = reply.bytes()?;
+        let more = reply.text()? == "1";
+        let mut appends = Vec::new();
+        while !reply.is_empty() {
+            appends.push(StoredAppend {
+                first: reply.number()?,
+                count: reply.number()?,
+                id: AppendId::from(reply.text()?),
+                run: reply.text_or_none()?.map(RunId::from),
+                schema: reply.number()?,
+                at: Timestamp(reply.number()?),
+                body: reply.bytes()?,
+            });
+        }
+        Ok(Self { before, appends, more })
+    }
+
+    /// Where the last of them ends.
+    fn end(&self) -> Position {
+        self.appends.last().map_or_else(|| self.before.clone(), StoredAppend::position)
+    }
+
+    /// Whether each begins where the one before it ends.
+    fn is_gapless(&self) -> bool {
+        let mut version = self.before.version;
+        self.appends.iter().all(|append| {
+            let follows = append.first == version + 1 && append.count > 0;
+            version = append.first.saturating_add(u64::from(append.count)).saturating_sub(1);
+            follows
+        })
+    }
+}
+
+/// What was read in one go.
+enum Page {
+    Own { life: String, end: Position, read: Read },
+    Shared { life: String, base: Vec<Part> },
+}
+
+impl Inner {
+    /// The appends after a version. Appends never change, so what is read in parts fits together.
+    pub(super) async fn read(
+        &self,
+        session: &SessionId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<StoredAppend>> {
+        if keys::check(session).is_err() {
+            return Err(not_found(session));
+        }
+        let (mut appends, mut version, mut first_life) = (Vec::new(), after, None);
+        loop {
+            let taken = u32::try_from(appends.len()).unwrap_or(u32::MAX);
+            let page = self.read_page(session, version, limit.saturating_sub(taken)).await?;
+            let (Page::Own { life, .. } | Page::Shared { life, .. }) = &page;
+            // Somebody deleted the session and began another one.
+            if first_life.get_or_insert_with(|| life.clone()) != life {
+                return Err(not_found(session));
+            }
+            let (read, is_end) = match page {
+                Page::Own { end, read, .. } => {
+                    let is_end = !read.more || read.end() == end;
+                    if is_end && limit > 0 && version < end.version && read.end() != end {
+                        return Err(corrupt(session, "the log does not have what its head says"));
+                    }
+                    (read, is_end)
+                }
+                Page::Shared { base, .. } => {
+                    let left = limit.saturating_sub(taken);
+                    (self.read_base(session, &base, version, left).await?, false)
+                }
+            };
+            if !read.is_gapless() {
+                return Err(corrupt(session, "appends of the log are missing or overlap"));
+            }
+            let is_stuck = read.appends.is_empty();
+            version = read.end().version;
+            appends.extend(read.appends);
+            let is_full = appends.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
+            if is_end || is_full || is_stuck {
+                return Ok(appends);
+            }
+        }
+    }
+
+    async fn read_page(&self, session: &SessionId, after: u64, limit: u32) -> Result<Page> {
+        let keys = self.keys.of(session);
+        let (keys, after, limit) =
+            ([keys.head(), keys.log()], after.to_string(), limit.to_string());
+        let args = [after.as_bytes(), limit.as_bytes(), BUDGET];
+        let mut reply = self.server.eval(&script::READ, &keys, &args, Again::Yes).await?;
+        match &*reply.text()? {
+            "own" => {
+                let life = reply.text()?;
+                let end =
+                    Position { version: reply.number()?, append: AppendId::from(reply.text()?) };
+                Ok(Page::Own { life, end, read: Read::new(reply)? })
+            }
+            "shared" => {
+                let life = reply.text()?;
+                Ok(Page::Shared { life, base: head::base(session, &reply.text()?)? })
+            }
+            _ => Err(not_found(session)),
+        }
+    }
+
+    /// Some appends of what a session was forked from.
+    async fn read_base(
+        &self,
+        session: &SessionId,
+        base: &[Part],
+        after: u64,
+        limit: u32,
+    ) -> Result<Read> {
+        let part = base.iter().find(|part| after < part.version);
+        let part = part.ok_or_else(|| corrupt(session, "the log of a fork has a gap"))?;
+        let read = self.read_part(part, after, limit).await?;
+        let end = Position { version: part.version, append: part.append.clone() };
+        if !read.more && read.end() != end && limit > 0 {
+            let message = "the log that the session was forked from has lost what they share";
+            return Err(corrupt(session, message).with_context("from", &part.session));
+        }
+        Ok(read)
+    }
+
+    /// Some appends of a part that is shared.
+    pub(super) async fn read_part(&self, part: &Part, after: u64, limit: u32) -> Result<Read> {
+        let keys = self.keys.of(&part.session);
+        let keys = [keys.head(), keys.log(), keys.kept_log(&part.life)];
+        let (after, end) = (after.to_string(), part.version.to_string());
+        let limit = limit.to_string();
+        let args =
+            [part.life.as_bytes(), after.as_bytes(), end.as_bytes(), limit.as_bytes(), BUDGET];
+        Read::new(self.server.eval(&script::READ_SHARED, &keys, &args, Again::Yes).await?)
+    }
+}

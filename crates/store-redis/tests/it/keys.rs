@@ -1,0 +1,367 @@
+//! What lies on the server: ids of any kind, what is left after deleting, damage, and the end of memory.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::id::RunId;
+use helix_agents_core::store::{
+    Append, ForkOutcome, LeaseChange, Page, Position, Purge, SessionFilter, SessionStatus,
+    StateStore as _, Summary,
+};
+use helix_agents_store_redis::RedisStore;
+
+use super::server::Server;
+use super::support::{
+    Corner, add, append, child_of, create, create_as, id, ids, streams, summary, text,
+};
+
+#[tokio::test]
+async fn ids_that_look_like_keys_do_not_meet() {
+    let corner = Corner::new();
+    let store = corner.store().await;
+    let prefix = corner.prefix();
+    let hostile = [
+        "".to_owned(),
+        "{".to_owned(),
+        "}".to_owned(),
+        "{}".to_owned(),
+        "}{".to_owned(),
+        "a}:log{".to_owned(),
+        "index".to_owned(),
+        "{index}:sessions".to_owned(),
+        format!("{prefix}:{{index}}:runs"),
+        "%7B".to_owned(),
+        "%".to_owned(),
+        "a:log".to_owned(),
+        "a".to_owned(),
+        "'\"\\ KEYS[1] ]] -- redis.call('FLUSHALL')".to_owned(),
+        "日本語 🦀 e\u{301} \u{202e}".to_owned(),
+    ];
+    for (number, text) in hostile.iter().enumerate() {
+        let session = id(text);
+        let mut position = create(&store, &session).await;
+        add(&store, &session, &mut position, &number.to_string()).await;
+        streams(&store)
+            .append(&session, None, vec![super::support::text(&session, text)])
+            .await
+            .unwrap();
+    }
+    for (number, text) in hostile.iter().enumerate() {
+        assert_eq!(ids(&store, &id(text)).await, ["first", &number.to_string()], "{text}");
+        assert_eq!(streams(&store).info(&id(text)).await.unwrap().last_seq, 1, "{text}");
+    }
+    let all = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();
+    assert_eq!(all.len(), hostile.len());
+}
+
+#[tokio::test]
+async fn ids_with_control_characters_or_without_end_are_nobodys() {
+    let corner = Corner::new();
+    let store = corner.store().await;
+    for text in ["a\0b".to_owned(), "\r\n".to_owned(), "x".repeat(2000)] {
+        let session = id(&text);
+        let first = append(&session, &Position::start(), "first");
+        let first = Append { summary: Some(summary()), ..first };
+        let created = store.create_session(child_of(None, &session), first).await;
+        assert_eq!(created.unwrap_err().code(), ErrorCode::IdInvalid);
+        assert_eq!(store.head(&session).await.unwrap(), None);
+        assert!(!store.delete(&session).await.unwrap());
+        let read = store.read_log(&session, 0, 1).await;
+        assert_eq!(read.unwrap_err().code(), ErrorCode::SessionNotFound);
+    }
+}
+
+fn waiting(run: Option<&str>, wake_at: Option<i64>) -> Summary {
+    Summary { run: run.map(RunId::from), wake_at: wake_at.map(Timestamp), ..summary() }
+}
+
+#[tokio::test]
+async fn deleting_leaves_no_key_behind() {
+    let corner = Corner::new();
+    let store = corner.store().await;
+    let (root, child, fork) = (id("root"), id("child"), id("fork"));
+    let mut position =
+        create_as(&store, &root, child_of(None, &root), waiting(Some("r"), None)).await;
+    add(&store, &root, &mut position, "a").await;
+    create_as(&store, &child, child_of(Some(&root), &root), waiting(None, Some(5))).await;
+    let first =
+        Append { summary: Some(waiting(Some("f"), Some(7))), ..append(&fork, &position, "f") };
+    let forked = store.fork(&root, child_of(None, &fork), first).await.unwrap();
+    assert!(matches!(forked, ForkOutcome::Created { .. }));
+    add(&store, &root, &mut position, "not shared").await;
+
+    assert!(store.delete(&root).await.unwrap());
+    assert_eq!(ids(&store, &fork).await, ["first", "a", "f"]);
+    let kept = corner.keys();
+    assert!(kept.iter().any(|key| key.contains("{root}:log:")), "{kept:?}");
+    assert!(store.delete(&fork).await.unwrap());
+    assert_eq!(corner.keys(), [format!("{}:{{index}}:schema", corner.prefix())]);
+}
+
+#[tokio::test]
+async fn what_nobody_shares_of_a_deleted_log_goes() {
+    let corner = Corner::new();
+    let store = corner.store().await;
+    let (session, fork) = (id("s"), id("fork"));
+    let mut position = create(&store, &session).await;
+    let shared = position.clone();
+    for number in 0..100 {
+        add(&store, &session, &mut position, &format!("a{number}")).await;
+    }
+    let first = Append { summary: Some(summary()), ..append(&fork, &shared, "f") };
+    store.fork(&session, child_of(None, &fork), first).await.unwrap();
+    store.delete(&session).await.unwrap();
+    let kept = corner.keys().into_iter().find(|key| key.contains("{s}:log:")).unwrap();
+    let length: u64 = redis::cmd("XLEN").arg(kept).query(&mut corner.server()).unwrap();
+    assert_eq!(length, 1);
+    assert_eq!(ids(&store, &fork).await, ["first", "f"]);
+}
+
+/// An index is written before what it tells of, so a crash leaves it stale; it may never lack what is there.
+#[tokio::test]
+async fn stale_entries_of_indexes_are_not_listed_and_go() {
+    let corner = Corner::new();
+    let store = corner.store().await;
+    let session = id("s");
+    let mut position = create(&store, &session).await;
+    for number in 0..3 {
+        add(&store, &session, &mut position, &format!("a{number}")).await;
+    }
+    let key = |name: &str| format!("{}:{{index}}:{name}", corner.prefix());
+    let mut server = corner.server();
+    let stale = ["s\u{0}2\u{0}never taken", "gone\u{0}1\u{0}x"];
+    let coming = "s\u{0}5\u{0}on its way";
+    for member in stale.iter().chain([&coming]) {
+        for name in ["runs", "wakes"] {
+            redis::cmd("ZADD").arg(key(name)).arg(0).arg(member).exec(&mut server).unwrap();
+        }
+    }
+    redis::cmd("ZADD").arg(key("sessions")).arg(1).arg("gone\0life").exec(&mut server).unwrap();
+    let lists = [
+        SessionFilter { lease_expired: true, ..SessionFilter::default() },
+        SessionFilter { wake_due: true, ..SessionFilter::default() },
+    ];
+    for filter in &lists {
+        assert!(store.list(filter, &Page::default()).await.unwrap().is_empty());
+    }
+    let all = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();
+    assert_eq!(all.len(), 1);
+    for name in ["runs", "wakes"] {
+        let left: Vec<String> =
+            redis::cmd("ZRANGE").arg(key(name)).arg(0).arg(-1).query(&mut server).unwrap();
+        assert!(!left.contains(&stale[0].to_owned()), "{left:?}");
+        assert!(left.contains(&coming.to_owned()), "it may still be taken: {left:?}");
+    }
+}
+
+#[tokio::test]
+async fn indexes_grow_with_what_runs_and_waits_and_not_with_what_ran() {
+    let corner = Corner::new();
+    let store = corner.store().await;
+    let session = id("s");
+    let mut position = create(&store, &session).await;
+    for number in 0..5_i64 {
+        let run = format!("r{number}");
+        let steps = [
+            (waiting(Some(&run), None), LeaseChange::Take(Duration::from_secs(30))),
+            (waiting(Some(&run), None), LeaseChange::Keep),
+            (waiting(None, Some(number)), LeaseChange::Clear),
+        ];
+        for (step, (summary, lease)) in steps.into_iter().enumerate() {
+            let id = format!("{number}.{step}");
+            let append =
+                Append { summary: Some(summary), lease, ..append(&session, &position, &id) };
+            store.append(append).await.unwrap();
+            position = Position { version: position.version + 1, append: id.as_str().into() };
+        }
+    }
+    let count = |name: &str| -> u64 {
+        let key = format!("{}:{{index}}:{name}", corner.prefix());
+        redis::cmd("ZCARD").arg(key).query(&mut corner.server()).unwrap()
+    };
+    assert_eq!((count("runs"), count("wakes")), (0, 1));
+    let due = SessionFilter { wake_due: true, ..SessionFilter::default() };
+    assert_eq!(store.list(&due, &Page::default()).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn what_the_store_did_not_write_is_damage() {
+    let corner = Corner::new();
+    let store = corner.store().await;
+    let damages: [(&str, &[&str]); 5] = [
+        ("XDEL", &["{s}:log", "2-0"]),
+        ("DEL", &["{s}:log"]),
+        ("SET", &["{s}:log", "a picture"]),
+        ("HSET", &["{s}:head", "status", "asleep"]),
+        ("SET", &["{s}:head", "a picture"]),
+    ];
+    for (command, args) in damages {
+        let session = id("s");
+        let mut position = create(&store, &session).await;
+        add(&store, &session, &mut position, "a").await;
+        add(&store, &session, &mut position, "b").await;
+        let mut damage = redis::cmd(command);
+        damage.arg(format!("{}:{}", corner.prefix(), args[0])).arg(&args[1..]);
+        damage.exec(&mut corner.server()).unwrap();
+        let read = store.read_log(&session, 0, u32::MAX).await.map(drop);
+        let head = store.head(&session).await.map(drop);
+        let error = read.and(head).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::StoreCorrupt, "{command} {args:?}: {error}");
+        for name in ["head", "log"] {
+            let key = format!("{}:{{s}}:{name}", corner.prefix());
+            redis::cmd("DEL").arg(key).exec(&mut corner.server()).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_memory_refuses_appends_and_keeps_what_it_has() {
+    let server = Server::start();
+    let corner = server.corner();
+    let store = corner.store().await;
+    let session = id("s");
+    let mut position = create(&store, &session).await;
+    let mut connection = corner.server();
+    let limit = |connection: &mut redis::Connection, bytes: &str| {
+        redis::cmd("CONFIG").arg("SET").arg("maxmemory").arg(bytes).exec(connection).unwrap();
+    };
+    limit(&mut connection, "1");
+    let error = store.append(append(&session, &position, "a")).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::StoreFull, "{error}");
+    let written = streams(&store).append(&session, None, vec![text(&session, "x")]).await;
+    assert_eq!(written.unwrap_err().code(), ErrorCode::StoreFull);
+    assert_eq!(ids(&store, &session).await, ["first"]);
+    limit(&mut connection, "0");
+    add(&store, &session, &mut position, "a").await;
+}
+
+#[tokio::test]
+async fn a_long_log_of_long_appends_is_read_in_parts() {
+    let corner = Corner::new();
+    let store = corner.store().await;
+    let session = id("s");
+    let mut position = create(&store, &session).await;
+    let body = Bytes::from(vec![7; 10 * 1024 * 1024]);
+    for number in 0..6 {
+        let id = number.to_string();
+        let append = Append { body: body.clone(), ..append(&session, &position, &id) };
+        store.append(append).await.unwrap();
+        position = Position { version: position.version + 1, append: id.as_str().into() };
+    }
+    let log = store.read_log(&session, 1, u32::MAX).await.unwrap();
+    assert_eq!(log.len(), 6);
+    assert!(log.iter().all(|append| append.body == body));
+}
+
+#[tokio::test]
+async fn a_session_of_fifty_thousand_events_is_appended_to_and_read_like_any_other() {
+    let corner = Corner::new();
+    let store = corner.store().await;
+    let session = id("s");
+    let mut position = create(&store, &session).await;
+    for number in 0..10_000_u32 {
+        let id = number.to_string();
+        let append = Append { count: 5, ..append(&session, &position, &id) };
+        store.append(append).await.unwrap();
+        position = Position { version: position.version + 5, append: id.as_str().into() };
+    }
+    let log = store.read_log(&session, 0, u32::MAX).await.unwrap();
+    assert_eq!((log.len(), log.last().unwrap().position()), (10_001, position.clone()));
+    assert_eq!(store.read_log(&session, 49_996, 10).await.unwrap().len(), 1);
+    let fork = id("fork");
+    let at = log[5000].position();
+    let first = Append { summary: Some(summary()), ..append(&fork, &at, "f") };
+    store.fork(&session, child_of(None, &fork), first).await.unwrap();
+    assert_eq!(store.read_log(&fork, 0, u32::MAX).await.unwrap().len(), 5002);
+    assert!(store.delete(&session).await.unwrap());
+    assert_eq!(store.read_log(&fork, 0, u32::MAX).await.unwrap().len(), 5002);
+}
+
+async fn ended(store: &RedisStore, name: &str, status: SessionStatus) {
+    let session = id(name);
+    let summary = Summary { status, ..summary() };
+    create_as(store, &session, child_of(None, &session), summary).await;
+    streams(store).append(&session, None, vec![text(&session, "x")]).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_old_and_ended_is_forgotten_with_its_streams() {
+    let corner = Corner::new();
+    let store = corner.store().await;
+    ended(&store, "done", SessionStatus::Completed).await;
+    ended(&store, "failed", SessionStatus::Failed).await;
+    ended(&store, "active", SessionStatus::Active).await;
+    let child = id("child");
+    create_as(&store, &child, child_of(Some(&id("done")), &id("done")), summary()).await;
+
+    let old =
+        Purge { older_than: Duration::from_secs(60), statuses: vec![SessionStatus::Completed] };
+    assert_eq!(store.purge(&old).await.unwrap(), 0, "nothing is that old");
+    let now = Purge { older_than: Duration::ZERO, ..old };
+    assert_eq!(store.purge(&now).await.unwrap(), 2);
+    assert_eq!(store.purge(&now).await.unwrap(), 0);
+    for (name, is_there) in [("done", false), ("child", false), ("failed", true), ("active", true)]
+    {
+        assert_eq!(store.head(&id(name)).await.unwrap().is_some(), is_there, "{name}");
+        let keys = corner.keys();
+        let tag = format!("{{{name}}}");
+        assert_eq!(keys.iter().any(|key| key.contains(&tag)), is_there, "{name}: {keys:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_tree_in_which_somebody_works_is_not_forgotten() {
+    let corner = Corner::new();
+    let store = corner.store().await;
+    ended(&store, "done", SessionStatus::Completed).await;
+    let child = id("child");
+    let position =
+        create_as(&store, &child, child_of(Some(&id("done")), &id("done")), summary()).await;
+    let begin = Append {
+        summary: Some(waiting(Some("r"), None)),
+        lease: LeaseChange::Take(Duration::from_secs(60)),
+        ..append(&child, &position, "begin")
+    };
+    store.append(begin).await.unwrap();
+    let now = Purge { older_than: Duration::ZERO, statuses: vec![SessionStatus::Completed] };
+    assert_eq!(store.purge(&now).await.unwrap(), 0);
+    assert!(store.head(&child).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_stream_is_forgotten_some_time_after_its_last_chunk() {
+    let corner = Corner::new();
+    let store = corner.builder().stream_ttl(Duration::from_secs(100)).open().await.unwrap();
+    let session = id("s");
+    streams(&store).append(&session, None, vec![text(&session, "x")]).await.unwrap();
+    for key in corner.keys().iter().filter(|key| key.contains("{s}")) {
+        let left: i64 = redis::cmd("TTL").arg(key).query(&mut corner.server()).unwrap();
+        assert!((90..=100).contains(&left), "{key}: {left} s");
+    }
+}
+
+/// Whatever the append does to the lease: lists have to find what runs and what waits.
+#[tokio::test]
+async fn a_run_or_a_wait_that_begins_with_any_append_is_listed() {
+    let corner = Corner::new();
+    let store = corner.store().await;
+    let filters = [
+        (
+            waiting(Some("r"), None),
+            SessionFilter { lease_expired: true, ..SessionFilter::default() },
+        ),
+        (waiting(None, Some(1)), SessionFilter { wake_due: true, ..SessionFilter::default() }),
+    ];
+    for (number, (summary, filter)) in filters.into_iter().enumerate() {
+        let session = id(&format!("s{number}"));
+        let mut position = create(&store, &session).await;
+        add(&store, &session, &mut position, "a").await;
+        let begin = Append { summary: Some(summary), ..append(&session, &position, "begin") };
+        store.append(begin).await.unwrap();
+        let listed = store.list(&filter, &Page::default()).await.unwrap();
+        assert_eq!(listed.iter().map(|it| &it.session).collect::<Vec<_>>(), [&session]);
+    }
+}

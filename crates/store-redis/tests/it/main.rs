@@ -1,0 +1,62 @@
+//! `helix-agents-store-redis` against the store contracts, and what only a server can do.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod cluster;
+mod follow;
+mod keys;
+mod open;
+mod outage;
+mod server;
+mod support;
+
+mod conformance {
+    use std::sync::Arc;
+
+    use helix_agents_core::store::{Reach, StateStore};
+    use helix_agents_testkit::store_suite::StoreHarness;
+
+    use super::support::Corner;
+
+    #[async_trait::async_trait]
+    impl StoreHarness for Corner {
+        fn reach(&self) -> Reach {
+            Reach::Network
+        }
+
+        async fn open(&self) -> Arc<dyn StateStore> {
+            Arc::new(self.store().await)
+        }
+    }
+
+    async fn harness() -> Corner {
+        Corner::new()
+    }
+
+    helix_agents_testkit::store_suite!(harness);
+}
+
+mod stream {
+    use std::sync::Arc;
+
+    use helix_agents_core::stream::StreamManager;
+    use helix_agents_testkit::stream_suite::StreamHarness;
+
+    use super::support::Corner;
+
+    #[async_trait::async_trait]
+    impl StreamHarness for Corner {
+        async fn open(&self) -> Arc<dyn StreamManager> {
+            Arc::new(self.store().await)
+        }
+
+        async fn open_keeping(&self, chunks: u64) -> Arc<dyn StreamManager> {
+            Arc::new(self.builder().stream_retention(chunks).open().await.unwrap())
+        }
+    }
+
+    async fn harness() -> Corner {
+        Corner::new()
+    }
+
+    helix_agents_testkit::stream_suite!(harness);
+}

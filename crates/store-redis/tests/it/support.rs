@@ -1,0 +1,166 @@
+//! What the tests share: a corner of the server, and sessions.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::id::{AppendId, SessionId};
+use helix_agents_core::store::{
+    Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, Position, SessionStatus,
+    StateStore as _, Summary,
+};
+use helix_agents_core::stream::{Chunk, ChunkKind, StreamManager};
+use helix_agents_store_redis::{RedisBuilder, RedisStore};
+use helix_agents_testkit::servers;
+
+/// A prefix of its own on a server, of which nothing is left after the test.
+pub(crate) struct Corner {
+    url: String,
+    prefix: String,
+}
+
+impl Corner {
+    pub(crate) fn new() -> Self {
+        Self::at(&servers::redis())
+    }
+
+    pub(crate) fn at(url: &str) -> Self {
+        Self { url: url.to_owned(), prefix: servers::unique() }
+    }
+
+    pub(crate) fn builder(&self) -> RedisBuilder {
+        RedisStore::builder(&self.url).prefix(&self.prefix)
+    }
+
+    pub(crate) async fn store(&self) -> RedisStore {
+        self.builder().open().await.unwrap()
+    }
+
+    /// The server, past the store.
+    pub(crate) fn server(&self) -> redis::Connection {
+        redis::Client::open(&*self.url).unwrap().get_connection().unwrap()
+    }
+
+    /// What all keys of the store begin with.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// All keys of the store.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        let pattern = format!("{}:*", self.prefix);
+        let mut keys: Vec<String> =
+            redis::cmd("KEYS").arg(pattern).query(&mut self.server()).unwrap();
+        keys.sort();
+        keys
+    }
+}
+
+impl Drop for Corner {
+    fn drop(&mut self) {
+        let clear = || -> redis::RedisResult<()> {
+            let mut server = redis::Client::open(&*self.url)?.get_connection()?;
+            let pattern = format!("{}:*", self.prefix);
+            let keys: Vec<Vec<u8>> = redis::cmd("KEYS").arg(pattern).query(&mut server)?;
+            keys.chunks(1000).try_for_each(|keys| redis::cmd("UNLINK").arg(keys).exec(&mut server))
+        };
+        // The server may be gone, if that is what was tested.
+        let _cleared = clear();
+    }
+}
+
+pub(crate) fn id(text: &str) -> SessionId {
+    SessionId::from(text)
+}
+
+pub(crate) fn append(session: &SessionId, expected: &Position, id: &str) -> Append {
+    Append {
+        session: session.clone(),
+        expected: expected.clone(),
+        id: AppendId::from(id),
+        run: None,
+        schema: 1,
+        count: 1,
+        body: Bytes::copy_from_slice(id.as_bytes()),
+        summary: None,
+        lease: LeaseChange::Keep,
+        guard: Guard::None,
+    }
+}
+
+pub(crate) fn summary() -> Summary {
+    Summary {
+        status: SessionStatus::Active,
+        run: None,
+        runtime: "local".into(),
+        pending: 0,
+        wake_at: None,
+    }
+}
+
+pub(crate) fn child_of(parent: Option<&SessionId>, root: &SessionId) -> NewSession {
+    NewSession {
+        agent: "agent".into(),
+        root: root.clone(),
+        parent: parent.cloned(),
+        tags: [("key".to_owned(), "value".to_owned())].into(),
+    }
+}
+
+/// Creates a session; returns where its log ends.
+pub(crate) async fn create(store: &RedisStore, session: &SessionId) -> Position {
+    create_as(store, session, child_of(None, session), summary()).await
+}
+
+pub(crate) async fn create_as(
+    store: &RedisStore,
+    session: &SessionId,
+    new: NewSession,
+    summary: Summary,
+) -> Position {
+    let first = append(session, &Position::start(), "first");
+    let first = Append { summary: Some(summary), ..first };
+    let outcome = store.create_session(new, first).await.unwrap();
+    assert!(matches!(outcome, CreateOutcome::Created { .. }));
+    Position { version: 1, append: "first".into() }
+}
+
+/// Appends one event, after whatever others append meanwhile.
+pub(crate) async fn add(
+    store: &RedisStore,
+    session: &SessionId,
+    position: &mut Position,
+    id: &str,
+) {
+    loop {
+        match store.append(append(session, position, id)).await.unwrap() {
+            AppendOutcome::Appended { .. } => break,
+            AppendOutcome::Conflict { missed } => *position = missed.last().unwrap().position(),
+            other => panic!("{other:?}"),
+        }
+    }
+    *position = Position { version: position.version + 1, append: id.into() };
+}
+
+/// The ids of all appends of a session.
+pub(crate) async fn ids(store: &RedisStore, session: &SessionId) -> Vec<String> {
+    let log = store.read_log(session, 0, u32::MAX).await.unwrap();
+    log.iter().map(|append| append.id.to_string()).collect()
+}
+
+pub(crate) fn text(session: &SessionId, delta: &str) -> Chunk {
+    Chunk {
+        agent: "agent".into(),
+        session: session.clone(),
+        run: "r".into(),
+        step: 1,
+        at: Timestamp(0),
+        kind: ChunkKind::TextDelta { delta: delta.to_owned() },
+    }
+}
+
+/// The streams of a store. Both contracts have methods of the same names.
+pub(crate) fn streams(store: &RedisStore) -> Arc<dyn StreamManager> {
+    Arc::new(store.clone())
+}

@@ -1,0 +1,229 @@
+//! Sub-agents that wait for people or are asked to stop, and their callers with them.
+
+use expect_test::expect;
+use helix_agents_core::agent::Agent;
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::executor::Resumable;
+use helix_agents_core::session::{RunStatus, Submission};
+use helix_agents_core::tool::{Tool, ToolError};
+
+use super::support::{
+    Report, S, Word, asks, begin, check_log, check_stream, check_transcript, child, completes, end,
+    fold, fold_of, helper, report, resting, resume, run, scripts, shout, status, submit, teller,
+    until, word,
+};
+use super::{RuntimeHarness, World};
+use crate::gate::Gate;
+use crate::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
+
+/// A child that waits for a yes before it pays.
+fn payer() -> Agent<(), Report> {
+    let pay = Tool::function("pay", "Pays.", |input: Word, _| async move {
+        Ok::<_, ToolError>(format!("paid {}", input.word))
+    });
+    helper("payer").tool(pay.requires_approval()).build().unwrap()
+}
+
+fn pays() -> Reply {
+    Reply::tool_call("pay", word("rent"))
+}
+
+fn payer_and_helper() -> Agent {
+    let helper = helper("helper").build().unwrap();
+    teller().sub_agent(&payer()).sub_agent(&helper).build().unwrap()
+}
+
+/// A sibling runs to its end meanwhile; answers go to the root and find the child.
+pub async fn a_child_that_waits_for_people_lets_its_caller_wait(harness: &impl RuntimeHarness) {
+    let llm = || {
+        scripts([asks(&["payer", "helper"]), Reply::text("Paid.")], [report()])
+            .agent("payer", ScriptedLlm::new([pays(), report()]))
+    };
+    let agent = payer_and_helper();
+    let executor = harness.boot(World::new(llm())).await;
+    let result = run(&*executor, &agent, "Pay.").await;
+    assert_eq!(result.status, RunStatus::SuspendedAwaitingChildren);
+    let waits = result.suspended.unwrap();
+    assert_eq!((waits.step, waits.calls.len(), waits.children.len()), (1, 0, 1));
+    assert_eq!(waits.children[0].session, child("1.0"));
+    assert_eq!(resting(harness, &child("1.1")).await, RunStatus::Completed);
+    assert_eq!(executor.can_resume(&S.into()).await.unwrap(), Resumable::Waiting);
+    assert_eq!(resume(&*executor, &agent).await.unwrap_err().code(), ErrorCode::Suspended);
+
+    harness.kill().await;
+    let executor = harness.boot(World::new(llm())).await;
+    let pending = executor.pending_calls(&S.into()).await.unwrap();
+    assert_eq!(pending.len(), 1);
+    assert_eq!(pending[0].session, child("1.0"));
+    let wrong = executor.submit_tool_result(&child("1.0"), Submission::approve("1.0")).await;
+    assert_eq!(wrong.unwrap_err().code(), ErrorCode::NotRoot);
+    submit(&*executor, Submission::approve("1.0")).await;
+    assert_eq!(executor.can_resume(&S.into()).await.unwrap(), Resumable::Yes);
+    completes(&resume(&*executor, &agent).await.unwrap()).await;
+    check_transcript(
+        harness,
+        &expect![[r#"
+            user "Pay."
+            assistant None subagent__payer({"message":"find out"}) subagent__helper({"message":"find out"})
+            tool subagent__payer {"answer":"yes","score":1}
+            tool subagent__helper {"answer":"yes","score":1}
+            assistant Some("Paid.")
+        "#]],
+    )
+    .await;
+    check_log(
+        harness,
+        &expect![[r#"
+            session teller state=null
+            run Execute
+            user "Pay."
+            step 1 reply ToolUse in=10 out=5
+              call 1.0 subagent__payer({"message":"find out"})
+              call 1.1 subagent__helper({"message":"find out"})
+            child story-sub-1.0 of payer for 1.0
+            child story-sub-1.1 of helper for 1.1
+            end suspended below 1.0
+            run Resume
+              result 1.0 {"answer":"yes","score":1} used in=20 out=10 steps=2 calls=1
+              result 1.1 {"answer":"yes","score":1} used in=10 out=5 steps=1 calls=0
+            step 1 closed
+            step 2 reply EndTurn in=10 out=5 "Paid."
+            step 2 closed
+            end completed "Paid."
+        "#]],
+    )
+    .await;
+}
+
+/// Two levels down somebody waits; both above wait with it, and all go on together.
+pub async fn a_grandchild_that_waits_lets_the_whole_family_wait(harness: &impl RuntimeHarness) {
+    let llm = scripts([asks(&["helper"]), Reply::text("Paid.")], [asks(&["payer"]), report()])
+        .agent("payer", ScriptedLlm::new([pays(), report()]));
+    let helper = helper("helper").sub_agent(&payer()).build().unwrap();
+    let agent = teller().sub_agent(&helper).build().unwrap();
+    let executor = harness.boot(World::new(llm)).await;
+    let handle = begin(&*executor, &agent, "Pay.").await;
+    assert_eq!(end(&handle).await.status, RunStatus::SuspendedAwaitingChildren);
+    check_stream(
+        &handle,
+        &expect![[r#"
+        run_started
+        tool_arg 0 subagent__helper
+        args {"message":"find out"}
+        subagent_start 1.0 helper
+        [helper] run_started
+        [helper] tool_arg 0 subagent__payer
+        [helper] args {"message":"find out"}
+        [helper] subagent_start 1.0 payer
+        [payer] run_started
+        [payer] tool_arg 0 pay
+        [payer] args {"word":"rent"}
+        [payer] approval_request 1.0 pay {"word":"rent"}
+        [payer] run_suspended 1.0
+        [helper] run_suspended
+        run_suspended
+    "#]],
+    )
+    .await;
+    let pending = executor.pending_calls(&S.into()).await.unwrap();
+    assert_eq!(pending[0].session.as_str(), "story-sub-1.0-sub-1.0");
+    assert_eq!(resting(harness, &child("1.0")).await, RunStatus::SuspendedAwaitingChildren);
+    assert_eq!(fold_of(harness, &pending[0].session).await.root().as_str(), S);
+    submit(&*executor, Submission::approve(pending[0].reference().to_string().as_str())).await;
+    completes(&resume(&*executor, &agent).await.unwrap()).await;
+    assert_eq!(fold(harness).await.tree_usage().steps, 6);
+}
+
+/// One whose helper shouts before it reports.
+fn boss() -> Agent {
+    let helper = helper("helper").tool(shout()).build().unwrap();
+    teller().sub_agent(&helper).build().unwrap()
+}
+
+fn shouts() -> Reply {
+    Reply::tool_call("shout", word("hm"))
+}
+
+/// Asked to stop, the caller asks its child; gone on with, the child goes on first.
+pub async fn an_interrupt_reaches_a_child_and_resuming_too(harness: &impl RuntimeHarness) {
+    let gate = Gate::new();
+    let llm =
+        scripts([asks(&["helper"]), Reply::text("It is so.")], [shouts().at_gate(&gate), report()]);
+    let executor = harness.boot(World::new(llm)).await;
+    let handle = begin(&*executor, &boss(), "Is it so?").await;
+    gate.reached().await;
+    handle.interrupt(Some("lunch".to_owned())).await.unwrap();
+    gate.open();
+    let result = end(&handle).await;
+    assert_eq!((result.status, result.reason.as_deref()), (RunStatus::Interrupted, Some("lunch")));
+    let below = fold_of(harness, &child("1.0")).await;
+    assert_eq!((status(&below), below.last_step()), (RunStatus::Interrupted, 1));
+    completes(&resume(&*executor, &boss()).await.unwrap()).await;
+    check_log(
+        harness,
+        &expect![[r#"
+            session teller state=null
+            run Execute
+            user "Is it so?"
+            step 1 reply ToolUse in=10 out=5
+              call 1.0 subagent__helper({"message":"find out"})
+            child story-sub-1.0 of helper for 1.0
+            interrupt requested Some("lunch")
+            end interrupted Some("lunch")
+            run Resume
+              result 1.0 {"answer":"yes","score":1} used in=20 out=10 steps=2 calls=1
+            step 1 closed
+            step 2 reply EndTurn in=10 out=5 "It is so."
+            step 2 closed
+            end completed "It is so."
+        "#]],
+    )
+    .await;
+}
+
+/// Aborted, the caller aborts its child, and both are answered for.
+pub async fn an_abort_reaches_a_child(harness: &impl RuntimeHarness) {
+    let gate = Gate::new();
+    let llm = scripts([asks(&["helper"])], [report().at_gate(&gate)]);
+    let executor = harness.boot(World::new(llm)).await;
+    let handle = begin(&*executor, &boss(), "Is it so?").await;
+    gate.reached().await;
+    handle.abort(None).await.unwrap();
+    assert_eq!(end(&handle).await.status, RunStatus::Aborted);
+    let below = executor.handle(&child("1.0")).await.unwrap();
+    assert_eq!(end(&below).await.status, RunStatus::Aborted);
+}
+
+/// One child waits for people while another works: both end with their caller.
+pub async fn an_abort_reaches_a_child_that_waits(harness: &impl RuntimeHarness) {
+    let gate = Gate::new();
+    let llm = scripts([asks(&["payer", "helper"])], [report().at_gate(&gate)])
+        .agent("payer", ScriptedLlm::new([pays(), report()]));
+    let executor = harness.boot(World::new(llm)).await;
+    let handle = begin(&*executor, &payer_and_helper(), "Pay.").await;
+    gate.reached().await;
+    let waiting = async || !executor.pending_calls(&S.into()).await.unwrap().is_empty();
+    until(waiting).await;
+    handle.abort(None).await.unwrap();
+    assert_eq!(end(&handle).await.status, RunStatus::Aborted);
+    for call in ["1.0", "1.1"] {
+        let below = executor.handle(&child(call)).await.unwrap();
+        assert_eq!(end(&below).await.status, RunStatus::Aborted);
+    }
+    assert!(!waiting().await);
+}
+
+/// A session that waits for its child is aborted without a live run, and the child with it.
+pub async fn a_waiting_family_can_be_aborted(harness: &impl RuntimeHarness) {
+    let agent = teller().sub_agent(&payer()).build().unwrap();
+    let llm = RoutingScriptedLlm::new()
+        .agent("teller", ScriptedLlm::new([asks(&["payer"])]))
+        .agent("payer", ScriptedLlm::new([pays()]));
+    let executor = harness.boot(World::new(llm).registered(&agent)).await;
+    run(&*executor, &agent, "Pay.").await;
+    executor.abort(&S.into(), Some("never mind".to_owned())).await.unwrap();
+    assert_eq!(resting(harness, &S.into()).await, RunStatus::Aborted);
+    assert_eq!(resting(harness, &child("1.0")).await, RunStatus::Aborted);
+    let late = executor.submit_tool_result(&S.into(), Submission::approve("1.0")).await;
+    assert_eq!(late.unwrap_err().code(), ErrorCode::AnswerToAborted);
+}

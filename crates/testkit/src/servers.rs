@@ -1,0 +1,106 @@
+//! Where the servers are that tests talk to.
+//!
+//! `cargo xtask test` and `cargo xtask e2e` start them; `cargo xtask servers up` does it for other commands. A test
+//! keeps to a corner of its own, named by [`unique`], and removes it when it ends.
+
+use std::net::TcpStream;
+use std::path::Path;
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Deserialize;
+
+/// The URL of a PostgreSQL server whose user may create databases: what `HELIX_TEST_POSTGRES_URL` says, or the server
+/// that xtask started.
+///
+/// # Panics
+/// If there is none. A test that needs a server and does not find it has failed.
+#[must_use]
+pub fn postgres() -> String {
+    url("postgres", "HELIX_TEST_POSTGRES_URL")
+}
+
+/// The URL of a Redis server with `noeviction`: what `HELIX_TEST_REDIS_URL` says, or the server that xtask started.
+///
+/// # Panics
+/// If there is none. A test that needs a server and does not find it has failed.
+#[must_use]
+pub fn redis() -> String {
+    url("redis", "HELIX_TEST_REDIS_URL")
+}
+
+/// A name that no other test has, in whichever process: lower case, at most 40 bytes, good as an identifier.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "names have to differ from those of other runs")]
+pub fn unique() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_nanos());
+    format!("t{:x}_{:x}_{count}", nanos & u128::from(u64::MAX), process::id())
+}
+
+/// Does something when it is dropped, on a thread and an executor of its own: how a test leaves a server as it was,
+/// in whatever state the test's executor is by then.
+#[must_use]
+pub struct Afterwards(Option<Box<dyn FnOnce() + Send + Sync>>);
+
+impl Afterwards {
+    /// What to do.
+    pub fn new<F>(work: impl FnOnce() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ()>,
+    {
+        let block = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(work());
+        };
+        Self(Some(Box::new(block)))
+    }
+}
+
+impl Drop for Afterwards {
+    fn drop(&mut self) {
+        let Some(work) = self.0.take() else { return };
+        let done = std::thread::spawn(work).join();
+        // Two panics at once would hide the first.
+        if !std::thread::panicking() {
+            done.unwrap();
+        }
+    }
+}
+
+impl std::fmt::Debug for Afterwards {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Afterwards")
+    }
+}
+
+/// What xtask wrote down of a server that it started.
+#[derive(Deserialize)]
+struct Record {
+    url: String,
+}
+
+fn url(name: &str, variable: &str) -> String {
+    if let Some(url) = std::env::var(variable).ok().filter(|it| !it.is_empty()) {
+        return url;
+    }
+    let found = recorded(name).filter(|url| answers(url));
+    found.unwrap_or_else(|| panic!("{name} does not run; run `cargo xtask servers up`"))
+}
+
+fn recorded(name: &str) -> Option<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/servers");
+    let json = std::fs::read(folder.join(name).with_extension("json")).ok()?;
+    let record: Record = serde_json::from_slice(&json).ok()?;
+    Some(record.url)
+}
+
+/// Whether something listens at the address of `scheme://user@address/path`.
+fn answers(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split_once('/').map_or(rest, |(authority, _)| authority);
+    let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);
+    TcpStream::connect(address).is_ok()
+}

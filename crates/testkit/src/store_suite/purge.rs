@@ -1,0 +1,118 @@
+//! Forgetting what is old.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helix_agents_core::store::{
+    AppendOutcome, LeaseChange, Page, Purge, SessionFilter, SessionStatus, StateStore,
+};
+
+use super::StoreHarness;
+use super::support::{LONG, Writer, append, child, first, id, idle, run};
+
+/// A session whose last append says this of it.
+async fn session(store: &Arc<dyn StateStore>, name: &str, status: SessionStatus) {
+    ended(Writer::create(store, name).await, status).await;
+}
+
+async fn below(store: &Arc<dyn StateStore>, name: &str, parent: &str, root: &str) {
+    let first = first(&id(name), "first");
+    let writer = Writer::create_as(store, child(&id(parent), &id(root)), first).await;
+    ended(writer, SessionStatus::Completed).await;
+}
+
+async fn ended(mut writer: Writer, status: SessionStatus) {
+    let mut append = writer.next("ended");
+    append.summary = Some(helix_agents_core::store::Summary { status, ..idle() });
+    writer.take(append).await;
+}
+
+async fn left(store: &Arc<dyn StateStore>) -> Vec<String> {
+    let heads = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();
+    let mut names: Vec<_> = heads.iter().map(|head| head.session.to_string()).collect();
+    names.sort();
+    names
+}
+
+/// Whatever its age, what ended so.
+fn all(statuses: &[SessionStatus]) -> Purge {
+    Purge { older_than: Duration::ZERO, statuses: statuses.to_vec() }
+}
+
+/// A child's own state does not count: it goes or stays with its root.
+pub async fn purging_forgets_whole_trees_by_the_state_of_their_root(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    session(&store, "completed", SessionStatus::Completed).await;
+    below(&store, "child", "completed", "completed").await;
+    below(&store, "grandchild", "child", "completed").await;
+    session(&store, "failed", SessionStatus::Failed).await;
+    session(&store, "aborted", SessionStatus::Aborted).await;
+    session(&store, "waits", SessionStatus::Active).await;
+    below(&store, "ended child", "waits", "waits").await;
+    let purge = all(&[SessionStatus::Completed, SessionStatus::Failed]);
+    assert_eq!(store.purge(&purge).await.unwrap(), 4);
+    assert_eq!(left(&store).await, ["aborted", "ended child", "waits"]);
+    assert_eq!(store.purge(&purge).await.unwrap(), 0);
+    assert_eq!(store.purge(&all(&[])).await.unwrap(), 0, "no state is named");
+    assert_eq!(left(&store).await.len(), 3);
+}
+
+/// By the store's clock.
+pub async fn what_is_young_is_not_purged(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    session(&store, "s", SessionStatus::Completed).await;
+    let hour = Purge { older_than: LONG, ..all(&SessionStatus::ALL) };
+    assert_eq!(store.purge(&hour).await.unwrap(), 0);
+    let ever = Purge { older_than: Duration::MAX, ..hour };
+    assert_eq!(store.purge(&ever).await.unwrap(), 0);
+    assert_eq!(left(&store).await, ["s"]);
+}
+
+/// In whichever of its sessions somebody is at work.
+pub async fn a_tree_in_which_somebody_is_at_work_is_not_purged(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    session(&store, "s", SessionStatus::Completed).await;
+    let mut works = first(&id("child"), "first");
+    works.lease = LeaseChange::Take(LONG);
+    works.summary.as_mut().unwrap().run = Some(run("r"));
+    Writer::create_as(&store, child(&id("s"), &id("s")), works).await;
+    assert_eq!(store.purge(&all(&SessionStatus::ALL)).await.unwrap(), 0);
+    assert_eq!(left(&store).await, ["child", "s"]);
+}
+
+/// As with one that is deleted.
+pub async fn what_a_fork_shares_outlives_a_purge(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let mut original = Writer::create(&store, "s").await;
+    original.add("a").await;
+    let first = append(&id("fork"), &original.position, "fork");
+    let first = helix_agents_core::store::Append {
+        summary: Some(helix_agents_core::store::Summary {
+            status: SessionStatus::Failed,
+            ..idle()
+        }),
+        ..first
+    };
+    let new = super::support::alone(&id("fork"));
+    store.fork(&id("s"), new, first).await.unwrap();
+    ended(original, SessionStatus::Completed).await;
+    assert_eq!(store.purge(&all(&[SessionStatus::Completed])).await.unwrap(), 1);
+    let log = super::support::log(&store, &id("fork")).await;
+    assert_eq!(super::support::ids(&log), ["first", "a", "fork"]);
+    let position = log.last().unwrap().position();
+    let next = store.append(append(&id("fork"), &position, "next")).await.unwrap();
+    assert!(matches!(next, AppendOutcome::Appended { .. }), "{next:?}");
+}
+
+/// And nothing of them comes back.
+pub async fn many_sessions_are_purged_at_once(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    for n in 0..150 {
+        session(&store, &format!("s{n}"), SessionStatus::Completed).await;
+    }
+    session(&store, "stays", SessionStatus::Interrupted).await;
+    assert_eq!(store.purge(&all(&[SessionStatus::Completed])).await.unwrap(), 150);
+    assert_eq!(left(&store).await, ["stays"]);
+    session(&store, "s0", SessionStatus::Completed).await;
+    assert_eq!(left(&store).await, ["s0", "stays"]);
+}

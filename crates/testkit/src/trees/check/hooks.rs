@@ -1,0 +1,56 @@
+//! Hooks: in their order, once in a run, and none left out by a run that came to its end.
+
+use std::collections::BTreeMap;
+
+use helix_agents_core::event::{Event, ToolOutcome};
+use helix_agents_core::id::{CallId, RunId, SessionId};
+use helix_agents_core::session::RunStatus;
+
+use super::super::hooks::{Hook, Told};
+use super::{Member, Members};
+
+type Of<'a> = (&'a SessionId, &'a RunId, &'a CallId);
+
+pub(super) fn check(members: &Members, told: &[Told], problems: &mut Vec<String>) {
+    let mut of_calls: BTreeMap<Of<'_>, Vec<Hook>> = BTreeMap::new();
+    for it in told {
+        of_calls.entry((&it.session, &it.run, &it.call)).or_default().push(it.hook);
+    }
+    for (of, hooks) in &of_calls {
+        // A call that is tried again is asked about again.
+        let mut after = hooks.clone();
+        after.retain(|hook| *hook != Hook::BeforeTool);
+        let repeated = after.windows(2).any(|pair| pair[0] >= pair[1]);
+        if repeated || !hooks.is_sorted() {
+            problems.push(format!("the hooks of {of:?} ran as {hooks:?}"));
+        }
+    }
+    for member in members.values() {
+        problems.extend(left_out(member, &of_calls));
+    }
+}
+
+/// What a run recorded that died nowhere its hooks were told of. A run that was superseded may have died
+/// between a result and its hooks, and a call without attempts was answered without a tool.
+fn left_out(member: &Member, of_calls: &BTreeMap<Of<'_>, Vec<Hook>>) -> Vec<String> {
+    let id = member.fold.id();
+    let mut problems = Vec::new();
+    for recorded in &member.log {
+        let (Event::ToolFinished(finish), Some(run)) = (&recorded.event, &recorded.run) else {
+            continue;
+        };
+        let lived = member.fold.run(run).is_some_and(|run| run.status != RunStatus::Superseded);
+        if finish.attempts == 0 || !lived {
+            continue;
+        }
+        let hooks = of_calls.get(&(id, run, &finish.call)).map_or(&[][..], Vec::as_slice);
+        let mut expected = vec![Hook::OnMessage, Hook::AfterTool];
+        if matches!(finish.outcome, ToolOutcome::Success(_)) && !finish.state_patch.is_empty() {
+            expected.push(Hook::OnStateChange);
+        }
+        if let Some(hook) = expected.iter().find(|hook| !hooks.contains(hook)) {
+            problems.push(format!("{id}: {hook:?} was not told of {}: {hooks:?}", finish.call));
+        }
+    }
+    problems
+}

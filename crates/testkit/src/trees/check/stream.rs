@@ -1,0 +1,173 @@
+//! The root's stream: what the logs say, each thing once, and nothing of what was discarded.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::StreamExt as _;
+use helix_agents_core::event::{Event, RunOutcome, ToolOutcome, Trigger};
+use helix_agents_core::id::SessionId;
+use helix_agents_core::stream::{ChunkKind, StoredChunk, StreamManager};
+use helix_agents_core::tool::FINISH_TOOL;
+
+use super::super::ROOT;
+use super::{Member, Members};
+
+pub(super) async fn check(
+    streams: &dyn StreamManager,
+    members: &Members,
+    problems: &mut Vec<String>,
+) -> Result<(), String> {
+    let chunks = read(streams).await?;
+    problems.extend(in_order(&chunks));
+    let mut shown: BTreeMap<&SessionId, Vec<&StoredChunk>> = BTreeMap::new();
+    for stored in &chunks {
+        shown.entry(&stored.chunk.session).or_default().push(stored);
+    }
+    for (id, member) in members {
+        let shown = shown.get(id).map_or(&[][..], Vec::as_slice);
+        problems.extend(as_in_the_log(member, shown));
+    }
+    Ok(())
+}
+
+async fn read(streams: &dyn StreamManager) -> Result<Vec<StoredChunk>, String> {
+    let root = SessionId::from(ROOT);
+    let text = |error: helix_agents_core::error::Error| error.to_string();
+    let last = streams.info(&root).await.map_err(text)?.last_seq;
+    let mut reader = streams.read(&root, 1).await.map_err(text)?;
+    let mut chunks: Vec<StoredChunk> = Vec::new();
+    while chunks.last().is_none_or(|stored| stored.seq < last) && last > 0 {
+        let Some(stored) = reader.next().await else { break };
+        chunks.push(stored.map_err(text)?);
+    }
+    Ok(chunks)
+}
+
+/// Numbers rise, by one where nothing was discarded, and nothing that was discarded is shown.
+fn in_order(chunks: &[StoredChunk]) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut discarded = BTreeSet::new();
+    for stored in chunks {
+        if let ChunkKind::StepDiscarded { attempts } = &stored.chunk.kind {
+            discarded.extend(attempts.iter().copied());
+        }
+    }
+    for pair in chunks.windows(2) {
+        let (one, next) = (pair[0].seq, pair[1].seq);
+        if next <= one || (discarded.is_empty() && next != one + 1) {
+            problems.push(format!("chunk {next} comes after {one}"));
+        }
+    }
+    for stored in chunks {
+        if stored.attempt.is_some_and(|attempt| discarded.contains(&attempt)) {
+            problems.push(format!("{stored:?} was discarded"));
+        }
+    }
+    problems
+}
+
+/// The boundaries in the log's order, and the results and texts of a session.
+fn as_in_the_log(member: &Member, shown: &[&StoredChunk]) -> Vec<String> {
+    let id = member.fold.id();
+    let mut problems = Vec::new();
+    let is: Vec<_> = shown.iter().filter_map(|stored| boundary(&stored.chunk.kind)).collect();
+    let should: Vec<_> = member.log.iter().filter_map(|it| of_log(it.seq, &it.event)).collect();
+    if is != should {
+        problems.push(format!("{id}: the stream shows\n  {is:?}\nof\n  {should:?}"));
+    }
+    let mut is: Vec<_> = shown.iter().filter_map(|stored| result(&stored.chunk.kind)).collect();
+    let mut should = results(member);
+    is.sort();
+    should.sort();
+    if is != should {
+        problems.push(format!("{id}: the stream shows results\n  {is:?}\nof\n  {should:?}"));
+    }
+    let (mut is, should) = (texts(shown), said(member));
+    // What a failed call had delivered stays, and is in no transcript.
+    is.retain(|step, _| !member.has(|event| failed(event, *step)));
+    if is != should {
+        problems.push(format!("{id}: the stream shows texts\n  {is:?}\nof\n  {should:?}"));
+    }
+    problems
+}
+
+fn boundary(kind: &ChunkKind) -> Option<String> {
+    Some(match kind {
+        ChunkKind::RunStarted => "started".to_owned(),
+        ChunkKind::RunResumed => "resumed".to_owned(),
+        ChunkKind::RunEnded { status } => status.clone(),
+        ChunkKind::RunInterrupted { .. } => "interrupted".to_owned(),
+        ChunkKind::RunSuspended { .. } => "suspended".to_owned(),
+        ChunkKind::Checkpoint { version } => format!("checkpoint {version}"),
+        _ => return None,
+    })
+}
+
+fn of_log(seq: u64, event: &Event) -> Option<String> {
+    Some(match event {
+        Event::RunStarted { trigger: Trigger::Execute | Trigger::Continue, .. } => {
+            "started".to_owned()
+        }
+        Event::RunStarted { .. } => "resumed".to_owned(),
+        Event::StepClosed { .. } => format!("checkpoint {seq}"),
+        Event::RunEnded { outcome } => match outcome {
+            RunOutcome::Completed { .. } => "completed".to_owned(),
+            RunOutcome::Failed { .. } => "failed".to_owned(),
+            RunOutcome::Interrupted { .. } => "interrupted".to_owned(),
+            RunOutcome::Suspended { .. } => "suspended".to_owned(),
+            RunOutcome::Aborted { .. } => "aborted".to_owned(),
+            other => format!("{other:?}"),
+        },
+        _ => return None,
+    })
+}
+
+fn result(kind: &ChunkKind) -> Option<(String, bool, Option<String>)> {
+    match kind {
+        ChunkKind::ToolEnd { call, success, result, .. } => {
+            Some((call.to_string(), *success, result.clone()))
+        }
+        _ => None,
+    }
+}
+
+fn results(member: &Member) -> Vec<(String, bool, Option<String>)> {
+    let shown = member.finishes().filter(|finish| {
+        let call = member.fold.tool_call(&finish.call);
+        call.is_some_and(|call| *call.name != *FINISH_TOOL)
+    });
+    let results = shown.filter_map(|finish| match &finish.outcome {
+        ToolOutcome::Success(result) => {
+            Some((finish.call.to_string(), true, Some(result.text().to_owned())))
+        }
+        ToolOutcome::Error(_) => Some((finish.call.to_string(), false, None)),
+        ToolOutcome::Acknowledged => None,
+    });
+    results.collect()
+}
+
+/// The text of each step that has one.
+fn texts(shown: &[&StoredChunk]) -> BTreeMap<u32, String> {
+    let mut texts: BTreeMap<u32, String> = BTreeMap::new();
+    for stored in shown {
+        if let ChunkKind::TextDelta { delta } = &stored.chunk.kind {
+            texts.entry(stored.chunk.step).or_default().push_str(delta);
+        }
+    }
+    texts
+}
+
+fn failed(event: &Event, step: u32) -> bool {
+    matches!(event, Event::ModelReplied(reply) if reply.step == step && reply.error.is_some())
+}
+
+fn said(member: &Member) -> BTreeMap<u32, String> {
+    let mut texts = BTreeMap::new();
+    for it in &member.log {
+        let Event::ModelReplied(reply) = &it.event else { continue };
+        let content = reply.message.as_ref().and_then(|message| message.content.clone());
+        if let Some(content) = content.filter(|content| !content.is_empty()) {
+            texts.insert(reply.step, content);
+        }
+    }
+    texts
+}

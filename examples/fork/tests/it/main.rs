@@ -1,0 +1,32 @@
+//! The example as people run it: twice in one folder.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+use tokio::time::timeout;
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn both_go_on_and_nothing_that_they_share_happens_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_helix-agents-example-fork"));
+        command.env_remove("OPENAI_API_KEY").env_remove("OPENAI_BASE_URL");
+        command.env_remove("HELIX_MODEL").current_dir(folder.path()).kill_on_drop(true);
+        let output = timeout(DEADLINE, command.stdin(Stdio::null()).output()).await;
+        let output = output.unwrap().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let shown = String::from_utf8(output.stdout).unwrap();
+        let expected = [
+            "looking for trains to Bergen",
+            "Take the 08:25.",
+            "original: The 19:00 takes you back.",
+            "fork:     Then take the 12:25.",
+            "messages: 6 and 5, 3 of them shared",
+            "tool calls: 1 and 0",
+        ];
+        assert_eq!(shown.lines().collect::<Vec<_>>(), expected);
+    }
+}

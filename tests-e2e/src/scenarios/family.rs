@@ -1,0 +1,93 @@
+//! Agents that call upon others.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use helix_agents::agent::{Agent, CompanionMode};
+use helix_agents::tool::{Tool, ToolContext, ToolError};
+use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
+use serde_json::{Value, json};
+
+use super::{Scenario, Word, Words, act, leave_trace, paying, word, worker};
+
+pub(super) fn named(name: &str, trace: &Path) -> Option<Scenario> {
+    let act_and_report =
+        [Reply::tool_call("act", word("below")), Reply::finish(json!({"word": "so"}))];
+    let pay_and_report =
+        [Reply::tool_call("pay", word("rent")), Reply::finish(json!({"word": "paid"}))];
+    let (agent, replies, below) = match name {
+        "child" => {
+            let agent = worker(trace).sub_agent(&helper(trace, None)?);
+            let calls = [("subagent__helper", message()), ("act", word("one"))];
+            let replies = vec![Reply::calls(calls), Reply::text("It is done.")];
+            (agent, replies, ScriptedLlm::new(act_and_report))
+        }
+        "child_waits" => {
+            let agent = worker(trace).sub_agent(&helper(trace, Some(paying(trace)))?);
+            let calls = [("subagent__helper", message()), ("act", word("one"))];
+            let replies = vec![Reply::calls(calls), Reply::text("It is paid.")];
+            (agent, replies, ScriptedLlm::new(pay_and_report))
+        }
+        "companion" => {
+            let helper = helper(trace, Some(paying(trace)))?;
+            let agent = worker(trace).companion(&helper, CompanionMode::Blocking);
+            let send = json!({"name": "rex", "message": "once more"});
+            let replies = vec![
+                Reply::tool_call("companion__spawnAgent", spawn()),
+                Reply::tool_call("companion__sendMessage", send),
+                Reply::text("Well."),
+            ];
+            (agent, replies, ScriptedLlm::new(act_and_report.into_iter().chain(pay_and_report)))
+        }
+        "companion_beside" => {
+            let helper = helper(trace, Some(act_late(trace)))?;
+            let ask = Tool::client::<Word>("ask", "Asks a person.");
+            let agent = worker(trace).tool(ask).companion(&helper, CompanionMode::NonBlocking);
+            let replies = vec![
+                Reply::tool_call("companion__spawnAgent", spawn()),
+                Reply::calls([("act", word("meanwhile")), ("ask", word("colour"))]),
+                Reply::text("Well."),
+            ];
+            let late = [Reply::tool_call("late", word("below")), Reply::finish(word("so"))];
+            (agent, replies, ScriptedLlm::new(late))
+        }
+        _ => return None,
+    };
+    let llm = RoutingScriptedLlm::new().agent("worker", ScriptedLlm::new(replies));
+    Scenario::new(agent, llm.agent("helper", below))
+}
+
+fn message() -> Value {
+    json!({"message": "work"})
+}
+
+fn spawn() -> Value {
+    json!({"agent": "helper", "name": "rex", "message": "work"})
+}
+
+fn helper(trace: &Path, tool: Option<Tool>) -> Option<Agent<Words, Word>> {
+    let helper = Agent::builder("helper").description("Helps.").system_prompt("You help.");
+    let helper = helper.model("scripted").state::<Words>().tool(act("act", trace));
+    let helper = match tool {
+        Some(tool) => helper.tool(tool),
+        None => helper,
+    };
+    helper.output::<Word>().build().ok()
+}
+
+/// Acts when its caller has come to its second step: there the caller cannot take in the news of it
+/// before it has an answer, so that the story is always the same.
+fn act_late(trace: &Path) -> Tool {
+    let trace: Arc<PathBuf> = Arc::new(trace.to_owned());
+    Tool::function("late", "Acts late.", move |input: Word, cx: ToolContext| {
+        let trace = Arc::clone(&trace);
+        async move {
+            while !std::fs::read_to_string(&*trace).unwrap_or_default().contains("story#2.") {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            leave_trace(&trace, &cx)?;
+            Ok::<_, ToolError>(format!("acted late on {}", input.word))
+        }
+    })
+}

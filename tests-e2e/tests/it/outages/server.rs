@@ -1,0 +1,172 @@
+//! Servers that a test has to itself, to take them away.
+
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Where Debian keeps PostgreSQL's programs, which are not in `PATH`.
+const DEBIAN: &str = "/usr/lib/postgresql";
+
+/// A server in a folder of its own, which ends with the test.
+pub(super) struct Server {
+    pub(super) url: String,
+    port: u16,
+    command: Vec<String>,
+    /// Who it runs as, if not as us.
+    account: Option<(u32, u32)>,
+    /// What ends it as a crash would.
+    crash: Signal,
+    /// What succeeds once it answers; without it a connection is enough.
+    ready: Option<Vec<String>>,
+    process: Option<Child>,
+    folder: tempfile::TempDir,
+}
+
+impl Server {
+    /// PostgreSQL with its own settings. It is told to stop immediately, because killing its first
+    /// process would leave the others behind: all end where they are, and the next start recovers.
+    pub(super) fn postgres() -> Self {
+        let (folder, port, programs) = (tempfile::tempdir().unwrap(), free_port(), programs());
+        let account = unprivileged();
+        if let Some((user, group)) = account {
+            chown(folder.path(), Some(user), Some(group)).unwrap();
+        }
+        let data = text(&folder.path().join("data"));
+        let program = |name: &str| text(&programs.join(name));
+        let words = ["--username", "helix", "--auth", "trust", "--locale", "C", "--no-sync", &data];
+        let mut initdb = Command::new(program("initdb"));
+        let created = become_account(initdb.args(words), account)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
+        let (number, host) = (port.to_string(), "127.0.0.1");
+        let settings = ["listen_addresses=127.0.0.1", "unix_socket_directories="];
+        let mut command = vec![program("postgres"), "-D".to_owned(), data, "-p".to_owned()];
+        command.push(number.clone());
+        command.extend(settings.iter().flat_map(|it| ["-c".to_owned(), (*it).to_owned()]));
+        let ready = [&program("pg_isready"), "--host", host, "--port", &number];
+        Self {
+            url: format!("postgres://helix@127.0.0.1:{port}/postgres"),
+            port,
+            command,
+            account,
+            crash: Signal::QUIT,
+            ready: Some(ready.map(str::to_owned).into()),
+            process: None,
+            folder,
+        }
+        .started()
+    }
+
+    /// Redis as durable as it gets.
+    pub(super) fn redis() -> Self {
+        let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
+        let (number, place) = (port.to_string(), text(folder.path()));
+        let words = ["redis-server", "--port", &number, "--bind", "127.0.0.1", "--dir", &place];
+        let durable = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
+        Self {
+            url: format!("redis://127.0.0.1:{port}"),
+            port,
+            command: words.into_iter().chain(durable).map(str::to_owned).collect(),
+            account: None,
+            crash: Signal::KILL,
+            ready: None,
+            process: None,
+            folder,
+        }
+        .started()
+    }
+
+    fn started(mut self) -> Self {
+        self.go_on();
+        self
+    }
+
+    /// Ends it as a crash would.
+    pub(super) fn crash(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            kill_process(Pid::from_child(&process), self.crash).unwrap();
+            process.wait().unwrap();
+        }
+    }
+
+    /// Starts it on what it has kept, where it was.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "another process, which tells nobody that it is ready"
+    )]
+    pub(super) fn go_on(&mut self) {
+        let (program, words) = self.command.split_first().unwrap();
+        let mut server = Command::new(program);
+        become_account(server.args(words), self.account)
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        self.process = Some(server.spawn().unwrap());
+        let begun = Instant::now();
+        while !self.is_ready() {
+            assert!(begun.elapsed() < Duration::from_secs(30), "{program} did not start");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        let Some((program, words)) = self.ready.as_ref().and_then(|it| it.split_first()) else {
+            return TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok();
+        };
+        Command::new(program).args(words).output().unwrap().status.success()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.crash();
+    }
+}
+
+fn free_port() -> u16 {
+    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    free.local_addr().unwrap().port()
+}
+
+fn text(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}
+
+/// The folder of PostgreSQL's programs, of the newest version that is installed.
+fn programs() -> PathBuf {
+    let programs = ["initdb", "postgres", "pg_isready"];
+    let has = |folder: &PathBuf| programs.iter().all(|it| folder.join(it).is_file());
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let debian = std::fs::read_dir(DEBIAN).into_iter().flatten().flatten();
+    let number = |it: &PathBuf| it.parent()?.file_name()?.to_str()?.parse::<u32>().ok();
+    let newest = debian.map(|it| it.path().join("bin")).filter(has).max_by_key(number);
+    let found = std::env::split_paths(&path).find(has).or(newest);
+    found.expect("PostgreSQL's initdb is missing; `cargo xtask servers up` installs it")
+}
+
+/// PostgreSQL does not run as root: then as a user who may do nothing in particular.
+fn unprivileged() -> Option<(u32, u32)> {
+    let id = |words: &[&str]| {
+        let output = Command::new("id").args(words).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).trim().parse::<u32>().ok()
+    };
+    (id(&["-u"]) == Some(0)).then(|| {
+        let account = |name: &str| Some((id(&["-u", name])?, id(&["-g", name])?));
+        account("postgres").or_else(|| account("nobody")).expect("somebody who is not root")
+    })
+}
+
+fn become_account(command: &mut Command, account: Option<(u32, u32)>) -> &mut Command {
+    match account {
+        Some((user, group)) => command.uid(user).gid(group),
+        None => command,
+    }
+}

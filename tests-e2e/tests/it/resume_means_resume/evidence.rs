@@ -1,0 +1,174 @@
+//! A killed story, and those who go on with it at once.
+
+use std::process::Stdio;
+use std::sync::Arc;
+
+use helix_agents::event::Event;
+use helix_agents::id::SessionId;
+use helix_agents::session::load;
+use helix_agents_testkit::kill::WorkerEnd;
+use helix_agents_testkit::normalise;
+use helix_agents_tests_e2e::stores::Kind;
+use serde_json::Value;
+
+use super::KNOWN;
+use crate::kill_matrix::{Expected, told};
+use crate::support::{Extent, Logs, Story, answer};
+use crate::sweep::blocking;
+
+/// The story that nobody killed.
+pub(super) struct Whole {
+    pub(super) expected: Expected,
+    pub(super) transcript: String,
+    /// The log of a fork of it, if it can be forked.
+    pub(super) fork: Option<String>,
+}
+
+/// One kill, and how many processes come afterwards.
+pub(super) struct Case {
+    kind: &'static Kind,
+    pub(super) scenario: &'static str,
+    mode: &'static str,
+    verb: &'static str,
+    pub(super) kill_at: usize,
+    pub(super) processes: usize,
+    pub(super) whole: Arc<Whole>,
+}
+
+impl std::fmt::Debug for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} at {} and {} processes", self.scenario, self.kill_at, self.processes)
+    }
+}
+
+/// Every fault point of a scenario: with one number of processes, or with each; of a sample every
+/// second point.
+pub(super) fn cases(
+    kind: &'static Kind,
+    verb: &'static str,
+    [scenario, mode]: [&'static str; 2],
+    extent: Extent,
+) -> Vec<(Case, String)> {
+    let story = Story::new(kind, scenario, mode);
+    let end = begin(&story, verb, None);
+    assert_eq!(answer(&end).get("status").unwrap(), "completed", "{}", end.stderr);
+    let whole = Arc::new(blocking().block_on(whole(&story)));
+    let mut cases = Vec::new();
+    for (index, point) in end.points.into_iter().enumerate() {
+        let numbers: &[usize] = match index % 16 {
+            _ if extent == Extent::Full => &[2, 8, 32],
+            number if extent == Extent::Sample && number % 2 == 0 => &[],
+            _ if extent == Extent::Sample => &[2],
+            7 => &[32],
+            3 | 11 | 15 => &[8],
+            _ => &[2],
+        };
+        cases.extend(numbers.iter().map(|processes| {
+            let (kill_at, processes) = (index + 1, *processes);
+            let whole = Arc::clone(&whole);
+            (Case { kind, scenario, mode, verb, kill_at, processes, whole }, point.clone())
+        }));
+    }
+    cases
+}
+
+async fn whole(story: &Story) -> Whole {
+    let expected = told(story).await;
+    let store = story.open().await.state;
+    let fold = load(&*store, &SessionId::from("story")).await.unwrap();
+    let transcript = normalise::transcript(fold.transcript());
+    drop(story.command("fork").arg("fork-0").output().unwrap());
+    let mut logs = story.logs().await;
+    let fork = logs.remove(&SessionId::from("fork-0")).map(|log| normalise::log(&log));
+    Whole { expected, transcript, fork }
+}
+
+fn begin(story: &Story, verb: &str, kill_at: Option<usize>) -> WorkerEnd {
+    if verb == "run" { story.run(kill_at) } else { story.tell(kill_at) }
+}
+
+impl Case {
+    /// The story, killed; nothing if it had come to its end before, as results that end together
+    /// share an append.
+    pub(super) fn killed(&self) -> Option<Story> {
+        let story = Story::new(self.kind, self.scenario, self.mode);
+        let end = begin(&story, self.verb, Some(self.kill_at));
+        if !end.was_killed() {
+            let status = answer(&end).get("status").cloned();
+            assert_eq!(status, Some("completed".into()), "{} {}", end.stdout, end.stderr);
+            return None;
+        }
+        blocking().block_on(story.free_leases());
+        // Who was killed before there was a session leaves nothing to go on with.
+        if blocking().block_on(story.logs()).is_empty() {
+            drop(story.run(None));
+        }
+        Some(story)
+    }
+
+    /// All at once do the same, each with an argument of its own. Returns what they answered.
+    pub(super) fn at_once(
+        &self,
+        story: &Story,
+        verb: &str,
+        argument: impl Fn(usize) -> Option<String>,
+    ) -> Result<Vec<Value>, String> {
+        let spawned: Vec<_> = (0..self.processes)
+            .map(|index| {
+                let mut command = story.command(verb);
+                command.args(argument(index));
+                command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+                command.spawn().unwrap()
+            })
+            .collect();
+        let ended = spawned.into_iter().map(|child| {
+            let output = child.wait_with_output().unwrap();
+            serde_json::from_slice(&output.stdout)
+                .map_err(|_| String::from_utf8_lossy(&output.stderr).into_owned())
+        });
+        ended.collect()
+    }
+
+    /// All resume at once: one of them does, if there was anything to go on with.
+    pub(super) fn resume_at_once(&self, story: &Story, before: &Logs) -> Result<(), String> {
+        let root = before.get(&SessionId::from("story"));
+        let ends = |log: &Vec<_>| {
+            log.iter().any(|it: &helix_agents::event::RecordedEvent| {
+                matches!(it.event, Event::RunEnded { .. })
+            })
+        };
+        let unfinished = usize::from(root.is_some_and(|log| !ends(log)));
+        let answers = self.at_once(story, "resume", |_| None)?;
+        let (ran, told) = ran_and_told(&answers);
+        let known = told.iter().all(|code| KNOWN.contains(&code.as_str()));
+        if ran != unfinished || !known {
+            return Err(format!("{ran} of {} ran, the others: {told:?}", answers.len()));
+        }
+        Ok(())
+    }
+}
+
+/// How many came to the end, and what the others were told.
+pub(super) fn ran_and_told(answers: &[Value]) -> (usize, Vec<String>) {
+    let mut told = Vec::new();
+    let mut ran = 0;
+    for answer in answers {
+        match answer.get("code").and_then(Value::as_str) {
+            Some(code) => told.push(code.to_owned()),
+            None if answer.get("status").is_some_and(|status| status == "completed") => ran += 1,
+            None => told.push(answer.to_string()),
+        }
+    }
+    (ran, told)
+}
+
+/// Whether each log begins with what it was.
+pub(super) fn begins_with(before: &Logs, after: &Logs) -> Result<(), String> {
+    for (session, log) in before {
+        let now = after.get(session).map_or(&[][..], Vec::as_slice);
+        if !now.starts_with(log) {
+            return Err(format!("the log of {session} does not begin with what it was"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! The table of what held where, in `docs/src/guarantees.md`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+
+use super::Report;
+
+/// The page.
+pub(super) const PAGE: &str = "docs/src/guarantees.md";
+
+const BEGIN: &str = "<!-- begin: written by `cargo xtask e2e` -->";
+const END: &str = "<!-- end -->";
+
+/// The cell of what did not run there.
+const NOTHING: &str = "–";
+
+/// What was looked at and in which scenario, then runtime and store, then what came of it.
+type Table = BTreeMap<(String, String), BTreeMap<String, String>>;
+
+fn table(reports: &[Report]) -> Table {
+    let mut counts: BTreeMap<_, BTreeMap<_, (usize, usize)>> = BTreeMap::new();
+    for report in reports {
+        let row = counts.entry((report.holds.clone(), report.scenario.clone())).or_default();
+        let cell = row.entry(format!("{} on {}", report.runtime, report.store)).or_default();
+        cell.0 += report.fault_points.len();
+        cell.1 += report.fault_points.iter().filter(|it| !it.ok).count();
+    }
+    let text = |(kills, failed): (usize, usize)| match (kills, failed) {
+        (1, 0) => "1 kill".to_owned(),
+        (kills, 0) => format!("{kills} kills"),
+        (kills, failed) => format!("FAILED in {failed} of {kills}"),
+    };
+    let row =
+        |row: BTreeMap<_, _>| row.into_iter().map(|(column, it)| (column, text(it))).collect();
+    counts.into_iter().map(|(name, cells)| (name, row(cells))).collect()
+}
+
+/// The table that a page has.
+fn parse(generated: &str) -> Table {
+    let cells = |line: &str| -> Vec<String> {
+        let inner = line.trim().trim_matches('|');
+        inner.split('|').map(|it| it.trim().trim_matches('`').to_owned()).collect()
+    };
+    let mut lines = generated.lines();
+    let columns = lines.next().map(cells).unwrap_or_default();
+    let mut table = Table::new();
+    for line in lines.skip(1) {
+        let mut row = cells(line).into_iter();
+        let (Some(holds), Some(scenario)) = (row.next(), row.next()) else { continue };
+        let told = columns.iter().skip(2).cloned().zip(row).filter(|(_, cell)| cell != NOTHING);
+        table.insert((holds, scenario), told.collect());
+    }
+    table
+}
+
+/// The table as Markdown.
+fn markdown(table: &Table) -> String {
+    let columns: BTreeSet<&str> =
+        table.values().flat_map(|row| row.keys().map(String::as_str)).collect();
+    let names: String = columns.iter().map(|column| format!(" {column} |")).collect();
+    let rules = "---|".repeat(columns.len());
+    let mut lines = vec![format!("| what holds | scenario |{names}"), format!("|---|---|{rules}")];
+    for ((holds, scenario), row) in table {
+        let cell = |column: &&str| row.get(*column).map_or(NOTHING, String::as_str);
+        let cells: String = columns.iter().map(|column| format!(" {} |", cell(column))).collect();
+        lines.push(format!("| {holds} | `{scenario}` |{cells}"));
+    }
+    lines.join("\n")
+}
+
+/// The reports as a table of their own.
+pub(super) fn render(reports: &[Report]) -> String {
+    markdown(&table(reports))
+}
+
+/// The reports, and what the page says beside them of what did not run. If all stores took part,
+/// a row that none of them reported is of no test any more.
+pub(super) fn merged(page: &str, reports: &[Report], all_stores: bool) -> Result<String> {
+    let (_, generated, _) = around(page)?;
+    let (mut old, fresh) = (parse(generated), table(reports));
+    if all_stores {
+        old.retain(|name, _| fresh.contains_key(name));
+    }
+    for (name, row) in fresh {
+        old.entry(name).or_default().extend(row);
+    }
+    Ok(markdown(&old))
+}
+
+/// What of a page is not generated, before and after.
+fn around(page: &str) -> Result<(&str, &str, &str)> {
+    let (before, rest) = page.split_once(BEGIN).with_context(|| missing(BEGIN))?;
+    let (generated, after) = rest.split_once(END).with_context(|| missing(END))?;
+    Ok((before, generated.trim(), after))
+}
+
+fn missing(marker: &str) -> String {
+    format!("`{marker}` is missing in {PAGE}")
+}
+
+/// The page with this table.
+pub(super) fn with_table(page: &str, table: &str) -> Result<String> {
+    let (before, _, after) = around(page)?;
+    Ok(format!("{before}{BEGIN}\n\n{table}\n\n{END}{after}"))
+}
+
+/// Complains if the page has other rows than the reports, or no column for what was run. How many
+/// kills there were is a matter of timing, and stores that did not run may have columns.
+pub(super) fn complaints(page: &str, reports: &[Report]) -> Result<Vec<String>> {
+    let (_, generated, _) = around(page)?;
+    let rows = |text: &str| -> BTreeSet<String> {
+        let cells = |line: &str| {
+            let cells: Vec<_> = line.split('|').map(str::trim).skip(1).take(2).collect();
+            cells.join(" in ")
+        };
+        text.lines().skip(2).map(cells).collect()
+    };
+    let fresh = render(reports);
+    let (is, should) = (rows(generated), rows(&fresh));
+    let lacks = should.difference(&is).map(|row| format!("{PAGE} lacks the row `{row}`"));
+    let stale = is.difference(&should).map(|row| format!("{PAGE} has the row `{row}`, of no test"));
+    let mut complaints: Vec<_> = lacks.chain(stale).collect();
+    let head = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+    let columns = head(&fresh);
+    for column in columns.split('|').map(str::trim).filter(|it| !it.is_empty()) {
+        if !head(generated).contains(&format!("| {column} |")) {
+            complaints.push(format!("{PAGE} lacks the column `{column}`"));
+        }
+    }
+    if generated.contains("FAILED") {
+        complaints.push(format!("{PAGE} tells of something that did not hold"));
+    }
+    Ok(complaints)
+}
+
+/// Writes what was reported into the page.
+pub(super) fn write(reports: &[Report], all_stores: bool) -> Result<()> {
+    let page = read()?;
+    let fresh = with_table(&page, &merged(&page, reports, all_stores)?)?;
+    if fresh != page {
+        std::fs::write(PAGE, fresh).with_context(|| format!("could not write {PAGE}"))?;
+    }
+    Ok(())
+}
+
+/// The page as it is.
+pub(super) fn read() -> Result<String> {
+    if !Path::new(PAGE).exists() {
+        bail!("{PAGE} is missing");
+    }
+    std::fs::read_to_string(PAGE).with_context(|| format!("could not read {PAGE}"))
+}
