@@ -1,0 +1,72 @@
+//! Which sessions are meant: to be listed, or forgotten.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Head, SessionStatus};
+use crate::id::SessionId;
+
+/// The most sessions that one [`StateStore::list`](super::StateStore::list) returns.
+pub const MAX_PAGE: u32 = 1000;
+
+/// Which sessions to list. All given conditions must hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionFilter {
+    /// Of this agent.
+    pub agent: Option<Arc<str>>,
+    /// In this status.
+    pub status: Option<SessionStatus>,
+    /// Below this root, itself included.
+    pub root: Option<SessionId>,
+    /// Whose last run was of this runtime.
+    pub runtime: Option<Arc<str>>,
+    /// With a current run whose lease has run out by the store's clock, or was cleared.
+    pub lease_expired: bool,
+    /// With a wake-up time that has passed by the store's clock.
+    pub wake_due: bool,
+}
+
+/// A part of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// Go on after this session, the last one of the page before.
+    pub after: Option<SessionId>,
+    /// At most this many; held at [`MAX_PAGE`].
+    pub limit: u32,
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self { after: None, limit: 100 }
+    }
+}
+
+/// Which sessions to forget, with all below them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Purge {
+    /// Nothing was appended to them, nor to any session below, for so long, by the store's clock.
+    pub older_than: Duration,
+    /// In one of these states. One that runs or waits is [`Active`](SessionStatus::Active).
+    pub statuses: Vec<SessionStatus>,
+}
+
+impl Purge {
+    /// The roots to forget, of the heads of all sessions; for stores that have those at hand.
+    #[must_use]
+    pub fn roots(&self, heads: &[Head]) -> Vec<SessionId> {
+        let is_young = |head: &&Head| !self.is_old(head);
+        let kept: BTreeSet<_> = heads.iter().filter(is_young).map(|it| &it.created.root).collect();
+        let is_named = |head: &&Head| {
+            head.created.parent.is_none() && self.statuses.contains(&head.summary.status)
+        };
+        let named = heads.iter().filter(is_named).map(|head| &head.session);
+        named.filter(|root| !kept.contains(root)).cloned().collect()
+    }
+
+    /// Whether nobody works on a session, and nothing was appended to it for long enough.
+    #[must_use]
+    pub fn is_old(&self, head: &Head) -> bool {
+        !head.is_leased() && head.read_at.since(head.updated_at) >= self.older_than
+    }
+}
