@@ -105,10 +105,10 @@ impl World {
         self
     }
 
-    /// The shortest lease, for takeovers.
+    /// A lease that somebody waits for: as short as a busy machine can keep up with.
     #[must_use]
     pub fn short_lease(mut self) -> Self {
-        self.lease = Duration::from_millis(300);
+        self.lease = Duration::from_secs(1);
         self
     }
 }

@@ -17,8 +17,9 @@ use helix_agents_core::usage::Usage;
 use serde_json::json;
 
 use super::support::{
-    Report, S, asks, begin, check_log, check_transcript, child, completes, end, fold, fold_of,
-    helper, killed_at, options, report, resume, run, scripts, shout, submit, teller, until_past,
+    Report, S, all_dead, asks, begin, check_log, check_transcript, child, completes, end, fold,
+    fold_of, helper, killed_at, options, report, resume, run, scripts, shout, submit, teller,
+    until_past,
 };
 use super::{RuntimeHarness, World};
 use crate::gate::Gate;
@@ -218,11 +219,11 @@ pub async fn a_budget_and_what_was_spent_survive_the_process(harness: &impl Runt
         ScriptedLlm::new([call(), last, call(), Reply::text("done")])
     };
     let agent = talker().build().unwrap();
-    let executor = harness.boot(World::new(script(Some(&gate))).short_lease()).await;
+    let executor = harness.boot(World::new(script(Some(&gate)))).await;
     let options = options().budget(Budget::new().tokens(40));
     executor.execute(agent.erased(), "go".into(), options).await.unwrap();
     gate.reached().await;
-    harness.kill().await;
+    all_dead(harness).await;
     let before = fold(harness).await;
     let of = |spent: Spent| (spent.steps, spent.tokens, spent.tool_calls);
     assert_eq!(of(before.spent()), (1, 15, 1));
@@ -233,7 +234,7 @@ pub async fn a_budget_and_what_was_spent_survive_the_process(harness: &impl Runt
     let after = fold(harness).await;
     assert_eq!(of(after.spent()), (3, 45, 2), "the tool of the last reply did not start");
     assert!(after.spent().wall_time_ms >= before.spent().wall_time_ms);
-    harness.kill().await;
+    all_dead(harness).await;
     let executor = harness.boot(World::new(script(None))).await;
     let done = go_on(&*executor, &agent, Some(Budget::new().tokens(100))).await;
     assert_eq!(done.status, RunStatus::Completed);

@@ -167,7 +167,7 @@ pub async fn a_child_whose_lease_outlives_its_parents_is_gone_on_with(
     let gate = Gate::new();
     let world = || {
         let teller = [asks(&["helper"]), Reply::text("It is so.")];
-        World::new(scripts(teller, [report().at_gate(&gate)])).short_lease()
+        World::new(scripts(teller, [report().at_gate(&gate)]))
     };
     killed_at(harness, world(), &boss(), &gate).await;
     let run = fold_of(harness, &child("1.0")).await.last_run().unwrap().id.clone();

@@ -13,8 +13,8 @@ use helix_agents_core::store::{Append, AppendOutcome, Guard, LeaseChange, Positi
 use serde_json::json;
 
 use super::support::{
-    S, begin, check_log, check_transcript, completes, end, fold, held, options, resume, shout,
-    teller,
+    S, all_dead, begin, check_log, check_transcript, completes, end, fold, held, options, resume,
+    shout, teller,
 };
 use super::{RuntimeHarness, World};
 use crate::faults::{Fault, FaultStore};
@@ -324,10 +324,10 @@ pub async fn a_result_of_an_older_run_is_taken_as_the_truth(harness: &impl Runti
     let agent = teller().tool(held("slow", &gate)).build().unwrap();
     let script =
         || ScriptedLlm::new([Reply::tool_call("slow", json!({"word": "a"})), Reply::text("done")]);
-    let executor = harness.boot(World::new(script()).short_lease()).await;
+    let executor = harness.boot(World::new(script())).await;
     let first = begin(&*executor, &agent, "go").await;
     gate.reached().await;
-    harness.kill().await;
+    all_dead(harness).await;
     let executor: Arc<dyn AgentExecutor> = harness.boot(World::new(script())).await;
     let second = resume(&*executor, &agent).await.unwrap();
     gate.reached_by(2).await;

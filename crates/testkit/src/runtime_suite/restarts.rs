@@ -13,8 +13,8 @@ use helix_agents_core::tool::{EffectClass, Reconciled, Tool, ToolContext};
 use serde_json::json;
 
 use super::support::{
-    Word, begin, check_log, check_stream, check_transcript, completes, end, go_on, killed_at,
-    resume, shout, teller, until_shown,
+    Word, all_dead, begin, check_log, check_stream, check_transcript, completes, end, go_on,
+    killed_at, resume, shout, teller, until_shown,
 };
 use super::{RuntimeHarness, World};
 use crate::gate::Gate;
@@ -33,7 +33,7 @@ fn traced(trace: &Trace, gate: &Gate) -> Tool {
             Ok("acted")
         }
     })
-    .timeout(Duration::from_millis(400))
+    .timeout(Duration::from_secs(1))
 }
 
 fn act() -> Reply {
@@ -186,11 +186,11 @@ pub async fn a_restart_in_the_model_call_discards_its_text(harness: &impl Runtim
         Reply::breaks_off(ErrorCode::ProviderStreamCut, "Good mo"),
         Reply::text("Good morning.").at_gate(&gate),
     ]);
-    let executor = harness.boot(World::new(held).short_lease()).await;
+    let executor = harness.boot(World::new(held)).await;
     let killed = begin(&*executor, &agent, "go").await;
     gate.reached().await;
     until_shown(&killed, |kind| matches!(kind, ChunkKind::Checkpoint { .. })).await;
-    harness.kill().await;
+    all_dead(harness).await;
     let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("Good evening.")]))).await;
     let handle = resume(&*executor, &agent).await.unwrap();
     end(&handle).await;
@@ -218,19 +218,22 @@ pub async fn a_restart_in_the_model_call_discards_its_text(harness: &impl Runtim
 pub async fn of_many_resumers_exactly_one_runs(harness: &impl RuntimeHarness) {
     let (trace, gate) = (Trace::default(), Gate::new());
     let agent = teller().tool(traced(&trace, &Gate::opened())).build().unwrap();
-    let script = || ScriptedLlm::new([act(), Reply::text("done").at_gate(&gate)]);
-    killed_at(harness, World::new(script()), &agent, &gate).await;
+    let script = |gate| ScriptedLlm::new([act(), Reply::text("done").at_gate(gate)]);
+    killed_at(harness, World::new(script(&gate)), &agent, &gate).await;
+    // Nobody comes to an end before all were told.
+    let told = Gate::new();
     let mut executors: Vec<Arc<dyn AgentExecutor>> = Vec::new();
     for _ in 0..8 {
-        executors.push(harness.boot(World::new(script())).await);
+        executors.push(harness.boot(World::new(script(&told))).await);
     }
     let resumed =
         futures_util::future::join_all(executors.iter().map(|one| resume(&**one, &agent))).await;
     let (won, lost): (Vec<_>, Vec<_>) = resumed.into_iter().partition(Result::is_ok);
     assert_eq!((won.len(), lost.len()), (1, 7));
+    told.open();
     for error in lost.into_iter().filter_map(Result::err) {
-        let told = [ErrorCode::AlreadyResumed, ErrorCode::AlreadyRunning];
-        assert!(told.contains(&error.code()), "{error}");
+        let expected = [ErrorCode::AlreadyResumed, ErrorCode::AlreadyRunning];
+        assert!(expected.contains(&error.code()), "{error}");
     }
     for handle in won.into_iter().filter_map(Result::ok) {
         completes(&handle).await;

@@ -1,6 +1,7 @@
 //! What the scenarios share: agents, beginning and ending a run, and telling what became of it.
 
 mod clock;
+mod death;
 mod diary;
 mod family;
 mod scribe;
@@ -22,11 +23,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub(super) use clock::{until, until_past};
+pub(super) use death::{all_dead, killed_at};
 pub(super) use diary::Diary;
 pub(super) use family::{asks, child, companion, helper, report, resting, scripts, status};
 pub(super) use scribe::{Trace, checkpoints, forked, noted, notes, transcript};
 
-use super::{RuntimeHarness, World};
+use super::RuntimeHarness;
 use crate::gate::{Gate, within};
 use crate::normalise;
 
@@ -132,22 +134,6 @@ pub(super) fn completes(handle: &RunHandle) -> impl Future<Output = AgentResult>
         assert_eq!(result.status, RunStatus::Completed, "at {caller}: {result:?}");
         result
     }
-}
-
-/// Begins the story in a process that is killed when somebody stands at the gate, which is open for
-/// those that come later.
-pub(super) async fn killed_at<S, O>(
-    harness: &impl RuntimeHarness,
-    world: World,
-    agent: &Agent<S, O>,
-    gate: &Gate,
-) -> RunHandle {
-    let executor = harness.boot(world.short_lease()).await;
-    let handle = begin(&*executor, agent, "go").await;
-    gate.reached().await;
-    harness.kill().await;
-    gate.open();
-    handle
 }
 
 /// Goes on with the story to the end of that run.

@@ -14,7 +14,7 @@ use helix_agents_core::session::{RunStatus, Session, load, load_events};
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
-use super::support::{Report, S, Word, begin, fold, resume, run, shout, teller};
+use super::support::{Report, S, Word, all_dead, begin, fold, resume, run, shout, teller};
 use super::{RuntimeHarness, World};
 use crate::faults::{Fault, FaultStore};
 use crate::gate::{Gate, within};
@@ -179,7 +179,7 @@ pub async fn results_recorded_before_a_crash_are_told_after_it(harness: &impl Ru
         let calls = [("shout", word("a")), ("slow", word("b"))];
         ScriptedLlm::new([Reply::calls(calls), Reply::text("Done.")])
     };
-    let executor = harness.boot(World::new(llm()).short_lease()).await;
+    let executor = harness.boot(World::new(llm())).await;
     begin(&*executor, &agent, "go").await;
     gate.reached().await;
     until(|| async {
@@ -189,9 +189,9 @@ pub async fn results_recorded_before_a_crash_are_told_after_it(harness: &impl Ru
     })
     .await;
     assert_eq!(diary.told(), "\n");
-    harness.kill().await;
+    all_dead(harness).await;
     gate.open();
-    let executor = harness.boot(World::new(llm()).short_lease()).await;
+    let executor = harness.boot(World::new(llm())).await;
     let handle = resume(&*executor, &agent).await.unwrap();
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
     expect![[r#"

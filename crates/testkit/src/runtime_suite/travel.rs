@@ -11,8 +11,9 @@ use helix_agents_core::tool::Tool;
 use serde_json::json;
 
 use super::support::{
-    Notes, S, Trace, Word, asks, begin, check_log, check_transcript, checkpoints, completes, end,
-    fold, fold_of, forked, helper, log_of, noted, notes, resume, run, scripts, teller, word,
+    Notes, S, Trace, Word, all_dead, asks, begin, check_log, check_transcript, checkpoints,
+    completes, end, fold, fold_of, forked, helper, log_of, noted, notes, resume, run, scripts,
+    teller, word,
 };
 use super::{RuntimeHarness, World};
 use crate::gate::Gate;
@@ -179,13 +180,13 @@ pub async fn a_dead_session_goes_back(harness: &impl RuntimeHarness) {
     let agent = trace.scribe();
     let gate = Gate::new();
     let llm = ScriptedLlm::new([notes("a"), notes("b"), Reply::text("Noted.").at_gate(&gate)]);
-    let executor = harness.boot(World::new(llm).short_lease()).await;
+    let executor = harness.boot(World::new(llm)).await;
     begin(&*executor, &agent, "go").await;
     gate.reached().await;
     let at = checkpoints(harness).await[0];
     let early = executor.resume(agent.erased(), &S.into(), back_to(at)).await.unwrap_err();
     assert_eq!(early.code(), ErrorCode::AlreadyRunning, "a live run does not go back");
-    harness.kill().await;
+    all_dead(harness).await;
     let executor = harness.boot(World::new(noted())).await;
     let options = back_to(at).wait(std::time::Duration::from_secs(60));
     assert_eq!(end(&rewound(&*executor, &agent, options).await).await.status, RunStatus::Completed);
@@ -202,13 +203,13 @@ pub async fn a_restart_after_going_back_goes_on_from_there(harness: &impl Runtim
     let executor = harness.boot(World::new(noted())).await;
     run(&*executor, &agent, "go").await;
     let at = checkpoints(harness).await[0];
-    harness.kill().await;
+    all_dead(harness).await;
     let gate = Gate::new();
     let held = ScriptedLlm::new([notes("a"), notes("c"), Reply::text("Now.").at_gate(&gate)]);
-    let executor = harness.boot(World::new(held).short_lease()).await;
+    let executor = harness.boot(World::new(held)).await;
     rewound(&*executor, &agent, back_to(at)).await;
     gate.reached().await;
-    harness.kill().await;
+    all_dead(harness).await;
     let llm = ScriptedLlm::new([notes("a"), notes("c"), Reply::text("Now.")]);
     let executor = harness.boot(World::new(llm)).await;
     let handle = resume(&*executor, &agent).await.unwrap();

@@ -13,8 +13,8 @@ use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use serde_json::json;
 
 use super::support::{
-    S, Word, asks, begin, check_transcript, child, completes, fold, fold_of, helper, killed_at,
-    report, resting, resume, run, scripts, shout, submit, teller, told, until, word,
+    S, Word, all_dead, asks, begin, check_transcript, child, completes, fold, fold_of, helper,
+    killed_at, report, resting, resume, run, scripts, shout, submit, teller, told, until, word,
 };
 use super::{RuntimeHarness, World};
 use crate::faults::{Fault, FaultStore};
@@ -176,15 +176,15 @@ pub async fn of_the_sweeper_and_a_person_one_goes_on(harness: &impl RuntimeHarne
 /// It may have acted: people said yes once, not twice.
 pub async fn an_approved_call_that_was_killed_is_not_run_again(harness: &impl RuntimeHarness) {
     let (trace, gate) = (Trace::default(), Gate::new());
-    let tool = |gate: &Gate| pay(&trace, gate).timeout(Duration::from_millis(300));
+    let tool = |gate: &Gate| pay(&trace, gate).timeout(Duration::from_secs(1));
     let agent = |gate: &Gate| -> Agent { teller().tool(tool(gate)).build().unwrap() };
     let script = || ScriptedLlm::new([Reply::tool_call("pay", word("rent")), Reply::text("Done.")]);
-    let executor = harness.boot(World::new(script()).short_lease()).await;
+    let executor = harness.boot(World::new(script())).await;
     run(&*executor, &agent(&gate), "go").await;
     submit(&*executor, Submission::approve("1.0")).await;
     resume(&*executor, &agent(&gate)).await.unwrap();
     gate.reached().await;
-    harness.kill().await;
+    all_dead(harness).await;
     let executor = harness.boot(World::new(script())).await;
     let handle = resume(&*executor, &agent(&Gate::opened())).await.unwrap();
     completes(&handle).await;
@@ -232,7 +232,7 @@ pub async fn a_companion_that_ended_without_a_word_is_heard(harness: &impl Runti
     let executor = harness.boot(world().on(store)).await;
     completes(&begin(&*executor, &agent, "go").await).await;
     gate.reached().await;
-    harness.kill().await;
+    all_dead(harness).await;
     assert!(fold(harness).await.queued_messages().is_empty());
     let executor = harness.boot(world()).await;
     completes(&begin(&*executor, &agent, "And?").await).await;
