@@ -114,6 +114,7 @@ macro_rules! store_suite {
             each_filter_selects_alone,
             filters_hold_together,
             a_run_whose_lease_ran_out_is_listed_as_expired,
+            a_session_is_pending_while_calls_wait_for_people,
             a_session_is_due_once_its_wake_up_time_has_passed,
             a_list_can_be_read_in_pages,
             a_page_goes_on_within_its_filter,

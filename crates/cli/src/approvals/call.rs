@@ -9,7 +9,7 @@ use helix_agents::error::{Error, ErrorCode};
 use helix_agents::event::PendingKind;
 use helix_agents::id::SessionId;
 use helix_agents::session::{CallRef, PendingView, SettledCall, load, pending_calls};
-use helix_agents::store::{MAX_PAGE, Page, SessionFilter, SessionStatus, StateStore as _};
+use helix_agents::store::{MAX_PAGE, Page, SessionFilter, StateStore as _};
 use serde::Serialize;
 
 use crate::env;
@@ -171,15 +171,14 @@ pub(crate) async fn below(store: &Store, root: &SessionId) -> Result<Vec<Waiting
 
 /// At most so many of the calls that wait in a database, those of the newest sessions first.
 pub(super) async fn all(store: &Store, most: usize) -> Result<Vec<Waiting>> {
-    let filter = SessionFilter { status: Some(SessionStatus::Active), ..SessionFilter::default() };
+    let filter = SessionFilter { pending: true, ..SessionFilter::default() };
     let mut page = Page { after: None, limit: MAX_PAGE };
     let (mut roots, mut waiting) = (Vec::new(), Vec::new());
     loop {
         let heads = store.list(&filter, &page).await?;
         let Some(last) = heads.last() else { return Ok(waiting) };
         page.after = Some(last.session.clone());
-        for head in heads.into_iter().filter(|head| head.summary.pending > 0) {
-            let root = head.created.root;
+        for root in heads.into_iter().map(|head| head.created.root) {
             if roots.contains(&root) {
                 continue;
             }

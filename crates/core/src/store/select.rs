@@ -21,6 +21,8 @@ pub struct SessionFilter {
     pub root: Option<SessionId>,
     /// Whose last run was of this runtime.
     pub runtime: Option<Arc<str>>,
+    /// With calls that wait for people.
+    pub pending: bool,
     /// With a current run whose lease has run out by the store's clock, or was cleared.
     pub lease_expired: bool,
     /// With a wake-up time that has passed by the store's clock.

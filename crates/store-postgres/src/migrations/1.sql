@@ -32,6 +32,7 @@ CREATE INDEX sessions_by_parent ON {s}.sessions (parent) WHERE parent IS NOT NUL
 -- Those with a lease that has run out are looked for among these. The lease is in no index: each renewal and most
 -- appends would have to change it.
 CREATE INDEX sessions_running ON {s}.sessions (created_at, session) WHERE run IS NOT NULL;
+CREATE INDEX sessions_pending ON {s}.sessions (created_at, session) WHERE pending > 0;
 CREATE INDEX sessions_by_wake ON {s}.sessions (wake_at) WHERE wake_at IS NOT NULL;
 
 CREATE TABLE {s}.appends (

@@ -64,6 +64,9 @@ impl Conditions {
         if let Some(runtime) = &filter.runtime {
             conditions.add("runtime = ?", &**runtime)?;
         }
+        if filter.pending {
+            conditions.sql.push("pending > 0".to_owned());
+        }
         // The clock is read once: an index can be asked for what lies before one moment.
         if filter.lease_expired {
             let expired = "run IS NOT NULL AND coalesce(lease_until, 0) <= (SELECT {now})";

@@ -1,6 +1,6 @@
 //! Lists of heads.
 //!
-//! An index says where to look, and the head what holds. A list by agent, status or runtime looks at the sessions one
+//! An index says where to look, and the head what holds. A list by agent, status, runtime or calls that wait looks at the sessions one
 //! after the other, the newest first; one by root, lease or wake-up time only at those that may be meant.
 
 use std::cmp::Reverse;
@@ -171,11 +171,12 @@ fn place(head: &Head) -> (Timestamp, SessionId) {
 }
 
 fn matches(filter: &SessionFilter, head: &Head) -> bool {
-    let SessionFilter { agent, status, root, runtime, lease_expired, wake_due } = filter;
+    let SessionFilter { agent, status, root, runtime, pending, lease_expired, wake_due } = filter;
     agent.as_ref().is_none_or(|it| *it == head.created.agent)
         && status.is_none_or(|it| it == head.summary.status)
         && root.as_ref().is_none_or(|it| *it == head.created.root)
         && runtime.as_ref().is_none_or(|it| *it == head.summary.runtime)
+        && (!pending || head.summary.pending > 0)
         && (!lease_expired || (head.summary.run.is_some() && !head.is_leased()))
         && (!wake_due || head.summary.wake_at.is_some_and(|at| at <= head.read_at))
 }

@@ -29,6 +29,7 @@ CREATE INDEX sessions_by_parent ON sessions (parent) WHERE parent IS NOT NULL;
 -- Those with a lease that has run out are looked for among these. The lease is in no index: each
 -- renewal and most appends would have to change it.
 CREATE INDEX sessions_running ON sessions (created_at, session) WHERE run IS NOT NULL;
+CREATE INDEX sessions_pending ON sessions (created_at, session) WHERE pending > 0;
 CREATE INDEX sessions_by_wake ON sessions (wake_at) WHERE wake_at IS NOT NULL;
 
 CREATE TABLE appends (

@@ -40,6 +40,9 @@ impl Conditions {
         if let Some(runtime) = &filter.runtime {
             conditions.add("runtime = ?", [text(runtime)]);
         }
+        if filter.pending {
+            conditions.add("pending > 0", []);
+        }
         if filter.lease_expired {
             let expired = "run IS NOT NULL AND coalesce(lease_until, 0) <= ?";
             conditions.add(expired, [now.0.into()]);

@@ -58,6 +58,7 @@ pub async fn an_empty_store_lists_nothing(harness: &impl StoreHarness) {
         status: Some(SessionStatus::Active),
         root: Some(id("r")),
         runtime: Some("local".into()),
+        pending: true,
         lease_expired: true,
         wake_due: true,
     };
@@ -94,6 +95,8 @@ async fn mixed(harness: &impl StoreHarness) -> Arc<dyn StateStore> {
     create_with(&store, alone(&id("stopped")), "stopped", running("r"), ran_out).await;
     let due = Summary { wake_at: Some(Timestamp(1)), ..idle() };
     create(&store, alone(&id("due")), "due", due).await;
+    let asks = Summary { pending: 2, ..idle() };
+    create(&store, child(&id("held"), &id("held")), "asks", asks).await;
     store
 }
 
@@ -105,7 +108,7 @@ fn any() -> SessionFilter {
 pub async fn each_filter_selects_alone(harness: &impl StoreHarness) {
     let store = mixed(harness).await;
     let cases = [
-        (SessionFilter { agent: Some("child".into()), ..any() }, "child grandchild"),
+        (SessionFilter { agent: Some("child".into()), ..any() }, "asks child grandchild"),
         (SessionFilter { agent: Some("nobody".into()), ..any() }, ""),
         (
             SessionFilter { status: Some(SessionStatus::Failed), ..any() },
@@ -115,9 +118,10 @@ pub async fn each_filter_selects_alone(harness: &impl StoreHarness) {
         (SessionFilter { root: Some(id("idle")), ..any() }, "child grandchild idle"),
         (SessionFilter { root: Some(id("child")), ..any() }, ""),
         (SessionFilter { runtime: Some("temporal".into()), ..any() }, "remote"),
+        (SessionFilter { pending: true, ..any() }, "asks"),
         (SessionFilter { lease_expired: true, ..any() }, "stopped"),
         (SessionFilter { wake_due: true, ..any() }, "due"),
-        (any(), "child due failed grandchild held idle remote stopped"),
+        (any(), "asks child due failed grandchild held idle remote stopped"),
     ];
     for (filter, expected) in cases {
         assert_eq!(names(&store, &filter).await.join(" "), expected, "{filter:?}");
@@ -132,6 +136,8 @@ pub async fn filters_hold_together(harness: &impl StoreHarness) {
         (SessionFilter { agent: Some("agent".into()), ..failed.clone() }, "failed remote"),
         (SessionFilter { root: Some(id("idle")), ..failed.clone() }, "grandchild"),
         (SessionFilter { runtime: Some("local".into()), ..failed.clone() }, "failed grandchild"),
+        (SessionFilter { pending: true, ..failed.clone() }, ""),
+        (SessionFilter { root: Some(id("held")), pending: true, ..any() }, "asks"),
         (SessionFilter { lease_expired: true, ..failed.clone() }, ""),
         (SessionFilter { wake_due: true, lease_expired: true, ..any() }, ""),
         (
@@ -167,6 +173,18 @@ pub async fn a_run_whose_lease_ran_out_is_listed_as_expired(harness: &impl Store
         let next = Append { summary: Some(summary), lease, ..writer.next(&format!("a{number}")) };
         writer.take(next).await;
         assert_eq!(names(&store, &expired).await.len(), expected, "after a{number}");
+    }
+}
+
+/// What a list of approvals looks for.
+pub async fn a_session_is_pending_while_calls_wait_for_people(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let mut writer = Writer::create(&store, "s").await;
+    let waits = SessionFilter { pending: true, ..any() };
+    for (number, pending) in [0, 3, 1, 0].into_iter().enumerate() {
+        let summary = Some(Summary { pending, ..idle() });
+        writer.take(Append { summary, ..writer.next(&format!("a{number}")) }).await;
+        assert_eq!(names(&store, &waits).await.is_empty(), pending == 0, "{pending}");
     }
 }
 

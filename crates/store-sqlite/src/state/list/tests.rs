@@ -30,6 +30,12 @@ fn leases_that_have_run_out_are_looked_for_among_runs_only() {
 }
 
 #[test]
+fn calls_that_wait_are_looked_for_where_some_wait() {
+    let filter = SessionFilter { pending: true, ..SessionFilter::default() };
+    assert_eq!(plan(&filter), "SCAN sessions USING INDEX sessions_pending");
+}
+
+#[test]
 fn sessions_of_one_root_are_found_without_reading_others() {
     let filter = SessionFilter { root: Some("r".into()), ..SessionFilter::default() };
     assert_eq!(plan(&filter), "SEARCH sessions USING INDEX sessions_by_root (root=?)");
