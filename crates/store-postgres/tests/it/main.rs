@@ -5,6 +5,7 @@ mod cost;
 mod damage;
 mod open;
 mod outage;
+mod pooler;
 mod process;
 mod proxy;
 mod purge;
