@@ -9,7 +9,9 @@ mod pooler;
 mod process;
 mod proxy;
 mod purge;
+mod server;
 mod support;
+mod tls;
 
 mod conformance {
     use std::sync::Arc;
