@@ -273,8 +273,8 @@ impl Config {
             Some(_) => options,
             None => options.application_name("helix-agents"),
         };
-        // A pooler may refuse what it cannot set anew for each client; and the store has no such numbers.
-        let options = if self.behind_pooler { options.extra_float_digits(None) } else { options };
+        // The store has no such numbers, and a pooler may refuse to set it.
+        let options = options.extra_float_digits(None);
         Ok(Connections::own(quiet(options), self.connections, self.greeting(), self.patience))
     }
 

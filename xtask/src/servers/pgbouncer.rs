@@ -1,4 +1,5 @@
-//! PgBouncer for tests: in front of the PostgreSQL that they use, with a connection lent for one transaction.
+//! PgBouncer for tests: in front of the PostgreSQL that they use, with a connection lent for one transaction, and in the
+//! database `session` for a session.
 //!
 //! It has fewer connections to the server than tests have to it, so that a client's transactions do come to different
 //! ones.
@@ -126,6 +127,7 @@ fn settings_of(server: &Server<'_>, folder: &Path, port: u16, carries_statements
     format!(
         "[databases]\n\
          {database} = host={host} port={server_port}\n\
+         session = host={host} port={server_port} dbname={database} pool_mode=session pool_size=50\n\
          [pgbouncer]\n\
          listen_addr = 127.0.0.1\n\
          listen_port = {port}\n\

@@ -79,9 +79,9 @@ impl Conditions {
     fn query(&mut self, limit: u32) -> Result<String, Failure> {
         let limit = self.value(i64::from(limit.min(MAX_PAGE)))?;
         let filters = if self.sql.is_empty() { "true".to_owned() } else { self.sql.join(" AND ") };
-        let columns = head::COLUMNS;
+        let (columns, read_at) = (head::COLUMNS, head::READ_AT);
         Ok(format!(
-            "SELECT {columns} FROM {{s}}.sessions WHERE {filters}
+            "SELECT {columns}, {read_at} FROM {{s}}.sessions WHERE {filters}
              ORDER BY created_at DESC, session DESC LIMIT {limit}"
         ))
     }

@@ -1,10 +1,15 @@
 //! Through a pooler that lends a connection of the server for one transaction: PgBouncer in transaction mode.
 
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+
 use helix_agents_core::error::ErrorCode;
 use helix_agents_store_postgres::{PostgresBuilder, PostgresStore};
+use helix_agents_testkit::gate::within;
 use helix_agents_testkit::servers;
 
-use super::support::{Database, add, create, id, ids, refused};
+use super::support::{Database, add, create, id, ids, refused, streams, text};
 
 /// A schema that is reached through the pooler. What the test does itself goes past it.
 struct Pooled(Database);
@@ -15,7 +20,8 @@ impl Pooled {
     }
 
     fn url(&self) -> String {
-        format!("{}?pooler=transaction", servers::pgbouncer())
+        // By that name the server knows whom it works for at the moment.
+        format!("{}?pooler=transaction&application_name={}", servers::pgbouncer(), self.0.name)
     }
 
     fn builder(&self) -> PostgresBuilder {
@@ -105,6 +111,26 @@ async fn what_is_appended_beside_much_else_is_whole() {
 async fn without_a_pooler_it_works_as_well() {
     let database = Database::new();
     let store = database.builder().behind_transaction_pooler(true).open().await.unwrap();
+    let mut position = create(&store, &id("s")).await;
+    add(&store, &id("s"), &mut position, "a").await;
+    assert_eq!(ids(&store, &id("s")).await, ["first", "a"]);
+}
+
+/// What the store leaves on a connection, and hears on it, is its own there.
+#[tokio::test]
+async fn a_pooler_that_lends_for_a_session_changes_nothing() {
+    let database = Database::new();
+    let pooler = servers::pgbouncer();
+    let (server, _) = pooler.rsplit_once('/').unwrap();
+    let url = format!("{server}/session?application_name={}", database.name);
+    let builder = PostgresStore::builder(&url).schema(&database.schema).connections(2);
+    let store = builder.poll_interval(Duration::from_secs(3600)).open().await.unwrap();
+    let mut reader = streams(&store).read(&id("s"), 1).await.unwrap();
+    let others = database.open().await;
+    for number in 1..=3 {
+        streams(&others).append(&id("s"), None, vec![text(&id("s"), "x")]).await.unwrap();
+        assert_eq!(within(reader.next()).await.unwrap().unwrap().seq, number);
+    }
     let mut position = create(&store, &id("s")).await;
     add(&store, &id("s"), &mut position, "a").await;
     assert_eq!(ids(&store, &id("s")).await, ["first", "a"]);
