@@ -10,7 +10,9 @@ use rustix::process::Signal;
 
 mod account;
 mod daemon;
+mod folder;
 mod model;
+mod pgbouncer;
 mod postgres;
 mod redis;
 
@@ -50,10 +52,19 @@ const KINDS: &[Kind] = &[
     Kind {
         name: postgres::NAME,
         about: "an empty PostgreSQL for tests",
-        instead: Some("HELIX_TEST_POSTGRES_URL"),
+        instead: Some(postgres::INSTEAD),
         port: postgres::PORT,
         stop: postgres::STOP,
         start: postgres::start,
+    },
+    // After the server that it stands in front of.
+    Kind {
+        name: pgbouncer::NAME,
+        about: "a PgBouncer in front of that PostgreSQL, in transaction mode",
+        instead: Some("HELIX_TEST_PGBOUNCER_URL"),
+        port: pgbouncer::PORT,
+        stop: pgbouncer::STOP,
+        start: pgbouncer::start,
     },
     Kind {
         name: redis::NAME,
@@ -103,7 +114,7 @@ pub(crate) fn up() -> Result<()> {
     let _alone = alone()?;
     for kind in KINDS {
         let Some(variable) = kind.instead else { continue };
-        if std::env::var_os(variable).is_some_and(|it| !it.is_empty()) {
+        if instead(variable).is_some() {
             println!("{}: tests use what {variable} says", kind.name);
         } else {
             (kind.start)(Port::Wished(kind.port))?;
@@ -112,10 +123,24 @@ pub(crate) fn up() -> Result<()> {
     Ok(())
 }
 
+/// What a variable says, if it says anything.
+fn instead(variable: &str) -> Option<String> {
+    std::env::var(variable).ok().filter(|it| !it.is_empty())
+}
+
+/// The first version, such as 7.0 or 1.18.0, that a program names when it is asked for its own.
+fn version(text: &str) -> Option<(u32, u32)> {
+    let words = text.split(|it: char| it.is_whitespace() || it == '=');
+    words.map(|word| word.trim_start_matches('v')).find_map(|word| {
+        let mut numbers = word.split('.').map(|it| it.parse().ok());
+        Some((numbers.next()??, numbers.next()??))
+    })
+}
+
 fn down() -> Result<()> {
     let _alone = alone()?;
     let mut stopped = 0;
-    for kind in KINDS {
+    for kind in KINDS.iter().rev() {
         if let Some(record) = daemon::stop(kind.name, kind.stop)? {
             println!("{}: stopped process {}", kind.name, record.pid);
             stopped += 1;

@@ -51,12 +51,12 @@ pub(crate) fn shown(db: &Path) -> String {
 }
 
 /// A URL with as much of it as others may see. Of what stands after a question mark, which may hold a
-/// password, too, that is what says where in the database the sessions are.
+/// password, too, that is what says where in the database the sessions are, and how they are reached.
 fn without_password(url: &str) -> String {
     let (url, options) = url.split_once('?').unwrap_or((url, ""));
     let says_where = |option: &&str| {
         let (name, _) = option.split_once('=').unwrap_or((option, ""));
-        matches!(name, "schema" | "prefix")
+        matches!(name, "schema" | "prefix" | "pooler")
     };
     let mut shown = without_user_password(url);
     for (number, option) in options.split('&').filter(says_where).enumerate() {

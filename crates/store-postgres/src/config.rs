@@ -8,11 +8,14 @@ use sqlx::postgres::{PgConnectOptions, PgPool};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 
 use crate::connections::{Connections, Patience};
-use crate::sql::Schema;
+use crate::sql::{Prepared, Schema};
 use crate::{Inspection, PostgresStore, inspect, migrations};
 
 /// The schema that a store's tables are in, unless told.
 pub const DEFAULT_SCHEMA: &str = "helix_agents";
+
+/// What `pooler=…` in a URL can say: when the pooler lends a connection to somebody else.
+const POOLERS: [&str; 2] = ["transaction", "session"];
 
 /// Options for opening a [`PostgresStore`].
 #[derive(Debug, Clone)]
@@ -53,12 +56,15 @@ impl fmt::Debug for Source {
 
 impl PostgresBuilder {
     pub(crate) fn of_url(url: &str) -> Self {
-        let (url, schema) = take_schema(url);
-        let builder = Self::new(Source::Url(url));
-        match schema {
-            Some(schema) => builder.schema(schema),
-            None => builder,
+        let (url, ours) = take_ours(url);
+        let mut builder = Self::new(Source::Url(url));
+        for (name, value) in ours {
+            builder = match name {
+                "schema" => builder.schema(value),
+                _ => builder.behind_transaction_pooler(value == POOLERS[0]),
+            };
         }
+        builder
     }
 
     pub(crate) fn of_pool(pool: PgPool) -> Self {
@@ -138,9 +144,13 @@ impl PostgresBuilder {
     }
 
     /// Whether the URL is that of a pooler which lends a connection for one transaction, such as PgBouncer in
-    /// transaction mode. The store then leaves no settings on connections and does not `LISTEN`, which such a pooler
-    /// cannot do: readers of streams poll. The pooler has to support prepared statements (PgBouncer since 1.21, with
-    /// `max_prepared_statements`).
+    /// transaction mode; `?pooler=transaction` in the URL says so, too. It is not unless told, and has to be told: through
+    /// such a pooler statements that others have prepared could be carried out instead of the store's.
+    ///
+    /// The store then leaves no settings on connections and does not `LISTEN`, which such a pooler cannot do: readers of
+    /// streams poll. When it is opened it finds out whether the pooler carries prepared statements from one connection to
+    /// another (PgBouncer since 1.21, if `max_prepared_statements` is not 0). Otherwise each statement is prepared anew in a
+    /// transaction of its own, which makes four round trips of one.
     pub fn behind_transaction_pooler(mut self, behind: bool) -> Self {
         self.config.behind_pooler = behind;
         self
@@ -218,7 +228,13 @@ impl PostgresBuilder {
 
 impl Config {
     pub(crate) fn schema(&self) -> Result<Schema> {
-        Schema::new(&self.schema)
+        // Behind a pooler, until it is known what it can.
+        let prepared = if self.behind_pooler { Prepared::Unnamed } else { Prepared::Named };
+        Schema::new(&self.schema, prepared)
+    }
+
+    pub(crate) fn is_behind_pooler(&self) -> bool {
+        self.behind_pooler
     }
 
     pub(crate) fn migrates(&self) -> bool {
@@ -246,6 +262,10 @@ impl Config {
         if !["postgres://", "postgresql://"].iter().any(|it| url.starts_with(it)) {
             return Err(Error::new(ErrorCode::ConfigInvalid, LIKE));
         }
+        if url.contains("?pooler=") || url.contains("&pooler=") {
+            let message = "`pooler` in the URL is `transaction` or `session`";
+            return Err(Error::new(ErrorCode::ConfigInvalid, message));
+        }
         let options: PgConnectOptions = url
             .parse()
             .map_err(|error| Error::new(ErrorCode::ConfigInvalid, LIKE).with_source(error))?;
@@ -253,6 +273,8 @@ impl Config {
             Some(_) => options,
             None => options.application_name("helix-agents"),
         };
+        // The store has no such numbers, and a pooler may refuse to set it.
+        let options = options.extra_float_digits(None);
         Ok(Connections::own(quiet(options), self.connections, self.greeting(), self.patience))
     }
 
@@ -263,15 +285,22 @@ impl Config {
     }
 }
 
-/// The URL without the parameter `schema`, which is ours, and what it says.
-fn take_schema(url: &str) -> (String, Option<String>) {
-    let Some((place, parameters)) = url.split_once('?') else { return (url.to_owned(), None) };
-    let (ours, others): (Vec<&str>, Vec<&str>) =
-        parameters.split('&').partition(|it| it.starts_with("schema="));
-    let schema = ours.last().and_then(|it| it.strip_prefix("schema="));
+/// The URL without the parameters that are ours, and those.
+fn take_ours(url: &str) -> (String, Vec<(&str, &str)>) {
+    let Some((place, parameters)) = url.split_once('?') else {
+        return (url.to_owned(), Vec::new());
+    };
+    let (mut ours, mut others) = (Vec::new(), Vec::new());
+    for parameter in parameters.split('&') {
+        match parameter.split_once('=') {
+            Some(pair @ ("schema", _)) => ours.push(pair),
+            Some(pair @ ("pooler", kind)) if POOLERS.contains(&kind) => ours.push(pair),
+            _ => others.push(parameter),
+        }
+    }
     let url =
         if others.is_empty() { place.to_owned() } else { format!("{place}?{}", others.join("&")) };
-    (url, schema.map(str::to_owned))
+    (url, ours)
 }
 
 /// Statements are not logged: their texts never change, and errors have their own way.

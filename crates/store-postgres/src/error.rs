@@ -1,5 +1,7 @@
 //! What errors of PostgreSQL and its driver mean, decided here and nowhere else.
 
+use std::io;
+
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::id::SessionId;
 
@@ -40,7 +42,8 @@ impl Failure {
     /// Whether the connection, and with it the answer, was lost: on another one it may go on.
     pub(crate) fn is_lost(&self) -> bool {
         match self {
-            Self::Driver(sqlx::Error::Io(_) | sqlx::Error::Protocol(_)) => true,
+            Self::Driver(sqlx::Error::Io(error)) => !is_of_tls(error),
+            Self::Driver(sqlx::Error::Protocol(_)) => true,
             Self::Driver(sqlx::Error::Database(error)) => {
                 error.code().is_some_and(|it| is_lost(&it))
             }
@@ -70,6 +73,11 @@ fn is_lost(state: &str) -> bool {
 
 /// The error of the framework for one of the driver.
 pub(crate) fn classify(error: sqlx::Error) -> Error {
+    if is_without_tls(&error) {
+        let message = "no connection by TLS: the server's certificate is not trusted, the server does \
+            not trust ours, or has no TLS; look at the cause";
+        return Error::new(ErrorCode::ConfigInvalid, message).with_source(error);
+    }
     let code = code_of(&error).unwrap_or(ErrorCode::Internal);
     let message = match code {
         ErrorCode::StoreBusy => "the server, or the pool of connections, is too busy; try again",
@@ -90,6 +98,18 @@ pub(crate) fn classify(error: sqlx::Error) -> Error {
     Error::new(code, message).with_source(error)
 }
 
+fn is_without_tls(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(error) => is_of_tls(error),
+        error => matches!(error, sqlx::Error::Tls(_)),
+    }
+}
+
+/// Whether the two sides did not agree on TLS. That comes as data that makes no sense, whatever it was.
+fn is_of_tls(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::InvalidData
+}
+
 /// The framework's code for an error of the driver; none for what only a bug of ours can cause.
 fn code_of(error: &sqlx::Error) -> Option<ErrorCode> {
     use sqlx::Error as E;
@@ -98,7 +118,7 @@ fn code_of(error: &sqlx::Error) -> Option<ErrorCode> {
         E::Io(_) | E::Protocol(_) => Some(ErrorCode::StoreUnavailable),
         E::PoolTimedOut => Some(ErrorCode::StoreBusy),
         E::PoolClosed => Some(ErrorCode::Closed),
-        E::Configuration(_) | E::Tls(_) => Some(ErrorCode::ConfigInvalid),
+        E::Configuration(_) => Some(ErrorCode::ConfigInvalid),
         // The values that were read are not ones that the store writes.
         E::ColumnDecode { .. } | E::Decode(_) | E::RowNotFound => Some(ErrorCode::StoreCorrupt),
         _ => None,

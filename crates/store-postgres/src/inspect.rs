@@ -55,7 +55,8 @@ pub(crate) struct Server {
 
 /// Looks at the server.
 pub(crate) async fn server(connection: &mut PgConnection) -> Result<Server, Failure> {
-    let row = sqlx::query(
+    // Not prepared: it is not known yet whether a pooler is in between, and what it makes of that.
+    let row = sqlx::raw_sql(
         "SELECT current_setting('fsync') = 'on', current_setting('synchronous_commit'),
              current_setting('server_version'), current_setting('server_version_num')::integer,
              pg_is_in_recovery(), floor(random() * 1e18)::bigint + 1",
@@ -111,12 +112,12 @@ async fn try_inspect(
 }
 
 async fn bytes(connection: &mut PgConnection, schema: &Schema) -> Result<u64, Failure> {
-    let bytes = sqlx::query(
+    let bytes = schema.sql(
         "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
          FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
          WHERE n.nspname = $1 AND c.relkind = 'r'",
     );
-    let bytes: i64 = bytes.bind(schema.name()).fetch_one(connection).await?.try_get(0)?;
+    let bytes: i64 = bytes.query().bind(schema.name()).fetch_one(connection).await?.try_get(0)?;
     Ok(bytes.unsigned_abs())
 }
 

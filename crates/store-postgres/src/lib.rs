@@ -25,6 +25,7 @@ pub use inspect::Inspection;
 use config::Config;
 use connections::{Connections, carry_out};
 use guarantees::Settings;
+use sql::Prepared;
 use streams::cache::Cache;
 use streams::notify::Notifier;
 use streams::watch::Watch;
@@ -110,6 +111,12 @@ impl PostgresStore {
         } else {
             migrations::check(&connections, &schema).await?;
         }
+        let prepared = if config.is_behind_pooler() {
+            carry_out!(connections.once(), |connection| Prepared::by_pooler(connection))?
+        } else {
+            Prepared::Named
+        };
+        let schema = schema.prepared(prepared);
         let inner = Inner {
             state: state::Statements::new(&schema),
             streams: streams::Statements::new(&schema),

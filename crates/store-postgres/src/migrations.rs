@@ -43,7 +43,12 @@ async fn migrate(connection: &mut PgConnection, schema: &Schema) -> Result<u32, 
         return Ok(number(done));
     }
     let mut transaction = connection.begin().await?;
-    sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(LOCK).execute(&mut *transaction).await?;
+    schema
+        .sql("SELECT pg_advisory_xact_lock($1)")
+        .query()
+        .bind(LOCK)
+        .execute(&mut transaction)
+        .await?;
     // Another process may have been faster.
     let found = inspect(&mut transaction, schema).await?;
     let done = match found {
@@ -116,13 +121,14 @@ async fn execute(
 }
 
 async fn inspect(connection: &mut PgConnection, schema: &Schema) -> Result<Found, Failure> {
-    let tables = sqlx::query(
+    let tables = schema.sql(
         "SELECT bool_or(c.relname = 'helix_schema'), count(c.oid)
          FROM pg_namespace n LEFT JOIN pg_class c
              ON c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
          WHERE n.nspname = $1 GROUP BY n.oid",
     );
-    let Some(row) = tables.bind(schema.name()).fetch_optional(&mut *connection).await? else {
+    let Some(row) = tables.query().bind(schema.name()).fetch_optional(&mut *connection).await?
+    else {
         return Ok(Found::Nothing { exists: false });
     };
     if row.try_get::<Option<bool>, _>(0)? != Some(true) {

@@ -75,13 +75,14 @@ impl PostgresStore {
         let mut transaction = connection.begin().await?;
         // Locked, so that nobody begins a run there meanwhile.
         let query = statements.find.query().bind(statuses).bind(age).bind(BATCH);
-        let rows = query.fetch_all(&mut *transaction).await?;
+        let rows = query.fetch_all(&mut transaction).await?;
         let sessions: Vec<&str> =
             rows.iter().map(|row| row.try_get(0)).collect::<Result<_, sqlx::Error>>()?;
         if sessions.is_empty() {
+            transaction.rollback().await?;
             return Ok(0);
         }
-        statements.streams.query().bind(&sessions[..]).execute(&mut *transaction).await?;
+        statements.streams.query().bind(&sessions[..]).execute(&mut transaction).await?;
         let purged = delete::delete_all(&mut transaction, &statements.delete, &sessions).await?;
         transaction.commit().await?;
         Ok(purged)

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 
-use crate::connection::{self, Server};
-use crate::keys::Keys;
+use crate::connection::Server;
+use crate::place::Place;
 use crate::streams::watch::Watch;
 use crate::{Inner, Inspection, RedisStore, inspect, settings};
 
@@ -106,7 +106,7 @@ impl RedisBuilder {
     ///
     /// # Errors
     /// [`ConfigInvalid`](ErrorCode::ConfigInvalid) for another URL or prefix, a password that the server does not
-    /// take, a server that evicts keys, or one that is too old; [`StoreReadOnly`](ErrorCode::StoreReadOnly) for a
+    /// take, certificates that the server or the client does not trust, a server that evicts keys, or one that is too old; [`StoreReadOnly`](ErrorCode::StoreReadOnly) for a
     /// replica; [`StoreNewer`](ErrorCode::StoreNewer) if a newer version wrote under this prefix;
     /// [`StoreUnavailable`](ErrorCode::StoreUnavailable) if nothing answers.
     pub async fn open(self) -> Result<RedisStore> {
@@ -114,27 +114,15 @@ impl RedisBuilder {
     }
 
     async fn connect(self) -> Result<RedisStore> {
-        let (keys, client) = self.place()?;
-        let settings = settings::ask(&client, self.operation_timeout).await?;
+        let place = Place::of(&self)?;
+        let settings = settings::ask(&place.client, self.operation_timeout).await?;
         settings.check()?;
-        let server = Server::connect(&client, settings.is_cluster, &self).await?;
+        let server = Server::connect(&place, settings.is_cluster, &self).await?;
+        let Place { keys, client, .. } = place;
         settings::check_schema(&server, &keys).await?;
         let watch = Arc::new(Watch::new(client, keys.clone(), self.operation_timeout));
         let streams = self.streams;
         Ok(RedisStore { inner: Arc::new(Inner { server, keys, settings, streams, watch }) })
-    }
-
-    /// Which server, and which keys of it: those of the prefix in the URL, if it names one.
-    pub(crate) fn place(&self) -> Result<(Keys, redis::Client)> {
-        let (url, options) = self.url.split_once('?').unwrap_or((&self.url, ""));
-        let mut prefix = &*self.prefix;
-        for option in options.split('&').filter(|it| !it.is_empty()) {
-            prefix = option.strip_prefix("prefix=").ok_or_else(|| {
-                let message = "the URL of Redis has an option other than `prefix`";
-                Error::new(ErrorCode::ConfigInvalid, message)
-            })?;
-        }
-        Ok((Keys::new(prefix)?, connection::client(url)?))
     }
 
     /// Looks at the server and at what is kept there, without changing anything.
@@ -152,9 +140,9 @@ impl RedisBuilder {
     /// As [`open`](Self::open).
     #[doc(hidden)]
     pub async fn destroy(self) -> Result<()> {
-        let (keys, client) = self.place()?;
-        let server = Server::connect(&client, false, &self).await?;
-        server.remove_all(&keys.pattern()).await
+        let place = Place::of(&self)?;
+        let server = Server::connect(&place, false, &self).await?;
+        server.remove_all(&place.keys.pattern()).await
     }
 }
 

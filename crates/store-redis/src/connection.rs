@@ -8,13 +8,14 @@ use std::time::Duration;
 use redis::aio::{ConnectionLike as _, ConnectionManager, ConnectionManagerConfig};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
-use redis::{Client, Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
+use redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 use tokio::time::Instant;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 
 use crate::config::RedisBuilder;
-use crate::error::classify;
+use crate::error::{classify, is_of_tls};
+use crate::place::Place;
 use crate::reply::Reply;
 use crate::script::Script;
 
@@ -51,24 +52,19 @@ impl fmt::Debug for Server {
     }
 }
 
-/// Reads the URL.
-pub(crate) fn client(url: &str) -> Result<Client> {
-    Client::open(url).map_err(|error| {
-        let message = "the URL of Redis cannot be used; it is redis://[user][:password@]host[:port][/database]";
-        Error::new(ErrorCode::ConfigInvalid, message).with_source(error)
-    })
-}
-
 impl Server {
     pub(crate) async fn connect(
-        client: &Client,
+        place: &Place,
         is_cluster: bool,
         options: &RedisBuilder,
     ) -> Result<Self> {
         let connection = if is_cluster {
-            let cluster = ClusterClient::builder([client.get_connection_info().clone()])
+            let mut cluster = ClusterClient::builder([place.client.get_connection_info().clone()])
                 .connection_timeout(options.operation_timeout)
                 .response_timeout(options.operation_timeout);
+            if let Some(certificates) = &place.certificates {
+                cluster = cluster.certs(certificates.clone());
+            }
             let connection = cluster.build().map_err(classify)?.get_async_connection().await;
             Connection::Cluster(connection.map_err(classify)?)
         } else {
@@ -78,7 +74,7 @@ impl Server {
                 .set_max_delay(PAUSES.1)
                 .set_connection_timeout(Some(options.operation_timeout))
                 .set_response_timeout(Some(options.operation_timeout));
-            let manager = ConnectionManager::new_with_config(client.clone(), config).await;
+            let manager = ConnectionManager::new_with_config(place.client.clone(), config).await;
             Connection::Single(manager.map_err(classify)?)
         };
         Ok(Self { connection, outage_timeout: options.outage_timeout, is_closed: Arc::default() })
@@ -179,6 +175,7 @@ fn may_repeat(error: &RedisError, again: Again) -> bool {
             matches!(kind, S::BusyLoading | S::TryAgain | S::ClusterDown | S::MasterDown)
         }
         ErrorKind::ClusterConnectionNotFound => true,
+        ErrorKind::Io if is_of_tls(error) => false,
         ErrorKind::Io => error.is_connection_refusal() || again == Again::Yes,
         _ => false,
     }

@@ -1,5 +1,9 @@
 //! What errors of Redis mean, decided here and nowhere else.
 
+use std::error::Error as StdError;
+use std::io;
+use std::sync::Arc;
+
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
 use helix_agents_core::error::{Error, ErrorCode};
@@ -7,6 +11,11 @@ use helix_agents_core::id::SessionId;
 
 /// The error of the framework for one of the driver.
 pub(crate) fn classify(error: RedisError) -> Error {
+    if is_of_tls(&error) {
+        let message = "no connection by TLS: the server's certificate is not trusted, or it does not \
+            trust ours; look at the cause";
+        return Error::new(ErrorCode::ConfigInvalid, message).with_source(error);
+    }
     let code = code_of(&error);
     let message = match code {
         ErrorCode::StoreFull => "Redis has used up its memory; raise maxmemory, or delete sessions",
@@ -22,6 +31,17 @@ pub(crate) fn classify(error: RedisError) -> Error {
     };
     // The driver's text may repeat arguments, but not those of scripts.
     Error::new(code, message).with_source(error)
+}
+
+/// Whether the two sides did not agree on TLS.
+pub(crate) fn is_of_tls(error: &RedisError) -> bool {
+    // As the driver wraps it.
+    let wrapped =
+        error.source().and_then(|it| it.downcast_ref::<Arc<dyn StdError + Send + Sync>>());
+    let cause = wrapped.and_then(|it| it.downcast_ref::<io::Error>());
+    cause
+        .and_then(io::Error::get_ref)
+        .is_some_and(<dyn StdError + Send + Sync>::is::<rustls::Error>)
 }
 
 fn code_of(error: &RedisError) -> ErrorCode {

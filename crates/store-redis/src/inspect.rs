@@ -5,6 +5,7 @@ use helix_agents_core::guarantee::Guarantee;
 
 use crate::config::RedisBuilder;
 use crate::connection::Server;
+use crate::place::Place;
 use crate::settings::{self, Persistence, SCHEMA, ServerSettings};
 use crate::{error, guarantees};
 
@@ -79,11 +80,12 @@ impl Inspection {
 }
 
 pub(crate) async fn inspect(options: &RedisBuilder) -> Result<Inspection> {
-    let (keys, client) = options.place()?;
-    let settings = settings::ask(&client, options.operation_timeout).await?;
-    let server = Server::connect(&client, settings.is_cluster, options).await?;
+    let place = Place::of(options)?;
+    let settings = settings::ask(&place.client, options.operation_timeout).await?;
+    let server = Server::connect(&place, settings.is_cluster, options).await?;
+    let keys = &place.keys;
     Ok(Inspection {
-        schema: settings::schema(&server, &keys).await?,
+        schema: settings::schema(&server, keys).await?,
         newest_schema: SCHEMA,
         sessions: count(&server, &keys.sessions()).await?,
         runs: count(&server, &keys.runs()).await?,

@@ -13,6 +13,7 @@ mod error;
 mod guarantees;
 mod inspect;
 mod keys;
+mod place;
 mod purge;
 mod reply;
 mod script;
@@ -81,6 +82,10 @@ impl RedisStore {
 
     /// Options for connecting to the server at `redis://[user][:password@]host[:port][/database]`, with `?prefix=…` at
     /// its end for another prefix. One node's address suffices for a cluster.
+    ///
+    /// `rediss://` connects with TLS. The server's certificate has to be valid for the host's name by a root that the
+    /// system knows, or by those of the file in `?sslrootcert=…`; a server that wants one of the client gets that of
+    /// `sslcert` and `sslkey`. All three are paths of PEM files, which are read when the store is opened.
     pub fn builder(url: &str) -> RedisBuilder {
         RedisBuilder::new(url)
     }

@@ -9,6 +9,7 @@
     reason = "a test fails by panicking"
 )]
 
+pub mod certificates;
 pub mod chaos;
 pub mod faults;
 pub mod gate;

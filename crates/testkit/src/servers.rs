@@ -21,6 +21,16 @@ pub fn postgres() -> String {
     url("postgres", "HELIX_TEST_POSTGRES_URL")
 }
 
+/// The URL of a pooler in front of the server of [`postgres`], which lends a connection for one transaction, and in its
+/// database `session` for a session: what `HELIX_TEST_PGBOUNCER_URL` says, or the one that xtask started.
+///
+/// # Panics
+/// If there is none. A test that needs it and does not find it has failed.
+#[must_use]
+pub fn pgbouncer() -> String {
+    url("pgbouncer", "HELIX_TEST_PGBOUNCER_URL")
+}
+
 /// The URL of a Redis server with `noeviction`: what `HELIX_TEST_REDIS_URL` says, or the server that xtask started.
 ///
 /// # Panics

@@ -2,18 +2,16 @@
 //!
 //! Its data is private to this checkout and begins anew each time the server is started.
 
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use rustix::process::Signal;
-use sha2::{Digest as _, Sha256};
 
-use super::Port;
 use super::account::Account;
 use super::daemon::{self, Daemon};
+use super::{Port, folder};
 use crate::tools::Package;
 use crate::{process, tools};
 
@@ -38,6 +36,18 @@ const USER: &str = "helix";
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// By which tests are told of another server.
+pub(super) const INSTEAD: &str = "HELIX_TEST_POSTGRES_URL";
+
+/// The server that tests use; it is started if it is ours and does not run.
+pub(super) fn url() -> Result<String> {
+    if let Some(url) = super::instead(INSTEAD) {
+        return Ok(url);
+    }
+    start(Port::Wished(PORT))?;
+    Ok(daemon::running(NAME)?.context("PostgreSQL ended at once")?.url)
+}
+
 /// Starts the server on fresh data.
 pub(super) fn start(port: Port) -> Result<()> {
     if let Some(record) = daemon::running(NAME)? {
@@ -47,7 +57,7 @@ pub(super) fn start(port: Port) -> Result<()> {
     let port = daemon::free(port)?;
     let programs = programs()?;
     let account = Account::unprivileged(&["postgres", "nobody"])?;
-    let folder = fresh_folder(account)?;
+    let folder = folder::fresh(NAME, account)?;
     let password = daemon::password()?;
     create(&programs, &folder, account, &password)?;
     let record = daemon::start(Daemon {
@@ -88,41 +98,9 @@ fn is_complete(folder: &Path) -> bool {
     ["initdb", "postgres", "pg_isready"].iter().all(|it| folder.join(it).is_file())
 }
 
-/// An empty folder for the data: beside the record, or among temporary files if the way there is closed to whom the
-/// server runs as.
-fn fresh_folder(account: Option<Account>) -> Result<PathBuf> {
-    let own = fs::canonicalize(daemon::folder()?).context("could not find our own folder")?;
-    let folder = create_anew(own.join(NAME), account)?;
-    match account {
-        Some(account) if !account.reaches(&folder) => {
-            fs::remove_dir(&folder).context("could not remove an empty folder")?;
-            let digest = Sha256::digest(own.as_os_str().as_encoded_bytes());
-            let digest: String = digest.iter().take(6).map(|it| format!("{it:02x}")).collect();
-            let name = format!("helix-agents-{NAME}-{digest}");
-            create_anew(std::env::temp_dir().join(name), Some(account))
-        }
-        _ => Ok(folder),
-    }
-}
-
-fn create_anew(folder: PathBuf, account: Option<Account>) -> Result<PathBuf> {
-    if folder.exists() {
-        fs::remove_dir_all(&folder)
-            .with_context(|| format!("could not clear {}", folder.display()))?;
-    }
-    DirBuilder::new()
-        .mode(0o700)
-        .create(&folder)
-        .with_context(|| format!("could not create {}", folder.display()))?;
-    if let Some(account) = account {
-        account.own(&folder)?;
-    }
-    Ok(folder)
-}
-
 fn create(programs: &Path, folder: &Path, account: Option<Account>, password: &str) -> Result<()> {
     let secret = folder.join("password");
-    fs::write(&secret, password).context("could not write the password")?;
+    folder::write(&secret, password, account)?;
     let words = [
         "--username",
         USER,
@@ -141,7 +119,6 @@ fn create(programs: &Path, folder: &Path, account: Option<Account>, password: &s
     ];
     let mut initdb = process::program(programs.join("initdb"), words);
     if let Some(account) = account {
-        account.own(&secret)?;
         account.take(&mut initdb);
     }
     let created = process::capture(initdb.current_dir(folder)).map(drop);

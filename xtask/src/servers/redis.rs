@@ -2,16 +2,14 @@
 //!
 //! Its data is private to this checkout and begins anew each time the server is started.
 
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use rustix::process::Signal;
 
-use super::Port;
 use super::daemon::{self, Daemon};
+use super::{Port, folder};
 use crate::tools::Package;
 use crate::{process, tools};
 
@@ -39,11 +37,10 @@ pub(super) fn start(port: Port) -> Result<()> {
     if !process::succeeds(&mut process::program(PROGRAM, ["--version"])) {
         tools::install(&PACKAGE)?;
     }
-    let folder = fresh_folder()?;
+    let folder = folder::fresh(NAME, None)?;
     let password = daemon::password()?;
     let configuration = folder.join("redis.conf");
-    fs::write(&configuration, settings(&folder, port, &password)?)
-        .context("could not write the configuration")?;
+    folder::write(&configuration, &settings(&folder, port, &password)?, None)?;
     let record = daemon::start(Daemon {
         name: NAME,
         url: format!("redis://:{password}@127.0.0.1:{port}"),
@@ -56,19 +53,6 @@ pub(super) fn start(port: Port) -> Result<()> {
     let log = daemon::log(NAME);
     println!("{NAME}: process {} on {}, log in {}", record.pid, record.url, log.display());
     Ok(())
-}
-
-/// An empty folder for configuration and data, which nobody else can read.
-fn fresh_folder() -> Result<PathBuf> {
-    let own = fs::canonicalize(daemon::folder()?).context("could not find our own folder")?;
-    let folder = own.join(NAME);
-    if folder.exists() {
-        fs::remove_dir_all(&folder)
-            .with_context(|| format!("could not clear {}", folder.display()))?;
-    }
-    let created = DirBuilder::new().mode(0o700).create(&folder);
-    created.with_context(|| format!("could not create {}", folder.display()))?;
-    Ok(folder)
 }
 
 fn settings(folder: &Path, port: u16, password: &str) -> Result<String> {

@@ -1,6 +1,6 @@
 //! The command line; what it starts is checked by hand.
 
-use super::{KINDS, Port, port, run};
+use super::{KINDS, Port, port, run, version};
 
 #[test]
 fn a_port_is_read_or_taken_from_the_kind() {
@@ -14,7 +14,10 @@ fn a_port_is_read_or_taken_from_the_kind() {
 #[test]
 fn an_unknown_server_is_answered_with_the_known_ones() {
     let error = run(&["mainframe"]).unwrap_err().to_string();
-    assert_eq!(error, "no server is called mainframe; there are: model, postgres, redis");
+    assert_eq!(
+        error,
+        "no server is called mainframe; there are: model, postgres, pgbouncer, redis"
+    );
 }
 
 #[test]
@@ -24,4 +27,11 @@ fn a_taken_port_is_replaced_only_if_it_was_a_wish() {
     assert_ne!(super::daemon::free(Port::Wished(port)).unwrap(), port);
     let error = super::daemon::free(Port::Exactly(port)).unwrap_err().to_string();
     assert!(error.contains("something else listens"), "{error}");
+}
+
+#[test]
+fn a_version_is_found_in_what_a_program_says_of_itself() {
+    assert_eq!(version("PgBouncer 1.18.0\nlibevent 2.1.12-stable\n"), Some((1, 18)));
+    assert_eq!(version("PgBouncer version 1.24.1"), Some((1, 24)));
+    assert_eq!(version("no number at all"), None);
 }

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use sqlx::Postgres;
 use sqlx::Row as _;
-use sqlx::postgres::{PgArguments, PgConnection};
-use sqlx::query::Query;
+use sqlx::postgres::PgConnection;
 
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::id::RunId;
@@ -13,7 +11,7 @@ use helix_agents_core::store::{Append, AppendOutcome, Guard, LeaseChange, Stored
 
 use super::log::{self, Look};
 use crate::error::{Failure, corrupt, not_found};
-use crate::sql::{Schema, Sql, signed};
+use crate::sql::{Query, Schema, Sql, signed};
 
 /// How often an append is judged anew because what stood in its way was gone when it was looked at. Each time somebody
 /// else has got on.
@@ -116,10 +114,7 @@ async fn try_append(
 }
 
 /// Status, run, runtime, pending calls and the time to wake.
-pub(super) fn bind_summary<'q>(
-    query: Query<'q, Postgres, PgArguments>,
-    summary: &Summary,
-) -> Query<'q, Postgres, PgArguments> {
+pub(super) fn bind_summary(query: Query, summary: &Summary) -> Query {
     query
         .bind(summary.status.as_str())
         .bind(summary.run.as_ref().map(RunId::as_str))

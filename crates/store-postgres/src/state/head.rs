@@ -13,15 +13,18 @@ use helix_agents_core::store::{Append, Head, NewSession, Position, SessionStatus
 use crate::error::{Failure, corrupt, of_session};
 use crate::sql::{Schema, Sql};
 
-/// The columns that [`from_row`] reads, in its order.
+/// The columns that [`from_row`] reads, in its order; the time when they are read comes after them.
 pub(super) const COLUMNS: &str = "session, agent, root, parent, tags, created_at, version, append, \
-    updated_at, status, run, runtime, pending, wake_at, lease_until, greatest({now}, updated_at)";
+    updated_at, status, run, runtime, pending, wake_at, lease_until";
+
+/// When they are read.
+pub(super) const READ_AT: &str = "greatest({now}, updated_at)";
 
 /// The longest id, or name of an agent, that fits into an index beside others.
 const MAX_KEY_BYTES: usize = 600;
 
 pub(super) fn statement(schema: &Schema) -> Sql {
-    schema.sql(&format!("SELECT {COLUMNS} FROM {{s}}.sessions WHERE session = $1"))
+    schema.sql(&format!("SELECT {COLUMNS}, {READ_AT} FROM {{s}}.sessions WHERE session = $1"))
 }
 
 /// The head of a session, if it exists.

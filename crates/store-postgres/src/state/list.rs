@@ -1,7 +1,7 @@
 //! Lists of heads.
 
 use sqlx::postgres::{PgArguments, PgConnection};
-use sqlx::{Arguments as _, AssertSqlSafe, Row as _};
+use sqlx::{Arguments as _, Row as _};
 
 use helix_agents_core::id::SessionId;
 use helix_agents_core::store::{Head, MAX_PAGE, Page, SessionFilter};
@@ -82,9 +82,9 @@ impl Conditions {
     fn query(&mut self, limit: u32) -> Result<String, Failure> {
         let limit = self.value(i64::from(limit.min(MAX_PAGE)))?;
         let filters = if self.sql.is_empty() { "true".to_owned() } else { self.sql.join(" AND ") };
-        let columns = head::COLUMNS;
+        let (columns, read_at) = (head::COLUMNS, head::READ_AT);
         Ok(format!(
-            "SELECT {columns} FROM {{s}}.sessions WHERE {filters}
+            "SELECT {columns}, {read_at} FROM {{s}}.sessions WHERE {filters}
              ORDER BY created_at DESC, session DESC LIMIT {limit}"
         ))
     }
@@ -102,9 +102,9 @@ pub(super) async fn list(
         let place = conditions.value(created_at)?;
         conditions.add(&format!("(created_at, session) < ({place}, ?)"), after.as_str())?;
     }
-    let query = statements.schema.text(&conditions.query(page.limit)?);
-    let rows = sqlx::query_with(AssertSqlSafe(query), conditions.values);
-    rows.fetch_all(connection).await?.iter().map(head::from_row).collect()
+    let query = statements.schema.sql(&conditions.query(page.limit)?);
+    let rows = query.query_with(conditions.values).fetch_all(connection).await?;
+    rows.iter().map(head::from_row).collect()
 }
 
 /// It never changes, so it can be asked for beforehand.

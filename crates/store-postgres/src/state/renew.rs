@@ -15,10 +15,12 @@ use crate::sql::{Schema, Sql};
 /// How often it is looked for a run that was current before and after somebody else's append, and not meanwhile.
 const TRIES: u32 = 100;
 
+/// The clock is read once, after whoever was first has made way: what the head says of it is what the lease counts from.
+///
 /// The commit is not waited for: a lease need not outlive the server's system, for then its owner has to come back to
 /// it anyway.
 pub(super) fn statement(schema: &Schema) -> Sql {
-    let columns = head::COLUMNS;
+    let (columns, read_at) = (head::COLUMNS, head::READ_AT);
     schema.sql(&format!(
         "WITH lazy AS MATERIALIZED (
              SELECT set_config('synchronous_commit', 'off', true) AS set
@@ -28,9 +30,9 @@ pub(super) fn statement(schema: &Schema) -> Sql {
              WHERE session = $1 AND run = $2 AND lazy.set IS NOT NULL
              RETURNING sessions.*
          )
-         SELECT {columns}, true FROM r
+         SELECT {columns}, lease_until - $3, true FROM r
          UNION ALL
-         SELECT {columns}, false FROM {{s}}.sessions
+         SELECT {columns}, {read_at}, false FROM {{s}}.sessions
          WHERE session = $1 AND NOT EXISTS (SELECT FROM r)"
     ))
 }

@@ -149,7 +149,7 @@ pub(super) async fn write(
     }
     // There are too many others: nobody else writes it for a moment.
     let mut transaction = connection.begin().await?;
-    all.write.lock.query().bind(session.as_str()).execute(&mut *transaction).await?;
+    all.write.lock.query().bind(session.as_str()).execute(&mut transaction).await?;
     let done = try_write(&mut transaction, all, writer, session, batch, memory).await?;
     transaction.commit().await?;
     done.ok_or_else(|| {

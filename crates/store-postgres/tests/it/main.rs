@@ -5,10 +5,13 @@ mod cost;
 mod damage;
 mod open;
 mod outage;
+mod pooler;
 mod process;
 mod proxy;
 mod purge;
+mod server;
 mod support;
+mod tls;
 
 mod conformance {
     use std::sync::Arc;

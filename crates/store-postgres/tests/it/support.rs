@@ -22,7 +22,7 @@ pub(crate) struct Database {
     pub(crate) url: String,
     pub(crate) schema: String,
     /// What the server knows the connections of the store by.
-    name: String,
+    pub(crate) name: String,
     _gone: servers::Afterwards,
 }
 
@@ -36,7 +36,13 @@ impl Database {
         let schema = format!("it's a \"schema\" {name}");
         let url = format!("{url}?application_name={name}");
         let builder = PostgresStore::builder(&url).schema(&schema).connections(1);
-        let gone = servers::Afterwards::new(|| async { builder.destroy().await.unwrap() });
+        // Others may be lent to somebody else by a pooler.
+        let (server, cut) = (url.clone(), format!("{} AND state <> 'idle'", cut(&name)));
+        let gone = servers::Afterwards::new(|| async move {
+            // What a store of the test is still at stands still meanwhile, and may hold locks.
+            past_the_store(&server, &cut).await;
+            builder.destroy().await.unwrap();
+        });
         Self { url, schema, name, _gone: gone }
     }
 
@@ -51,23 +57,30 @@ impl Database {
 
     /// Ends all connections of the store; says how many there were.
     pub(crate) async fn cut(&self) -> i64 {
-        let sql = format!(
-            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-             WHERE application_name = '{}' AND pid <> pg_backend_pid()",
-            self.name
-        );
-        self.sql(&sql).await.first().unwrap().get(0)
+        self.sql(&cut(&self.name)).await.first().unwrap().get(0)
     }
 
     /// The server, past the store; `{s}` is the schema.
     pub(crate) async fn sql(&self, sql: &str) -> Vec<PgRow> {
         let quoted = format!("\"{}\"", self.schema.replace('"', "\"\""));
-        let sql = AssertSqlSafe(sql.replace("{s}", &quoted));
-        let mut connection = PgConnection::connect(&self.url).await.unwrap();
-        let rows = sqlx::raw_sql(sql).fetch_all(&mut connection).await.unwrap();
-        connection.close().await.unwrap();
-        rows
+        past_the_store(&self.url, &sql.replace("{s}", &quoted)).await
     }
+}
+
+/// Ends the connections of this name, and says how many there were.
+fn cut(name: &str) -> String {
+    format!(
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+         WHERE application_name = '{name}' AND pid <> pg_backend_pid()"
+    )
+}
+
+async fn past_the_store(url: &str, sql: &str) -> Vec<PgRow> {
+    let mut connection = PgConnection::connect(url).await.unwrap();
+    let sql = AssertSqlSafe(sql.to_owned());
+    let rows = sqlx::raw_sql(sql).fetch_all(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    rows
 }
 
 pub(crate) fn id(text: &str) -> SessionId {

@@ -9,31 +9,111 @@ use super::support::Corner;
 
 const SLOTS: u16 = 16_384;
 
-/// Starts the nodes, tells them of each other, and waits until all slots are served.
-async fn nodes() -> [Server; 3] {
-    let settings = ["--cluster-enabled", "yes", "--appendonly", "yes"];
-    let nodes = [0, 1, 2].map(|_| Server::with(&settings));
-    for (number, node) in (0..).zip(&nodes) {
-        let mut connection = node.corner().server();
-        let (first, last) = (number * SLOTS / 3, (number + 1) * SLOTS / 3 - 1);
-        let mut slots = redis::cmd("CLUSTER");
-        slots.arg("ADDSLOTSRANGE").arg(first).arg(last).exec(&mut connection).unwrap();
-        for other in &nodes {
-            let mut meet = redis::cmd("CLUSTER");
-            meet.arg("MEET").arg("127.0.0.1").arg(other.port()).exec(&mut connection).unwrap();
+/// Nodes that share the slots evenly, in this order.
+pub(crate) struct Cluster {
+    pub(crate) nodes: [Server; 3],
+}
+
+impl Cluster {
+    /// Starts the nodes, tells them of each other, and waits until all slots are served.
+    pub(crate) async fn start() -> Self {
+        let cluster = Self { nodes: [0, 1, 2].map(|_| node()) };
+        for (number, node) in (0..).zip(&cluster.nodes) {
+            let (first, last) = (number * SLOTS / 3, (number + 1) * SLOTS / 3 - 1);
+            ask(node, &["ADDSLOTSRANGE", &first.to_string(), &last.to_string()]);
+            cluster.introduce(node);
+        }
+        until("all slots are served", || cluster.nodes.iter().all(is_ok)).await;
+        cluster
+    }
+
+    fn introduce(&self, node: &Server) {
+        for other in &self.nodes {
+            ask(node, &["MEET", "127.0.0.1", &other.port().to_string()]);
         }
     }
-    let begun = Instant::now();
-    let is_ready = |node: &Server| -> bool {
-        let info: redis::RedisResult<String> =
-            redis::cmd("CLUSTER").arg("INFO").query(&mut node.corner().server());
-        info.unwrap().contains("cluster_state:ok")
+
+    /// Starts one more node, which follows one of these.
+    pub(crate) async fn replica(&self, of: usize) -> Server {
+        let (master, replica) = (&self.nodes[of], node());
+        self.introduce(&replica);
+        let name = ask(master, &["MYID"]);
+        let knows_all = || ask(&replica, &["NODES"]).lines().count() == 4;
+        until("the replica knows the nodes", || knows_all() && is_ok(&replica)).await;
+        ask(&replica, &["REPLICATE", &name]);
+        follows(master, &replica).await;
+        // Whether it may take over is decided by the others, who have to have heard of it.
+        let own = ask(&replica, &["MYID"]);
+        let knows = |node: &Server| {
+            ask(node, &["NODES"]).lines().any(|it| it.starts_with(&own) && it.contains("slave"))
+        };
+        until("the nodes know the replica", || self.nodes.iter().all(knows)).await;
+        replica
+    }
+
+    /// The number of the node that serves a session.
+    pub(crate) fn node_of(&self, session: &str) -> usize {
+        let slot = ask(&self.nodes[1], &["KEYSLOT", &format!("{{{session}}}")]);
+        usize::from(slot.parse::<u16>().unwrap() / (SLOTS / 3)).min(2)
+    }
+}
+
+/// It notices at once when another one is gone, and takes over however old its data are.
+fn node() -> Server {
+    Server::with(&[
+        "--cluster-enabled",
+        "yes",
+        "--cluster-node-timeout",
+        "1000",
+        "--cluster-replica-validity-factor",
+        "0",
+        "--appendonly",
+        "yes",
+    ])
+}
+
+fn is_ok(node: &Server) -> bool {
+    ask(node, &["INFO"]).contains("cluster_state:ok")
+}
+
+/// Waits until a replica has what its master has now.
+pub(crate) async fn follows(master: &Server, replica: &Server) {
+    let offset = |node: &Server, name: &str| -> u64 {
+        let info = replication(node);
+        let found = info.lines().find_map(|it| it.strip_prefix(name)?.strip_prefix(':'));
+        found.unwrap_or("0").trim().parse().unwrap()
     };
-    while !nodes.iter().all(is_ready) {
-        assert!(begun.elapsed() < Duration::from_secs(60), "the nodes do not find each other");
+    let is_up = || replication(replica).contains("master_link_status:up");
+    until("the replica follows", is_up).await;
+    let now = offset(master, "master_repl_offset");
+    until("the replica catches up", || offset(replica, "slave_repl_offset") >= now).await;
+}
+
+/// Whether the server is no replica, or none any more.
+pub(crate) fn is_master(node: &Server) -> bool {
+    replication(node).contains("role:master")
+}
+
+fn replication(node: &Server) -> String {
+    redis::cmd("INFO").arg("replication").query(&mut node.corner().server()).unwrap()
+}
+
+/// What a node answers to a question about its cluster.
+fn ask(node: &Server, words: &[&str]) -> String {
+    let answer = redis::cmd("CLUSTER").arg(words).query(&mut node.corner().server()).unwrap();
+    match answer {
+        redis::Value::Int(number) => number.to_string(),
+        other => redis::from_redis_value(other).unwrap(),
+    }
+}
+
+/// Asks again and again.
+pub(crate) async fn until(what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "in vain: {what}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    nodes
 }
 
 /// Each in a corner of its own; what the suites say of one server holds of a cluster.
@@ -48,8 +128,8 @@ macro_rules! all_of {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_keeps_the_contracts() {
-    let nodes = nodes().await;
-    let url = &nodes[1].url();
+    let cluster = Cluster::start().await;
+    let url = &cluster.nodes[1].url();
     all_of! { url, state:
         a_created_session_reads_back_as_it_was_created,
         a_conflict_brings_exactly_the_missed_appends,

@@ -2,12 +2,14 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod cluster;
+mod failover;
 mod follow;
 mod keys;
 mod open;
 mod outage;
 mod server;
 mod support;
+mod tls;
 
 mod conformance {
     use std::sync::Arc;

@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::support::Corner;
 
 /// A server in a folder of its own, which ends with the test.
 pub(crate) struct Server {
     folder: tempfile::TempDir,
     port: u16,
-    settings: Vec<&'static str>,
+    settings: Vec<String>,
     process: Option<Child>,
 }
 
@@ -21,12 +23,15 @@ impl Server {
         Self::with(&["--appendonly", "yes", "--appendfsync", "always"])
     }
 
-    pub(crate) fn with(settings: &[&'static str]) -> Self {
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
+    pub(crate) fn with(settings: &[&str]) -> Self {
+        let port = free_port();
         let folder = tempfile::tempdir().unwrap();
-        let mut server = Self { folder, port, settings: settings.to_vec(), process: None };
+        let mut server = Self {
+            folder,
+            port,
+            settings: settings.iter().map(|it| (*it).to_owned()).collect(),
+            process: None,
+        };
         server.go_on();
         server
     }
@@ -41,6 +46,20 @@ impl Server {
 
     pub(crate) fn corner(&self) -> Corner {
         Corner::at(&self.url())
+    }
+
+    /// Makes it stand still, as if its machine were too busy for it.
+    pub(crate) fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    pub(crate) fn unpause(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(self.process.as_ref().unwrap());
+        kill_process(pid, signal).unwrap();
     }
 
     /// Ends it as a crash would.
@@ -60,6 +79,8 @@ impl Server {
         let (port, folder) = (self.port.to_string(), self.folder.path().to_str().unwrap());
         let process = Command::new("redis-server")
             .args(["--port", &port, "--bind", "127.0.0.1", "--dir", folder, "--save", ""])
+            // A replica need not wait for others to come.
+            .args(["--repl-diskless-sync-delay", "0"])
             .args(&self.settings)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -109,6 +130,19 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// One on which nothing listens, and neither where a node of a cluster talks to the others: so much higher.
+pub(crate) fn free_port() -> u16 {
+    const BUS: u16 = 10_000;
+    let free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok();
+    loop {
+        let listener = free(0).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        if port.checked_add(BUS).and_then(free).is_some() {
+            return port;
+        }
     }
 }
 

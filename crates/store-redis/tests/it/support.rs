@@ -29,6 +29,11 @@ impl Corner {
         Self { url: url.to_owned(), prefix: servers::unique() }
     }
 
+    /// The same, on another server that has it, too.
+    pub(crate) fn moved_to(&self, url: &str) -> Self {
+        Self { url: url.to_owned(), prefix: self.prefix.clone() }
+    }
+
     pub(crate) fn builder(&self) -> RedisBuilder {
         RedisStore::builder(&self.url).prefix(&self.prefix)
     }

@@ -1,0 +1,117 @@
+//! What a URL names: a server, how to trust it, and which of its keys are ours.
+
+use redis::{Client, ClientTlsConfig, TlsCertificates};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+
+use helix_agents_core::error::{Error, ErrorCode, Result};
+
+use crate::RedisBuilder;
+use crate::keys::Keys;
+
+/// Where a store is.
+pub(crate) struct Place {
+    pub(crate) keys: Keys,
+    pub(crate) client: Client,
+    /// For the nodes of a cluster that the URL does not name; none without TLS.
+    pub(crate) certificates: Option<TlsCertificates>,
+}
+
+/// What the URL says after its question mark.
+#[derive(Default)]
+struct Options {
+    prefix: Option<String>,
+    root: Option<Vec<u8>>,
+    certificate: Option<Vec<u8>>,
+    key: Option<Vec<u8>>,
+}
+
+impl Place {
+    /// Nothing is sent yet.
+    pub(crate) fn of(builder: &RedisBuilder) -> Result<Self> {
+        let mut url = redis::parse_redis_url(&builder.url).ok_or_else(not_read)?;
+        let options = Options::read(url.query_pairs())?;
+        url.set_query(None);
+        let keys = Keys::new(options.prefix.as_deref().unwrap_or(&builder.prefix))?;
+        let plain = || Client::open(url.as_str()).map_err(|error| not_read().with_source(error));
+        if !matches!(url.scheme(), "rediss" | "valkeys") {
+            return match options.certificates()? {
+                None => Ok(Self { keys, client: plain()?, certificates: None }),
+                Some(_) => Err(invalid("certificates are for a URL that begins with rediss://")),
+            };
+        }
+        let certificates = options.certificates()?;
+        let certificates =
+            certificates.unwrap_or(TlsCertificates { client_tls: None, root_cert: None });
+        choose_cryptography();
+        // The URL is read first, so that what is wrong then is the certificates.
+        plain()?;
+        let client = Client::build_with_tls(url.as_str(), certificates.clone());
+        let client = client.map_err(|error| {
+            invalid("a certificate or key that the URL names cannot be used").with_source(error)
+        })?;
+        Ok(Self { keys, client, certificates: Some(certificates) })
+    }
+}
+
+impl Options {
+    fn read<'u, N: AsRef<str> + 'u, V: AsRef<str> + 'u>(
+        pairs: impl Iterator<Item = (N, V)>,
+    ) -> Result<Self> {
+        let mut options = Self::default();
+        for (name, value) in pairs {
+            let (name, value) = (name.as_ref(), value.as_ref());
+            match name {
+                "prefix" => options.prefix = Some(value.to_owned()),
+                "sslrootcert" => options.root = Some(file(name, value)?),
+                "sslcert" => options.certificate = Some(file(name, value)?),
+                "sslkey" => options.key = Some(file(name, value)?),
+                _ => {
+                    return Err(invalid(
+                        "the URL of Redis has an option other than `prefix`, `sslrootcert`, \
+                         `sslcert` and `sslkey`",
+                    ));
+                }
+            }
+        }
+        Ok(options)
+    }
+
+    fn certificates(self) -> Result<Option<TlsCertificates>> {
+        let client_tls = match (self.certificate, self.key) {
+            (Some(client_cert), Some(client_key)) => {
+                Some(ClientTlsConfig { client_cert, client_key })
+            }
+            (None, None) => None,
+            _ => return Err(invalid("`sslcert` and `sslkey` need each other")),
+        };
+        let is_any = client_tls.is_some() || self.root.is_some();
+        Ok(is_any.then_some(TlsCertificates { client_tls, root_cert: self.root }))
+    }
+}
+
+/// What a file holds that the URL names.
+fn file(option: &str, path: &str) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|error| {
+        let message = "a file that the URL of Redis names cannot be read";
+        invalid(message).with_context("option", option).with_source(error)
+    })
+}
+
+/// The driver takes what the process has chosen; that is ours if nobody was first.
+fn choose_cryptography() {
+    if CryptoProvider::get_default().is_none() {
+        // Somebody else may be faster; theirs is as good.
+        drop(aws_lc_rs::default_provider().install_default());
+    }
+}
+
+fn not_read() -> Error {
+    invalid(
+        "the URL of Redis cannot be used; it is redis://[user][:password@]host[:port][/database], \
+         or rediss:// for TLS",
+    )
+}
+
+fn invalid(message: &'static str) -> Error {
+    Error::new(ErrorCode::ConfigInvalid, message)
+}

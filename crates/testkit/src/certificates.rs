@@ -1,0 +1,74 @@
+//! Certificates for servers that tests talk to by TLS.
+//!
+//! They are made by the program `openssl`, with a key of their own each time.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Not that of the system, which may say anything.
+const SETTINGS: &str = "[req]\ndistinguished_name = name\n[name]\n";
+
+/// A root of trust, and the certificates that it signed.
+#[derive(Debug)]
+pub struct Authority {
+    folder: tempfile::TempDir,
+}
+
+impl Authority {
+    /// A new one, which nobody knows yet.
+    ///
+    /// # Panics
+    /// If `openssl` is missing, or cannot do it.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "it runs a program")]
+    pub fn new() -> Self {
+        let authority = Self { folder: tempfile::tempdir().unwrap() };
+        std::fs::write(authority.path("settings"), SETTINGS).unwrap();
+        let extensions = ["basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign"];
+        authority.make("root", &extensions, &[]);
+        authority
+    }
+
+    /// The file with the certificate of the root.
+    #[must_use]
+    pub fn root(&self) -> PathBuf {
+        self.path("root.pem")
+    }
+
+    /// The files of a certificate and its key: for a server at `localhost`, and at no number; or for a client.
+    #[must_use]
+    pub fn sign(&self, name: &str) -> (PathBuf, PathBuf) {
+        let (root, key) = (self.root(), self.path("root.key"));
+        let signed_by = ["-CA", text(&root), "-CAkey", text(&key)];
+        let extensions = ["basicConstraints=critical,CA:FALSE", "subjectAltName=DNS:localhost"];
+        self.make(name, &extensions, &signed_by);
+        (self.path(&format!("{name}.pem")), self.path(&format!("{name}.key")))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn make(&self, name: &str, extensions: &[&str], more: &[&str]) {
+        let (certificate, key) =
+            (self.path(&format!("{name}.pem")), self.path(&format!("{name}.key")));
+        let mut openssl = Command::new("openssl");
+        openssl.args(["req", "-x509", "-nodes", "-days", "2"]);
+        openssl.args(["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]);
+        openssl.arg("-config").arg(self.path("settings"));
+        openssl.arg("-keyout").arg(key).arg("-out").arg(certificate).args(more);
+        for extension in extensions {
+            openssl.args(["-addext", extension]);
+        }
+        // A name that no other root has, and that no slash ends.
+        let root = self.folder.path().file_name().unwrap().to_string_lossy();
+        openssl.arg("-subj").arg(format!("/CN={name} of {root}"));
+        let output = openssl.stdin(Stdio::null()).output().expect("openssl is missing");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{openssl:?} failed:\n{said}");
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
