@@ -4,6 +4,7 @@
 //! `helix-e2e-worker VERB SCENARIO MODE STORE TRACE [ARGUMENT]` prints one JSON object: the status and
 //! output of the run, or the code of the error that it met. The store is a URL, such as `sqlite:FILE` or
 //! `redis://HOST?prefix=NAME`. What the verbs do is told in `telling.rs`.
+//! `helix-e2e-worker import FILE STORE` imports a session.
 //! `helix-e2e-worker live SEED NUMBER STORE FOLDER` is one process of a story of a random tree.
 #![expect(
     clippy::print_stdout,
@@ -11,14 +12,9 @@
     reason = "the answer to the test that started it, and what the error was"
 )]
 
-mod scenarios;
-mod telling;
-mod trees;
-
 use anyhow::{Result, bail};
-use helix_agents::session::Durability;
-use helix_agents_tests_e2e::stores;
-use telling::Teller;
+use helix_agents::session::{Durability, import_session};
+use helix_agents_tests_e2e::{stores, telling::Teller, trees};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
@@ -30,6 +26,11 @@ async fn main() -> Result<()> {
             let wrong =
                 trees::live(seed, number, stores::open(store).await?, folder.as_ref()).await?;
             serde_json::json!({ "wrong": wrong })
+        }
+        ["import", file, store] => {
+            let export = serde_json::from_slice(&std::fs::read(file)?)?;
+            import_session(&*stores::open(store).await?.state, &export).await?;
+            serde_json::json!({ "status": "imported" })
         }
         [verb, scenario, mode, store, trace, ref rest @ ..] if rest.len() < 2 => {
             let store = stores::open(store).await?;

@@ -24,16 +24,22 @@ use serde_json::{Value, json};
 const SHORT: Duration = Duration::from_millis(200);
 
 /// One scenario.
-pub(crate) struct Scenario {
-    pub(crate) agent: AnyAgent,
-    pub(crate) registry: AgentRegistry,
-    pub(crate) llm: Arc<dyn LlmAdapter>,
-    pub(crate) sequel: Sequel,
+#[derive(Debug)]
+pub struct Scenario {
+    /// Whose session it is.
+    pub agent: AnyAgent,
+    /// It, and those that it calls upon.
+    pub registry: AgentRegistry,
+    /// What their models say.
+    pub llm: Arc<dyn LlmAdapter>,
+    /// What comes after the turn.
+    pub sequel: Sequel,
 }
 
 /// What comes after a turn's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sequel {
+pub enum Sequel {
+    /// Nothing.
     Nothing,
     /// The first checkpoint is forked, and the fork is told as well.
     Fork,
@@ -72,8 +78,9 @@ struct Words {
     words: Vec<String>,
 }
 
-/// The scenario of that name.
-pub(crate) fn named(name: &str, trace: &Path) -> Option<Scenario> {
+/// The scenario of that name, whose tools leave a trace in that file.
+#[must_use]
+pub fn named(name: &str, trace: &Path) -> Option<Scenario> {
     let kinds = [alone::named, people::named, family::named];
     kinds.iter().find_map(|kind| kind(name, trace))
 }
@@ -93,13 +100,19 @@ fn paying(trace: &Path) -> Tool {
 }
 
 /// What people answer: always the same.
-pub(crate) fn answer(pending: &PendingView) -> Result<Submission, Error> {
+///
+/// # Errors
+/// If there is no answer to it.
+pub fn answer(pending: &PendingView) -> Result<Submission, Error> {
     let request = format!("answer to {}", pending.reference());
     Ok(answer_with(pending, "blue")?.request(request))
 }
 
 /// What one of several people answers: the word is theirs.
-pub(crate) fn answer_by(pending: &PendingView, word: &str) -> Result<Submission, Error> {
+///
+/// # Errors
+/// If there is no answer to it.
+pub fn answer_by(pending: &PendingView, word: &str) -> Result<Submission, Error> {
     Ok(answer_with(pending, word)?.request(format!("{word} to {}", pending.reference())).by(word))
 }
 

@@ -8,20 +8,13 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use helix_agents::error::Error;
 use helix_agents::store::StateStore;
+use helix_agents::store_memory::MemoryStore;
 use helix_agents::store_postgres::PostgresStore;
 use helix_agents::store_redis::RedisStore;
 use helix_agents::store_sqlite::SqliteStore;
 use helix_agents::stream::StreamManager;
 use helix_agents_testkit::servers::{self, Afterwards};
-
-/// Where logs and streams are kept.
-#[derive(Debug, Clone)]
-pub struct Opened {
-    /// The logs.
-    pub state: Arc<dyn StateStore>,
-    /// The streams.
-    pub streams: Arc<dyn StreamManager>,
-}
+use helix_agents_testkit::trees::Stores;
 
 /// A store of its own for whatever has a folder to itself. On a server nothing of it is left when
 /// this is dropped.
@@ -38,22 +31,27 @@ pub struct Kind {
     /// Its name, with which its URLs begin.
     pub name: &'static str,
     place: fn(&Path) -> Place,
-    open: fn(String) -> BoxFuture<'static, Result<Opened>>,
+    open: fn(String) -> BoxFuture<'static, Result<Stores>>,
 }
 
-/// All kinds.
+/// All kinds. What is in memory is there as often as it is opened, and each time for itself.
 #[rustfmt::skip]
 pub const KINDS: &[Kind] = &[
-    Kind { name: "sqlite",   place: file,   open: |url| async move { Ok(opened(SqliteStore::open(url.trim_start_matches("sqlite:")).await?)) }.boxed() },
-    Kind { name: "postgres", place: schema, open: |url| async move { Ok(opened(PostgresStore::builder(&url).connections(CONNECTIONS).open().await?)) }.boxed() },
-    Kind { name: "redis",    place: prefix, open: |url| async move { Ok(opened(RedisStore::open(&url).await?)) }.boxed() },
+    Kind { name: "memory",   place: nowhere, open: |_| async { Ok(opened(MemoryStore::new())) }.boxed() },
+    Kind { name: "sqlite",   place: file,    open: |url| async move { Ok(opened(SqliteStore::open(url.trim_start_matches("sqlite:")).await?)) }.boxed() },
+    Kind { name: "postgres", place: schema,  open: |url| async move { Ok(opened(PostgresStore::builder(&url).connections(CONNECTIONS).open().await?)) }.boxed() },
+    Kind { name: "redis",    place: prefix,  open: |url| async move { Ok(opened(RedisStore::open(&url).await?)) }.boxed() },
 ];
 
 /// Few, because many workers are on one server at once.
 const CONNECTIONS: usize = 2;
 
-fn opened<S: StateStore + StreamManager + Clone>(store: S) -> Opened {
-    Opened { state: Arc::new(store.clone()), streams: Arc::new(store) }
+fn opened<S: StateStore + StreamManager + Clone>(store: S) -> Stores {
+    Stores { state: Arc::new(store.clone()), streams: Arc::new(store) }
+}
+
+fn nowhere(_: &Path) -> Place {
+    Place { url: "memory:".to_owned(), _gone: None }
 }
 
 fn file(folder: &Path) -> Place {
@@ -99,7 +97,7 @@ impl Kind {
 ///
 /// # Errors
 /// If the URL names no known kind, and the store's.
-pub async fn open(url: &str) -> Result<Opened> {
+pub async fn open(url: &str) -> Result<Stores> {
     let Some((name, _)) = url.split_once(':') else {
         bail!("`{url}` is no URL of a store, such as sqlite:FILE");
     };

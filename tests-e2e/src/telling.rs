@@ -24,7 +24,7 @@ use helix_agents::id::SessionId;
 use helix_agents::runtime_local::LocalRuntime;
 use helix_agents::session::{Durability, RunStatus, load_events};
 use helix_agents::store::{Page, SessionFilter};
-use helix_agents_tests_e2e::stores::Opened;
+use helix_agents_testkit::trees::Stores;
 use serde_json::{Value, json};
 
 use crate::scenarios::{self, Sequel};
@@ -42,18 +42,23 @@ const SESSION: &str = "story";
 const FORK: &str = "fork";
 
 /// One worker.
-pub(crate) struct Teller {
+#[derive(Debug)]
+pub struct Teller {
     runtime: LocalRuntime,
-    store: Opened,
+    store: Stores,
     agent: AnyAgent,
     sequel: Sequel,
 }
 
 impl Teller {
-    pub(crate) fn new(
+    /// A worker on that store, whose tools leave a trace in that file.
+    ///
+    /// # Errors
+    /// If there is no such scenario.
+    pub fn new(
         scenario: &str,
         durability: Durability,
-        store: Opened,
+        store: Stores,
         trace: &Path,
     ) -> Result<Self> {
         let scenario = scenarios::named(scenario, trace)
@@ -69,7 +74,11 @@ impl Teller {
         Ok(Self { runtime, store, agent: scenario.agent, sequel: scenario.sequel })
     }
 
-    pub(crate) async fn carry_out(
+    /// Does what a verb says. What the session answered, or what was refused.
+    ///
+    /// # Errors
+    /// If there is no such verb, or it hangs.
+    pub async fn carry_out(
         &self,
         verb: &str,
         argument: Option<&str>,

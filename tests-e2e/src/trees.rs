@@ -1,25 +1,33 @@
-//! One process of a story of a random tree.
+//! The processes of stories of random trees.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use futures_util::FutureExt as _;
 use helix_agents::error::Error;
 use helix_agents::executor::AgentExecutor as _;
 use helix_agents::runtime_local::LocalRuntime;
-use helix_agents_testkit::trees::{Booted, Process, Story};
-use helix_agents_tests_e2e::stores::Opened;
+use helix_agents_testkit::trees::{Booted, Process, Stores, Story};
 
 /// `live SEED NUMBER STORE FOLDER`: says what is wrong, or nothing.
-pub(crate) async fn live(seed: &str, number: &str, store: Opened, folder: &Path) -> Result<String> {
+///
+/// # Errors
+/// If seed or number is none.
+pub async fn live(seed: &str, number: &str, stores: Stores, folder: &Path) -> Result<String> {
     let story = Story::new(seed.parse().context("the seed is a number")?);
     let number = number.parse().context("the process has a number")?;
-    let told = story.live(number, store.state, store.streams, &boot, folder).await;
+    let open = move || std::future::ready(stores.clone()).boxed();
+    let told = story.live(number, &open, &boot, folder).await;
     Ok(told.err().unwrap_or_default())
 }
 
-fn boot(process: Process) -> Booted {
+/// Begins a process of a story.
+///
+/// # Panics
+/// Never: nothing is missing that a runtime needs.
+pub fn boot(process: Process) -> Booted {
     let runtime = LocalRuntime::builder()
         .state_store(process.store)
         .stream_manager(process.streams)

@@ -96,7 +96,11 @@ impl SessionId {
 
 impl SessionId {
     /// Checks an id from elsewhere, a child's among them.
-    pub(crate) fn check(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`ErrorCode::IdInvalid`] if it is empty, longer than [`MAX_ID_BYTES`] or holds a control
+    /// character.
+    pub fn check(&self) -> Result<()> {
         check("session", self.as_str())
     }
 

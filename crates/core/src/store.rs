@@ -60,8 +60,10 @@ pub enum Reach {
 /// - Summary, lease and events of one append become visible together.
 /// - `at` is the store's clock, never decreasing within a session. Leases are compared with it,
 ///   never with a process's clock.
-/// - Ids are any text without control characters; bodies are any bytes up to
-///   [`MAX_APPEND_BYTES`], refused above that with
+/// - Ids are any text without control characters. Those of sessions have up to
+///   [`MAX_ID_BYTES`](crate::id::MAX_ID_BYTES); others are refused with
+///   [`IdInvalid`](crate::error::ErrorCode::IdInvalid), and to whoever asks for one there is no such
+///   session. Bodies are any bytes up to [`MAX_APPEND_BYTES`], refused above that with
 ///   [`TooLarge`](crate::error::ErrorCode::TooLarge). An append of no events is refused with
 ///   [`InputInvalid`](crate::error::ErrorCode::InputInvalid).
 ///

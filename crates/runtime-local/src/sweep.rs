@@ -43,7 +43,8 @@ impl LocalRuntime {
 
     async fn take(&self, head: &Head) -> Result<Option<RunHandle>> {
         if let Some(parent) = &head.created.parent {
-            let above = self.head(parent).await?;
+            // Its parent's log decides what becomes of it. While an import is under way there is none.
+            let Some(above) = self.parts().store.head(parent).await? else { return Ok(None) };
             let fold = load(&*self.parts().store, &head.session).await?;
             if is_waited_for(&above, &fold) {
                 return Ok(None);

@@ -13,7 +13,7 @@ use helix_agents_core::store::{
 };
 
 use crate::connections::carry_out;
-use crate::error::located;
+use crate::error::{located, not_found};
 use crate::sql::{Schema, Sql};
 use crate::{PostgresStore, guarantees};
 
@@ -104,6 +104,9 @@ impl StateStore for PostgresStore {
         after: u64,
         limit: u32,
     ) -> Result<Vec<StoredAppend>> {
+        if session.check().is_err() {
+            return located(Err(not_found(session).into()), "store::read_log", session);
+        }
         let look = &self.inner.state.look;
         let attempts = self.inner.connections.repeatedly();
         let result =
@@ -112,6 +115,9 @@ impl StateStore for PostgresStore {
     }
 
     async fn head(&self, session: &SessionId) -> Result<Option<Head>> {
+        if session.check().is_err() {
+            return Ok(None);
+        }
         let sql = &self.inner.state.head;
         let attempts = self.inner.connections.repeatedly();
         let result = carry_out!(attempts, |connection| head::find(connection, sql, session));
@@ -135,6 +141,9 @@ impl StateStore for PostgresStore {
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
+        if session.check().is_err() {
+            return Ok(false);
+        }
         let statements = &self.inner.state.delete;
         let attempts = self.inner.connections.repeatedly();
         let result =

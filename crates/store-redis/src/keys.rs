@@ -3,13 +3,10 @@
 //! Those of one session have the same hash tag, so scripts may use them together, also in a cluster. An id is text of
 //! others: whatever would end a tag is written in another way.
 
-use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
 
 use crate::config::check_prefix;
-
-/// The longest id, in bytes. Ids that callers choose are shorter.
-const MAX_ID_BYTES: usize = 1024;
 
 /// The keys under one prefix.
 #[derive(Debug, Clone)]
@@ -139,19 +136,6 @@ fn tag(id: &str) -> String {
         }
     }
     if tag.is_empty() { "%".to_owned() } else { tag }
-}
-
-/// Refuses ids that no session has.
-pub(crate) fn check(session: &SessionId) -> Result<()> {
-    let id = session.as_str();
-    let message = if id.len() > MAX_ID_BYTES {
-        "the session id is longer than 1024 bytes"
-    } else if id.chars().any(char::is_control) {
-        "the session id holds a control character"
-    } else {
-        return Ok(());
-    };
-    Err(Error::new(ErrorCode::IdInvalid, message))
 }
 
 /// What stands between the parts of an index's members; no id has it.

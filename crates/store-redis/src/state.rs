@@ -13,7 +13,7 @@ use helix_agents_core::store::{
 };
 
 use crate::error::{not_found, of_session};
-use crate::{RedisStore, guarantees, keys};
+use crate::{RedisStore, guarantees};
 
 mod delete;
 mod fork;
@@ -66,7 +66,7 @@ impl StateStore for RedisStore {
     }
 
     async fn head(&self, session: &SessionId) -> Result<Option<Head>> {
-        let found = match keys::check(session) {
+        let found = match session.check() {
             Ok(()) => self.inner.find(session).await,
             Err(_) => Ok(None),
         };

@@ -9,7 +9,7 @@ use helix_agents_core::stream::{ChunkStream, StreamInfo, StreamManager, StreamOp
 
 use crate::connection::Again;
 use crate::error::of_session;
-use crate::{RedisStore, keys, script};
+use crate::{RedisStore, script};
 
 mod body;
 mod read;
@@ -34,12 +34,12 @@ fn of(operation: &'static str, session: &SessionId) -> impl Fn(Error) -> Error {
 impl StreamManager for RedisStore {
     async fn write(&self, stream: &SessionId, batch: Vec<StreamOp>) -> Result<Written> {
         let of = of("stream::write", stream);
-        keys::check(stream).map_err(&of)?;
+        stream.check().map_err(&of)?;
         self.inner.write(stream, batch).await.map_err(of)
     }
 
     async fn read(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {
-        keys::check(session).map_err(of("stream::read", session))?;
+        session.check().map_err(of("stream::read", session))?;
         let reader = read::Reader::new(self.clone(), session, from);
         let chunks = futures_util::stream::unfold(Some(reader), async |reader| {
             let mut reader = reader?;
@@ -56,13 +56,13 @@ impl StreamManager for RedisStore {
 
     async fn info(&self, session: &SessionId) -> Result<StreamInfo> {
         let of = of("stream::info", session);
-        keys::check(session).map_err(&of)?;
+        session.check().map_err(&of)?;
         read::info(&self.inner, session).await.map_err(of)
     }
 
     async fn reset(&self, session: &SessionId) -> Result<()> {
         let of = of("stream::reset", session);
-        keys::check(session).map_err(&of)?;
+        session.check().map_err(&of)?;
         let keys = self.inner.keys.of(session).stream();
         let reset = self.inner.server.eval(&script::STREAM_RESET, &keys, &[], Again::Yes).await;
         reset.map_err(of)?;

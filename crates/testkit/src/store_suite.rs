@@ -145,8 +145,10 @@ macro_rules! store_suite {
             deleting_a_fork_leaves_the_original,
             // Limits
             ids_are_any_text,
+            ids_that_no_session_has_are_refused,
             bodies_are_any_bytes,
             a_body_of_ten_megabytes_comes_back_unchanged,
+            a_session_of_fifty_thousand_events_is_like_any_other,
             an_append_over_the_limit_is_too_large_and_writes_nothing,
             a_first_append_over_the_limit_creates_nothing,
             an_append_of_no_events_is_refused,

@@ -37,6 +37,19 @@ pub use story::{Story, Tally};
 /// The session at the top of every tree.
 const ROOT: &str = "root";
 
+/// Where logs and streams are kept.
+#[derive(Debug, Clone)]
+pub struct Stores {
+    /// The logs.
+    pub state: Arc<dyn StateStore>,
+    /// The streams.
+    pub streams: Arc<dyn StreamManager>,
+}
+
+/// How a process gets at its stores: each has connections of its own, which nobody uses any more
+/// when it is dead.
+pub type Open = dyn Fn() -> BoxFuture<'static, Stores> + Sync;
+
 /// What one process is made of.
 #[derive(Debug, Clone)]
 pub struct Process {

@@ -18,19 +18,19 @@ pub(super) fn named(name: &str, trace: &Path) -> Option<Scenario> {
         [Reply::tool_call("pay", word("rent")), Reply::finish(json!({"word": "paid"}))];
     let (agent, replies, below) = match name {
         "child" => {
-            let agent = worker(trace).sub_agent(&helper(trace, None)?);
+            let agent = worker(trace).sub_agent(&helper("helper", trace, None)?);
             let calls = [("subagent__helper", message()), ("act", word("one"))];
             let replies = vec![Reply::calls(calls), Reply::text("It is done.")];
             (agent, replies, ScriptedLlm::new(act_and_report))
         }
         "child_waits" => {
-            let agent = worker(trace).sub_agent(&helper(trace, Some(paying(trace)))?);
+            let agent = worker(trace).sub_agent(&helper("helper", trace, Some(paying(trace)))?);
             let calls = [("subagent__helper", message()), ("act", word("one"))];
             let replies = vec![Reply::calls(calls), Reply::text("It is paid.")];
             (agent, replies, ScriptedLlm::new(pay_and_report))
         }
         "companion" => {
-            let helper = helper(trace, Some(paying(trace)))?;
+            let helper = helper("helper", trace, Some(paying(trace)))?;
             let agent = worker(trace).companion(&helper, CompanionMode::Blocking);
             let send = json!({"name": "rex", "message": "once more"});
             let replies = vec![
@@ -41,7 +41,7 @@ pub(super) fn named(name: &str, trace: &Path) -> Option<Scenario> {
             (agent, replies, ScriptedLlm::new(act_and_report.into_iter().chain(pay_and_report)))
         }
         "companion_beside" => {
-            let helper = helper(trace, Some(act_late(trace)))?;
+            let helper = helper("helper", trace, Some(act_late(trace)))?;
             let ask = Tool::client::<Word>("ask", "Asks a person.");
             let agent = worker(trace).tool(ask).companion(&helper, CompanionMode::NonBlocking);
             let replies = vec![
@@ -52,10 +52,36 @@ pub(super) fn named(name: &str, trace: &Path) -> Option<Scenario> {
             let late = [Reply::tool_call("late", word("below")), Reply::finish(word("so"))];
             (agent, replies, ScriptedLlm::new(late))
         }
+        "family" => return family(trace),
         _ => return None,
     };
     let llm = RoutingScriptedLlm::new().agent("worker", ScriptedLlm::new(replies));
     Scenario::new(agent, llm.agent("helper", below))
+}
+
+/// All kinds at once: a companion that has answered and is asked again, and while it rests, a child
+/// and its caller that both wait for people.
+fn family(trace: &Path) -> Option<Scenario> {
+    let ask = Tool::client::<Word>("ask", "Asks a person.");
+    let agent = worker(trace)
+        .tool(ask)
+        .sub_agent(&helper("helper", trace, Some(paying(trace)))?)
+        .companion(&helper("guide", trace, None)?, CompanionMode::Blocking);
+    let spawn = json!({"agent": "guide", "name": "rex", "message": "work"});
+    let send = json!({"name": "rex", "message": "once more"});
+    let calls = [("subagent__helper", message()), ("ask", word("colour")), ("act", word("one"))];
+    let worker = ScriptedLlm::new([
+        Reply::tool_call("companion__spawnAgent", spawn),
+        Reply::calls(calls),
+        Reply::tool_call("companion__sendMessage", send),
+        Reply::text("All is settled."),
+    ]);
+    let helper =
+        ScriptedLlm::new([Reply::tool_call("pay", word("rent")), Reply::finish(word("paid"))]);
+    let guide = |what: &str| [Reply::tool_call("act", word(what)), Reply::finish(word(what))];
+    let guide = ScriptedLlm::new(guide("here").into_iter().chain(guide("there")));
+    let llm = RoutingScriptedLlm::new().agent("worker", worker);
+    Scenario::new(agent, llm.agent("helper", helper).agent("guide", guide))
 }
 
 fn message() -> Value {
@@ -66,8 +92,8 @@ fn spawn() -> Value {
     json!({"agent": "helper", "name": "rex", "message": "work"})
 }
 
-fn helper(trace: &Path, tool: Option<Tool>) -> Option<Agent<Words, Word>> {
-    let helper = Agent::builder("helper").description("Helps.").system_prompt("You help.");
+fn helper(name: &str, trace: &Path, tool: Option<Tool>) -> Option<Agent<Words, Word>> {
+    let helper = Agent::builder(name).description("Helps.").system_prompt("You help.");
     let helper = helper.model("scripted").state::<Words>().tool(act("act", trace));
     let helper = match tool {
         Some(tool) => helper.tool(tool),

@@ -25,7 +25,7 @@ pub(crate) fn runs_once(scenario: &str, logs: &str, call: &str) -> bool {
 }
 
 /// What was told to a session by one beside it came when it came: it stands at the log's end.
-pub(crate) fn log_text(log: &[RecordedEvent]) -> String {
+fn log_text(log: &[RecordedEvent]) -> String {
     let text = normalise::log(log);
     let (told, rest): (Vec<_>, Vec<_>) = text.lines().partition(|it| it.starts_with("queued "));
     [rest, told].concat().join("\n")
@@ -41,8 +41,12 @@ pub(crate) async fn told(story: &Story) -> Expected {
             stream.lines().partition(|line| line.starts_with('['));
         streams.push([above, below].concat().join("\n"));
     }
-    let logs = logs.values().map(|log| log_text(log)).collect::<Vec<_>>().join("\n");
-    Expected { logs, stream: streams.join("\n") }
+    Expected { logs: logs_text(&logs), stream: streams.join("\n") }
+}
+
+/// All logs, one after the other.
+pub(crate) fn logs_text(logs: &Logs) -> String {
+    logs.values().map(|log| log_text(log)).collect::<Vec<_>>().join("\n")
 }
 
 fn is_root(log: &[RecordedEvent]) -> bool {
@@ -112,8 +116,8 @@ fn matrix(kind: &'static Kind, scenario: &'static str, mode: &'static str) {
     assert!(whole.points.len() > 10, "fault points are missing: {:?}", whole.points);
     let expected = blocking().block_on(told(&story));
     let points: Vec<_> = (1..).zip(whole.points).collect();
-    sweep(kind, ["kill matrix", scenario, mode], &points, |kill_at| {
-        blocking().block_on(problem(kind, scenario, mode, *kill_at, &expected))
+    sweep(kind, ["kill matrix"], [scenario, mode], &points, |kill_at| {
+        [blocking().block_on(problem(kind, scenario, mode, *kill_at, &expected))]
     });
 }
 

@@ -7,10 +7,12 @@
     reason = "a test fails by panicking"
 )]
 
+mod hostile;
 mod kill_matrix;
 mod kill_resumers;
 mod outages;
 mod resume_means_resume;
 mod support;
 mod sweep;
+mod transfer;
 mod trees;

@@ -8,10 +8,11 @@ use std::time::Duration;
 use helix_agents::event::{Event, RecordedEvent};
 use helix_agents::id::SessionId;
 use helix_agents::session::{load, load_events};
-use helix_agents::store::{Page, SessionFilter};
-use helix_agents::stream::StoredChunk;
+use helix_agents::store::{Page, SessionFilter, StateStore};
+use helix_agents::stream::{StoredChunk, StreamManager};
 use helix_agents_testkit::kill::{WorkerEnd, run_worker};
-use helix_agents_tests_e2e::stores::{self, Kind, Opened, Place};
+use helix_agents_testkit::trees::Stores;
+use helix_agents_tests_e2e::stores::{self, Kind, Place};
 use serde_json::{Value, json};
 
 /// Log of each session.
@@ -116,7 +117,7 @@ impl Story {
         self.folder.path()
     }
 
-    pub(crate) async fn open(&self) -> Opened {
+    pub(crate) async fn open(&self) -> Stores {
         stores::open(&self.place.url).await.unwrap()
     }
 
@@ -153,15 +154,7 @@ impl Story {
 
     /// The logs of all sessions.
     pub(crate) async fn logs(&self) -> Logs {
-        let store = self.open().await.state;
-        let mut logs = BTreeMap::new();
-        for head in store.list(&SessionFilter::default(), &Page::default()).await.unwrap() {
-            // Folding it shows that it is legal.
-            load(&*store, &head.session).await.unwrap();
-            let log = load_events(&*store, &head.session, 0).await.unwrap();
-            logs.insert(head.session, log);
-        }
-        logs
+        logs_of(&*self.open().await.state).await
     }
 
     /// The log of the scenario's session, if there is one.
@@ -171,28 +164,49 @@ impl Story {
 
     /// The whole stream of a root, as a late reader gets it.
     pub(crate) async fn stream(&self, root: &SessionId) -> Vec<StoredChunk> {
-        use futures_util::StreamExt as _;
-        let streams = self.open().await.streams;
-        let last = streams.info(root).await.unwrap().last_seq;
-        let mut chunks = streams.read(root, 1).await.unwrap();
-        let mut seen = Vec::new();
-        while seen.last().is_none_or(|stored: &StoredChunk| stored.seq < last) {
-            seen.push(chunks.next().await.unwrap().unwrap());
-        }
-        seen
+        stream_of(&*self.open().await.streams, root).await
     }
 
     /// For each call the keys under which it was executed, in order.
     pub(crate) fn trace(&self) -> Trace {
-        let text = std::fs::read_to_string(self.folder().join("trace")).unwrap_or_default();
-        let mut trace = Trace::new();
-        for line in text.lines() {
-            let line: Value = serde_json::from_str(line).unwrap();
-            let field = |name: &str| line.get(name).and_then(Value::as_str).unwrap().to_owned();
-            trace.entry(field("call")).or_default().push(field("key"));
-        }
-        trace
+        trace_of(&self.folder().join("trace"))
     }
+}
+
+/// The logs of all sessions of a store.
+pub(crate) async fn logs_of(store: &dyn StateStore) -> Logs {
+    let mut logs = BTreeMap::new();
+    for head in store.list(&SessionFilter::default(), &Page::default()).await.unwrap() {
+        // Folding it shows that it is legal.
+        load(store, &head.session).await.unwrap();
+        let log = load_events(store, &head.session, 0).await.unwrap();
+        logs.insert(head.session, log);
+    }
+    logs
+}
+
+/// The whole stream of a root, as a late reader gets it.
+pub(crate) async fn stream_of(streams: &dyn StreamManager, root: &SessionId) -> Vec<StoredChunk> {
+    use futures_util::StreamExt as _;
+    let last = streams.info(root).await.unwrap().last_seq;
+    let mut chunks = streams.read(root, 1).await.unwrap();
+    let mut seen = Vec::new();
+    while seen.last().is_none_or(|stored: &StoredChunk| stored.seq < last) {
+        seen.push(chunks.next().await.unwrap().unwrap());
+    }
+    seen
+}
+
+/// What a trace file says.
+pub(crate) fn trace_of(file: &Path) -> Trace {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let mut trace = Trace::new();
+    for line in text.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let field = |name: &str| line.get(name).and_then(Value::as_str).unwrap().to_owned();
+        trace.entry(field("call")).or_default().push(field("key"));
+    }
+    trace
 }
 
 /// The calls that have a result in the logs, as the trace names them.

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
 
 use helix_agents_tests_e2e::stores::Kind;
 use serde_json::json;
@@ -9,19 +10,47 @@ use serde_json::json;
 use crate::support::write_report;
 
 /// How often workers of a sweep run side by side: there is always one that waits for a disk.
-const BESIDE: usize = 4;
+pub(crate) const BESIDE: usize = 4;
 
 pub(crate) fn blocking() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// Does it for each point: where a worker is killed, and that point's name. Reports what came of it
-/// under what was looked at, the scenario and the mode.
-pub(crate) fn sweep<T: Sync + Debug>(
+/// How many processes of one test may live at once: each has connections to a server, and there
+/// are two processors at least.
+const MOST: usize = 40;
+
+/// Room for some processes, until it is dropped.
+pub(crate) struct Room(usize);
+
+static TAKEN: Mutex<usize> = Mutex::new(0);
+static FREED: Condvar = Condvar::new();
+
+impl Room {
+    /// Waits until there is some.
+    pub(crate) fn of(processes: usize) -> Self {
+        let taken = TAKEN.lock().unwrap();
+        let mut taken = FREED.wait_while(taken, |it| *it > 0 && *it + processes > MOST).unwrap();
+        *taken += processes;
+        Self(processes)
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        *TAKEN.lock().unwrap() -= self.0;
+        FREED.notify_all();
+    }
+}
+
+/// Does it for each point: where a worker is killed, and that point's name. Reports what came of
+/// each thing that was looked at, in that scenario and mode.
+pub(crate) fn sweep<T: Sync + Debug, const N: usize>(
     kind: &Kind,
-    told: [&str; 3],
+    holds: [&str; N],
+    told: [&str; 2],
     points: &[(T, String)],
-    problem: impl Fn(&T) -> Result<(), String> + Sync,
+    problems: impl Fn(&T) -> [Result<(), String>; N] + Sync,
 ) {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -29,7 +58,7 @@ pub(crate) fn sweep<T: Sync + Debug>(
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some((point, _)) = points.get(index) else { return outcomes };
-            outcomes.push((index, problem(point)));
+            outcomes.push((index, problems(point)));
         }
     };
     let mut outcomes: Vec<_> = std::thread::scope(|scope| {
@@ -37,13 +66,17 @@ pub(crate) fn sweep<T: Sync + Debug>(
         workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
     });
     outcomes.sort_by_key(|(index, _)| *index);
-    let mut report = Vec::new();
     let mut problems = Vec::new();
-    for ((_, outcome), (kill_at, point)) in outcomes.into_iter().zip(points) {
-        report.push(json!({ "name": point, "ok": outcome.is_ok() }));
-        problems.extend(outcome.err().map(|text| format!("{kill_at:?} {point}: {text}")));
+    for (number, holds) in holds.into_iter().enumerate() {
+        let mut report = Vec::new();
+        for ((_, outcomes), (kill_at, point)) in outcomes.iter().zip(points) {
+            let outcome = &outcomes[number];
+            report.push(json!({ "name": point, "ok": outcome.is_ok() }));
+            let problem = outcome.as_ref().err();
+            problems.extend(problem.map(|text| format!("{holds}, {kill_at:?} {point}: {text}")));
+        }
+        write_report(kind, [holds, told[0], told[1]], &report);
     }
-    write_report(kind, told, &report);
-    let (wrong, all) = (problems.len(), report.len());
+    let (wrong, all) = (problems.len(), points.len() * N);
     assert!(problems.is_empty(), "{wrong} of {all}:\n{}", problems.join("\n"));
 }

@@ -1,20 +1,29 @@
-//! Random trees of agents in real processes that are really killed.
+//! Random trees of agents: in real processes that are really killed, and over a network that loses
+//! what is said.
 //!
 //! `HELIX_SEED=N` tells one story again, `HELIX_SEEDS=N` the first N; `cargo xtask e2e` sets them.
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use futures_util::FutureExt as _;
+use helix_agents_testkit::chaos::ChaosStore;
 use helix_agents_testkit::kill::run_worker;
-use helix_agents_testkit::trees::{Dice, Story, Tally};
+use helix_agents_testkit::trees::{Dice, Process, Story, Tally};
 use helix_agents_tests_e2e::stores::{self, Kind};
+use helix_agents_tests_e2e::trees::boot;
 use serde_json::{Value, json};
 
 use crate::support::{on_each_store, write_report};
+use crate::sweep::{BESIDE, blocking};
 
-/// How many stories are told in CI.
-const SEEDS: u64 = 50;
+/// How many stories with real processes are told in CI.
+const KILLED: u64 = 50;
+
+/// How many stories on a bad network are told in CI, on each store.
+const DISTURBED: u64 = 20;
 
 /// The fault points at which processes of a story were killed, and what came of it.
 struct Told {
@@ -52,10 +61,9 @@ fn tell(kind: &Kind, seed: u64) -> Told {
         };
         return Told { killed_at, end: Err(wrong) };
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let end = runtime.block_on(async {
-        let store = stores::open(&place.url).await.unwrap();
-        Story::new(seed).check(store.state, store.streams, folder.path()).await
+    let end = blocking().block_on(async {
+        let stores = stores::open(&place.url).await.unwrap();
+        Story::new(seed).check(&stores, folder.path()).await
     });
     Told { killed_at, end }
 }
@@ -64,15 +72,43 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap())
 }
 
-on_each_store! {
-    Sqlite a_tree_survives_its_processes(kind) { super::a_tree_survives_its_processes(kind) }
+/// One process, in which others are played, on a store whose every third answer is late, lost or
+/// came twice.
+fn tell_disturbed(kind: &Kind, seed: u64) -> Told {
+    let folder = tempfile::tempdir().unwrap();
+    let place = kind.place(folder.path());
+    let boot = move |process: Process| {
+        let store = Arc::new(ChaosStore::new(Arc::clone(&process.store), seed));
+        boot(Process { store, ..process })
+    };
+    let url = place.url.clone();
+    let open = move || {
+        let url = url.clone();
+        async move { stores::open(&url).await.unwrap() }.boxed()
+    };
+    let end = blocking().block_on(Story::new(seed).tell(&open, &boot));
+    Told { killed_at: Vec::new(), end }
 }
 
+on_each_store! {
+    Sqlite a_tree_survives_its_processes(kind) {
+        let report = |points: &[_]| {
+            super::write_report(kind, ["kill matrix", "random trees", "both"], points);
+        };
+        super::all_told(super::KILLED, |seed| super::tell(kind, seed), report);
+    }
+
+    Everywhere a_tree_survives_a_bad_network(kind) {
+        super::all_told(super::DISTURBED, |seed| super::tell_disturbed(kind, seed), |_| {});
+    }
+}
+
+/// Tells the stories, and reports the points at which processes were killed.
 #[expect(clippy::print_stdout, reason = "how much happened in the stories")]
-fn a_tree_survives_its_processes(kind: &Kind) {
+fn all_told(usual: u64, tell: impl Fn(u64) -> Told + Sync, report: impl Fn(&[Value])) {
     let (first, count) = match number("HELIX_SEED") {
         Some(seed) => (seed, 1),
-        None => (0, number("HELIX_SEEDS").unwrap_or(SEEDS)),
+        None => (0, number("HELIX_SEEDS").unwrap_or(usual)),
     };
     let next = AtomicU64::new(first);
     let work = || {
@@ -82,11 +118,12 @@ fn a_tree_survives_its_processes(kind: &Kind) {
             if seed >= first + count {
                 return all;
             }
-            all.push((seed, tell(kind, seed)));
+            all.push((seed, tell(seed)));
         }
     };
+    // Stories wait much: for each other's leases, and for their moves.
     let told: Vec<_> = std::thread::scope(|scope| {
-        let workers = [scope.spawn(work), scope.spawn(work)];
+        let workers: Vec<_> = (0..BESIDE).map(|_| scope.spawn(work)).collect();
         workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
     });
     let mut points = Vec::new();
@@ -102,6 +139,6 @@ fn a_tree_survives_its_processes(kind: &Kind) {
         }
     }
     println!("{count} stories: {sum:?}");
-    write_report(kind, ["kill matrix", "random trees", "both"], &points);
+    report(&points);
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
 }

@@ -8,11 +8,22 @@ const USAGE: &str = "usage: cargo xtask e2e [--runtime NAME] [--store NAME|all] 
 /// The runtimes that stories can be told on.
 const RUNTIMES: &[&str] = &["local"];
 
+/// What becomes of the table in the guide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Page {
+    /// All of it ran.
+    Written,
+    /// A sample of all of it ran, as in CI.
+    Compared,
+    /// Something else ran.
+    LeftAlone,
+}
+
 /// Which tests run, on what.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
     /// The kind of store, or `all`; the tests know which there are. Unless told, SQLite, and of what
-    /// there is to do on servers a part.
+    /// there is to do on servers a sample.
     pub(super) store: Option<String>,
     /// Only tests with this word in their names.
     pub(super) scenario: Option<String>,
@@ -59,13 +70,14 @@ impl Options {
         self.scenario.as_deref().or(self.seeds.as_ref().map(|_| "trees::"))
     }
 
-    /// Whether all tests run, so that what they leave is all there is to say.
-    pub(super) fn is_whole(&self) -> bool {
-        self.filter().is_none()
-    }
-
-    /// Whether no store is left out that has something to say.
-    pub(super) fn is_on_all_stores(&self) -> bool {
-        self.store.as_ref().is_none_or(|store| store == "all")
+    /// What of the guide there is to do after these tests.
+    pub(super) fn page(&self) -> Page {
+        match self.store.as_deref() {
+            // More scenarios than the page tells of, or fewer.
+            _ if self.full || self.filter().is_some() => Page::LeftAlone,
+            Some("all") => Page::Written,
+            Some(_) => Page::LeftAlone,
+            None => Page::Compared,
+        }
     }
 }

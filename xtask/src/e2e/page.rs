@@ -37,56 +37,20 @@ fn table(reports: &[Report]) -> Table {
     counts.into_iter().map(|(name, cells)| (name, row(cells))).collect()
 }
 
-/// The table that a page has.
-fn parse(generated: &str) -> Table {
-    let cells = |line: &str| -> Vec<String> {
-        let inner = line.trim().trim_matches('|');
-        inner.split('|').map(|it| it.trim().trim_matches('`').to_owned()).collect()
-    };
-    let mut lines = generated.lines();
-    let columns = lines.next().map(cells).unwrap_or_default();
-    let mut table = Table::new();
-    for line in lines.skip(1) {
-        let mut row = cells(line).into_iter();
-        let (Some(holds), Some(scenario)) = (row.next(), row.next()) else { continue };
-        let told = columns.iter().skip(2).cloned().zip(row).filter(|(_, cell)| cell != NOTHING);
-        table.insert((holds, scenario), told.collect());
-    }
-    table
-}
-
-/// The table as Markdown.
-fn markdown(table: &Table) -> String {
+/// The reports as a table.
+pub(super) fn render(reports: &[Report]) -> String {
+    let table = table(reports);
     let columns: BTreeSet<&str> =
         table.values().flat_map(|row| row.keys().map(String::as_str)).collect();
     let names: String = columns.iter().map(|column| format!(" {column} |")).collect();
     let rules = "---|".repeat(columns.len());
     let mut lines = vec![format!("| what holds | scenario |{names}"), format!("|---|---|{rules}")];
-    for ((holds, scenario), row) in table {
+    for ((holds, scenario), row) in &table {
         let cell = |column: &&str| row.get(*column).map_or(NOTHING, String::as_str);
         let cells: String = columns.iter().map(|column| format!(" {} |", cell(column))).collect();
         lines.push(format!("| {holds} | `{scenario}` |{cells}"));
     }
     lines.join("\n")
-}
-
-/// The reports as a table of their own.
-pub(super) fn render(reports: &[Report]) -> String {
-    markdown(&table(reports))
-}
-
-/// The reports, and what the page says beside them of what did not run. If all stores took part,
-/// a row that none of them reported is of no test any more.
-pub(super) fn merged(page: &str, reports: &[Report], all_stores: bool) -> Result<String> {
-    let (_, generated, _) = around(page)?;
-    let (mut old, fresh) = (parse(generated), table(reports));
-    if all_stores {
-        old.retain(|name, _| fresh.contains_key(name));
-    }
-    for (name, row) in fresh {
-        old.entry(name).or_default().extend(row);
-    }
-    Ok(markdown(&old))
 }
 
 /// What of a page is not generated, before and after.
@@ -107,7 +71,7 @@ pub(super) fn with_table(page: &str, table: &str) -> Result<String> {
 }
 
 /// Complains if the page has other rows than the reports, or no column for what was run. How many
-/// kills there were is a matter of timing, and stores that did not run may have columns.
+/// kills there were is a matter of timing, and of how much of it ran.
 pub(super) fn complaints(page: &str, reports: &[Report]) -> Result<Vec<String>> {
     let (_, generated, _) = around(page)?;
     let rows = |text: &str| -> BTreeSet<String> {
@@ -136,9 +100,9 @@ pub(super) fn complaints(page: &str, reports: &[Report]) -> Result<Vec<String>> 
 }
 
 /// Writes what was reported into the page.
-pub(super) fn write(reports: &[Report], all_stores: bool) -> Result<()> {
+pub(super) fn write(reports: &[Report]) -> Result<()> {
     let page = read()?;
-    let fresh = with_table(&page, &merged(&page, reports, all_stores)?)?;
+    let fresh = with_table(&page, &render(reports))?;
     if fresh != page {
         std::fs::write(PAGE, fresh).with_context(|| format!("could not write {PAGE}"))?;
     }

@@ -1,6 +1,6 @@
 //! The matrix of a few reports, and the table of them in the guide.
 
-use super::options::Options;
+use super::options::{Options, Page};
 use super::{Report, matrix, page};
 
 fn report(json: &str) -> Report {
@@ -80,23 +80,32 @@ fn rows_and_columns_are_compared_and_numbers_are_not() {
 }
 
 #[test]
-fn what_did_not_run_stays_on_the_page() {
-    let page = page::with_table(PAGE, &page::render(&reports())).unwrap();
-    let [mut other, _] = reports();
+fn what_did_not_run_somewhere_has_an_empty_cell() {
+    let [one, mut other] = reports();
     other.store = "redis".to_owned();
     other.fault_points.truncate(1);
-    let merged = page::merged(&page, &[other], false).unwrap();
     let expected = "\
 | what holds | scenario | local on redis | local on sqlite |
 |---|---|---|---|
-| consume-once | `plain` | 1 kill | 2 kills |
-| kill matrix | `plain` | – | 2 kills |";
-    assert_eq!(merged, expected);
-    let page = page::with_table(&page, &merged).unwrap();
-    assert_eq!(page::merged(&page, &[], false).unwrap(), expected);
-    let [_, matrix] = reports();
-    let merged = page::merged(&page, &[matrix], true).unwrap();
-    assert!(!merged.contains("consume-once"), "of no test any more: {merged}");
+| consume-once | `plain` | – | 2 kills |
+| kill matrix | `plain` | 1 kill | – |";
+    assert_eq!(page::render(&[one, other]), expected);
+}
+
+#[test]
+fn only_what_ran_whole_on_all_stores_is_written_down() {
+    for (args, expected) in [
+        (&["--store", "all"][..], Page::Written),
+        (&["--store", "all", "--runtime", "local"], Page::Written),
+        (&[], Page::Compared),
+        (&["--store", "redis"], Page::LeftAlone),
+        (&["--store", "all", "--full"], Page::LeftAlone),
+        (&["--store", "all", "--scenario", "people"], Page::LeftAlone),
+        (&["--full"], Page::LeftAlone),
+        (&["--seeds", "7"], Page::LeftAlone),
+    ] {
+        assert_eq!(Options::read(args).unwrap().page(), expected, "{args:?}");
+    }
 }
 
 #[test]
@@ -107,10 +116,6 @@ fn options_that_nobody_knows_are_refused() {
     assert_eq!(options.seeds, Some(("HELIX_SEEDS", "7".to_owned())));
     assert_eq!((options.filter(), options.full), (Some("people"), true));
     assert_eq!(read(&["--seed", "3"]).unwrap().filter(), Some("trees::"));
-    assert!(read(&[]).unwrap().is_whole());
-    assert!(read(&["--runtime", "local"]).unwrap().is_whole());
-    assert!(read(&["--store", "all"]).unwrap().is_on_all_stores());
-    assert!(!read(&["--store", "redis"]).unwrap().is_on_all_stores());
     for wrong in [&["--runtime", "moon"][..], &["--seed", "x"], &["--store"], &["fast"]] {
         assert!(read(wrong).is_err(), "{wrong:?}");
     }

@@ -1,30 +1,23 @@
 //! Taking sessions out of one store and into another.
 
-use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
+mod log;
 
-use super::{Session, load_events};
+use serde::{Deserialize, Serialize};
+
+use super::load_events;
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
-use crate::event::{RecordedEvent, encode_dated};
-use crate::fault;
-use crate::id::{AppendId, SessionId};
-use crate::store::{
-    Append, AppendOutcome, CreateOutcome, Guard, Head, LeaseChange, MAX_PAGE, NewSession, Page,
-    Position, SessionFilter, StateStore,
-};
+use crate::event::RecordedEvent;
+use crate::id::SessionId;
+use crate::store::{Head, MAX_PAGE, NewSession, Page, SessionFilter, StateStore};
+
+use log::Log;
 
 /// What names the form of an export.
 const FORMAT: &str = "helix-agents.session";
 
 /// The number of the form.
 const FORMAT_VERSION: u32 = 1;
-
-/// The most events of one append of an import.
-const MAX_EVENTS: usize = 256;
-
-/// From how many bytes on an append of an import is full: 4 MiB.
-const FULL_BYTES: usize = 4 * 1024 * 1024;
 
 /// A session with its children, apart from any store: everything that was recorded, with the
 /// original times. JSON of it is what `helix sessions export` prints.
@@ -101,8 +94,11 @@ async fn exported(store: &dyn StateStore, head: Head) -> Result<ExportedSession>
 /// as after a crash: `recover` goes on with it. The original goes on by itself, so of a session
 /// that is to live in one place the original is deleted or left alone.
 ///
-/// The root comes last, so an import that broke off shows no session that is there in part; done
-/// again it finishes. An import that is done already changes nothing.
+/// Each session appears at once and as a whole, the root last: a log that takes several appends is
+/// written aside and then made the session's. Of an import that broke off there may be children
+/// whose root is missing, which nobody goes on with, and an aborted session `import-…`, in which
+/// something is aside. Done again it finishes, and removes that. An import that is done already
+/// changes nothing; of several at once each finishes.
 ///
 /// # Errors
 /// [`ErrorCode::InputInvalid`] if it is no export, [`ErrorCode::LogInvalid`] or
@@ -119,7 +115,7 @@ pub async fn import_session(store: &dyn StateStore, export: &SessionExport) -> R
 }
 
 impl SessionExport {
-    /// The appends that write it, the root's first.
+    /// The logs of it, the root's first.
     fn check(&self) -> Result<Vec<Log>> {
         let invalid = |message: &str| Error::new(ErrorCode::InputInvalid, message.to_owned());
         if self.format != FORMAT || self.format_version != FORMAT_VERSION {
@@ -147,123 +143,6 @@ impl SessionExport {
             session.session.check()?;
             ids.push(&session.session);
         }
-        self.sessions.iter().map(ExportedSession::check).collect()
-    }
-}
-
-/// A log on its way into a store.
-struct Log {
-    created: NewSession,
-    appends: Vec<Append>,
-}
-
-impl ExportedSession {
-    fn check(&self) -> Result<Log> {
-        let mut fold = Session::new(self.session.clone());
-        let mut appends: Vec<Append> = Vec::new();
-        let mut position = Position::start();
-        for batch in batches(&self.events) {
-            for recorded in batch {
-                fold.apply_recorded(recorded)?;
-            }
-            let append = self.append(&position, batch, &fold)?;
-            position = Position { version: fold.position().version, append: append.id.clone() };
-            appends.push(append);
-        }
-        let parent = fold.parent().map(|parent| &parent.session);
-        let agrees = fold.agent() == &self.created.agent && parent == self.created.parent.as_ref();
-        if appends.is_empty() || !agrees {
-            let message = "a log of the export does not belong to its session";
-            return Err(
-                Error::new(ErrorCode::InputInvalid, message).with_context("session", &self.session)
-            );
-        }
-        if let Some(last) = appends.last_mut() {
-            last.lease = LeaseChange::Clear;
-        }
-        Ok(Log { created: self.created.clone(), appends })
-    }
-
-    fn append(
-        &self,
-        expected: &Position,
-        batch: &[RecordedEvent],
-        fold: &Session,
-    ) -> Result<Append> {
-        let body = encode_dated(batch)?;
-        let first = batch.first();
-        Ok(Append {
-            session: self.session.clone(),
-            expected: expected.clone(),
-            id: append_id(expected, &body),
-            run: first.and_then(|it| it.run.clone()),
-            schema: first.map_or(0, |it| it.schema),
-            count: u32::try_from(batch.len()).unwrap_or(u32::MAX),
-            body,
-            summary: Some(fold.summary()),
-            lease: if fold.current_run().is_some() { IMPORTING } else { LeaseChange::Clear },
-            guard: Guard::None,
-        })
-    }
-}
-
-/// Nobody takes over a session of which only a part is there.
-const IMPORTING: LeaseChange = LeaseChange::Take(std::time::Duration::from_secs(60));
-
-/// An id that follows from what is written, so that an import can be repeated.
-fn append_id(expected: &Position, body: &[u8]) -> AppendId {
-    let digest = Sha256::new().chain_update(expected.append.as_str()).chain_update(body).finalize();
-    let digest: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    AppendId::from(format!("import-{digest}"))
-}
-
-/// The log in pieces that one append can carry: of one run and schema, and neither too many events
-/// nor too many bytes.
-fn batches(events: &[RecordedEvent]) -> impl Iterator<Item = &[RecordedEvent]> {
-    let mut rest = events;
-    std::iter::from_fn(move || {
-        let first = rest.first()?;
-        let mut bytes = 0;
-        let fits = |(index, event): &(usize, &RecordedEvent)| {
-            bytes += size(event);
-            let same = event.run == first.run && event.schema == first.schema;
-            same && *index < MAX_EVENTS && (*index == 0 || bytes <= FULL_BYTES)
-        };
-        let count = rest.iter().enumerate().take_while(fits).count();
-        let (batch, after) = rest.split_at_checked(count)?;
-        rest = after;
-        Some(batch)
-    })
-}
-
-/// About how many bytes an event takes.
-fn size(event: &RecordedEvent) -> usize {
-    serde_json::to_vec(&event.event).map_or(0, |bytes| bytes.len())
-}
-
-impl Log {
-    async fn write(self, store: &dyn StateStore) -> Result<()> {
-        let mut created = Some(self.created);
-        for append in self.appends {
-            let session = append.session.clone();
-            fault::point("import.before_append");
-            let taken = match created.take() {
-                Some(new) => {
-                    matches!(
-                        store.create_session(new, append).await?,
-                        CreateOutcome::Created { .. }
-                    )
-                }
-                None => matches!(store.append(append).await?, AppendOutcome::Appended { .. }),
-            };
-            fault::point("import.after_append");
-            if !taken {
-                let message = "the store holds another session of this id";
-                return Err(
-                    Error::new(ErrorCode::SessionExists, message).with_context("session", session)
-                );
-            }
-        }
-        Ok(())
+        self.sessions.iter().map(Log::of).collect()
     }
 }

@@ -83,9 +83,10 @@ impl Append {
     /// Refuses what no store takes; for stores to call first.
     ///
     /// # Errors
-    /// [`ErrorCode::InputInvalid`] without an event, [`ErrorCode::TooLarge`] above
-    /// [`MAX_APPEND_BYTES`].
+    /// [`ErrorCode::IdInvalid`] for a session that cannot be, [`ErrorCode::InputInvalid`] without an
+    /// event, [`ErrorCode::TooLarge`] above [`MAX_APPEND_BYTES`].
     pub fn check(&self) -> Result<()> {
+        self.session.check()?;
         if self.count == 0 {
             return Err(self.invalid("an append has at least one event"));
         }

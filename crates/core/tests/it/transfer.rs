@@ -1,5 +1,7 @@
 //! Sessions taken out of one store and into another.
 
+use std::sync::Arc;
+
 use helix_agents_core::event::{Event, SCHEMA, encode};
 use helix_agents_core::id::{AppendId, RunId, SessionId};
 use helix_agents_core::session::{
@@ -9,7 +11,9 @@ use helix_agents_core::store::{
     Append, AppendOutcome, Guard, LeaseChange, Page, SessionFilter, StateStore,
 };
 use helix_agents_store_memory::MemoryStore;
+use helix_agents_testkit::chaos::ChaosStore;
 use helix_agents_testkit::faults::{Fault, FaultStore};
+use helix_agents_testkit::gate::Gate;
 use serde_json::{Value, json};
 
 use crate::support::{World, calls, code, id, reply, result, text};
@@ -72,32 +76,100 @@ async fn an_import_that_is_done_again_changes_nothing() {
     assert_eq!(load_events(&store, &id(), 0).await.unwrap(), before);
 }
 
-#[tokio::test]
-async fn an_import_that_broke_off_is_finished_by_the_next() {
-    let world = original().await;
-    let many: Vec<Value> = (0..600).map(|n| json!({ "n": n })).collect();
-    let mut export = serde_json::to_value(exported(&world).await).unwrap();
+/// An export whose log takes several appends: the run has gone on for long.
+async fn long() -> SessionExport {
+    let mut export = serde_json::to_value(exported(&original().await).await).unwrap();
     let events = export["sessions"][0]["events"].as_array_mut().unwrap();
     let last = events.last().unwrap().clone();
-    let next = events.len() as u64 + 1;
-    for (seq, data) in (next..).zip(many) {
+    for number in 0..600 {
         let mut event = last.clone();
-        event["seq"] = seq.into();
+        event["seq"] = (events.len() + 1).into();
         event["event"] = json!({ "usage_recorded": {
-            "source_type": "t", "source_name": data["n"].to_string(), "amount": 1.0, "success": true,
+            "source_type": "t", "source_name": number.to_string(), "amount": 1.0, "success": true,
         } });
         events.push(event);
     }
-    let export: SessionExport = serde_json::from_value(export).unwrap();
-    let store = FaultStore::new(std::sync::Arc::new(MemoryStore::new()));
-    store.strike("\"599\"", Fault::FailBefore);
-    assert_eq!(code(import_session(&store, &export).await), "store_unavailable");
-    let half = store.head(&id()).await.unwrap().unwrap();
-    assert!(half.is_leased(), "nobody takes over half a session");
+    serde_json::from_value(export).unwrap()
+}
+
+/// The store holds what was exported, and nothing else.
+async fn holds(store: &dyn StateStore, export: &SessionExport) {
+    for exported in export.sessions() {
+        let events = load_events(store, &exported.session, 0).await.unwrap();
+        assert_eq!(events, exported.events);
+    }
+    let all = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();
+    assert_eq!(all.len(), export.sessions().len(), "{all:?}");
+    assert!(all.iter().all(|head| !head.is_leased()));
+}
+
+#[tokio::test]
+async fn a_session_is_imported_as_a_whole_or_not_at_all() {
+    let export = long().await;
+    let store = FaultStore::new(Arc::new(MemoryStore::new()));
+    for word in ["\"session_created\"", "\"300\"", "\"599\""] {
+        for fault in [Fault::FailBefore, Fault::LoseReply] {
+            let whole = word == "\"599\"" && matches!(fault, Fault::LoseReply);
+            store.strike(word, fault);
+            assert_eq!(code(import_session(&store, &export).await), "store_unavailable");
+            assert_eq!(store.head(&id()).await.unwrap().is_some(), whole, "{word}");
+            let aside = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();
+            let aside = aside.iter().find(|head| head.session != id());
+            assert!(aside.is_none_or(|head| head.summary.run.is_none() && !head.is_leased()));
+        }
+    }
     import_session(&store, &export).await.unwrap();
-    let events = load_events(&store, &id(), 0).await.unwrap();
-    assert_eq!(events.len(), export.sessions()[0].events.len());
-    assert!(!store.head(&id()).await.unwrap().unwrap().is_leased());
+    holds(&store, &export).await;
+}
+
+#[tokio::test]
+async fn an_import_over_a_bad_network_gets_through_and_doubles_nothing() {
+    let export = long().await;
+    for seed in 0..20 {
+        let store = MemoryStore::new();
+        let chaos = ChaosStore::new(Arc::new(store.clone()), seed);
+        while let Err(error) = import_session(&chaos, &export).await {
+            assert_eq!(error.code().as_str(), "store_unavailable");
+            if let Some(head) = store.head(&id()).await.unwrap() {
+                assert_eq!(head.position.version, export.sessions()[0].events.len() as u64);
+            }
+        }
+        holds(&store, &export).await;
+    }
+}
+
+#[tokio::test]
+async fn of_two_imports_at_once_the_slower_one_finds_what_the_other_made() {
+    let export = long().await;
+    // In the middle of what is written aside, and where that is made a session.
+    for word in ["\"300\"", "\"599\""] {
+        for hold in [Fault::HoldBefore as fn(Gate) -> Fault, Fault::HoldAfter] {
+            let (store, gate) = (FaultStore::new(Arc::new(MemoryStore::new())), Gate::new());
+            store.strike(word, hold(gate.clone()));
+            let slow = {
+                let (store, export) = (store.clone(), export.clone());
+                tokio::spawn(async move { import_session(&store, &export).await })
+            };
+            gate.reached().await;
+            import_session(&store, &export).await.unwrap();
+            gate.open();
+            slow.await.unwrap().unwrap();
+            holds(&store, &export).await;
+        }
+    }
+}
+
+/// It is not made longer: where it came from, it may have gone on in another way.
+#[tokio::test]
+async fn an_older_copy_is_in_the_way() {
+    let export = long().await;
+    let mut older = serde_json::to_value(&export).unwrap();
+    older["sessions"][0]["events"].as_array_mut().unwrap().truncate(512);
+    let older: SessionExport = serde_json::from_value(older).unwrap();
+    let store = MemoryStore::new();
+    import_session(&store, &older).await.unwrap();
+    assert_eq!(code(import_session(&store, &export).await), "session_exists");
+    holds(&store, &older).await;
 }
 
 #[tokio::test]

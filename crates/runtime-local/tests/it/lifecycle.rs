@@ -6,13 +6,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use helix_agents_core::agent::{Agent, AgentRegistry};
 use helix_agents_core::error::{ErrorCode, Result};
-use helix_agents_core::executor::{AgentExecutor, ExecuteOptions, ResumeOptions};
+use helix_agents_core::executor::{AgentExecutor, ExecuteOptions, ResumeOptions, RunHandle};
 use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
-use helix_agents_core::session::RunStatus;
+use helix_agents_core::session::{RunStatus, export_session, import_session};
+use helix_agents_core::store::{Page, SessionFilter, StateStore};
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
+use helix_agents_testkit::faults::{Fault, FaultStore};
 use helix_agents_testkit::gate::{Gate, within};
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
+use serde_json::json;
 
 fn agent() -> Agent {
     Agent::builder("waiter").system_prompt("You wait.").model("scripted").build().unwrap()
@@ -90,6 +93,45 @@ async fn a_runtime_without_its_parts_is_not_built() {
         .llm(ScriptedLlm::new([]))
         .lease(Duration::from_millis(10));
     assert_eq!(short.build().unwrap_err().code(), ErrorCode::ConfigInvalid);
+}
+
+/// It may come yet: an import writes it last.
+#[tokio::test]
+async fn a_child_whose_parent_is_missing_is_left_alone() {
+    let helper = Agent::builder("helper").description("Helps.").system_prompt("You help.");
+    let helper = helper.model("scripted").output::<bool>().build().unwrap();
+    let boss = Agent::builder("boss").system_prompt("You ask.").model("scripted");
+    let boss = boss.sub_agent(&helper).build().unwrap();
+    let runtime = |store: Arc<dyn StateStore>, gate: &Gate| {
+        let registry = AgentRegistry::default();
+        registry.register(&boss).unwrap();
+        registry.register(&helper).unwrap();
+        let asks = Reply::tool_call("subagent__helper", json!({ "message": "help" }));
+        let asks = ScriptedLlm::new([asks, Reply::text("done")]);
+        let helps = ScriptedLlm::new([Reply::finish(json!(true)).at_gate(gate)]);
+        let llm = RoutingScriptedLlm::new().agent("boss", asks).agent("helper", helps);
+        let runtime = LocalRuntime::builder().state_store(store).registry(registry).llm(llm);
+        let runtime = runtime.stream_manager(Arc::new(MemoryStore::new()));
+        runtime.grace(Duration::from_millis(50)).build().unwrap()
+    };
+    let (here, gate) = (MemoryStore::new(), Gate::new());
+    let first = runtime(Arc::new(here.clone()), &gate);
+    let options = ExecuteOptions::default();
+    let root = first.execute(boss.erased(), "go".into(), options).await.unwrap().session().clone();
+    within(gate.reached()).await;
+    within(first.shutdown()).await;
+    let export = export_session(&here, &root).await.unwrap();
+
+    let there = FaultStore::new(Arc::new(MemoryStore::new())).on("\"boss\"", Fault::FailBefore);
+    import_session(&there, &export).await.unwrap_err();
+    let sessions = there.list(&SessionFilter::default(), &Page::default()).await.unwrap();
+    assert_eq!(sessions.len(), 1, "only the child is there");
+    let second = runtime(Arc::new(there.clone()), &Gate::opened());
+    assert!(second.sweep().await.unwrap().is_empty());
+    import_session(&there, &export).await.unwrap();
+    let swept = second.sweep().await.unwrap();
+    assert_eq!(swept.iter().map(RunHandle::session).collect::<Vec<_>>(), [&root]);
+    assert_eq!(within(swept[0].result()).await.unwrap().status, RunStatus::Completed);
 }
 
 /// Notes how often each call may be tried again.

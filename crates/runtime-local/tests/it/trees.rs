@@ -12,10 +12,14 @@ use helix_agents_core::agent::AgentRegistry;
 use helix_agents_core::executor::AgentExecutor as _;
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::trees::{Booted, Process, Story, Tally};
+use helix_agents_testkit::chaos::ChaosStore;
+use helix_agents_testkit::trees::{Boot, Booted, Process, Stores, Story, Tally};
 
 /// How many stories are told in CI.
 const SEEDS: u64 = 2_000;
+
+/// How many of them on a bad network.
+const DISTURBED: u64 = 200;
 
 fn boot(process: Process) -> Booted {
     let runtime = LocalRuntime::builder()
@@ -40,20 +44,24 @@ fn boot(process: Process) -> Booted {
 }
 
 /// Tells a story on a thread of its own kind: one at a time, on a clock that never waits.
-fn tell(story: Story) -> Result<Tally, String> {
+fn tell(story: Story, boot: &Boot) -> Result<Tally, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .unwrap();
-    let store = MemoryStore::new();
-    runtime.block_on(story.tell(Arc::new(store.clone()), Arc::new(store), &boot))
+    let store = Arc::new(MemoryStore::new());
+    let open = move || {
+        let (state, streams) = (store.clone(), store.clone());
+        async move { Stores { state, streams } }.boxed()
+    };
+    runtime.block_on(story.tell(&open, boot))
 }
 
 /// The shortest beginning of the story that goes wrong too, and what goes wrong there.
-fn shortest(story: Story, problem: String) -> String {
+fn shortest(story: Story, boot: &Boot, problem: String) -> String {
     let wrong = (1..story.moves).find_map(|moves| {
-        let problem = tell(Story { moves, ..story }).err()?;
+        let problem = tell(Story { moves, ..story }, boot).err()?;
         Some((moves, problem))
     });
     let (moves, problem) = wrong.unwrap_or((story.moves, problem));
@@ -66,14 +74,27 @@ fn number(name: &str) -> Option<u64> {
 
 #[test]
 fn whatever_happens_a_tree_ends_and_its_logs_agree() {
+    tell_all(SEEDS, &boot);
+}
+
+/// Every third operation is late, lost, unanswered or done twice.
+#[test]
+fn on_a_bad_network_a_tree_ends_and_its_logs_agree() {
+    tell_all(DISTURBED, &|process: Process| {
+        let store = Arc::new(ChaosStore::new(Arc::clone(&process.store), 1));
+        boot(Process { store, ..process })
+    });
+}
+
+fn tell_all(usual: u64, boot: &Boot) {
     if let Some(seed) = number("HELIX_SEED") {
         let story = Story::new(seed);
         let moves = number("HELIX_MOVES").and_then(|moves| usize::try_from(moves).ok());
         let story = Story { moves: moves.unwrap_or(story.moves), ..story };
-        println!("{:?}", tell(story).map_err(|problem| panic!("{problem}")));
+        println!("{:?}", tell(story, boot).map_err(|problem| panic!("{problem}")));
         return;
     }
-    let seeds = number("HELIX_SEEDS").unwrap_or(SEEDS);
+    let seeds = number("HELIX_SEEDS").unwrap_or(usual);
     let begun = Instant::now();
     let next = AtomicU64::new(0);
     let work = || {
@@ -84,9 +105,9 @@ fn whatever_happens_a_tree_ends_and_its_logs_agree() {
                 return (sum, problems);
             }
             let story = Story::new(seed);
-            match tell(story) {
+            match tell(story, boot) {
                 Ok(tally) => sum += tally,
-                Err(problem) => problems.push(shortest(story, problem)),
+                Err(problem) => problems.push(shortest(story, boot, problem)),
             }
         }
     };

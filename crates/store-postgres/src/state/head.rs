@@ -20,7 +20,7 @@ pub(super) const COLUMNS: &str = "session, agent, root, parent, tags, created_at
 /// When they are read.
 pub(super) const READ_AT: &str = "greatest({now}, updated_at)";
 
-/// The longest id, or name of an agent, that fits into an index beside others.
+/// The longest name of an agent that fits into an index beside others.
 const MAX_KEY_BYTES: usize = 600;
 
 pub(super) fn statement(schema: &Schema) -> Sql {
@@ -39,12 +39,12 @@ pub(super) async fn find(
 
 /// Refuses a new session whose row could not be written.
 pub(super) fn check_new(new: &NewSession, first: &Append) -> Result<()> {
-    let ids = [Some(&first.session), Some(&new.root), new.parent.as_ref()];
-    let mut keys = ids.into_iter().flatten().map(SessionId::as_str).chain([&*new.agent]);
-    if keys.all(|it| it.len() <= MAX_KEY_BYTES) {
+    new.root.check()?;
+    new.parent.as_ref().map_or(Ok(()), SessionId::check)?;
+    if new.agent.len() <= MAX_KEY_BYTES {
         return Ok(());
     }
-    let message = "an id or an agent's name is longer than 600 bytes";
+    let message = "an agent's name is longer than 600 bytes";
     Err(Error::new(ErrorCode::InputInvalid, message).with_context("session", &first.session))
 }
 

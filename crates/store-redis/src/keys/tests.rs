@@ -3,7 +3,7 @@
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::id::SessionId;
 
-use super::{Keys, check, member, parts, tag};
+use super::{Keys, member, parts, tag};
 
 /// What Redis takes as the tag of a key: between the first `{` and the first `}` after it.
 fn hashed(key: &str) -> &str {
@@ -30,14 +30,6 @@ fn no_id_ends_its_tag_or_has_that_of_another_one() {
     tags.sort();
     tags.dedup();
     assert_eq!(tags.len(), all, "{tags:?}");
-}
-
-#[test]
-fn ids_with_control_characters_or_without_end_are_refused() {
-    for id in ["a\0b".to_owned(), "\n".to_owned(), "x".repeat(1025)] {
-        assert_eq!(check(&SessionId::from(id)).unwrap_err().code(), ErrorCode::IdInvalid);
-    }
-    check(&SessionId::from("x".repeat(1024))).unwrap();
 }
 
 #[test]

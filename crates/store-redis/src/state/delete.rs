@@ -7,7 +7,7 @@ use helix_agents_core::id::SessionId;
 
 use super::head::{Found, Part};
 use crate::connection::Again;
-use crate::{Inner, keys, script};
+use crate::{Inner, script};
 
 /// How often children that were begun meanwhile are looked for.
 const ROUNDS: u32 = 100;
@@ -15,7 +15,7 @@ const ROUNDS: u32 = 100;
 impl Inner {
     /// Children first: whoever is stopped in between finds the session again that is to be deleted.
     pub(super) async fn delete(&self, session: &SessionId) -> Result<bool> {
-        if keys::check(session).is_err() {
+        if session.check().is_err() {
             return Ok(false);
         }
         for _ in 0..ROUNDS {

@@ -8,7 +8,7 @@ use super::head::{Found, Part};
 use super::write::{Beginning, Begun, life};
 use crate::connection::Again;
 use crate::error::not_found;
-use crate::{Inner, keys, script};
+use crate::{Inner, script};
 
 impl Inner {
     pub(super) async fn fork(
@@ -17,11 +17,10 @@ impl Inner {
         new: &NewSession,
         first: &Append,
     ) -> Result<ForkOutcome> {
-        keys::check(&first.session)?;
         if let Some(outcome) = self.judge_existing(first).await? {
             return Ok(outcome);
         }
-        if keys::check(from).is_err() {
+        if from.check().is_err() {
             return Err(not_found(from));
         }
         let original = self.find(from).await?.ok_or_else(|| not_found(from))?;

@@ -56,7 +56,7 @@ impl Inner {
         let limit = usize::try_from(page.limit.min(MAX_PAGE)).unwrap_or(usize::MAX);
         let after = match &page.after {
             None => None,
-            Some(after) if keys::check(after).is_err() => return Err(not_found(after)),
+            Some(after) if after.check().is_err() => return Err(not_found(after)),
             Some(after) => Some(self.find(after).await?.ok_or_else(|| not_found(after))?),
         };
         let place = after.as_ref().map(|it| place(&it.head));

@@ -11,7 +11,7 @@ use super::head::{self, Part};
 use crate::connection::Again;
 use crate::error::{corrupt, not_found};
 use crate::reply::Reply;
-use crate::{Inner, keys, script};
+use crate::{Inner, script};
 
 /// About how many bytes one script reads: it keeps the server from all others meanwhile.
 const BUDGET: &[u8] = b"4194304";
@@ -76,7 +76,7 @@ impl Inner {
         after: u64,
         limit: u32,
     ) -> Result<Vec<StoredAppend>> {
-        if keys::check(session).is_err() {
+        if session.check().is_err() {
             return Err(not_found(session));
         }
         let (mut appends, mut version, mut first_life) = (Vec::new(), after, None);

@@ -17,7 +17,7 @@ use super::index;
 use crate::connection::Again;
 use crate::error::not_found;
 use crate::reply::{Reply, optional};
-use crate::{Inner, keys, script};
+use crate::{Inner, script};
 
 /// What came of beginning a session.
 pub(super) enum Begun {
@@ -68,8 +68,7 @@ impl Inner {
         life: &str,
         beginning: &Beginning,
     ) -> Result<Begun> {
-        keys::check(&first.session)?;
-        keys::check(&new.root)?;
+        new.root.check()?;
         let at = self.list_life(new, &first.session, life, beginning.at).await?;
         self.announce(first).await?;
         let begun = self.create(new, first, life, beginning, at).await?;
@@ -149,9 +148,6 @@ impl Inner {
     }
 
     pub(super) async fn append(&self, append: &Append) -> Result<AppendOutcome> {
-        if keys::check(&append.session).is_err() {
-            return Err(not_found(&append.session));
-        }
         // Most appends tell nothing new of run and wake-up time; the script knows it.
         let summary = append.summary.as_ref();
         let mut is_announced = summary.is_some_and(|it| it.wake_at.is_some())
@@ -282,7 +278,7 @@ impl Inner {
         run: &RunId,
         ttl: Duration,
     ) -> Result<Option<Renewal>> {
-        if keys::check(session).is_err() {
+        if session.check().is_err() {
             return Ok(None);
         }
         let keys = [self.keys.of(session).head()];

@@ -4,10 +4,12 @@ use bytes::Bytes;
 
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::id::{AppendId, MAX_ID_BYTES, RunId};
-use helix_agents_core::store::{Append, MAX_APPEND_BYTES, NewSession, Page, SessionFilter};
+use helix_agents_core::store::{
+    Append, MAX_APPEND_BYTES, NewSession, Page, Position, SessionFilter,
+};
 
 use super::StoreHarness;
-use super::support::{LONG, Writer, alone, first, id, running};
+use super::support::{LONG, Writer, alone, first, id, ids, running};
 
 /// Nothing in an id has a meaning to the backend.
 pub async fn ids_are_any_text(harness: &impl StoreHarness) {
@@ -61,6 +63,28 @@ pub async fn ids_are_any_text(harness: &impl StoreHarness) {
     }
 }
 
+/// Nobody can have such a session, so there is none.
+pub async fn ids_that_no_session_has_are_refused(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    Writer::create(&store, "s").await;
+    let long = "x".repeat(MAX_ID_BYTES + 1);
+    for text in ["", "a\0b", "\r\n", "\u{85}", &long, &"x".repeat(10_000)] {
+        let session = id(text);
+        let refused = store.create_session(alone(&session), first(&session, "first")).await;
+        assert_eq!(refused.unwrap_err().code(), ErrorCode::IdInvalid, "{text:?}");
+        let expected = Position { version: 1, append: "first".into() };
+        let branch = Append { expected, ..first(&session, "branch") };
+        let refused = store.fork(&id("s"), alone(&session), branch).await;
+        assert_eq!(refused.unwrap_err().code(), ErrorCode::IdInvalid, "{text:?}");
+        assert_eq!(store.head(&session).await.unwrap(), None, "{text:?}");
+        assert!(!store.delete(&session).await.unwrap(), "{text:?}");
+        let read = store.read_log(&session, 0, 1).await;
+        assert_eq!(read.unwrap_err().code(), ErrorCode::SessionNotFound, "{text:?}");
+    }
+    let all = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();
+    assert_eq!(all.len(), 1);
+}
+
 /// Nothing in a body has a meaning to the backend; it may be empty.
 pub async fn bodies_are_any_bytes(harness: &impl StoreHarness) {
     let store = harness.open().await;
@@ -93,6 +117,29 @@ pub async fn a_body_of_ten_megabytes_comes_back_unchanged(harness: &impl StoreHa
     let log = writer.log().await;
     assert!(log[1].body == body, "the body came back changed");
     assert_eq!(log[2].id.as_str(), "small");
+}
+
+/// Nor is one that has gone on for months.
+pub async fn a_session_of_fifty_thousand_events_is_like_any_other(harness: &impl StoreHarness) {
+    const EACH: u32 = 25;
+    let store = harness.open().await;
+    let mut writer = Writer::create(&store, "s").await;
+    for number in 0..50_000 / EACH {
+        let next = Append { count: EACH, ..writer.next(&number.to_string()) };
+        writer.take(next).await;
+    }
+    let log = writer.log().await;
+    assert_eq!((log.len(), log.last().unwrap().version()), (2001, 50_001));
+    assert_eq!(writer.head().await.position.version, 50_001);
+    let last = store.read_log(&writer.session, 50_001 - u64::from(EACH), 10).await.unwrap();
+    assert_eq!(ids(&last), ["1999"]);
+
+    let fork = id("fork");
+    let first = Append { expected: log[1000].position(), ..first(&fork, "f") };
+    store.fork(&writer.session, alone(&fork), first).await.unwrap();
+    assert!(store.delete(&writer.session).await.unwrap());
+    let log = store.read_log(&fork, 0, u32::MAX).await.unwrap();
+    assert_eq!((log.len(), log.last().unwrap().version()), (1002, 25_002));
 }
 
 /// The limit itself is taken; one byte more is not.

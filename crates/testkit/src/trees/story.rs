@@ -11,8 +11,6 @@ use helix_agents_core::error::Error;
 use helix_agents_core::executor::{ExecuteOptions, ResumeOptions, RunHandle};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::Durability;
-use helix_agents_core::store::StateStore;
-use helix_agents_core::stream::StreamManager;
 
 use super::check::{Noted, check};
 use super::dice::Dice;
@@ -23,7 +21,7 @@ use super::notes::{Execution, Notes};
 use super::people::{Answers, is_expected};
 use super::plan::{Family, Node, Scene};
 use super::settle::{Settling, free_leases, free_leases_of, heads};
-use super::{Boot, Booted, Process, ROOT};
+use super::{Boot, Booted, Open, Process, ROOT, Stores};
 
 /// A story by its seed.
 #[derive(Debug, Clone, Copy)]
@@ -68,8 +66,9 @@ struct Slot {
 
 struct Stage<'a> {
     story: Story,
-    store: Arc<dyn StateStore>,
-    streams: Arc<dyn StreamManager>,
+    /// Those of whoever looks on.
+    stores: Stores,
+    open: &'a Open,
     boot: &'a Boot,
     family: Family,
     root: Arc<Node>,
@@ -104,13 +103,8 @@ impl Story {
     ///
     /// # Errors
     /// What is wrong, for people.
-    pub async fn tell(
-        self,
-        store: Arc<dyn StateStore>,
-        streams: Arc<dyn StreamManager>,
-        boot: &Boot,
-    ) -> Result<Tally, String> {
-        let mut stage = self.stage(store, streams, boot, None);
+    pub async fn tell(self, open: &Open, boot: &Boot) -> Result<Tally, String> {
+        let mut stage = self.stage(open, boot, None).await;
         stage.chaos().await?;
         stage.end().await?;
         stage.check().await
@@ -125,15 +119,14 @@ impl Story {
     pub async fn live(
         self,
         number: usize,
-        store: Arc<dyn StateStore>,
-        streams: Arc<dyn StreamManager>,
+        open: &Open,
         boot: &Boot,
         folder: &Path,
     ) -> Result<(), String> {
-        let mut stage = self.stage(store, streams, boot, Some(folder));
+        let mut stage = self.stage(open, boot, Some(folder)).await;
         stage.booted = number;
-        free_leases(&*stage.store).await?;
-        let mut slot = stage.boot(usize::MAX);
+        free_leases(&*stage.stores.state).await?;
+        let mut slot = stage.boot(usize::MAX).await;
         let mut dice = Dice::of((self.seed, "live", number));
         for number in 0..dice.below(6) {
             stage.act(&mut slot, number, &mut dice).await?;
@@ -147,27 +140,17 @@ impl Story {
     ///
     /// # Errors
     /// What is wrong, for people.
-    pub async fn check(
-        self,
-        store: Arc<dyn StateStore>,
-        streams: Arc<dyn StreamManager>,
-        folder: &Path,
-    ) -> Result<Tally, String> {
+    pub async fn check(self, stores: &Stores, folder: &Path) -> Result<Tally, String> {
         let noted = Noted {
             answers: Notes::new(Some(folder), "answers").all(),
             trace: Notes::new(Some(folder), "trace").all(),
             told: Notes::new(Some(folder), "told").all(),
         };
-        check(&*store, &*streams, self, &noted).await
+        check(&*stores.state, &*stores.streams, self, &noted).await
     }
 
-    fn stage<'a>(
-        self,
-        store: Arc<dyn StateStore>,
-        streams: Arc<dyn StreamManager>,
-        boot: &'a Boot,
-        folder: Option<&Path>,
-    ) -> Stage<'a> {
+    async fn stage<'a>(self, open: &'a Open, boot: &'a Boot, folder: Option<&Path>) -> Stage<'a> {
+        let stores = open().await;
         let trace = Arc::new(Notes::new(folder, "trace"));
         let told = Arc::new(Notes::new(folder, "told"));
         let lives = Lives::default();
@@ -175,14 +158,14 @@ impl Story {
             seed: self.seed,
             trace: Arc::clone(&trace),
             told: Arc::clone(&told),
-            store: Arc::clone(&store),
+            store: Arc::clone(&stores.state),
             lives: lives.clone(),
         };
         let family = Family::new(&scene);
         Stage {
             story: self,
-            store,
-            streams,
+            stores,
+            open,
             boot,
             root: Arc::new(family.root.clone()),
             family,
@@ -204,20 +187,18 @@ impl Stage<'_> {
         Dice::of((self.story.seed, what))
     }
 
-    fn boot(&mut self, dies_at: usize) -> Slot {
+    async fn boot(&mut self, dies_at: usize) -> Slot {
         self.booted += 1;
+        let stores = (self.open)().await;
         let dice = Dice::of((self.story.seed, "life", self.booted));
         let life = Life::new(self.booted, dies_at, dice);
         let process = Process {
             store: Arc::new(MortalStore {
-                inner: Arc::clone(&self.store),
+                inner: stores.state,
                 life: life.clone(),
                 lives: self.lives.clone(),
             }),
-            streams: Arc::new(MortalStreams {
-                inner: Arc::clone(&self.streams),
-                life: life.clone(),
-            }),
+            streams: Arc::new(MortalStreams { inner: stores.streams, life: life.clone() }),
             llm: Arc::new(TreeLlm {
                 seed: self.story.seed,
                 root: Arc::clone(&self.root),
@@ -242,7 +223,7 @@ impl Stage<'_> {
             }
             if slots[which].is_none() {
                 let dies_at = if dice.once_in(4) { 1_000_000 } else { 5 + dice.below(600) };
-                slots[which] = Some(self.boot(dies_at));
+                slots[which] = Some(self.boot(dies_at).await);
             }
             let Some(slot) = &mut slots[which] else { continue };
             let life = slot.life.clone();
@@ -279,7 +260,7 @@ impl Stage<'_> {
             }
         }
         // Those who live keep theirs: an owner that loses it unawares may do again what was done.
-        free_leases_of(&*self.store, |run| self.lives.are_over(run)).await
+        free_leases_of(&*self.stores.state, |run| self.lives.are_over(run)).await
     }
 
     fn judge(&mut self, what: &str, error: &Error) {
@@ -351,7 +332,7 @@ impl Stage<'_> {
                 drop(select(resume, Box::pin(giving_up)).await);
             }
             _ => {
-                let heads = heads(&*self.store).await?;
+                let heads = heads(&*self.stores.state).await?;
                 let Some(head) = dice.pick(&heads) else { return Ok(()) };
                 let session = if dice.once_in(2) { &root } else { &head.session };
                 let asked = if dice.once_in(4) {
@@ -369,7 +350,7 @@ impl Stage<'_> {
 
     /// A last process, which nobody kills.
     async fn end(&mut self) -> Result<(), String> {
-        let slot = self.boot(usize::MAX);
+        let slot = self.boot(usize::MAX).await;
         let settled = self.settle(&slot).await;
         slot.life.end();
         settled
@@ -378,13 +359,13 @@ impl Stage<'_> {
     async fn settle(&self, slot: &Slot) -> Result<(), String> {
         let settling = Settling {
             booted: &slot.booted,
-            store: &*self.store,
+            store: &*self.stores.state,
             family: &self.family,
             answers: &self.answers,
         };
         settling.settle(&mut Dice::of((self.story.seed, "settle", self.booted))).await?;
         // Whoever looks at a session brings its stream into line.
-        for head in heads(&*self.store).await? {
+        for head in heads(&*self.stores.state).await? {
             let looked = async {
                 let handle = slot.booted.executor.handle(&head.session).await?;
                 // A run of this process shows its end after it is on record.
@@ -402,7 +383,7 @@ impl Stage<'_> {
         }
         let noted =
             Noted { answers: self.answers.all(), trace: self.trace.all(), told: self.told.all() };
-        let tally = check(&*self.store, &*self.streams, self.story, &noted).await?;
+        let tally = check(&*self.stores.state, &*self.stores.streams, self.story, &noted).await?;
         Ok(Tally { deaths: self.deaths, ..tally })
     }
 }

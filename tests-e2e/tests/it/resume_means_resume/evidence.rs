@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::KNOWN;
 use crate::kill_matrix::{Expected, told};
 use crate::support::{Extent, Logs, Story, answer};
-use crate::sweep::blocking;
+use crate::sweep::{Room, blocking};
 
 /// The story that nobody killed.
 pub(super) struct Whole {
@@ -113,6 +113,7 @@ impl Case {
         verb: &str,
         argument: impl Fn(usize) -> Option<String>,
     ) -> Result<Vec<Value>, String> {
+        let _room = Room::of(self.processes);
         let spawned: Vec<_> = (0..self.processes)
             .map(|index| {
                 let mut command = story.command(verb);

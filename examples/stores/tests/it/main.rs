@@ -1,0 +1,62 @@
+//! The example as people run it, on each store: twice, and the second process finds what the first one
+//! left, if the store outlives it.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use helix_agents::store_postgres::PostgresStore;
+use helix_agents::store_redis::RedisStore;
+use helix_agents_testkit::servers::{self, Afterwards};
+use tokio::process::Command;
+use tokio::time::timeout;
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+const FIRST: [&str; 2] = ["Apples are on the list.", "turn 1, the list: [\"apples\"]"];
+
+const SECOND: [&str; 2] =
+    ["There are more apples on it now.", "turn 2, the list: [\"apples\",\"apples\"]"];
+
+/// What it says on that store.
+async fn says(store: &[&str]) -> Vec<String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_helix-agents-example-stores"));
+    command.env_remove("OPENAI_API_KEY").env_remove("OPENAI_BASE_URL").env_remove("HELIX_MODEL");
+    command.args(store).kill_on_drop(true).stdin(Stdio::null());
+    let output = timeout(DEADLINE, command.output()).await.unwrap().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn in_memory_every_process_begins_anew() {
+    assert_eq!(says(&[]).await, FIRST);
+    assert_eq!(says(&[]).await, FIRST);
+}
+
+#[tokio::test]
+async fn in_a_file_the_next_process_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("notes.db");
+    let store = ["sqlite", file.to_str().unwrap()];
+    assert_eq!(says(&store).await, FIRST);
+    assert_eq!(says(&store).await, SECOND);
+}
+
+#[tokio::test]
+async fn on_postgres_the_next_process_goes_on() {
+    let url = format!("{}?schema={}", servers::postgres(), servers::unique());
+    let builder = PostgresStore::builder(&url);
+    let _gone = Afterwards::new(|| async { builder.destroy().await.unwrap() });
+    assert_eq!(says(&["postgres", &url]).await, FIRST);
+    assert_eq!(says(&["postgres", &url]).await, SECOND);
+}
+
+#[tokio::test]
+async fn on_redis_the_next_process_goes_on() {
+    let url = format!("{}?prefix={}", servers::redis(), servers::unique());
+    let builder = RedisStore::builder(&url);
+    let _gone = Afterwards::new(|| async { builder.destroy().await.unwrap() });
+    assert_eq!(says(&["redis", &url]).await, FIRST);
+    assert_eq!(says(&["redis", &url]).await, SECOND);
+}

@@ -1,0 +1,156 @@
+//! What nobody means well with: ids of any text, messages of ten megabytes, sessions of fifty thousand
+//! events, clocks that are an hour off, processes that all begin at once.
+
+mod clocks;
+mod sizes;
+
+use std::path::Path;
+use std::process::Stdio;
+
+use helix_agents::error::ErrorCode;
+use helix_agents::executor::{AgentExecutor as _, ExecuteOptions};
+use helix_agents::id::{CallId, MAX_ID_BYTES, SessionId};
+use helix_agents::runtime_local::LocalRuntime;
+use helix_agents::session::RunStatus;
+use helix_agents::store::{Page, SessionFilter};
+use helix_agents_testkit::normalise;
+use helix_agents_testkit::trees::Stores;
+use helix_agents_tests_e2e::scenarios::{self, Scenario};
+use helix_agents_tests_e2e::stores::{self, Kind, Place};
+
+use crate::kill_matrix::logs_text;
+use crate::support::{Story, logs_of, on_each_store, stream_of};
+use crate::sweep::blocking;
+
+on_each_store! {
+    Everywhere ids_of_any_text_name_sessions_and_their_streams(kind) {
+        super::blocking().block_on(super::ids_of_any_text(kind));
+    }
+    Everywhere ids_that_nobody_may_choose_are_refused(kind) {
+        super::blocking().block_on(super::ids_that_nobody_may_choose(kind));
+    }
+    Everywhere eight_processes_begin_one_store_and_one_session_at_once(kind) {
+        super::eight_processes_at_once(kind);
+    }
+    Everywhere messages_of_ten_megabytes_are_said_and_heard(kind) {
+        super::blocking().block_on(super::sizes::ten_megabytes(kind));
+    }
+    Everywhere a_session_of_fifty_thousand_events_goes_on(kind) {
+        super::sizes::fifty_thousand_events(kind);
+    }
+    Everywhere an_hour_between_the_clocks_of_two_processes_changes_nothing(kind) {
+        super::blocking().block_on(super::clocks::an_hour_changes_nothing(kind));
+    }
+}
+
+/// A store of its own.
+struct Ground {
+    store: Stores,
+    folder: tempfile::TempDir,
+    _place: Place,
+}
+
+impl Ground {
+    async fn of(kind: &Kind) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let place = kind.place(folder.path());
+        Self { store: stores::open(&place.url).await.unwrap(), folder, _place: place }
+    }
+
+    fn trace(&self) -> std::path::PathBuf {
+        self.folder.path().join("trace")
+    }
+}
+
+fn scenario(name: &str, trace: &Path) -> Scenario {
+    scenarios::named(name, trace).unwrap()
+}
+
+fn runtime(store: &Stores, scenario: &Scenario) -> LocalRuntime {
+    LocalRuntime::builder()
+        .state_store(store.state.clone())
+        .stream_manager(store.streams.clone())
+        .llm_adapter(scenario.llm.clone())
+        .registry(scenario.registry.clone())
+        .build()
+        .unwrap()
+}
+
+/// A session with a child under each of them: all are the same but for the name.
+async fn ids_of_any_text(kind: &Kind) {
+    let ground = Ground::of(kind).await;
+    let child = scenario("child", &ground.trace());
+    let runtime = runtime(&ground.store, &child);
+    // As long as one may be whose child begins with the whole of it.
+    let long = "\u{fc}".repeat((MAX_ID_BYTES - "-sub-1.0".len()) / 2);
+    let texts = [
+        "story",
+        "it's \"ours\" `now`; DROP TABLE sessions; --",
+        "back\\slash %percent _under *star ? $1 :name {tag}",
+        "\u{65e5}\u{672c}\u{8a9e} \u{1f980} e\u{301} \u{202e}",
+        " ",
+        &long,
+    ];
+    let mut told: Vec<String> = Vec::new();
+    for text in texts {
+        let session = SessionId::chosen(text).unwrap();
+        let options = ExecuteOptions::default().session(session.clone());
+        let handle = runtime.execute(child.agent.clone(), "go".into(), options).await.unwrap();
+        assert_eq!(handle.result().await.unwrap().status, RunStatus::Completed, "{text:?}");
+        let filter = SessionFilter { root: Some(session.clone()), ..SessionFilter::default() };
+        let family = ground.store.state.list(&filter, &Page::default()).await.unwrap();
+        assert_eq!(family.len(), 2, "{text:?} and its child");
+        let logs = logs_of(&*ground.store.state).await.into_iter();
+        let logs = logs.filter(|(id, _)| family.iter().any(|head| head.session == *id)).collect();
+        let stream = normalise::stream(&stream_of(&*ground.store.streams, &session).await);
+        let below = SessionId::of_call(&session, &CallId::from("1.0"));
+        let all = format!("{}\n{stream}", logs_text(&logs))
+            .replace(below.as_str(), "the child")
+            .replace(&format!("below {text} for"), "below its parent for");
+        let mut lines: Vec<_> = all.lines().collect();
+        // Logs are in the order of their ids.
+        lines.sort_unstable();
+        told.push(lines.join("\n"));
+    }
+    for (text, is) in texts.iter().zip(&told) {
+        assert_eq!(is, told.first().unwrap(), "{text:?}");
+    }
+    for text in texts {
+        assert!(ground.store.state.delete(&SessionId::from(text)).await.unwrap(), "{text:?}");
+    }
+    assert!(logs_of(&*ground.store.state).await.is_empty());
+}
+
+/// Refused by their code, and nothing is written.
+async fn ids_that_nobody_may_choose(kind: &Kind) {
+    let ground = Ground::of(kind).await;
+    let plain = scenario("plain", &ground.trace());
+    let runtime = runtime(&ground.store, &plain);
+    let long = "x".repeat(MAX_ID_BYTES + 1);
+    for text in ["", "a\0b", "a\nb", "a-sub-1.0", "a-agent-rex", &long, &"\u{fc}".repeat(5_000)] {
+        let options = ExecuteOptions::default().session(SessionId::from(text));
+        let refused = runtime.execute(plain.agent.clone(), "go".into(), options).await;
+        assert_eq!(refused.unwrap_err().code(), ErrorCode::IdInvalid, "{text:?}");
+    }
+    assert!(logs_of(&*ground.store.state).await.is_empty());
+}
+
+/// What they all open is made once, and the session that they all want told once.
+fn eight_processes_at_once(kind: &'static Kind) {
+    let expected = Story::new(kind, "plain", "per_effect");
+    drop(expected.tell(None));
+    let story = Story::new(kind, "plain", "per_effect");
+    let spawn = |_| {
+        let mut command = story.command("tell");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let processes: Vec<_> = (0..8).map(spawn).collect();
+    for process in processes {
+        let output = process.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let logs = |story: &Story| logs_text(&blocking().block_on(story.logs()));
+    assert_eq!(logs(&story), logs(&expected));
+    assert!(story.trace().values().all(|keys| keys.len() == 1), "{:?}", story.trace());
+}

@@ -1,0 +1,129 @@
+//! Processes whose clocks differ. What counts is the store's clock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use helix_agents::agent::{Agent, AgentRegistry};
+use helix_agents::clock::{Clock, Timestamp};
+use helix_agents::error::ErrorCode;
+use helix_agents::executor::{AgentExecutor as _, ExecuteOptions, ResumeOptions};
+use helix_agents::id::SessionId;
+use helix_agents::runtime_local::{LocalRuntime, TokioClock};
+use helix_agents::session::{RunStatus, Submission};
+use helix_agents::tool::Tool;
+use helix_agents_testkit::gate::{Gate, within};
+use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_testkit::trees::Stores;
+use helix_agents_tests_e2e::stores::Kind;
+use serde_json::{Value, json};
+
+use super::Ground;
+use crate::kill_matrix::logs_text;
+use crate::support::logs_of;
+
+const HOUR: i64 = 3_600_000;
+
+/// A clock that is off by so many milliseconds.
+#[derive(Debug)]
+struct Off(TokioClock, i64);
+
+#[async_trait]
+impl Clock for Off {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.0.now().0 + self.1)
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.monotonic()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        self.0.sleep(duration).await;
+    }
+}
+
+/// An agent that asks two people: the first has no time to answer, the other half an hour.
+fn agent() -> Agent {
+    let ask = |name: &str, time| Tool::client::<Value>(name, "Asks a person.").deadline(time);
+    Agent::builder("asker")
+        .system_prompt("You ask.")
+        .model("scripted")
+        .tool(ask("hurry", Duration::from_millis(1)))
+        .tool(ask("ask", Duration::from_secs(1800)))
+        .build()
+        .unwrap()
+}
+
+/// A process whose clock is off, and whose model stands at the gate before its last word.
+fn process(store: &Stores, by: i64, gate: &Gate) -> LocalRuntime {
+    let registry = AgentRegistry::default();
+    registry.replace(&agent());
+    let replies = [
+        Reply::tool_call("hurry", json!({})),
+        Reply::tool_call("ask", json!({})),
+        Reply::text("So it is.").at_gate(gate),
+    ];
+    LocalRuntime::builder()
+        .state_store(store.state.clone())
+        .stream_manager(store.streams.clone())
+        .llm(ScriptedLlm::new(replies))
+        .registry(registry)
+        .clock(Arc::new(Off(TokioClock::new(), by)))
+        .build()
+        .unwrap()
+}
+
+/// Whoever is early and whoever is late, the story is the same.
+pub(super) async fn an_hour_changes_nothing(kind: &Kind) {
+    let mut told = Vec::new();
+    for offs in [[0, 0], [-HOUR, HOUR], [HOUR, -HOUR]] {
+        let ground = Ground::of(kind).await;
+        tell(&ground.store, offs).await;
+        told.push(logs_text(&logs_of(&*ground.store.state).await));
+    }
+    assert_eq!(told[1], told[0]);
+    assert_eq!(told[2], told[0]);
+}
+
+/// One process begins, another one looks whether there is anything to do, and they take turns.
+async fn tell(store: &Stores, offs: [i64; 2]) {
+    let gate = Gate::new();
+    let [one, other] = offs.map(|by| process(store, by, &gate));
+    let (agent, root) = (agent().erased(), SessionId::from("story"));
+    let options = ExecuteOptions::default().session(root.clone());
+    let begun = one.execute(Arc::clone(&agent), "go".into(), options).await.unwrap();
+    let suspended = within(begun.result()).await.unwrap();
+    assert_eq!(suspended.status, RunStatus::SuspendedClientTool);
+
+    // The first deadline has passed, by the store's clock: whoever sweeps finds it.
+    let swept = within(async {
+        loop {
+            let swept = other.sweep().await.unwrap();
+            if !swept.is_empty() {
+                return swept;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    let suspended = within(swept[0].result()).await.unwrap();
+    assert_eq!(suspended.status, RunStatus::SuspendedClientTool);
+
+    // The other one has not, whatever the clocks say.
+    for process in [&one, &other] {
+        assert!(process.sweep().await.unwrap().is_empty(), "{offs:?}");
+    }
+    let pending = other.pending_calls(&root).await.unwrap();
+    let answer = Submission::result(pending[0].reference(), &json!("blue")).unwrap();
+    other.submit_tool_result(&root, answer.request("answer")).await.unwrap();
+
+    // A run that is alive stays with its owner.
+    let resumed = one.resume(Arc::clone(&agent), &root, ResumeOptions::default()).await.unwrap();
+    within(gate.reached()).await;
+    let refused = other.resume(agent, &root, ResumeOptions::default()).await;
+    assert_eq!(refused.unwrap_err().code(), ErrorCode::AlreadyRunning, "{offs:?}");
+    assert!(other.recover().await.unwrap().is_empty(), "{offs:?}");
+    gate.open();
+    assert_eq!(within(resumed.result()).await.unwrap().status, RunStatus::Completed);
+}

@@ -1,0 +1,207 @@
+//! Sessions that are taken out of one store and go on in another, and imports that are killed.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use helix_agents::id::SessionId;
+use helix_agents::session::{Durability, SessionExport, export_session, import_session, load};
+use helix_agents_testkit::kill::{WorkerEnd, run_worker};
+use helix_agents_testkit::normalise;
+use helix_agents_testkit::trees::Stores;
+use helix_agents_tests_e2e::stores::{self, KINDS, Kind, Place};
+use helix_agents_tests_e2e::telling::Teller;
+use serde_json::Value;
+
+use crate::kill_matrix::{difference, logs_text};
+use crate::support::{Logs, Trace, answer, logs_of, on_each_store, recorded_calls, trace_of};
+use crate::sweep::{blocking, sweep};
+
+/// The session with a child and a companion.
+const SCENARIO: &str = "family";
+
+const ROOT: &str = "story";
+
+/// A store of its own, opened once: what is in memory is there only once.
+struct Shelf {
+    store: Stores,
+    place: Place,
+    folder: tempfile::TempDir,
+}
+
+impl Shelf {
+    async fn of(kind: &Kind) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let place = kind.place(folder.path());
+        Self { store: stores::open(&place.url).await.unwrap(), place, folder }
+    }
+
+    fn trace_file(&self) -> PathBuf {
+        self.folder.path().join("trace")
+    }
+
+    /// The calls that were carried out here.
+    fn trace(&self) -> Trace {
+        trace_of(&self.trace_file())
+    }
+
+    /// Tells the story here, as far as that verb does; says how it stands.
+    async fn tell(&self, verb: &str) -> String {
+        let (mode, store) = (Durability::PerEffect, self.store.clone());
+        let teller = Teller::new(SCENARIO, mode, store, &self.trace_file()).unwrap();
+        let told = teller.carry_out(verb, None).await.unwrap().unwrap();
+        told.get("status").and_then(Value::as_str).unwrap().to_owned()
+    }
+
+    /// What is exported, through JSON as in a file.
+    async fn export(&self) -> SessionExport {
+        let root = SessionId::from(ROOT);
+        let export = export_session(&*self.store.state, &root).await.unwrap();
+        serde_json::from_str(&serde_json::to_string(&export).unwrap()).unwrap()
+    }
+
+    async fn logs(&self) -> Logs {
+        logs_of(&*self.store.state).await
+    }
+
+    async fn transcripts(&self) -> Vec<String> {
+        let mut transcripts = Vec::new();
+        for session in self.logs().await.keys() {
+            let fold = load(&*self.store.state, session).await.unwrap();
+            transcripts.push(normalise::transcript(fold.transcript()));
+        }
+        transcripts
+    }
+}
+
+/// The logs of an export.
+fn logs(export: &SessionExport) -> Logs {
+    export.sessions().iter().map(|it| (it.session.clone(), it.events.clone())).collect()
+}
+
+/// Told in part, and exported into each kind of store, where it goes on.
+async fn goes_on_everywhere(from: &'static str) {
+    let here = Shelf::of(Kind::named(from).unwrap()).await;
+    assert_eq!(here.tell("run").await, "suspended_step_partial");
+    let (export, before) = (here.export().await, here.trace());
+    assert_eq!(export.sessions().len(), 3, "the session, its child and its companion");
+    let mut ends = Vec::new();
+    for kind in KINDS {
+        let there = Shelf::of(kind).await;
+        import_session(&*there.store.state, &export).await.unwrap();
+        assert!(there.logs().await == logs(&export), "{from} to {}: other logs", kind.name);
+        assert_eq!(there.tell("tell").await, "completed", "{from} to {}", kind.name);
+        let again: Vec<_> =
+            there.trace().into_keys().filter(|it| before.contains_key(it)).collect();
+        assert!(again.is_empty(), "{from} to {}: {again:?} ran again", kind.name);
+        ends.push((kind.name, logs_text(&there.logs().await), there.transcripts().await));
+    }
+    // The original is none the wiser, and ends as they did.
+    assert!(here.logs().await == logs(&export));
+    assert_eq!(here.tell("tell").await, "completed");
+    let (expected, transcripts) = (logs_text(&here.logs().await), here.transcripts().await);
+    for (to, end, transcript) in ends {
+        assert!(end == expected, "{from} to {to}:\n{}", difference(&expected, &end));
+        assert_eq!(transcript, transcripts, "{from} to {to}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_in_memory_goes_on_everywhere() {
+    goes_on_everywhere("memory").await;
+}
+
+#[tokio::test]
+async fn what_was_in_sqlite_goes_on_everywhere() {
+    goes_on_everywhere("sqlite").await;
+}
+
+#[tokio::test]
+async fn what_was_in_postgres_goes_on_everywhere() {
+    goes_on_everywhere("postgres").await;
+}
+
+#[tokio::test]
+async fn what_was_in_redis_goes_on_everywhere() {
+    goes_on_everywhere("redis").await;
+}
+
+on_each_store! {
+    Everywhere an_import_that_is_killed_left_nothing_that_counts(kind) {
+        super::an_import_that_is_killed_left_nothing_that_counts(kind)
+    }
+}
+
+/// The whole story, in a file: each of its sessions takes several appends.
+fn exported() -> (SessionExport, tempfile::TempDir) {
+    let export = blocking().block_on(async {
+        let here = Shelf::of(Kind::named("memory").unwrap()).await;
+        assert_eq!(here.tell("tell").await, "completed");
+        here.export().await
+    });
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("export.json"), serde_json::to_vec(&export).unwrap())
+        .unwrap();
+    (export, folder)
+}
+
+/// Imports in a process of its own, which is killed at the n-th fault point.
+fn import(file: &std::path::Path, there: &Shelf, kill_at: Option<usize>) -> WorkerEnd {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_helix-e2e-worker"));
+    command.arg("import").arg(file).arg(&there.place.url);
+    run_worker(command, there.folder.path(), kill_at)
+}
+
+fn an_import_that_is_killed_left_nothing_that_counts(kind: &'static Kind) {
+    let (export, folder) = exported();
+    let file = folder.path().join("export.json");
+    let whole = blocking().block_on(async { import(&file, &Shelf::of(kind).await, None) });
+    assert_eq!(answer(&whole).get("status").unwrap(), "imported", "{}", whole.stderr);
+    assert!(whole.points.len() > 12, "fault points are missing: {:?}", whole.points);
+    let points: Vec<_> = (1..).zip(whole.points).collect();
+    sweep(kind, ["whole import"], [SCENARIO, "both"], &points, |kill_at| {
+        let outcome = blocking().block_on(async {
+            let there = Shelf::of(kind).await;
+            let killed = import(&file, &there, Some(*kill_at));
+            problem(&export, &there, &killed, || import(&file, &there, None)).await
+        });
+        [outcome]
+    });
+}
+
+/// What is wrong with what an import that was killed left, and with what the next one made of it.
+async fn problem(
+    export: &SessionExport,
+    there: &Shelf,
+    killed: &WorkerEnd,
+    again: impl Fn() -> WorkerEnd,
+) -> Result<(), String> {
+    if !killed.was_killed() {
+        return Err(format!("the worker was not killed: {} {}", killed.stdout, killed.stderr));
+    }
+    let expected = logs(export);
+    let left = there.logs().await;
+    for (session, log) in &left {
+        let aside = session.as_str().starts_with("import-");
+        if !aside && expected.get(session) != Some(log) {
+            return Err(format!("{session} is there in part"));
+        }
+    }
+    let recorded = recorded_calls(&expected);
+    for _ in 0..2 {
+        let end = again();
+        if answer(&end).get("status").is_none() {
+            return Err(format!("it was not imported again: {} {}", end.stdout, end.stderr));
+        }
+        let is = there.logs().await;
+        if is != expected {
+            let sessions: Vec<_> = is.keys().collect();
+            return Err(format!("it is not what was exported, of {sessions:?}"));
+        }
+    }
+    // Whoever asks is answered from what was told before it was exported.
+    if there.tell("tell").await != "completed" || there.logs().await != expected {
+        return Err("it does not stand where it stood".to_owned());
+    }
+    let ran: Vec<_> = there.trace().into_keys().filter(|it| recorded.contains(it)).collect();
+    if ran.is_empty() { Ok(()) } else { Err(format!("{ran:?} ran again")) }
+}
