@@ -161,3 +161,6 @@ pub(crate) async fn schema(server: &Server, keys: &Keys) -> Result<Option<u32>> 
     };
     found.parse().map(Some).map_err(damaged)
 }
+
+#[cfg(test)]
+mod tests;

@@ -63,7 +63,8 @@ impl Authority {
         // A name that no other root has, and that no slash ends.
         let root = self.folder.path().file_name().unwrap().to_string_lossy();
         openssl.arg("-subj").arg(format!("/CN={name} of {root}"));
-        let output = openssl.stdin(Stdio::null()).output().expect("openssl is missing");
+        let output = openssl.stdin(Stdio::null()).output();
+        let output = output.unwrap_or_else(|error| panic!("openssl cannot be run: {error}"));
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{openssl:?} failed:\n{said}");
     }

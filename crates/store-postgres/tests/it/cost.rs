@@ -118,7 +118,6 @@ async fn an_append_to_a_long_session_costs_no_more_than_to_a_short_one() {
     assert_eq!((log.len(), log.last().unwrap().version()), (5_011, 50_011));
     // A conflict reads what was missed, by the key, and nothing else.
     let stale = Position { version: 50_001, append: "a4999".into() };
-    database.sql("SELECT pg_stat_force_next_flush()").await;
     let outcome = store.append(append(&session, &stale, "late")).await.unwrap();
     let helix_agents_core::store::AppendOutcome::Conflict { missed } = outcome else {
         panic!("{outcome:?}")

@@ -1,7 +1,11 @@
--- Milliseconds since 1970 by the server's clock: what all times of the store are.
+-- Milliseconds since 1970 by the server's clock: what all times of the store are. A script is one moment.
+local moment
 local function clock()
-  local time = redis.call('TIME')
-  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+  if not moment then
+    local time = redis.call('TIME')
+    moment = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+  end
+  return moment
 end
 
 -- A number as text, without an exponent.

@@ -38,7 +38,7 @@ async fn assert_lost(store: &RedisStore, session: &str, mut kept: Position, lost
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_of_a_cluster_whose_replica_lacks_appends_leaves_one_history() {
     let mut cluster = Cluster::start().await;
-    let replica = cluster.replica(0).await;
+    let replica = cluster.replica().await;
     let corner = Corner::at(&cluster.nodes[1].url());
     let store = corner.builder().outage_timeout(OUTAGE).open().await.unwrap();
     let names = || (0..).map(|number| format!("s{number}"));
@@ -100,7 +100,7 @@ async fn write(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_is_killed_in_the_middle_of_appends_makes_no_second_history() {
     let mut cluster = Cluster::start().await;
-    let replica = cluster.replica(0).await;
+    let replica = cluster.replica().await;
     let corner = Corner::at(&cluster.nodes[1].url());
     let store = corner.builder().outage_timeout(OUTAGE).open().await.unwrap();
     let (stop, appends) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
