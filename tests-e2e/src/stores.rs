@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use futures_util::FutureExt as _;
@@ -38,10 +39,13 @@ pub struct Kind {
 #[rustfmt::skip]
 pub const KINDS: &[Kind] = &[
     Kind { name: "memory",   place: nowhere, open: |_| async { Ok(opened(MemoryStore::new())) }.boxed() },
-    Kind { name: "sqlite",   place: file,    open: |url| async move { Ok(opened(SqliteStore::open(url.trim_start_matches("sqlite:")).await?)) }.boxed() },
+    Kind { name: "sqlite",   place: file,    open: |url| async move { Ok(opened(SqliteStore::builder(url.trim_start_matches("sqlite:")).busy_timeout(PATIENCE).open().await?)) }.boxed() },
     Kind { name: "postgres", place: schema,  open: |url| async move { Ok(opened(PostgresStore::builder(&url).connections(CONNECTIONS).open().await?)) }.boxed() },
     Kind { name: "redis",    place: prefix,  open: |url| async move { Ok(opened(RedisStore::open(&url).await?)) }.boxed() },
 ];
+
+/// Long, because many workers write to one file at once.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Few, because many workers are on one server at once.
 const CONNECTIONS: usize = 2;

@@ -14,6 +14,7 @@ use helix_agents_testkit::kill::{WorkerEnd, run_worker};
 use helix_agents_testkit::trees::Stores;
 use helix_agents_tests_e2e::stores::{self, Kind, Place};
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 
 /// Log of each session.
 pub(crate) type Logs = BTreeMap<SessionId, Vec<RecordedEvent>>;
@@ -93,6 +94,7 @@ pub(crate) use {on_each_store, on_store};
 
 /// One scenario in a folder of its own.
 pub(crate) struct Story {
+    opened: OnceCell<Stores>,
     place: Place,
     folder: tempfile::TempDir,
     scenario: &'static str,
@@ -104,7 +106,7 @@ impl Story {
     pub(crate) fn new(kind: &'static Kind, scenario: &'static str, mode: &'static str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let place = kind.place(folder.path());
-        Self { place, folder, scenario, mode, lease_ms: None }
+        Self { opened: OnceCell::new(), place, folder, scenario, mode, lease_ms: None }
     }
 
     /// Workers' leases run out in so short a time that it can be waited for.
@@ -117,8 +119,9 @@ impl Story {
         self.folder.path()
     }
 
-    pub(crate) async fn open(&self) -> Stores {
-        stores::open(&self.place.url).await.unwrap()
+    /// The stores as this process sees them, from the first look on.
+    pub(crate) async fn stores(&self) -> &Stores {
+        self.opened.get_or_init(async || stores::open(&self.place.url).await.unwrap()).await
     }
 
     pub(crate) fn command(&self, verb: &str) -> Command {
@@ -144,7 +147,7 @@ impl Story {
 
     /// Nobody has to wait for the leases of a worker that is dead.
     pub(crate) async fn free_leases(&self) {
-        let store = self.open().await.state;
+        let store = &self.stores().await.state;
         for head in store.list(&SessionFilter::default(), &Page::default()).await.unwrap() {
             if let Some(run) = head.summary.run.filter(|_| head.lease_until.is_some()) {
                 store.renew(&head.session, &run, Duration::ZERO).await.unwrap();
@@ -154,7 +157,7 @@ impl Story {
 
     /// The logs of all sessions.
     pub(crate) async fn logs(&self) -> Logs {
-        logs_of(&*self.open().await.state).await
+        logs_of(&*self.stores().await.state).await
     }
 
     /// The log of the scenario's session, if there is one.
@@ -164,7 +167,7 @@ impl Story {
 
     /// The whole stream of a root, as a late reader gets it.
     pub(crate) async fn stream(&self, root: &SessionId) -> Vec<StoredChunk> {
-        stream_of(&*self.open().await.streams, root).await
+        stream_of(&*self.stores().await.streams, root).await
     }
 
     /// For each call the keys under which it was executed, in order.

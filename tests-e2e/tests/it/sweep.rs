@@ -2,18 +2,23 @@
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, LazyLock, Mutex};
 
 use helix_agents_tests_e2e::stores::Kind;
 use serde_json::json;
+use tokio::runtime::{Builder, Runtime};
 
 use crate::support::write_report;
 
 /// How often workers of a sweep run side by side: there is always one that waits for a disk.
 pub(crate) const BESIDE: usize = 4;
 
-pub(crate) fn blocking() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+/// The executor of a test. It lives on, and with it the connections that a story's store was opened on.
+pub(crate) fn blocking() -> &'static Runtime {
+    static EXECUTOR: LazyLock<Runtime> = LazyLock::new(|| {
+        Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+    });
+    &EXECUTOR
 }
 
 /// How many processes of one test may live at once: each has connections to a server, and there

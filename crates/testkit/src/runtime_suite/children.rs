@@ -218,7 +218,7 @@ pub async fn hooks_of_the_caller_wrap_those_of_the_child(harness: &impl RuntimeH
         helper: after_tool 1.0 shout success=true
         helper: on_agent_complete {"answer":"yes","score":1}
         teller: after_sub_agent 1.0 helper success=true
-        teller: after_sub_agent 1.1 odd success=false
+        teller: after_sub_agent 1.1 odd success=false tool_refused
         teller: on_agent_complete "It is so."
     "#]]
     .assert_eq(&diary.told_by(&[

@@ -59,46 +59,46 @@ pub async fn hooks_run_in_their_order(harness: &impl RuntimeHarness) {
         .unwrap();
     end(&handle).await;
     expect![[r#"
-        agent: on_agent_start turn 1
-        run: on_agent_start turn 1
-        agent: on_message user
-        run: on_message user
-        agent: before_llm_call step 1
-        run: before_llm_call step 1
-        agent: on_thinking "well" complete=false
-        run: on_thinking "well" complete=false
-        agent: on_text_delta "hm"
-        run: on_text_delta "hm"
-        agent: after_llm_call
-        run: after_llm_call
-        agent: on_message assistant
-        run: on_message assistant
-        agent: before_tool 1.0 note
-        run: before_tool 1.0 note
-        agent: before_tool 1.1 note
-        run: before_tool 1.1 note
-        agent: on_state_change [{"op":"add","path":"/notes/-","value":"a"},{"op":"add","path":"/last","value":"a"}]
-        run: on_state_change [{"op":"add","path":"/notes/-","value":"a"},{"op":"add","path":"/last","value":"a"}]
-        agent: on_message tool 1.0
-        run: on_message tool 1.0
-        agent: after_tool 1.0 note success=true
-        run: after_tool 1.0 note success=true
-        agent: on_state_change [{"op":"add","path":"/notes/-","value":"b"},{"op":"add","path":"/last","value":"b"}]
-        run: on_state_change [{"op":"add","path":"/notes/-","value":"b"},{"op":"add","path":"/last","value":"b"}]
-        agent: on_message tool 1.1
-        run: on_message tool 1.1
-        agent: after_tool 1.1 note success=true
-        run: after_tool 1.1 note success=true
-        agent: before_llm_call step 2
-        run: before_llm_call step 2
-        agent: after_llm_call
-        run: after_llm_call
-        agent: on_message assistant
-        run: on_message assistant
-        agent: on_message tool 2.0
-        run: on_message tool 2.0
-        agent: on_agent_complete {"answer":"x","score":1}
-        run: on_agent_complete {"answer":"x","score":1}
+        agent's in teller: on_agent_start turn 1
+        run's in teller: on_agent_start turn 1
+        agent's in teller: on_message user
+        run's in teller: on_message user
+        agent's in teller: before_llm_call step 1
+        run's in teller: before_llm_call step 1
+        agent's in teller: on_thinking "well" complete=false
+        run's in teller: on_thinking "well" complete=false
+        agent's in teller: on_text_delta "hm"
+        run's in teller: on_text_delta "hm"
+        agent's in teller: after_llm_call
+        run's in teller: after_llm_call
+        agent's in teller: on_message assistant
+        run's in teller: on_message assistant
+        agent's in teller: before_tool 1.0 note
+        run's in teller: before_tool 1.0 note
+        agent's in teller: before_tool 1.1 note
+        run's in teller: before_tool 1.1 note
+        agent's in teller: on_state_change [{"op":"add","path":"/notes/-","value":"a"},{"op":"add","path":"/last","value":"a"}]
+        run's in teller: on_state_change [{"op":"add","path":"/notes/-","value":"a"},{"op":"add","path":"/last","value":"a"}]
+        agent's in teller: on_message tool 1.0
+        run's in teller: on_message tool 1.0
+        agent's in teller: after_tool 1.0 note success=true
+        run's in teller: after_tool 1.0 note success=true
+        agent's in teller: on_state_change [{"op":"add","path":"/notes/-","value":"b"},{"op":"add","path":"/last","value":"b"}]
+        run's in teller: on_state_change [{"op":"add","path":"/notes/-","value":"b"},{"op":"add","path":"/last","value":"b"}]
+        agent's in teller: on_message tool 1.1
+        run's in teller: on_message tool 1.1
+        agent's in teller: after_tool 1.1 note success=true
+        run's in teller: after_tool 1.1 note success=true
+        agent's in teller: before_llm_call step 2
+        run's in teller: before_llm_call step 2
+        agent's in teller: after_llm_call
+        run's in teller: after_llm_call
+        agent's in teller: on_message assistant
+        run's in teller: on_message assistant
+        agent's in teller: on_message tool 2.0
+        run's in teller: on_message tool 2.0
+        agent's in teller: on_agent_complete {"answer":"x","score":1}
+        run's in teller: on_agent_complete {"answer":"x","score":1}
     "#]].assert_eq(&diary.all());
 }
 
@@ -323,8 +323,8 @@ pub async fn after_tool_is_told_of_calls_that_failed_or_were_refused(
     let executor = harness.boot(World::new(llm)).await;
     run(&*executor, &agent, "go").await;
     expect![[r#"
-        teller: after_tool 1.0 shout success=false
-        teller: after_tool 1.1 shout success=false
+        teller: after_tool 1.0 shout success=false tool_failed
+        teller: after_tool 1.1 shout success=false tool_refused
     "#]]
     .assert_eq(&diary.told_by(&["after_tool"]));
 }
@@ -381,7 +381,7 @@ pub async fn hooks_hear_of_waiting_and_of_what_people_answered(harness: &impl Ru
         teller: on_message tool 1.0
         teller: after_tool 1.0 note success=true
         teller: on_message tool 1.1
-        teller: after_tool 1.1 note success=false
+        teller: after_tool 1.1 note success=false tool_denied
         teller: on_message tool 1.2
         teller: after_tool 1.2 ask success=true
         teller: on_message assistant
@@ -419,7 +419,7 @@ pub async fn hooks_hear_of_an_approved_call_and_of_one_that_nobody_answered(
         teller: on_message tool 1.0
         teller: after_tool 1.0 note success=true
         teller: on_message tool 1.1
-        teller: after_tool 1.1 ask success=false
+        teller: after_tool 1.1 ask success=false tool_unanswered
         teller: on_message assistant
     "#]]
     .assert_eq(&diary.told_by(ANSWERED));

@@ -146,7 +146,7 @@ pub async fn companion_calls_come_last(harness: &impl RuntimeHarness) {
     expect![[r#"
         teller: after_tool 1.3 shout success=true
         teller: after_tool 1.2 submit success=true
-        teller: after_tool 1.0 companion__getChildStatus success=false
+        teller: after_tool 1.0 companion__getChildStatus success=false companion_unknown
         teller: after_tool 1.1 companion__listChildren success=true
     "#]]
     .assert_eq(&diary.told_by(AFTER));

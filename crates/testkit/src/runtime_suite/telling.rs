@@ -1,128 +1,36 @@
 //! What parents and children do for each other: hooks of all above, requests that are passed down, and
 //! usage that adds up.
 
-use std::sync::{Arc, Mutex};
-
-use async_trait::async_trait;
 use expect_test::expect;
-use helix_agents_core::agent::{Agent, AgentBuilder, CompanionMode};
-use helix_agents_core::event::{Event, ToolOutcome};
-use helix_agents_core::hooks::{AgentHooks, HookContext, HookResult, SubAgentView, ToolCallView};
+use helix_agents_core::agent::{Agent, CompanionMode};
+use helix_agents_core::event::Event;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::message::Message;
-use helix_agents_core::session::{RunStatus, Session, load, load_events};
+use helix_agents_core::session::{RunStatus, load_events};
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::support::{Report, S, Word, all_dead, begin, fold, resume, run, shout, teller};
+use super::support::{
+    Diary, Report, S, Word, all_dead, asks, begin, child, companion, fold, fold_of, helper, report, resume,
+    run, scripts, shout, status, teller, until, word,
+};
 use super::{RuntimeHarness, World};
 use crate::faults::{Fault, FaultStore};
 use crate::gate::{Gate, within};
-use crate::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
+use crate::scripted::{Reply, ScriptedLlm};
 
-/// Writes down what it is told of results, and in whose session.
-#[derive(Clone)]
-struct Diary {
-    of: &'static str,
-    lines: Arc<Mutex<Vec<String>>>,
-}
-
-impl Diary {
-    fn of(of: &'static str) -> Self {
-        Self { of, lines: Arc::default() }
-    }
-
-    fn also(&self, of: &'static str) -> Self {
-        Self { of, lines: Arc::clone(&self.lines) }
-    }
-
-    fn note(&self, cx: &HookContext, line: &str) {
-        self.lines.lock().unwrap().push(format!("{}'s in {}: {line}", self.of, cx.agent));
-    }
-
-    fn told(&self) -> String {
-        self.lines.lock().unwrap().join("\n") + "\n"
-    }
-}
-
-#[async_trait]
-impl AgentHooks for Diary {
-    async fn on_message(&self, cx: &HookContext, message: &Message) -> HookResult {
-        if let Message::Tool(result) = message {
-            self.note(cx, &format!("on_message {}", result.tool_call_id));
-        }
-        Ok(())
-    }
-    async fn after_tool(
-        &self,
-        cx: &HookContext,
-        call: ToolCallView<'_>,
-        outcome: &ToolOutcome,
-    ) -> HookResult {
-        self.note(cx, &format!("after_tool {} {} {}", call.call, call.tool, code(outcome)));
-        Ok(())
-    }
-    async fn after_sub_agent(
-        &self,
-        cx: &HookContext,
-        call: SubAgentView<'_>,
-        outcome: &ToolOutcome,
-    ) -> HookResult {
-        self.note(cx, &format!("after_sub_agent {} {} {}", call.call, call.agent, code(outcome)));
-        Ok(())
-    }
-}
-
-fn code(outcome: &ToolOutcome) -> &str {
-    match outcome {
-        ToolOutcome::Error(error) => &error.code,
-        ToolOutcome::Success(_) | ToolOutcome::Acknowledged => "success",
-    }
-}
-
-fn helper() -> AgentBuilder<(), Report> {
-    Agent::builder("helper")
-        .description("Finds things out.")
-        .system_prompt("You find out.")
-        .model("scripted")
-        .output::<Report>()
+/// Those of the teller and of its helper, on the same pages.
+fn diaries() -> [Diary; 2] {
+    let diary = Diary::default();
+    ["teller", "helper"].map(|name| diary.named(name))
 }
 
 fn ask() -> Tool {
     Tool::client::<Word>("ask", "Asks a person.")
 }
 
-fn word(word: &str) -> Value {
-    json!({ "word": word })
-}
-
-fn asks() -> Reply {
-    Reply::tool_call("subagent__helper", json!({"message": "find out"}))
-}
-
-fn report() -> Reply {
-    Reply::finish(json!({"answer": "yes", "score": 1}))
-}
-
-fn scripts(boss: ScriptedLlm, helper: ScriptedLlm) -> RoutingScriptedLlm {
-    RoutingScriptedLlm::new().agent("teller", boss).agent("helper", helper)
-}
-
-fn child() -> SessionId {
-    SessionId::of_call(&S.into(), &"1.0".into())
-}
-
-async fn fold_of(harness: &impl RuntimeHarness, session: &SessionId) -> Session {
-    load(&*harness.store(), session).await.unwrap()
-}
-
-fn status(session: &Session) -> RunStatus {
-    session.last_run().unwrap().status
-}
-
 /// Refused without a tool or a child, failed or successful, beside the finish: one rule.
 pub async fn every_call_has_its_end_told_in_call_order(harness: &impl RuntimeHarness) {
-    let diary = Diary::of("teller");
+    let diary = Diary::default();
     let llm = ScriptedLlm::new([
         Reply::calls([
             ("nothing", json!({})),
@@ -135,7 +43,7 @@ pub async fn every_call_has_its_end_told_in_call_order(harness: &impl RuntimeHar
     ]);
     let agent = teller()
         .tool(shout())
-        .sub_agent(&helper().build().unwrap())
+        .sub_agent(&helper("helper").build().unwrap())
         .output::<Report>()
         .hooks(diary.clone())
         .build()
@@ -143,27 +51,27 @@ pub async fn every_call_has_its_end_told_in_call_order(harness: &impl RuntimeHar
     let executor = harness.boot(World::new(llm)).await;
     assert_eq!(run(&*executor, &agent, "go").await.status, RunStatus::Completed);
     expect![[r#"
-        teller's in teller: on_message 1.0
-        teller's in teller: after_tool 1.0 nothing tool_unknown
-        teller's in teller: on_message 1.1
-        teller's in teller: after_tool 1.1 shout success
-        teller's in teller: on_message 1.2
-        teller's in teller: after_sub_agent 1.2 helper tool_input_invalid
-        teller's in teller: on_message 1.3
-        teller's in teller: after_tool 1.3 shout tool_input_invalid
-        teller's in teller: on_message 1.4
-        teller's in teller: after_tool 1.4 shout tool_failed
-        teller's in teller: on_message 2.0
-        teller's in teller: after_tool 2.0 shout tool_not_run
-        teller's in teller: on_message 2.1
+        teller: on_message tool 1.0
+        teller: after_tool 1.0 nothing success=false tool_unknown
+        teller: on_message tool 1.1
+        teller: after_tool 1.1 shout success=true
+        teller: on_message tool 1.2
+        teller: after_sub_agent 1.2 helper success=false tool_input_invalid
+        teller: on_message tool 1.3
+        teller: after_tool 1.3 shout success=false tool_input_invalid
+        teller: on_message tool 1.4
+        teller: after_tool 1.4 shout success=false tool_failed
+        teller: on_message tool 2.0
+        teller: after_tool 2.0 shout success=false tool_not_run
+        teller: on_message tool 2.1
     "#]]
-    .assert_eq(&diary.told());
+    .assert_eq(&diary.results());
 }
 
 /// One result is on record when the process dies in the other call; nobody was told of it.
 pub async fn results_recorded_before_a_crash_are_told_after_it(harness: &impl RuntimeHarness) {
     let gate = Gate::new();
-    let diary = Diary::of("teller");
+    let diary = Diary::default();
     let slow = {
         let gate = gate.clone();
         Tool::function("slow", "Takes its time.", move |_: Word, _: ToolContext| {
@@ -182,88 +90,76 @@ pub async fn results_recorded_before_a_crash_are_told_after_it(harness: &impl Ru
     let executor = harness.boot(World::new(llm())).await;
     begin(&*executor, &agent, "go").await;
     gate.reached().await;
-    until(|| async {
+    until(async || {
         let fold = fold(harness).await;
         let step = fold.open_step().unwrap();
         step.call(&"1.0".into()).unwrap().finish.is_some()
     })
     .await;
-    assert_eq!(diary.told(), "\n");
+    assert_eq!(diary.results(), "");
     all_dead(harness).await;
     gate.open();
     let executor = harness.boot(World::new(llm())).await;
     let handle = resume(&*executor, &agent).await.unwrap();
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
     expect![[r#"
-        teller's in teller: on_message 1.0
-        teller's in teller: after_tool 1.0 shout success
-        teller's in teller: on_message 1.1
-        teller's in teller: after_tool 1.1 slow success
+        teller: on_message tool 1.0
+        teller: after_tool 1.0 shout success=true
+        teller: on_message tool 1.1
+        teller: after_tool 1.1 slow success=true
     "#]]
-    .assert_eq(&diary.told());
-}
-
-async fn until<F: Future<Output = bool>>(holds: impl Fn() -> F) {
-    within(async {
-        while !holds().await {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    .assert_eq(&diary.results());
 }
 
 /// Nobody works on it, and the calls that the abort answers have ends like all others.
 pub async fn an_aborted_family_has_its_ends_told(harness: &impl RuntimeHarness) {
-    let diary = Diary::of("teller");
-    let helper = helper().tool(ask()).hooks(diary.also("helper")).build().unwrap();
+    let [diary, helpers] = diaries();
+    let helper = helper("helper").tool(ask()).hooks(helpers).build().unwrap();
     let agent = teller().sub_agent(&helper).hooks(diary.clone()).build().unwrap();
-    let llm = scripts(
-        ScriptedLlm::new([asks()]),
-        ScriptedLlm::new([Reply::tool_call("ask", word("colour"))]),
-    );
+    let llm = scripts([asks(&["helper"])], [Reply::tool_call("ask", word("colour"))]);
     let executor = harness.boot(World::new(llm).registered(&agent)).await;
     run(&*executor, &agent, "go").await;
     executor.abort(&S.into(), None).await.unwrap();
-    assert_eq!(status(&fold_of(harness, &child()).await), RunStatus::Aborted);
+    assert_eq!(status(&fold_of(harness, &child("1.0")).await), RunStatus::Aborted);
     expect![[r#"
-        teller's in teller: on_message 1.0
-        teller's in teller: after_sub_agent 1.0 helper tool_outcome_unknown
-        teller's in helper: on_message 1.0
-        helper's in helper: on_message 1.0
-        teller's in helper: after_tool 1.0 ask tool_not_run
-        helper's in helper: after_tool 1.0 ask tool_not_run
+        teller's in teller: on_message tool 1.0
+        teller's in teller: after_sub_agent 1.0 helper success=false tool_outcome_unknown
+        teller's in helper: on_message tool 1.0
+        helper's in helper: on_message tool 1.0
+        teller's in helper: after_tool 1.0 ask success=false tool_not_run
+        helper's in helper: after_tool 1.0 ask success=false tool_not_run
     "#]]
-    .assert_eq(&diary.told());
+    .assert_eq(&diary.results());
 }
 
 /// The parent has ended, and its hooks are told of what its companion comes to.
 pub async fn a_child_is_aborted_under_the_hooks_of_its_parent(harness: &impl RuntimeHarness) {
-    let diary = Diary::of("teller");
-    let helper = helper().tool(ask()).hooks(diary.also("helper")).build().unwrap();
+    let [diary, helpers] = diaries();
+    let helper = helper("helper").tool(ask()).hooks(helpers).build().unwrap();
     let agent =
         teller().companion(&helper, CompanionMode::NonBlocking).hooks(diary.clone()).build();
     let agent = agent.unwrap();
     let spawn = json!({"agent": "helper", "message": "find out", "name": "rex"});
     let llm = scripts(
-        ScriptedLlm::new([Reply::tool_call("companion__spawnAgent", spawn), Reply::text("Later.")]),
-        ScriptedLlm::new([Reply::tool_call("ask", word("colour"))]),
+        [Reply::tool_call("companion__spawnAgent", spawn), Reply::text("Later.")],
+        [Reply::tool_call("ask", word("colour"))],
     );
     let executor = harness.boot(World::new(llm).registered(&agent)).await;
     run(&*executor, &agent, "go").await;
-    let rex = SessionId::of_companion(&S.into(), "rex");
+    let rex = companion("rex");
     let below = executor.handle(&rex).await.unwrap();
     assert!(within(below.result()).await.unwrap().status.is_suspended());
     executor.abort(&rex, None).await.unwrap();
     assert_eq!(status(&fold_of(harness, &rex).await), RunStatus::Aborted);
     expect![[r#"
-        teller's in teller: on_message 1.0
-        teller's in teller: after_tool 1.0 companion__spawnAgent success
-        teller's in helper: on_message 1.0
-        helper's in helper: on_message 1.0
-        teller's in helper: after_tool 1.0 ask tool_not_run
-        helper's in helper: after_tool 1.0 ask tool_not_run
+        teller's in teller: on_message tool 1.0
+        teller's in teller: after_tool 1.0 companion__spawnAgent success=true
+        teller's in helper: on_message tool 1.0
+        helper's in helper: on_message tool 1.0
+        teller's in helper: after_tool 1.0 ask success=false tool_not_run
+        helper's in helper: after_tool 1.0 ask success=false tool_not_run
     "#]]
-    .assert_eq(&diary.told());
+    .assert_eq(&diary.results());
 }
 
 /// Whoever asked the caller dies before it has asked the child: the caller's owner does.
@@ -272,10 +168,10 @@ pub async fn an_owner_passes_an_interrupt_down(harness: &impl RuntimeHarness) {
     let holding = |gate: &Gate| {
         FaultStore::new(harness.store()).on("interrupt_requested", Fault::HoldAfter(gate.clone()))
     };
-    let helper = helper().tool(shout()).build().unwrap();
+    let helper = helper("helper").tool(shout()).build().unwrap();
     let agent = teller().sub_agent(&helper).build().unwrap();
     let first = Reply::tool_call("shout", word("hm")).at_gate(&gate);
-    let llm = scripts(ScriptedLlm::new([asks()]), ScriptedLlm::new([first, report()]));
+    let llm = scripts([asks(&["helper"])], [first, report()]);
     let store = holding(&passed).on("child_started", Fault::HoldAfter(begun.clone()));
     let executor = harness.boot(World::new(llm).short_lease().on(store)).await;
     let handle = begin(&*executor, &agent, "Is it so?").await;
@@ -295,9 +191,9 @@ pub async fn an_owner_passes_an_interrupt_down(harness: &impl RuntimeHarness) {
     gate.open();
     let result = within(handle.result()).await.unwrap();
     assert_eq!((result.status, result.reason.as_deref()), (RunStatus::Interrupted, Some("lunch")));
-    let below = fold_of(harness, &child()).await;
+    let below = fold_of(harness, &child("1.0")).await;
     assert_eq!((status(&below), below.last_step()), (RunStatus::Interrupted, 1));
-    let log = load_events(&*harness.store(), &child(), 0).await.unwrap();
+    let log = load_events(&*harness.store(), &child("1.0"), 0).await.unwrap();
     let asked = log.iter().filter(|it| matches!(it.event, Event::InterruptRequested { .. }));
     assert_eq!(asked.count(), 1, "it is asked once");
 }
@@ -311,25 +207,25 @@ pub async fn what_outlives_its_parent_is_counted(harness: &impl RuntimeHarness) 
         .model("scripted")
         .build()
         .unwrap();
-    let helper = helper().companion(&scout, CompanionMode::NonBlocking).build().unwrap();
+    let helper = helper("helper").companion(&scout, CompanionMode::NonBlocking).build().unwrap();
     let agent = teller().sub_agent(&helper).build().unwrap();
     let spawn = json!({"agent": "scout", "message": "look", "name": "rex"});
     let llm = scripts(
-        ScriptedLlm::new([asks(), Reply::text("It is so.")]),
-        ScriptedLlm::new([Reply::tool_call("companion__spawnAgent", spawn), report()]),
+        [asks(&["helper"]), Reply::text("It is so.")],
+        [Reply::tool_call("companion__spawnAgent", spawn), report()],
     )
     .agent("scout", ScriptedLlm::new([Reply::text("Nobody there.").at_gate(&gate)]));
     let executor = harness.boot(World::new(llm)).await;
     let handle = begin(&*executor, &agent, "Is it so?").await;
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
     gate.open();
-    let rex = executor.handle(&SessionId::of_companion(&child(), "rex")).await.unwrap();
+    let rex = executor.handle(&SessionId::of_companion(&child("1.0"), "rex")).await.unwrap();
     assert_eq!(within(rex.result()).await.unwrap().status, RunStatus::Completed);
     assert_eq!(fold(harness).await.tree_usage().steps, 4, "what its own log knows");
     let used = handle.usage_rollup().await.unwrap();
     assert_eq!((used.steps, used.tokens.input_tokens), (5, 50));
     assert_eq!(used.sub_agents["helper"].tokens.input_tokens, 30);
     assert_eq!(used.sub_agents["scout"].tokens.input_tokens, 10);
-    let below = executor.handle(&child()).await.unwrap().usage_rollup().await.unwrap();
+    let below = executor.handle(&child("1.0")).await.unwrap().usage_rollup().await.unwrap();
     assert_eq!(below.steps, 3);
 }

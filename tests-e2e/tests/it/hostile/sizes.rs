@@ -94,8 +94,8 @@ fn long_story() -> (SessionExport, String) {
     assert!(killed.run(Some(append + 1)).was_killed());
     let root = SessionId::from("story");
     let (export, transcript) = blocking().block_on(async {
-        let whole = load(&*whole.open().await.state, &root).await.unwrap();
-        let export = export_session(&*killed.open().await.state, &root).await.unwrap();
+        let whole = load(&*whole.stores().await.state, &root).await.unwrap();
+        let export = export_session(&*killed.stores().await.state, &root).await.unwrap();
         (export, normalise::transcript(whole.transcript()))
     });
     let mut export = serde_json::to_value(export).unwrap();

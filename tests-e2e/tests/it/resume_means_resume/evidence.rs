@@ -74,8 +74,8 @@ pub(super) fn cases(
 
 async fn whole(story: &Story) -> Whole {
     let expected = told(story).await;
-    let store = story.open().await.state;
-    let fold = load(&*store, &SessionId::from("story")).await.unwrap();
+    let store = &*story.stores().await.state;
+    let fold = load(store, &SessionId::from("story")).await.unwrap();
     let transcript = normalise::transcript(fold.transcript());
     drop(story.command("fork").arg("fork-0").output().unwrap());
     let mut logs = story.logs().await;

@@ -17,7 +17,7 @@ use helix_agents_core::state::Patch;
 /// same pages.
 #[derive(Clone, Default)]
 pub(in crate::runtime_suite) struct Diary {
-    /// Stands before each line in place of the agent's name.
+    /// Whose hooks these are, if there are others beside them.
     name: Option<&'static str>,
     lines: Arc<Mutex<Vec<Line>>>,
 }
@@ -40,6 +40,14 @@ impl Diary {
         self.of(|_| true)
     }
 
+    /// What it was told of results, in their order.
+    pub(in crate::runtime_suite) fn results(&self) -> String {
+        self.of(|line| {
+            let is_message = line.hook == "on_message" && line.what.starts_with("tool ");
+            is_message || ["after_tool", "after_sub_agent"].contains(&line.hook)
+        })
+    }
+
     /// What it was told by these hooks.
     pub(in crate::runtime_suite) fn told_by(&self, hooks: &[&str]) -> String {
         self.of(|line| hooks.contains(&line.hook))
@@ -56,14 +64,20 @@ impl Diary {
     }
 
     fn note(&self, cx: &HookContext, hook: &'static str, what: impl Into<String>) -> HookResult {
-        let who = self.name.unwrap_or(&cx.agent).to_owned();
+        let who = match self.name {
+            Some(name) => format!("{name}'s in {}", cx.agent),
+            None => cx.agent.to_string(),
+        };
         self.lines.lock().unwrap().push(Line { who, hook, what: what.into() });
         Ok(())
     }
 }
 
 fn success(outcome: &ToolOutcome) -> String {
-    format!("success={}", matches!(outcome, ToolOutcome::Success(_)))
+    match outcome {
+        ToolOutcome::Success(_) | ToolOutcome::Acknowledged => "success=true".to_owned(),
+        ToolOutcome::Error(error) => format!("success=false {}", error.code),
+    }
 }
 
 #[async_trait]
