@@ -9,6 +9,7 @@ use clap::Parser;
 
 mod client;
 mod counter;
+mod page;
 mod peers;
 mod report;
 mod scenarios;
@@ -30,9 +31,12 @@ struct Arguments {
     /// Print one JSON object instead of a table
     #[arg(long)]
     json: bool,
-    /// Measure only this group; may be given several times
-    #[arg(long, value_name = "NAME", value_parser = scenarios::NAMES.to_vec())]
-    only: Vec<String>,
+    /// What to measure; everything unless told
+    #[arg(value_name = "GROUP", value_parser = scenarios::NAMES.to_vec())]
+    groups: Vec<String>,
+    /// Write the tables of what is measured into the guide
+    #[arg(long, conflicts_with = "quick")]
+    write: bool,
     /// Measure little: enough to see that everything works, not to compare anything
     #[arg(long)]
     quick: bool,
@@ -74,14 +78,16 @@ async fn drive(arguments: &Arguments) -> Result<()> {
     let counter = if arguments.quick { Counter::None } else { Counter::find().await };
     let report = Report::new(counter);
     let mut bench = Bench { server, client, counter, report, quick: arguments.quick };
-    let mut failed = Vec::new();
+    let (mut measured, mut failed) = (Vec::new(), Vec::new());
     for name in scenarios::NAMES {
-        if arguments.only.is_empty() || arguments.only.iter().any(|only| only == name) {
+        if arguments.groups.is_empty() || arguments.groups.iter().any(|it| it == name) {
             eprintln!("measuring {name} …");
             // One group that fails must not cost the figures of the others.
             if let Err(error) = scenarios::run(name, &mut bench).await {
                 eprintln!("  failed: {error:#}");
                 failed.push(name);
+            } else {
+                measured.push(name);
             }
         }
     }
@@ -91,6 +97,9 @@ async fn drive(arguments: &Arguments) -> Result<()> {
         println!("{}", serde_json::to_string_pretty(&bench.report)?);
     } else {
         print!("{}", table::render(&bench.report));
+    }
+    if arguments.write {
+        page::write(&measured, &bench.report)?;
     }
     ensure!(seen.bad == 0, "{} requests were wrong", seen.bad);
     ensure!(failed.is_empty(), "could not be measured: {}", failed.join(", "));

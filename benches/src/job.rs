@@ -1,66 +1,12 @@
 //! What the driver asks of a measured process, and what that answers.
 
-use std::fmt;
 use std::path::PathBuf;
 
-use helix_agents::session::Durability;
 use serde::{Deserialize, Serialize};
 
-/// Who makes the model calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Subject {
-    /// A loop over reqwest and typed serde, which writes the whole history for each call.
-    Bare,
-    /// The local runtime on the memory store.
-    Memory,
-    /// The local runtime on SQLite, facts appended as they happen.
-    SqlitePerEffect,
-    /// The local runtime on SQLite, facts appended once per step.
-    SqlitePerStep,
-    /// `SqlitePerEffect`, with `Synchronous::Normal`: no append waits for the disk.
-    SqliteNormalPerEffect,
-    /// `SqlitePerStep`, likewise.
-    SqliteNormalPerStep,
-    /// The local runtime on the PostgreSQL server for tests, facts appended as they happen.
-    PostgresPerEffect,
-    /// The same, facts appended once per step.
-    PostgresPerStep,
-    /// The local runtime on the Redis server for tests, facts appended as they happen.
-    RedisPerEffect,
-    /// The same, facts appended once per step.
-    RedisPerStep,
-}
+mod subject;
 
-impl Subject {
-    /// When its facts are appended.
-    pub(crate) fn durability(self) -> Durability {
-        match self {
-            Self::SqlitePerStep
-            | Self::SqliteNormalPerStep
-            | Self::PostgresPerStep
-            | Self::RedisPerStep => Durability::PerStep,
-            _ => Durability::PerEffect,
-        }
-    }
-}
-
-impl fmt::Display for Subject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Bare => "bare reqwest",
-            Self::Memory => "memory",
-            Self::SqlitePerEffect => "SQLite PerEffect",
-            Self::SqlitePerStep => "SQLite PerStep",
-            Self::SqliteNormalPerEffect => "SQLite normal PerEffect",
-            Self::SqliteNormalPerStep => "SQLite normal PerStep",
-            Self::PostgresPerEffect => "PostgreSQL PerEffect",
-            Self::PostgresPerStep => "PostgreSQL PerStep",
-            Self::RedisPerEffect => "Redis PerEffect",
-            Self::RedisPerStep => "Redis PerStep",
-        })
-    }
-}
+pub(crate) use subject::{Store, Subject};
 
 /// How replies come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,6 +48,8 @@ pub(crate) enum Work {
         /// Chunks that the server writes at once.
         per_write: u32,
     },
+    /// One call of a tool that a person carries out, for which the run is suspended.
+    Suspend,
 }
 
 impl Work {
@@ -117,7 +65,7 @@ impl Work {
     pub(crate) const fn steps(self) -> u32 {
         match self {
             Self::Tools { calls, .. } => calls + 1,
-            Self::Text { .. } => 1,
+            Self::Text { .. } | Self::Suspend => 1,
         }
     }
 
@@ -132,6 +80,8 @@ impl Work {
                 format!("/tools/{calls}/{delay_ms}/{ending}/v1")
             }
             Self::Text { chunks, per_write } => format!("/text/{chunks}/{per_write}/v1"),
+            // Nobody gives the result, so the model is not asked again.
+            Self::Suspend => Self::tools(1).path(),
         }
     }
 }
@@ -156,7 +106,7 @@ pub(crate) struct Job {
     pub(crate) beside: bool,
     /// An empty folder for a database.
     pub(crate) folder: PathBuf,
-    /// Whether to look at what the runs left in the database.
+    /// Whether to look at what the runs left in the store.
     pub(crate) inspect: bool,
 }
 
@@ -185,28 +135,35 @@ pub(crate) struct Outcome {
     pub(crate) run_ns_median: u64,
     /// The most memory that the process ever had.
     pub(crate) peak_bytes: u64,
-    /// What the runs left in the database, if that was asked for.
+    /// What the runs left in the store, if that was asked for.
     pub(crate) left: Option<Left>,
 }
 
-/// What runs left in a database.
+/// What runs left in a store.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Left {
-    /// Rows of the log, by the step that they belong to.
-    pub(crate) steps: Vec<StepRows>,
-    /// Rows of streams, and the bytes in them.
-    pub(crate) chunk_rows: u64,
-    pub(crate) chunk_bytes: u64,
-    /// The write-ahead log, kept from being reused while the runs lasted.
-    pub(crate) wal_bytes: u64,
-    /// The database file after it was closed.
-    pub(crate) file_bytes: u64,
+    /// Appends of the first session's log, by the step that they belong to.
+    pub(crate) steps: Vec<StepAppends>,
+    pub(crate) traces: Traces,
+}
+
+/// What runs left in a database, as it says itself.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub(crate) struct Traces {
+    /// Rows of sessions and their logs; of Redis, keys that are one value and entries of the others.
+    pub(crate) rows: u64,
+    /// Rows of streams, likewise.
+    pub(crate) stream_rows: u64,
+    /// What was written ahead to make it durable: the write-ahead log, or the append-only file.
+    pub(crate) written_bytes: u64,
+    /// What it keeps, indexes included: on disk, or of Redis in memory.
+    pub(crate) kept_bytes: u64,
 }
 
 /// What one step left in the log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct StepRows {
-    pub(crate) rows: u64,
+pub(crate) struct StepAppends {
+    pub(crate) appends: u64,
     pub(crate) bytes: u64,
 }
 

@@ -13,7 +13,11 @@ mod bare;
 mod left;
 mod load;
 mod ours;
+mod place;
+mod probe;
 mod process;
+
+pub(crate) use probe::run as probe;
 
 /// The system prompt of all subjects.
 const PROMPT: &str = "You add numbers. Use the tool for each addition, one at a time.";
@@ -68,11 +72,9 @@ async fn measure(job: &Job, warmed: &Barrier) -> Result<Outcome> {
         (Subject::Bare, Work::Text { chunks, .. }) => {
             load::run(bare::TextRuns::new(job, chunks)?, job, warmed).await
         }
-        (Subject::Memory, _) => ours::on_memory(job, warmed).await,
-        (Subject::PostgresPerEffect | Subject::PostgresPerStep, _) => {
-            ours::on_postgres(job, warmed).await
+        (subject, _) => {
+            let store = subject.store().context("the bare loop does not do that")?;
+            ours::measure(job, store, warmed).await
         }
-        (Subject::RedisPerEffect | Subject::RedisPerStep, _) => ours::on_redis(job, warmed).await,
-        _ => ours::on_sqlite(job, warmed).await,
     }
 }

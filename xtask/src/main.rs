@@ -49,8 +49,8 @@ usage: cargo xtask <command>
 
   e2e [--store S|all] [--runtime R] [--scenario WORD] [--seed[s] N] [--full]
                       the end-to-end tests, then their kill matrix, which it writes into the guide
-  bench [--json] [--only NAME] [--quick]
-                      what a step costs, beside a bare loop, our aims and other frameworks
+  bench [GROUP…] [--json] [--quick] [--write]
+                      what a step costs, beside a bare loop, our aims and other frameworks; or write it into the guide
   servers [up|down|status]
                       the servers that tests need; `test` and `e2e` start them
   servers NAME [--port N]

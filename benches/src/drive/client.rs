@@ -5,12 +5,14 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use serde::de::DeserializeOwned;
 use tempfile::TempDir;
 use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::PATIENCE;
-use crate::job::{Job, Outcome, Subject, Wire, Work};
+use crate::job::{Job, Outcome, Store, Subject, Wire, Work};
+use crate::probe::{Of, Probe};
 
 /// Starts one process for each job.
 pub(super) struct Client {
@@ -63,19 +65,33 @@ impl Client {
     ) -> Result<(Measured, String)> {
         let folder = tempfile::tempdir_in(self.scratch.path())?;
         let job = Job { folder: folder.path().to_owned(), ..job.clone() };
-        let text = serde_json::to_string(&job)?;
-        let mut command = watched(&self.program);
-        command.args(["measure", &text]).kill_on_drop(true).stdin(Stdio::null());
         let begun = Instant::now();
-        let output = timeout(PATIENCE, command.output());
-        let output = output.await.with_context(|| format!("no end within {PATIENCE:?}: {text}"))?;
+        let command = watched(&self.program);
+        let (output, errors) = answer(command, "measure", &serde_json::to_string(&job)?).await?;
         let lived = begun.elapsed();
-        let output = output.context("the process to be measured did not start")?;
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        if !output.status.success() {
-            bail!("{} of {text}: {errors}", output.status);
-        }
-        let outcome = serde_json::from_slice(&output.stdout).context("no outcome was printed")?;
+        let outcome = serde_json::from_slice(&output).context("no outcome was printed")?;
         Ok((Measured { outcome, lived }, errors))
     }
+
+    /// Measures a store alone.
+    pub(super) async fn probe<T: DeserializeOwned>(&self, store: Store, of: Of) -> Result<T> {
+        let folder = tempfile::tempdir_in(self.scratch.path())?;
+        let probe = Probe { store, of, folder: folder.path().to_owned() };
+        let command = Command::new(&self.program);
+        let (output, _) = answer(command, "probe", &serde_json::to_string(&probe)?).await?;
+        serde_json::from_slice(&output).context("what was found cannot be read")
+    }
+}
+
+/// What a process prints that measures what is asked, and as errors.
+async fn answer(mut command: Command, role: &str, asked: &str) -> Result<(Vec<u8>, String)> {
+    command.args([role, asked]).kill_on_drop(true).stdin(Stdio::null());
+    let output = timeout(PATIENCE, command.output());
+    let output = output.await.with_context(|| format!("no end within {PATIENCE:?}: {asked}"))?;
+    let output = output.context("the process to be measured did not start")?;
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    if !output.status.success() {
+        bail!("{} of {asked}: {errors}", output.status);
+    }
+    Ok((output.stdout, errors))
 }

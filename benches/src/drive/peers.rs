@@ -38,13 +38,25 @@ impl Peers {
 impl PeerFigure {
     /// The best of them, with its ratio to the bare loop beside it.
     pub(super) fn best(&self) -> Option<String> {
-        let by_value = |a: &(&String, &f64), b: &(&String, &f64)| a.1.total_cmp(b.1);
-        let best = match self.more_is_better {
-            true => self.peers.iter().max_by(by_value),
-            false => self.peers.iter().min_by(by_value),
-        };
-        let (name, value) = best?;
+        let (name, value) = self.ranked().into_iter().next()?;
         let ratio = self.floor.map(|floor| format!(" ({:.1}×)", value / floor));
         Some(format!("{name} {value} {}{}", self.unit, ratio.unwrap_or_default()))
+    }
+
+    /// The best ones, in the unit of our figure.
+    pub(super) fn named(&self, most: usize) -> String {
+        let best = self.ranked().into_iter().take(most);
+        best.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The best one first.
+    fn ranked(&self) -> Vec<(&str, f64)> {
+        let mut all: Vec<(&str, f64)> =
+            self.peers.iter().map(|(it, at)| (it.as_str(), *at)).collect();
+        all.sort_by(|a, b| a.1.total_cmp(&b.1));
+        if self.more_is_better {
+            all.reverse();
+        }
+        all
     }
 }

@@ -129,4 +129,11 @@ impl Figure {
         self.aim = Some(Aim { text: format!("≤ {most} × bare"), met });
         self
     }
+
+    /// What its ratio should be at least.
+    pub(super) fn at_least_times(&mut self, least: f64) -> &mut Self {
+        let met = self.ratio.is_some_and(|ratio| ratio >= least);
+        self.aim = Some(Aim { text: format!("≥ {least} × bare"), met });
+        self
+    }
 }

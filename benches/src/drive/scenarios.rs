@@ -7,18 +7,23 @@ use super::client::Measured;
 use super::report::Best;
 use crate::job::Job;
 
+mod append;
 mod cold;
 mod durable;
 mod growth;
 mod load;
 mod memory;
+mod pgbench;
+mod readers;
 mod step;
 mod stores;
 mod stream;
 
 /// All groups, in order.
-pub(super) const NAMES: [&str; 8] =
-    ["step", "growth", "stream", "memory", "cold", "load", "durable", "stores"];
+pub(super) const NAMES: [&str; 11] = [
+    "step", "growth", "stream", "memory", "cold", "load", "durable", "stores", "append", "pgbench",
+    "readers",
+];
 
 /// Measures a group.
 pub(super) async fn run(name: &str, bench: &mut Bench) -> Result<()> {
@@ -31,6 +36,9 @@ pub(super) async fn run(name: &str, bench: &mut Bench) -> Result<()> {
         "load" => load::measure(bench).await,
         "durable" => durable::measure(bench).await,
         "stores" => stores::measure(bench).await,
+        "append" => append::measure(bench).await,
+        "pgbench" => pgbench::measure(bench).await,
+        "readers" => readers::measure(bench).await,
         _ => bail!("there is no group `{name}`"),
     }
 }

@@ -55,7 +55,7 @@ fn row(figure: &Figure, best: String) -> [String; 7] {
 }
 
 /// Three digits that matter, or all that stand before the point.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     match value.abs() {
         100.0.. => format!("{value:.0}"),
         10.0.. => format!("{value:.1}"),

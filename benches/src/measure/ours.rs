@@ -6,18 +6,13 @@ use anyhow::{Result, ensure};
 use futures_util::StreamExt as _;
 use helix_agents::prelude::*;
 use helix_agents::providers::{OpenAiChatOptions, ServerProfile};
-use helix_agents::runtime_local::LocalRuntimeBuilder;
-use helix_agents::store_sqlite::Synchronous;
-use helix_agents_testkit::servers;
 
 use super::bare::{Pair, Total};
 use super::left::Watch;
+use super::place::{Handles, Place};
 use super::{INPUT, PROMPT, Runs, load};
-use crate::job::{Ending, Job, Outcome, Subject, Wire, Work};
+use crate::job::{Ending, Job, Outcome, Store, Wire, Work};
 use crate::serve::WORD;
-
-/// The file in the job's folder.
-const DATABASE: &str = "bench.db";
 
 #[tool]
 /// Adds two numbers.
@@ -39,46 +34,25 @@ struct TextRuns {
     bytes: usize,
 }
 
-pub(super) async fn on_memory(job: &Job, warmed: &Barrier) -> Result<Outcome> {
-    on(job, LocalRuntime::builder().store(MemoryStore::new()), warmed).await
+/// Runs that are left suspended.
+struct SuspendedRuns {
+    runtime: LocalRuntime,
+    agent: Agent<(), Total>,
 }
 
-pub(super) async fn on_sqlite(job: &Job, warmed: &Barrier) -> Result<Outcome> {
-    let path = job.folder.join(DATABASE);
-    let level = match job.subject {
-        Subject::SqliteNormalPerEffect | Subject::SqliteNormalPerStep => Synchronous::Normal,
-        _ => Synchronous::Full,
-    };
-    let store = SqliteStore::builder(&path).synchronous(level).open().await?;
-    let watch = if job.inspect { Some(Watch::begin(&path)?) } else { None };
-    let mut outcome = on(job, LocalRuntime::builder().store(store.clone()), warmed).await?;
+pub(super) async fn measure(job: &Job, store: Store, warmed: &Barrier) -> Result<Outcome> {
+    let place = Place::open(store, &job.folder).await?;
+    let watch = if job.inspect { Some(Watch::begin(&place).await?) } else { None };
+    let mut outcome = on(job, place.handles.clone(), warmed).await?;
     if let Some(watch) = watch {
-        let wal_bytes = watch.end()?;
-        store.close().await;
-        outcome.left = Some(super::left::read(&path, wal_bytes)?);
+        outcome.left = Some(watch.end(&place).await?);
     }
+    place.remove().await?;
     Ok(outcome)
 }
 
-pub(super) async fn on_postgres(job: &Job, warmed: &Barrier) -> Result<Outcome> {
-    let at = PostgresStore::builder(&servers::postgres()).schema(servers::unique());
-    let store = at.clone().open().await?;
-    let outcome = on(job, LocalRuntime::builder().store(store.clone()), warmed).await;
-    store.close().await;
-    at.destroy().await?;
-    outcome
-}
-
-pub(super) async fn on_redis(job: &Job, warmed: &Barrier) -> Result<Outcome> {
-    let at = RedisStore::builder(&servers::redis()).prefix(servers::unique());
-    let store = at.clone().open().await?;
-    let outcome = on(job, LocalRuntime::builder().store(store.clone()), warmed).await;
-    store.close().await;
-    at.destroy().await?;
-    outcome
-}
-
-async fn on(job: &Job, builder: LocalRuntimeBuilder, warmed: &Barrier) -> Result<Outcome> {
+async fn on(job: &Job, Handles { state, streams }: Handles, warmed: &Barrier) -> Result<Outcome> {
+    let builder = LocalRuntime::builder().state_store(state).stream_manager(streams);
     let builder = builder.durability(job.subject.durability());
     let runtime = builder.llm(models(job)?).build()?;
     match job.work {
@@ -100,6 +74,15 @@ async fn on(job: &Job, builder: LocalRuntimeBuilder, warmed: &Barrier) -> Result
             let bytes = chunks as usize * WORD.len();
             load::run(TextRuns { runtime, agent: agent.build()?, bytes }, job, warmed).await
         }
+        Work::Suspend => {
+            let agent = Agent::builder("asker")
+                .system_prompt(PROMPT)
+                .model("bench:bench")
+                .tool(Tool::client::<Pair>("add", "Adds two numbers."))
+                .output::<Total>();
+            let agent = agent.native_output().build()?;
+            load::run(SuspendedRuns { runtime, agent }, job, warmed).await
+        }
     }
 }
 
@@ -114,6 +97,15 @@ impl Runs for ToolRuns {
     async fn once(&self) -> Result<()> {
         let total = self.runtime.run(&self.agent, INPUT).await?;
         ensure!(total.result == u64::from(self.calls), "the result is {}", total.result);
+        Ok(())
+    }
+}
+
+impl Runs for SuspendedRuns {
+    async fn once(&self) -> Result<()> {
+        let handle = self.runtime.start(&self.agent, INPUT, ExecuteOptions::default()).await?;
+        let status = handle.result().await?.status;
+        ensure!(status.is_suspended(), "the run is {}", status.as_str());
         Ok(())
     }
 }

@@ -14,9 +14,18 @@ pub(super) fn cpu() -> Duration {
 
 /// The most memory that the process had at any time. Where the system does not say, none.
 pub(super) fn peak_bytes() -> Result<u64> {
+    memory("VmHWM:")
+}
+
+/// The memory that the process has. Where the system does not say, none.
+pub(super) fn bytes() -> Result<u64> {
+    memory("VmRSS:")
+}
+
+fn memory(which: &str) -> Result<u64> {
     let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return Ok(0) };
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let line = line.context("the system does not say how much memory the process had")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(which));
+    let line = line.context("the system does not say how much memory the process has")?;
     let kilobytes: u64 = line.trim().trim_end_matches("kB").trim_end().parse()?;
     Ok(kilobytes * 1024)
 }

@@ -57,7 +57,7 @@ pub(super) fn route(path: &str) -> Option<Route> {
 pub(super) fn delay(work: Work) -> Duration {
     match work {
         Work::Tools { delay_ms, .. } => Duration::from_millis(delay_ms),
-        Work::Text { .. } => Duration::ZERO,
+        Work::Text { .. } | Work::Suspend => Duration::ZERO,
     }
 }
 
@@ -65,6 +65,7 @@ pub(super) fn delay(work: Work) -> Duration {
 pub(super) fn next(work: Work, results: u32) -> Result<Say> {
     match work {
         Work::Text { chunks, per_write } => Ok(Say::Text { chunks, per_write }),
+        Work::Suspend => Ok(Say::Add(1)),
         Work::Tools { calls, .. } if results < calls => Ok(Say::Add(results + 1)),
         Work::Tools { calls, ending, .. } => {
             ensure!(results == calls, "{results} results for {calls} calls");

@@ -1,39 +1,48 @@
-//! What a step leaves in the database, read from the file after the run.
+//! What a step leaves in a store, looked up there after the run.
 
 use anyhow::{Context as _, Result};
 
 use crate::drive::Bench;
-use crate::job::{Job, StepRows, Subject, Wire, Work};
+use crate::job::{Job, StepAppends, Subject, Wire, Work};
+
+/// Each with the appends of a step: the reply, and the tool's result.
+const SUBJECTS: [(Subject, f64); 6] = [
+    (Subject::SqlitePerEffect, 2.0),
+    (Subject::SqlitePerStep, 1.0),
+    (Subject::PostgresPerEffect, 2.0),
+    (Subject::PostgresPerStep, 1.0),
+    (Subject::RedisPerEffect, 2.0),
+    (Subject::RedisPerStep, 1.0),
+];
 
 pub(super) async fn measure(bench: &mut Bench) -> Result<()> {
     let steps: &[u32] = if bench.quick { &[4] } else { &[10, 200, 400] };
-    for subject in [Subject::SqlitePerEffect, Subject::SqlitePerStep] {
-        // The reply, and the tool's result.
-        let most_rows = if subject == Subject::SqlitePerStep { 1.0 } else { 2.0 };
-        for step in steps {
+    for step in steps {
+        for (subject, most_appends) in SUBJECTS {
             let job = bench.client.job(subject, Wire::Sse, Work::tools(*step));
-            let measured = bench.client.measure(&Job { inspect: true, ..job }).await?;
-            let left = measured.outcome.left.context("the database was not looked at")?;
-            let step = *step as usize;
-            let last = left.steps.get(step - 2..=step).context("the log lacks steps")?;
-            let mean = |value: fn(&StepRows) -> u64| {
+            let measured = bench.client.measure(&Job { inspect: true, ..job.clone() }).await?;
+            let left = measured.outcome.left.context("the store was not looked at")?;
+            let last = left.steps.get(*step as usize - 2..=*step as usize);
+            let last = last.context("the log lacks steps")?;
+            let mean = |value: fn(&StepAppends) -> u64| {
                 last.iter().map(value).sum::<u64>() as f64 / last.len() as f64
             };
-            let all = left.steps.len() as f64 - 1.0;
-            let (rows, bytes) = (mean(|it| it.rows), mean(|it| it.bytes));
-            let report = &mut bench.report;
-            report.add(&format!("durable.rows.{step}"), subject, rows, "rows").at_most(most_rows);
-            let figure = report.add(&format!("durable.bytes.{step}"), subject, bytes, "B");
-            if subject == Subject::SqlitePerStep {
-                figure.at_most(1500.0);
-            }
-            let mut each = |key: &str, value: u64, unit| {
-                report.add(&format!("durable.{key}.{step}"), subject, value as f64 / all, unit);
+            let (appends, bytes) = (mean(|it| it.appends), mean(|it| it.bytes));
+            let mut add = |what: &str, value: f64, unit, most: Option<f64>| {
+                let key = format!("durable.{what}.{step}");
+                let figure = bench.report.add(&key, subject, value, unit);
+                most.map(|most| figure.at_most(most));
             };
-            each("chunk-rows", left.chunk_rows, "rows");
-            each("chunk-bytes", left.chunk_bytes, "B");
-            each("wal", left.wal_bytes, "B");
-            each("file", left.file_bytes, "B");
+            let is_per_step = most_appends == 1.0;
+            add("appends", appends, "", Some(most_appends));
+            add("bytes", bytes, "B", is_per_step.then_some(1500.0));
+            let traces = left.traces;
+            let each = |value: u64| value as f64 / job.steps() as f64;
+            add("rows", each(traces.rows), "rows", None);
+            add("stream-rows", each(traces.stream_rows), "rows", None);
+            let most = (subject == Subject::PostgresPerStep).then_some(2500.0);
+            add("wal", each(traces.written_bytes), "B", most);
+            add("kept", each(traces.kept_bytes), "B", None);
         }
     }
     Ok(())

@@ -6,18 +6,27 @@ use crate::drive::Bench;
 use crate::drive::counter::Counter;
 use crate::job::{Job, Seen, Subject, Wire, Work};
 
-const SUBJECTS: [Subject; 3] = [Subject::Bare, Subject::Memory, Subject::SqlitePerStep];
+const SUBJECTS: [Subject; 5] = [
+    Subject::Bare,
+    Subject::Memory,
+    Subject::SqlitePerStep,
+    Subject::PostgresPerStep,
+    Subject::RedisPerStep,
+];
 
 /// How many steps before and after one are looked at as well.
 const AROUND: u32 = 2;
 
+/// Up to which step instructions are counted, which takes long.
+const LAST_COUNTED: u32 = 400;
+
 pub(super) async fn measure(bench: &mut Bench) -> Result<()> {
-    let steps: &[u32] = if bench.quick { &[4, 8] } else { &[10, 200, 400] };
+    let steps: &[u32] = if bench.quick { &[4, 8] } else { &[10, 200, 400, 1000] };
     let calls = steps.last().map_or(0, |step| step + AROUND);
     for subject in SUBJECTS {
         bench.server.forget().await?;
         let job = bench.client.job(subject, Wire::Sse, Work::tools(calls));
-        let runs = if subject == Subject::SqlitePerStep { 4 } else { 20 };
+        let runs = if matches!(subject, Subject::Bare | Subject::Memory) { 20 } else { 4 };
         bench.client.measure(&Job { runs: bench.often(runs, 1), ..job }).await?;
         let seen = bench.server.seen().await?;
         let mut first = None;
@@ -33,7 +42,10 @@ pub(super) async fn measure(bench: &mut Bench) -> Result<()> {
                 }
             }
         }
-        instructions(bench, subject, steps).await?;
+        if matches!(subject, Subject::Bare | Subject::Memory | Subject::SqlitePerStep) {
+            let steps = steps.iter().copied().filter(|it| *it <= LAST_COUNTED).collect();
+            instructions(bench, subject, steps).await?;
+        }
         let sizes = [0].iter().chain(steps).filter_map(|step| seen.steps.get(*step as usize));
         let sizes: Vec<_> = sizes.map(|it| it.body_bytes.to_string()).collect();
         eprintln!("  request bodies of {subject}, in bytes: {}", sizes.join(", "));
@@ -49,7 +61,7 @@ fn gap(seen: &Seen, step: u32) -> Option<f64> {
 }
 
 /// What the steps around one cost, in instructions.
-async fn instructions(bench: &mut Bench, subject: Subject, steps: &[u32]) -> Result<()> {
+async fn instructions(bench: &mut Bench, subject: Subject, steps: Vec<u32>) -> Result<()> {
     if bench.counter == Counter::None {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! What a run that waits on a slow model keeps in memory.
+//! What a run that waits on a slow model keeps in memory, and what one leaves there that is suspended.
 
 use anyhow::Result;
 
@@ -6,14 +6,28 @@ use super::{least, repeat};
 use crate::drive::Bench;
 use crate::job::{Ending, Job, Subject, Wire, Work};
 
-const SUBJECTS: [Subject; 3] = [Subject::Bare, Subject::Memory, Subject::SqlitePerEffect];
+const WAITING: [Subject; 5] = [
+    Subject::Bare,
+    Subject::Memory,
+    Subject::SqlitePerEffect,
+    Subject::PostgresPerEffect,
+    Subject::RedisPerEffect,
+];
+
+const SUSPENDED: [Subject; 4] =
+    [Subject::Memory, Subject::SqlitePerStep, Subject::PostgresPerStep, Subject::RedisPerStep];
 
 pub(super) async fn measure(bench: &mut Bench) -> Result<()> {
+    waiting(bench).await?;
+    suspended(bench).await
+}
+
+async fn waiting(bench: &mut Bench) -> Result<()> {
     let at_once = bench.often(1000, 20);
     let delay_ms = u64::from(bench.often(1000, 100));
     let work = Work::Tools { calls: 3, delay_ms, ending: Ending::Native };
     let mut bare = 0.0;
-    for subject in SUBJECTS {
+    for subject in WAITING {
         let one = Job { beside: false, ..bench.client.job(subject, Wire::Sse, work) };
         let many = Job { runs: at_once, at_once, ..one.clone() };
         let measured = repeat(bench, bench.often(2, 1), &[one, many]).await?;
@@ -26,6 +40,24 @@ pub(super) async fn measure(bench: &mut Bench) -> Result<()> {
         let figure = bench.report.add("memory.waiting", subject, each, "kB").beside(bare);
         if subject == Subject::Memory {
             figure.at_most(40.0);
+        }
+    }
+    Ok(())
+}
+
+/// Nothing, but in the memory store. The first ones fill what does not grow any more.
+async fn suspended(bench: &mut Bench) -> Result<()> {
+    let (few, many) = (bench.often(2000, 4), bench.often(12_000, 8));
+    for subject in SUSPENDED {
+        let job = bench.client.job(subject, Wire::Sse, Work::Suspend);
+        let job = |runs| Job { runs, at_once: few.min(64), beside: false, ..job.clone() };
+        let measured = repeat(bench, 1, &[job(few), job(many)]).await?;
+        let [few_of_them, many_of_them] = measured.as_slice() else { continue };
+        let peak = |measured| least(measured, |it| it.outcome.peak_bytes as f64).value;
+        let each = (peak(many_of_them) - peak(few_of_them)) / f64::from(many - few) / 1e3;
+        let figure = bench.report.add("memory.suspended", subject, each, "kB");
+        if subject != Subject::Memory {
+            figure.at_most(0.1);
         }
     }
     Ok(())

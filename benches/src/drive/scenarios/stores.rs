@@ -28,7 +28,7 @@ pub(super) async fn measure(bench: &mut Bench) -> Result<()> {
             ..bench.client.job(*subject, Wire::Sse, Work::USUAL)
         };
         let jobs: Vec<Job> = SUBJECTS.iter().map(job).collect();
-        let measured = repeat(bench, bench.often(3, 1), &jobs).await?;
+        let measured = repeat(bench, bench.often(2, 1), &jobs).await?;
         for ((subject, job), measured) in SUBJECTS.iter().zip(&jobs).zip(&measured) {
             let seconds = |wall_ns: u64| wall_ns as f64 / 1e9;
             let steps = measured.iter().map(|it| job.steps() as f64 / seconds(it.outcome.wall_ns));

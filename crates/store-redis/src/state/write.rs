@@ -148,17 +148,13 @@ impl Inner {
     }
 
     pub(super) async fn append(&self, append: &Append) -> Result<AppendOutcome> {
-        // Most appends tell nothing new of run and wake-up time; the script knows it.
-        let summary = append.summary.as_ref();
-        let mut is_announced = summary.is_some_and(|it| it.wake_at.is_some())
-            || matches!(append.lease, LeaseChange::Take(_));
+        // Most appends tell nothing new of run and wake-up time; the script knows, and asks for the entries.
+        let mut is_announced = false;
         loop {
-            if is_announced {
-                self.announce(append).await?;
-            }
             let mut reply = self.ask_to_append(append, is_announced).await?;
             let outcome = match &*reply.text()? {
                 "index" => {
+                    self.announce(append).await?;
                     is_announced = true;
                     continue;
                 }

@@ -324,3 +324,37 @@ async fn a_run_or_a_wait_that_begins_with_any_append_is_listed() {
         assert_eq!(listed.iter().map(|it| &it.session).collect::<Vec<_>>(), [&session]);
     }
 }
+
+/// How often the server was asked to change a sorted set, which all indexes are.
+fn changes_of_indexes(corner: &Corner) -> u64 {
+    let info: String = redis::cmd("INFO").arg("commandstats").query(&mut corner.server()).unwrap();
+    let calls = |line: &str| -> Option<u64> {
+        let name =
+            ["cmdstat_zadd:", "cmdstat_zrem:"].iter().find_map(|it| line.strip_prefix(it))?;
+        name.strip_prefix("calls=")?.split(',').next()?.parse().ok()
+    };
+    info.lines().filter_map(calls).sum()
+}
+
+/// Each change of one would be a round trip and a write to the disk more.
+#[tokio::test]
+async fn an_append_in_the_middle_of_a_run_changes_no_index() {
+    let server = Server::start();
+    let corner = server.corner();
+    let store = corner.store().await;
+    let session = id("s");
+    let mut position = create(&store, &session).await;
+    let mut changes = Vec::new();
+    for step in ["begin", "a", "b"] {
+        let step = Append {
+            summary: Some(waiting(Some("r"), None)),
+            lease: LeaseChange::Take(Duration::from_secs(30)),
+            ..append(&session, &position, step)
+        };
+        position = Position { version: position.version + 1, append: step.id.clone() };
+        let before = changes_of_indexes(&corner);
+        store.append(step).await.unwrap();
+        changes.push(changes_of_indexes(&corner) - before);
+    }
+    assert_eq!(changes, [1, 0, 0]);
+}

@@ -1,0 +1,63 @@
+//! What runs left in a SQLite file.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use rusqlite::{Connection, OpenFlags};
+
+use crate::job::Traces;
+
+/// A reader that keeps the write-ahead log from being reused, so that its length says how much was written.
+pub(in crate::measure) struct Watch {
+    reader: Connection,
+    path: PathBuf,
+    wal: PathBuf,
+    written_before: u64,
+    kept_before: u64,
+}
+
+impl Watch {
+    pub(super) fn begin(path: &Path) -> Result<Self> {
+        let reader = open(path)?;
+        let kept_before = kept(&reader)?;
+        reader.execute_batch("BEGIN; SELECT count(*) FROM sessions;")?;
+        let mut wal = path.as_os_str().to_owned();
+        wal.push("-wal");
+        let wal = PathBuf::from(wal);
+        let written_before = length(&wal);
+        Ok(Self { reader, path: path.to_owned(), wal, written_before, kept_before })
+    }
+
+    pub(super) fn end(self) -> Result<Traces> {
+        let written_bytes = length(&self.wal).saturating_sub(self.written_before);
+        self.reader.execute_batch("COMMIT")?;
+        let now = open(&self.path)?;
+        let count = |tables| -> Result<u64> {
+            let sum = format!("SELECT {tables}");
+            Ok(now.query_row(&sum, [], |row| row.get(0))?)
+        };
+        Ok(Traces {
+            rows: count("(SELECT count(*) FROM sessions) + (SELECT count(*) FROM appends)")?,
+            stream_rows: count("(SELECT count(*) FROM streams) + (SELECT count(*) FROM chunks)")?,
+            written_bytes,
+            kept_bytes: kept(&now)?.saturating_sub(self.kept_before),
+        })
+    }
+}
+
+/// The pages of the file, those among them that are still in the write-ahead log.
+fn kept(connection: &Connection) -> Result<u64> {
+    let number = |name: &str| -> Result<u64> {
+        Ok(connection.pragma_query_value(None, name, |row| row.get(0))?)
+    };
+    Ok(number("page_count")? * number("page_size")?)
+}
+
+fn open(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(path, flags).context("the database cannot be opened")
+}
+
+fn length(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |it| it.len())
+}
