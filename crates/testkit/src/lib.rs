@@ -12,8 +12,10 @@
 pub mod chaos;
 pub mod faults;
 pub mod gate;
+pub mod ids;
 pub mod kill;
 pub mod normalise;
+pub mod patient;
 pub mod planning;
 pub mod runtime_suite;
 pub mod scripted;

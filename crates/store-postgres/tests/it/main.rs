@@ -1,6 +1,7 @@
 //! `helix-agents-store-postgres` against the store contracts, and what only a server can do.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod chaos;
 mod cost;
 mod damage;
 mod open;
@@ -18,7 +19,7 @@ mod conformance {
 
     use super::support::Database;
 
-    struct Harness(Database);
+    pub(crate) struct Harness(Database);
 
     #[async_trait::async_trait]
     impl StoreHarness for Harness {
@@ -31,7 +32,7 @@ mod conformance {
         }
     }
 
-    async fn harness() -> Harness {
+    pub(crate) async fn harness() -> Harness {
         Harness(Database::new())
     }
 
@@ -46,7 +47,7 @@ mod stream {
 
     use super::support::Database;
 
-    struct Harness(Database);
+    pub(crate) struct Harness(Database);
 
     #[async_trait::async_trait]
     impl StreamHarness for Harness {
@@ -59,7 +60,7 @@ mod stream {
         }
     }
 
-    async fn harness() -> Harness {
+    pub(crate) async fn harness() -> Harness {
         Harness(Database::new())
     }
 

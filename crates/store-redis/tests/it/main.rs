@@ -1,6 +1,7 @@
 //! `helix-agents-store-redis` against the store contracts, and what only a server can do.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod chaos;
 mod cluster;
 mod follow;
 mod keys;
@@ -28,7 +29,7 @@ mod conformance {
         }
     }
 
-    async fn harness() -> Corner {
+    pub(crate) async fn harness() -> Corner {
         Corner::new()
     }
 
@@ -54,7 +55,7 @@ mod stream {
         }
     }
 
-    async fn harness() -> Corner {
+    pub(crate) async fn harness() -> Corner {
         Corner::new()
     }
 
