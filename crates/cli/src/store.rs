@@ -13,7 +13,7 @@ use helix_agents::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
     Renewal, SessionFilter, StateStore, StoredAppend,
 };
-use helix_agents::stream::{ChunkStream, StreamInfo, StreamManager, StreamOp, Written};
+use helix_agents::stream::{Batch, ChunkStream, StreamInfo, StreamManager, Written};
 
 /// How many connections a command needs at most.
 const CONNECTIONS: usize = 4;
@@ -130,7 +130,7 @@ impl StateStore for Store {
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl StreamManager for Store {
-    async fn write(&self, stream: &SessionId, batch: Vec<StreamOp>) -> Result<Written> {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
         self.streams.write(stream, batch).await
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::id::{AppendId, RequestId, RunId, SessionId};
+use crate::id::{AppendId, BatchId, RequestId, RunId, SessionId};
 
 /// A point in time: milliseconds since 1970-01-01T00:00:00Z.
 #[derive(
@@ -98,6 +98,12 @@ impl dyn IdSource {
     #[must_use]
     pub fn append(&self) -> AppendId {
         hexadecimal("", self.next())
+    }
+
+    /// A fresh id for a batch of a stream.
+    #[must_use]
+    pub fn batch(&self) -> BatchId {
+        BatchId(self.next())
     }
 
     /// A fresh request id.

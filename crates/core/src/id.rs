@@ -74,6 +74,11 @@ string_id! {
     RequestId
 }
 
+/// One batch of a stream. Repeating a batch under its id is answered as the first time. It is kept
+/// nowhere but in memory, so it is a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BatchId(pub u128);
+
 impl SessionId {
     /// Checks an id that a caller chose.
     ///

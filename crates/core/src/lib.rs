@@ -26,6 +26,7 @@ pub mod stream;
 pub mod tool;
 pub mod usage;
 
+mod patience;
 mod wire;
 
 #[cfg(test)]

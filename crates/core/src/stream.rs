@@ -3,256 +3,37 @@
 //! A stream is no durable fact. It may be cut, replayed and trimmed; what really happened is in the
 //! log. The two are tied together by marks: a mark says up to which version of the log the stream
 //! has been brought into line.
+//!
+//! For those who write a store: [`Ledger`] has the rules, [`Encoded`] the form in which the stores of
+//! this workspace keep chunks, [`Replay`] what a reader gets of it, and [`SharedStream`] how a batch is
+//! written where other processes write, too. [`PatientStreams`] asks a store again that is away.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
-use serde::{Deserialize, Serialize};
 
-use crate::clock::Timestamp;
-use crate::error::{Error, ErrorCode, ErrorRecord, Result};
-use crate::id::{CallId, RunId, SessionId};
-use crate::state::Patch;
+use crate::error::{Error, ErrorCode, Result};
+use crate::id::{BatchId, SessionId};
 
-/// One thing to show, and where it comes from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Chunk {
-    /// The agent's name.
-    pub agent: Arc<str>,
-    /// The session that it comes from; a child's chunks stand in its root's stream.
-    pub session: SessionId,
-    /// The run.
-    pub run: RunId,
-    /// The step; 0 outside of steps.
-    pub step: u32,
-    /// When, by the writer's clock: for display only.
-    pub at: Timestamp,
-    /// What.
-    #[serde(flatten)]
-    pub kind: ChunkKind,
-}
+mod batch;
+mod body;
+mod chunk;
+mod ledger;
+mod memory;
+mod patient;
+mod replay;
+mod shared;
 
-/// What a chunk shows.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ChunkKind {
-    /// A run began.
-    RunStarted,
-    /// A run that goes on after an interruption, a failure or a crash began.
-    RunResumed,
-    /// A run ended as completed, failed or aborted; `status` says which.
-    RunEnded {
-        /// `completed`, `failed` or `aborted`.
-        status: String,
-    },
-    /// A run ended because it was interrupted.
-    RunInterrupted {
-        /// As given with the request.
-        reason: Option<String>,
-    },
-    /// A run ended because it has to wait.
-    RunSuspended {
-        /// The calls that wait for people.
-        calls: Vec<CallId>,
-        /// Until when the first of them has to be answered, by the store's clock.
-        deadline: Option<Timestamp>,
-    },
-    /// Text of the model.
-    TextDelta {
-        /// The next piece.
-        delta: String,
-    },
-    /// Reasoning of the model.
-    Thinking {
-        /// The next piece, or all of it if `complete`.
-        content: String,
-        /// Whether this is the whole text rather than a piece.
-        complete: bool,
-    },
-    /// The model began to write a call's arguments.
-    ToolArgStart {
-        /// The call's place in the reply, from 0.
-        index: u32,
-        /// The tool's name as the model wrote it.
-        tool: Arc<str>,
-    },
-    /// The model wrote more of a call's arguments.
-    ToolArgDelta {
-        /// The call's place in the reply, from 0.
-        index: u32,
-        /// The next piece of JSON text.
-        delta: String,
-    },
-    /// A tool is about to run.
-    ToolStart {
-        /// The call.
-        call: CallId,
-        /// The tool's name.
-        tool: Arc<str>,
-        /// The arguments as JSON text.
-        arguments: String,
-    },
-    /// A call waits for somebody to approve it.
-    ToolApprovalRequest {
-        /// The call.
-        call: CallId,
-        /// The tool's name.
-        tool: Arc<str>,
-        /// The arguments as JSON text.
-        arguments: String,
-        /// A digest of the arguments, to answer to what was seen.
-        digest: String,
-        /// Whether the arguments may be changed.
-        editable: bool,
-        /// Until when it can be answered, by the store's clock.
-        deadline: Option<Timestamp>,
-    },
-    /// A tool says how far it is.
-    ToolProgress {
-        /// The call.
-        call: CallId,
-        /// For people.
-        message: String,
-        /// Between 0 and 1, if known.
-        fraction: Option<f64>,
-    },
-    /// A call has its result.
-    ToolEnd {
-        /// The call.
-        call: CallId,
-        /// The tool's name.
-        tool: Arc<str>,
-        /// Whether the tool returned without an error.
-        success: bool,
-        /// The result as JSON text, if it succeeded.
-        result: Option<String>,
-    },
-    /// A call failed; a `tool_end` follows.
-    ToolError {
-        /// The call.
-        call: CallId,
-        /// The tool's name.
-        tool: Arc<str>,
-        /// Why.
-        error: ErrorRecord,
-    },
-    /// A sub-agent begins.
-    SubagentStart {
-        /// The call that it is for, of the chunk's session.
-        call: CallId,
-        /// Its agent's name.
-        subagent: Arc<str>,
-        /// Its session, of which chunks follow.
-        child: SessionId,
-    },
-    /// A sub-agent has ended; the `tool_end` of its call follows.
-    SubagentEnd {
-        /// The call that it was for, of the chunk's session.
-        call: CallId,
-        /// Its agent's name.
-        subagent: Arc<str>,
-        /// Its session.
-        child: SessionId,
-        /// Whether it completed.
-        success: bool,
-    },
-    /// Whatever a tool or hook emits.
-    Custom {
-        /// Its name.
-        name: String,
-        /// Its data as JSON text.
-        data: String,
-    },
-    /// The custom state changed.
-    StatePatch {
-        /// How.
-        patch: Patch,
-    },
-    /// What these attempts showed is now in the log.
-    StepCommitted {
-        /// The attempts.
-        attempts: Vec<Attempt>,
-        /// The log's version.
-        version: u64,
-    },
-    /// What these attempts showed did not come to be: forget it.
-    StepDiscarded {
-        /// The attempts.
-        attempts: Vec<Attempt>,
-    },
-    /// A step was closed; the session can be read back or forked here.
-    Checkpoint {
-        /// The log's version.
-        version: u64,
-    },
-    /// The output of the turn.
-    Output {
-        /// As JSON text.
-        output: String,
-    },
-    /// The run failed.
-    Error {
-        /// Why.
-        error: ErrorRecord,
-    },
-    /// Chunks before this one were trimmed away: read the session's log, then go on from here.
-    StreamResync,
-}
-
-impl ChunkKind {
-    /// Whether it is the last chunk of a run.
-    #[must_use]
-    pub fn ends_run(&self) -> bool {
-        matches!(
-            self,
-            Self::RunEnded { .. } | Self::RunInterrupted { .. } | Self::RunSuspended { .. }
-        )
-    }
-}
-
-/// The number of one try at one effect within a stream. Later tries have higher numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Attempt(pub u64);
-
-/// What is tried: the unit of discard.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Effect {
-    /// The model call of a step.
-    Model {
-        /// The step.
-        step: u32,
-    },
-    /// One tool call.
-    Tool {
-        /// The call.
-        call: CallId,
-    },
-    /// The beginning of a child.
-    Child {
-        /// The call that it is for.
-        call: CallId,
-    },
-}
-
-/// A chunk in its place.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct StoredChunk {
-    /// Its place, from 1, gapless as written. A replay leaves out discarded chunks and never
-    /// renumbers the rest.
-    pub seq: u64,
-    /// The attempt it belongs to; none for boundaries.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub attempt: Option<Attempt>,
-    /// The chunk.
-    #[serde(flatten)]
-    pub chunk: Arc<Chunk>,
-}
+pub use batch::{AttemptRef, Batch, Boundary, Mark, StreamOp, Written};
+pub use body::{Encoded, decode_open, encode_open};
+pub use chunk::{Attempt, Chunk, ChunkKind, Effect, StoredChunk};
+pub use ledger::{Change, Discarded, Ledger, Placed};
+pub use memory::{Answers, Memories, Memory, Place};
+pub use patient::PatientStreams;
+pub use replay::{Replay, resync};
+pub use shared::{Found, Known, Saved, SharedStream, write_shared};
 
 /// An attempt that was neither settled nor discarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -297,113 +78,8 @@ impl StreamInfo {
     }
 }
 
-/// Brings a stream into line with the log: written after the append whose version it carries.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Mark {
-    /// The log's version.
-    pub version: u64,
-    /// Attempts whose outcome is in the log. Announced by `step_committed`.
-    pub settled: Vec<Attempt>,
-    /// Attempts whose outcome never will be. Announced by `step_discarded`.
-    pub discarded: Vec<Attempt>,
-    /// The chunk that announces, without its kind: whose mark it is.
-    pub origin: Chunk,
-    /// What the log's events show, in their order, written after the announcements; those up to
-    /// the last mark are left out.
-    pub boundaries: Vec<Boundary>,
-}
-
-/// A chunk without an attempt: something that the log itself shows.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Boundary {
-    /// The log's version with the event that it shows; not above the mark's.
-    pub version: u64,
-    /// The chunk.
-    pub chunk: Chunk,
-}
-
 /// Chunks as they come; ends only with an error or when it is dropped.
 pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
-
-/// One thing to write into a stream.
-#[derive(Debug, Clone, PartialEq)]
-pub enum StreamOp {
-    /// Begins a try at an effect.
-    Begin {
-        /// What is tried.
-        effect: Effect,
-        /// The chunk that announces the discard of an earlier try, without its kind: whose effect
-        /// it is.
-        origin: Chunk,
-    },
-    /// Writes chunks, in order.
-    Chunks {
-        /// The attempt that they belong to; none for boundaries.
-        attempt: Option<AttemptRef>,
-        /// The chunks.
-        chunks: Vec<Chunk>,
-    },
-    /// Brings the stream into line with the log.
-    Mark(Box<Mark>),
-}
-
-/// An attempt, as a batch names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AttemptRef {
-    /// By its number.
-    Known(Attempt),
-    /// The one begun by this [`Begin`](StreamOp::Begin) of the same batch, counted from 0.
-    Begun(usize),
-}
-
-/// What came of a batch.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Written {
-    /// The stream's last chunk; 0 if it has none.
-    pub last_seq: u64,
-    /// The attempts that the batch began, in order.
-    pub begun: Vec<Attempt>,
-    /// The attempts whose chunks were left out, because they were settled, discarded or never
-    /// begun.
-    pub refused: Vec<Attempt>,
-}
-
-/// Checks that a batch names no attempt before it begins it. For stores, before they write.
-///
-/// # Errors
-/// [`ErrorCode::InputInvalid`].
-pub fn check_batch(batch: &[StreamOp]) -> Result<()> {
-    let mut begun = 0;
-    for op in batch {
-        match op {
-            StreamOp::Begin { .. } => begun += 1,
-            StreamOp::Chunks { attempt: Some(AttemptRef::Begun(index)), .. } if *index >= begun => {
-                return Err(not_begun());
-            }
-            StreamOp::Chunks { .. } | StreamOp::Mark(_) => {}
-        }
-    }
-    Ok(())
-}
-
-fn not_begun() -> Error {
-    let message = "a batch names an attempt that it does not begin before";
-    Error::new(ErrorCode::InputInvalid, message)
-}
-
-impl Written {
-    /// The attempt that a batch means, of which so much was written already. For stores.
-    ///
-    /// # Errors
-    /// [`ErrorCode::InputInvalid`] if the batch has not begun it; see [`check_batch`].
-    pub fn attempt(&self, named: AttemptRef) -> Result<Attempt> {
-        let begun = match named {
-            AttemptRef::Known(attempt) => Some(attempt),
-            AttemptRef::Begun(index) => self.begun.get(index).copied(),
-        };
-        begun.ok_or_else(not_begun)
-    }
-}
 
 /// What keeps streams.
 ///
@@ -415,6 +91,10 @@ impl Written {
 ///   saw n never later finds something below n.
 /// - What one [`write`](Self::write) is given is written in order and together: all of it, or, if
 ///   it fails, nothing.
+/// - A batch that failed with an error of kind `unavailable` may have been written. It may be written
+///   again under its id through the same handle: then it is written once, and answered as the first
+///   time. A handle knows at least the last [64](Answers::KEPT) batches of a stream again, and forgets
+///   them with the process: nobody else repeats a batch.
 /// - Sessions of one tree share the root's stream. Effects and marks of one are nothing to another:
 ///   whose they are says the session of their `origin`.
 /// - [`Begin`](StreamOp::Begin) discards an earlier open attempt at the same effect, announces
@@ -445,11 +125,11 @@ pub trait StreamManager: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// [`ErrorCode::InputInvalid`] if it names an attempt that it does not begin before, and those
-    /// of the backend.
+    /// of the backend. One of kind `unavailable` leaves open whether it was written.
     ///
     /// # Cancel safety
     /// Dropping the future leaves open whether the batch was written; never a part of it.
-    async fn write(&self, stream: &SessionId, batch: Vec<StreamOp>) -> Result<Written>;
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written>;
 
     /// Chunks from `from` on (1 or 0: from the beginning), first those that are kept, then live.
     ///
@@ -479,13 +159,14 @@ impl dyn StreamManager + '_ {
     /// As [`write`](StreamManager::write).
     pub async fn begin(
         &self,
+        id: BatchId,
         stream: &SessionId,
         effect: &Effect,
         origin: Chunk,
     ) -> Result<Attempt> {
         let effect = effect.clone();
-        let written = self.write(stream, vec![StreamOp::Begin { effect, origin }]).await?;
-        written.attempt(AttemptRef::Begun(0))
+        let batch = Batch::new(id, [StreamOp::Begin { effect, origin }]);
+        self.write(stream, batch).await?.attempt(AttemptRef::Begun(0))
     }
 
     /// Writes chunks; answers the sequence number of the last one.
@@ -495,12 +176,13 @@ impl dyn StreamManager + '_ {
     /// [`write`](StreamManager::write).
     pub async fn append(
         &self,
+        id: BatchId,
         stream: &SessionId,
         attempt: Option<Attempt>,
         chunks: Vec<Chunk>,
     ) -> Result<u64> {
         let op = StreamOp::Chunks { attempt: attempt.map(AttemptRef::Known), chunks };
-        let written = self.write(stream, vec![op]).await?;
+        let written = self.write(stream, Batch::new(id, [op])).await?;
         match written.refused.first() {
             None => Ok(written.last_seq),
             Some(attempt) => {
@@ -516,7 +198,7 @@ impl dyn StreamManager + '_ {
     ///
     /// # Errors
     /// As [`write`](StreamManager::write).
-    pub async fn mark(&self, stream: &SessionId, mark: Mark) -> Result<()> {
-        self.write(stream, vec![StreamOp::Mark(Box::new(mark))]).await.map(drop)
+    pub async fn mark(&self, id: BatchId, stream: &SessionId, mark: Mark) -> Result<()> {
+        self.write(stream, Batch::new(id, [StreamOp::Mark(Box::new(mark))])).await.map(drop)
     }
 }

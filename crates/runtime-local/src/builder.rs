@@ -10,7 +10,7 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::llm::LlmAdapter;
 use helix_agents_core::session::Durability;
 use helix_agents_core::store::{PatientStore, StateStore};
-use helix_agents_core::stream::StreamManager;
+use helix_agents_core::stream::{PatientStreams, StreamManager};
 
 use tokio::runtime::Handle;
 
@@ -105,8 +105,9 @@ impl LocalRuntimeBuilder {
         self
     }
 
-    /// How long a store that cannot answer is asked again before a run stops. Default: two thirds of
-    /// the lease, for then the lease is lost anyway. See [`PatientStore`].
+    /// How long a store that cannot answer is asked again before a run stops, or before part of what it
+    /// shows is given up. Default: two thirds of the lease, for then the lease is lost anyway. See
+    /// [`PatientStore`] and [`PatientStreams`].
     pub fn store_patience(mut self, patience: Duration) -> Self {
         self.patience = Some(patience);
         self
@@ -165,10 +166,12 @@ impl LocalRuntimeBuilder {
         let clock = self.clock.unwrap_or_else(|| Arc::new(TokioClock::new()));
         let ids = self.ids.unwrap_or_else(|| Arc::new(SystemIds));
         let patience = self.patience.unwrap_or(self.lease * 2 / 3);
+        let streams = self.streams.ok_or_else(|| missing("stream manager; call `store`"))?;
         let store = PatientStore::new(store, Arc::clone(&clock), Arc::clone(&ids), patience);
+        let streams = PatientStreams::new(streams, Arc::clone(&clock), Arc::clone(&ids), patience);
         Ok(LocalRuntime::new(Parts {
             store: Arc::new(store),
-            streams: self.streams.ok_or_else(|| missing("stream manager; call `store`"))?,
+            streams: Arc::new(streams),
             llm: self.llm.ok_or_else(|| missing("model; call `llm`"))?,
             registry: self.registry,
             clock,

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use helix_agents_core::clock::Clock;
+use helix_agents_core::clock::{Clock, IdSource};
 use helix_agents_core::fault;
 use helix_agents_core::id::{RunId, SessionId};
-use helix_agents_core::stream::{Boundary, Chunk, ChunkKind, Effect, StreamManager};
+use helix_agents_core::stream::{self, Boundary, Chunk, ChunkKind, Effect, StreamManager};
 use helix_agents_core::tool::ToolFeed;
 use tokio::sync::Notify;
 
@@ -36,6 +36,7 @@ pub(crate) struct Ticket(u32);
 struct Inner {
     streams: Arc<dyn StreamManager>,
     clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
     /// The root's session, whose stream it is.
     stream: SessionId,
     agent: Arc<str>,
@@ -51,13 +52,25 @@ impl Feed {
     pub(crate) fn new(
         streams: Arc<dyn StreamManager>,
         clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdSource>,
         stream: SessionId,
         agent: Arc<str>,
         session: SessionId,
         run: RunId,
     ) -> Self {
         let (batch, turn, wake) = (Mutex::default(), tokio::sync::Mutex::default(), Notify::new());
-        Self(Arc::new(Inner { streams, clock, stream, agent, session, run, batch, turn, wake }))
+        Self(Arc::new(Inner {
+            streams,
+            clock,
+            ids,
+            stream,
+            agent,
+            session,
+            run,
+            batch,
+            turn,
+            wake,
+        }))
     }
 
     pub(crate) fn chunk(&self, step: u32, kind: ChunkKind) -> Chunk {
@@ -161,7 +174,8 @@ impl Feed {
             return;
         }
         fault::point("feed.before_write");
-        match self.0.streams.write(&self.0.stream, ops).await {
+        let batch = stream::Batch::new(self.0.ids.batch(), ops);
+        match self.0.streams.write(&self.0.stream, batch).await {
             Ok(written) => self.batch().learn(begun, &written.begun),
             Err(error) => {
                 tracing::warn!(session = %self.0.session, %error, "chunks were not written");

@@ -44,6 +44,7 @@ impl Parts {
 
     /// Brings the stream of a session without a current run into line with its log.
     pub(crate) async fn align_ended(&self, session: &SessionId) -> Result<()> {
-        align_ended(&*self.store, &*self.streams, &*self.clock, session).await
+        let (store, streams) = (&*self.store, &*self.streams);
+        align_ended(store, streams, &*self.clock, &*self.ids, session).await
     }
 }

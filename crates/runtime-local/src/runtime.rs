@@ -217,7 +217,8 @@ impl AgentExecutor for LocalRuntime {
 
     async fn page(&self, session: &SessionId) -> Result<SessionPage> {
         let parts = &self.parts;
-        session_page(&*parts.store, &*parts.streams, &*parts.clock, session).await
+        let (store, streams) = (&*parts.store, &*parts.streams);
+        session_page(store, streams, &*parts.clock, &*parts.ids, session).await
     }
 
     async fn follow(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {

@@ -373,6 +373,7 @@ fn driver(
     let feed = Feed::new(
         Arc::clone(&parts.streams),
         Arc::clone(&parts.clock),
+        Arc::clone(&parts.ids),
         journal.session().root().clone(),
         Arc::clone(agent.name()),
         session.clone(),

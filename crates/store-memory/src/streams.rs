@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{
-    ChunkStream, StoredChunk, StreamInfo, StreamManager, StreamOp, Written,
+    Batch, ChunkStream, StoredChunk, StreamInfo, StreamManager, Written,
 };
 
 use crate::stream::Stream;
@@ -96,10 +96,10 @@ impl Reader {
 
 #[async_trait]
 impl StreamManager for MemoryStore {
-    async fn write(&self, stream: &SessionId, batch: Vec<StreamOp>) -> Result<Written> {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
         self.inner
             .streams
-            .write(stream, |stream, retention| stream.write(batch, retention))
+            .write(stream, |stream, retention| stream.write(&batch, retention))
             .map_err(|error| error.with_operation("stream::write").with_context("session", stream))
     }
 

@@ -72,11 +72,8 @@ impl PostgresBuilder {
     }
 
     fn new(source: Source) -> Self {
-        let patience = Patience {
-            connection: Duration::from_secs(10),
-            operation: Duration::from_secs(30),
-            outage: Duration::from_secs(10),
-        };
+        let patience =
+            Patience { connection: Duration::from_secs(10), operation: Duration::from_secs(30) };
         Self {
             config: Config {
                 source,
@@ -117,14 +114,6 @@ impl PostgresBuilder {
     /// then, too, unless the connection is not the store's own. 30 seconds unless told.
     pub fn operation_timeout(mut self, timeout: Duration) -> Self {
         self.config.patience.operation = timeout;
-        self
-    }
-
-    /// How long an operation is repeated while the server cannot be reached, before
-    /// [`StoreUnavailable`](ErrorCode::StoreUnavailable). Repeating is safe: an append has its id. Ten seconds unless
-    /// told; zero gives up at once.
-    pub fn outage_timeout(mut self, timeout: Duration) -> Self {
-        self.config.patience.outage = timeout;
         self
     }
 

@@ -25,8 +25,11 @@ const SUSPICIOUS: Duration = Duration::from_secs(30);
 /// A connection is not kept for longer, because sessions of the server collect memory.
 const MAX_AGE: Duration = Duration::from_secs(30 * 60);
 
-/// The longest pause between two tries.
-const MAX_PAUSE: Duration = Duration::from_secs(1);
+/// How often a statement is tried that stands in the way of others.
+const TRIES: u32 = 6;
+
+/// The pause after the first try; it doubles.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// How long to wait for what.
 #[derive(Debug, Clone, Copy)]
@@ -35,8 +38,6 @@ pub(crate) struct Patience {
     pub(crate) connection: Duration,
     /// For one operation.
     pub(crate) operation: Duration,
-    /// For a server that cannot be reached to come back.
-    pub(crate) outage: Duration,
 }
 
 /// What operations are carried out on.
@@ -145,22 +146,7 @@ impl Connections {
         }
     }
 
-    /// To carry out something that may be repeated: again if the connection is lost, until the server has been away for
-    /// too long.
-    pub(crate) fn repeatedly(&self) -> Attempts<'_> {
-        self.attempts(self.patience.outage)
-    }
-
-    /// To carry something out, or not: nothing is repeated.
-    pub(crate) fn once(&self) -> Attempts<'_> {
-        self.attempts(Duration::ZERO)
-    }
-
-    fn attempts(&self, patience: Duration) -> Attempts<'_> {
-        Attempts { connections: self, patience, begun: Instant::now(), pause: Duration::ZERO }
-    }
-
-    async fn acquire(&self) -> Result<Lease<'_>, Failure> {
+    pub(crate) async fn acquire(&self) -> Result<Lease<'_>, Failure> {
         if self.is_closed.load(Ordering::Acquire) {
             return Err(closed().into());
         }
@@ -192,29 +178,24 @@ impl Connections {
     }
 }
 
-/// Tries at one operation.
-pub(crate) struct Attempts<'c> {
-    connections: &'c Connections,
-    patience: Duration,
-    begun: Instant,
-    pause: Duration,
-}
-
-/// Carries out `work` on a connection, with the patience of [`Attempts`]; `work` is written down for each try. (It is no
-/// closure, because nothing can say of one that borrows the connection that its future may move between threads.)
+/// Carries out `work` on a connection. If the connection is lost nothing is repeated: who waits for a server that is
+/// away is above the store. `work` is written down for each try. (It is no closure, because nothing can say of one that
+/// borrows the connection that its future may move between threads.)
 macro_rules! carry_out {
-    ($attempts:expr, |$connection:ident| $work:expr) => {{
-        let mut attempts = $attempts;
+    ($connections:expr, |$connection:ident| $work:expr) => {{
+        let connections: &$crate::connections::Connections = &$connections;
+        let mut tries = 0;
         loop {
-            let result = match attempts.acquire().await {
+            let result = match connections.acquire().await {
                 Ok(mut lease) => {
                     let $connection: &mut sqlx::postgres::PgConnection = &mut lease;
-                    let result = attempts.in_time($work).await;
+                    let result = connections.in_time($work).await;
                     lease.end(result)
                 }
                 Err(failure) => Err(failure),
             };
-            if let Some(result) = attempts.judge(result).await {
+            tries += 1;
+            if let Some(result) = connections.judge(result, tries).await {
                 break result;
             }
         }
@@ -222,34 +203,32 @@ macro_rules! carry_out {
 }
 pub(crate) use carry_out;
 
-impl<'c> Attempts<'c> {
-    pub(crate) async fn acquire(&self) -> Result<Lease<'c>, Failure> {
-        self.connections.acquire().await
-    }
-
+impl Connections {
     pub(crate) async fn in_time<T>(
         &self,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
-        timeout(self.connections.patience.operation, work).await.unwrap_or(Err(Failure::TooLate))
+        timeout(self.patience.operation, work).await.unwrap_or(Err(Failure::TooLate))
     }
 
-    /// The result, unless it is to be tried again.
-    pub(crate) async fn judge<T>(&mut self, result: Result<T, Failure>) -> Option<Result<T>> {
+    /// The result of so many tries; none if it is to be tried again, because it stood in the way of another one.
+    pub(crate) async fn judge<T>(
+        &self,
+        result: Result<T, Failure>,
+        tries: u32,
+    ) -> Option<Result<T>> {
         let failure = match result {
             Ok(done) => return Some(Ok(done)),
             Err(failure) => failure,
         };
         if failure.is_lost() {
-            self.connections.forget_idle();
+            self.forget_idle();
         }
-        let is_passing = failure.is_lost() || failure.is_passing();
-        if !is_passing || self.begun.elapsed() + self.pause >= self.patience {
+        if !failure.is_passing() || tries >= TRIES {
             return Some(Err(failure.into()));
         }
         tracing::debug!(?failure, "asking again");
-        tokio::time::sleep(self.pause).await;
-        self.pause = (self.pause * 2).clamp(Duration::from_millis(10), MAX_PAUSE);
+        tokio::time::sleep(PAUSE * 2_u32.pow(tries - 1)).await;
         None
     }
 }

@@ -49,8 +49,6 @@ pub struct Inspection {
 pub(crate) struct Server {
     pub(crate) settings: Settings,
     version: String,
-    /// A number that it drew.
-    pub(crate) lot: i64,
 }
 
 /// Looks at the server.
@@ -59,7 +57,7 @@ pub(crate) async fn server(connection: &mut PgConnection) -> Result<Server, Fail
     let row = sqlx::raw_sql(
         "SELECT current_setting('fsync') = 'on', current_setting('synchronous_commit'),
              current_setting('server_version'), current_setting('server_version_num')::integer,
-             pg_is_in_recovery(), floor(random() * 1e18)::bigint + 1",
+             pg_is_in_recovery()",
     );
     let row = row.fetch_one(connection).await?;
     let (version, number): (String, i32) = (row.try_get(2)?, row.try_get(3)?);
@@ -75,7 +73,7 @@ pub(crate) async fn server(connection: &mut PgConnection) -> Result<Server, Fail
         return Err(Error::new(ErrorCode::StoreReadOnly, message).into());
     }
     let settings = Settings { fsync: row.try_get(0)?, synchronous_commit: row.try_get(1)? };
-    Ok(Server { settings, version, lot: row.try_get(5)? })
+    Ok(Server { settings, version })
 }
 
 /// Looks at the database.
@@ -83,7 +81,7 @@ pub(crate) async fn inspect(
     connections: &Connections,
     schema: &Schema,
 ) -> Result<Option<Inspection>> {
-    carry_out!(connections.once(), |connection| try_inspect(connection, schema))
+    carry_out!(connections, |connection| try_inspect(connection, schema))
 }
 
 async fn try_inspect(

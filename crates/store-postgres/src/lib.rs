@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sqlx::postgres::PgPool;
 
 use helix_agents_core::error::Result;
+use helix_agents_core::stream::{Memories, Memory};
 
 mod config;
 mod connections;
@@ -26,7 +27,6 @@ use config::Config;
 use connections::{Connections, carry_out};
 use guarantees::Settings;
 use sql::Prepared;
-use streams::cache::Cache;
 use streams::notify::Notifier;
 use streams::watch::Watch;
 
@@ -61,9 +61,8 @@ struct Inner {
     streams: streams::Statements,
     purge: purge::Statements,
     settings: Settings,
-    /// By which a store tells what it wrote itself.
-    writer: i64,
-    cache: Cache,
+    /// What the writers of each stream know of it.
+    memories: Memories<tokio::sync::Mutex<Memory>>,
     watch: Arc<Watch>,
     notifier: Notifier,
     stream_retention: u64,
@@ -105,14 +104,14 @@ impl PostgresStore {
     async fn start(config: &Config) -> Result<Self> {
         let schema = config.schema()?;
         let connections = Arc::new(config.connect()?);
-        let server = carry_out!(connections.once(), |connection| inspect::server(connection))?;
+        let server = carry_out!(connections, |connection| inspect::server(connection))?;
         if config.migrates() {
             migrations::run(&connections, &schema).await?;
         } else {
             migrations::check(&connections, &schema).await?;
         }
         let prepared = if config.is_behind_pooler() {
-            carry_out!(connections.once(), |connection| Prepared::by_pooler(connection))?
+            carry_out!(connections, |connection| Prepared::by_pooler(connection))?
         } else {
             Prepared::Named
         };
@@ -122,8 +121,7 @@ impl PostgresStore {
             streams: streams::Statements::new(&schema),
             purge: purge::Statements::new(&schema),
             settings: server.settings,
-            writer: server.lot,
-            cache: Cache::default(),
+            memories: Memories::default(),
             watch: Arc::new(Watch::new(config, &schema, Arc::clone(&connections))),
             notifier: Notifier::new(&schema),
             stream_retention: config.stream_retention.max(1),

@@ -32,7 +32,7 @@ enum Found {
 /// Brings the tables up to date. Leaves those of others, and of newer versions, as they are. Returns how many
 /// migrations had been done.
 pub(crate) async fn run(connections: &Connections, schema: &Schema) -> Result<u32> {
-    carry_out!(connections.once(), |connection| migrate(connection, schema))
+    carry_out!(connections, |connection| migrate(connection, schema))
 }
 
 async fn migrate(connection: &mut PgConnection, schema: &Schema) -> Result<u32, Failure> {
@@ -72,7 +72,7 @@ async fn migrate(connection: &mut PgConnection, schema: &Schema) -> Result<u32, 
 
 /// Checks that the tables need no change.
 pub(crate) async fn check(connections: &Connections, schema: &Schema) -> Result<()> {
-    let found = carry_out!(connections.once(), |connection| inspect(connection, schema));
+    let found = carry_out!(connections, |connection| inspect(connection, schema));
     let done = match found? {
         Found::Ours(done) if done == MIGRATIONS.len() => return Ok(()),
         Found::Ours(done) => done,
@@ -103,7 +103,7 @@ pub(crate) async fn done(
 
 /// Removes a store.
 pub(crate) async fn destroy(connections: &Connections, schema: &Schema) -> Result<()> {
-    carry_out!(connections.repeatedly(), |connection| async {
+    carry_out!(connections, |connection| async {
         if let Found::Ours(_) = inspect(&mut *connection, schema).await? {
             execute(connection, schema, "DROP SCHEMA IF EXISTS {s} CASCADE").await?;
         }

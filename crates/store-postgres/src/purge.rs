@@ -55,8 +55,8 @@ impl PostgresStore {
     pub(crate) async fn purge_all(&self, purge: &Purge) -> Result<u64> {
         let mut purged = 0;
         loop {
-            let attempts = self.inner.connections.repeatedly();
-            let result = carry_out!(attempts, |connection| self.purge_some(connection, purge));
+            let result =
+                carry_out!(self.inner.connections, |connection| self.purge_some(connection, purge));
             match result.map_err(|error| error.with_operation("store::purge"))? {
                 0 => return Ok(purged),
                 some => purged += some,

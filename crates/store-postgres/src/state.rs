@@ -69,8 +69,7 @@ impl StateStore for PostgresStore {
         let summary = head::check_new(&new, &first).and_then(|()| first.check_first());
         let summary = summary.map_err(|error| error.with_operation(OPERATION))?;
         let statements = &self.inner.state;
-        let attempts = self.inner.connections.repeatedly();
-        let result = carry_out!(attempts, |connection| create::create(
+        let result = carry_out!(self.inner.connections, |connection| create::create(
             connection, statements, &new, &first, summary
         ));
         located(result, OPERATION, &first.session)
@@ -81,8 +80,7 @@ impl StateStore for PostgresStore {
         let summary = head::check_new(&new, &first).and_then(|()| first.check_fork(from));
         let summary = summary.map_err(|error| error.with_operation(OPERATION))?;
         let statements = &self.inner.state;
-        let attempts = self.inner.connections.repeatedly();
-        let result = carry_out!(attempts, |connection| fork::fork(
+        let result = carry_out!(self.inner.connections, |connection| fork::fork(
             connection, statements, from, &new, &first, summary
         ));
         located(result, OPERATION, &first.session)
@@ -92,9 +90,9 @@ impl StateStore for PostgresStore {
         const OPERATION: &str = "store::append";
         append.check().map_err(|error| error.with_operation(OPERATION))?;
         let statements = &self.inner.state;
-        let attempts = self.inner.connections.repeatedly();
-        let result =
-            carry_out!(attempts, |connection| append::append(connection, statements, &append));
+        let result = carry_out!(self.inner.connections, |connection| append::append(
+            connection, statements, &append
+        ));
         located(result, OPERATION, &append.session)
     }
 
@@ -108,9 +106,9 @@ impl StateStore for PostgresStore {
             return located(Err(not_found(session).into()), "store::read_log", session);
         }
         let look = &self.inner.state.look;
-        let attempts = self.inner.connections.repeatedly();
-        let result =
-            carry_out!(attempts, |connection| log::read(connection, look, session, after, limit));
+        let result = carry_out!(self.inner.connections, |connection| log::read(
+            connection, look, session, after, limit
+        ));
         located(result, "store::read_log", session)
     }
 
@@ -119,24 +117,24 @@ impl StateStore for PostgresStore {
             return Ok(None);
         }
         let sql = &self.inner.state.head;
-        let attempts = self.inner.connections.repeatedly();
-        let result = carry_out!(attempts, |connection| head::find(connection, sql, session));
+        let result =
+            carry_out!(self.inner.connections, |connection| head::find(connection, sql, session));
         located(result, "store::head", session)
     }
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
         let statements = &self.inner.state.list;
-        let attempts = self.inner.connections.repeatedly();
-        let result =
-            carry_out!(attempts, |connection| list::list(connection, statements, filter, page));
+        let result = carry_out!(self.inner.connections, |connection| list::list(
+            connection, statements, filter, page
+        ));
         result.map_err(|error| error.with_operation("store::list"))
     }
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
         let sql = &self.inner.state.renew;
-        let attempts = self.inner.connections.repeatedly();
-        let result =
-            carry_out!(attempts, |connection| renew::extend(connection, sql, session, run, ttl));
+        let result = carry_out!(self.inner.connections, |connection| renew::extend(
+            connection, sql, session, run, ttl
+        ));
         located(result, "store::renew", session)
     }
 
@@ -145,9 +143,9 @@ impl StateStore for PostgresStore {
             return Ok(false);
         }
         let statements = &self.inner.state.delete;
-        let attempts = self.inner.connections.repeatedly();
-        let result =
-            carry_out!(attempts, |connection| delete::delete(connection, statements, session));
+        let result = carry_out!(self.inner.connections, |connection| delete::delete(
+            connection, statements, session
+        ));
         located(result, "store::delete", session)
     }
 

@@ -5,19 +5,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 
-use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::stream::{ChunkStream, StreamInfo, StreamManager, StreamOp, Written};
+use helix_agents_core::stream::{
+    Batch, ChunkStream, Encoded, Known, Memory, StreamInfo, StreamManager, Written, write_shared,
+};
 
 use crate::PostgresStore;
 use crate::connections::carry_out;
 use crate::error::located;
 use crate::sql::{Schema, Sql};
-use write::Memory;
 
-mod batch;
-mod body;
-pub(crate) mod cache;
 pub(crate) mod notify;
 mod read;
 mod row;
@@ -42,15 +40,6 @@ impl Statements {
     }
 }
 
-/// The form in which chunks and attempts are kept.
-fn json<T: serde::Serialize>(value: &T) -> Result<String> {
-    serde_json::to_string(value).map_err(not_json)
-}
-
-fn not_json(error: serde_json::Error) -> Error {
-    Error::new(ErrorCode::Internal, "a chunk cannot be written as JSON").with_source(error)
-}
-
 impl PostgresStore {
     /// Wakes the readers of a stream, wherever they are.
     fn wake(&self, session: &SessionId) {
@@ -59,14 +48,13 @@ impl PostgresStore {
     }
 
     /// Trims a stream that has become too long. That it fails hurts nobody: the next batch finds it longer still.
-    async fn trim(&self, memory: &mut Memory) {
+    async fn trim(&self, session: &SessionId, memory: &mut Memory) {
         let (statements, retention) = (&self.inner.streams.write, self.inner.stream_retention);
         let Some(mut known) = memory.known.take_if(|it| write::is_too_long(it, retention)) else {
             return;
         };
-        let attempts = self.inner.connections.once();
-        let trimmed = carry_out!(attempts, |connection| {
-            write::trim(connection, statements, &mut known, retention)
+        let trimmed = carry_out!(self.inner.connections, |connection| {
+            write::trim(connection, statements, session, &mut known, retention)
         });
         match trimmed {
             Ok(()) => memory.known = Some(known),
@@ -77,23 +65,20 @@ impl PostgresStore {
 
 #[async_trait]
 impl StreamManager for PostgresStore {
-    async fn write(&self, stream: &SessionId, batch: Vec<StreamOp>) -> Result<Written> {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
         const OPERATION: &str = "stream::write";
-        let batch = located(batch::Batch::new(batch), OPERATION, stream)?;
-        // Of this process one writes a stream at a time, and goes on from what the one before knew. If this future is
-        // dropped on the way, nothing is known any more.
-        let entry = self.inner.cache.entry(stream);
-        let mut kept = entry.lock().await;
-        let mut memory = std::mem::take(&mut *kept);
-        let (statements, writer) = (&self.inner.streams, self.inner.writer);
-        let attempts = self.inner.connections.repeatedly();
-        let written = carry_out!(attempts, |connection| {
-            write::write(connection, statements, writer, stream, &batch, &mut memory)
+        let encoded = located(Encoded::new(&batch.ops), OPERATION, stream)?;
+        // Of this process one writes a stream at a time, and goes on from what the one before knew.
+        let memory = self.inner.memories.of(stream);
+        let mut memory = memory.lock().await;
+        let (statements, encoded) = (&self.inner.streams, &encoded);
+        let written = carry_out!(self.inner.connections, |connection| {
+            let shared = write::Stream { connection, statements, session: stream, encoded };
+            write_shared(shared, &mut memory, &batch)
         });
         let written = located(written, OPERATION, stream)?;
         self.wake(stream);
-        self.trim(&mut memory).await;
-        *kept = memory;
+        self.trim(stream, &mut memory).await;
         Ok(written)
     }
 
@@ -112,17 +97,17 @@ impl StreamManager for PostgresStore {
 
     async fn info(&self, session: &SessionId) -> Result<StreamInfo> {
         let sql = &self.inner.streams.row;
-        let attempts = self.inner.connections.repeatedly();
-        let known = carry_out!(attempts, |connection| row::find(connection, sql, session));
-        let known = located(known, "stream::info", session)?;
-        Ok(known.map(|known| known.info(session)).unwrap_or_default())
+        let known =
+            carry_out!(self.inner.connections, |connection| row::find(connection, sql, session));
+        let Known { ledger, trimmed, .. } = located(known, "stream::info", session)?;
+        Ok(ledger.info(trimmed))
     }
 
     async fn reset(&self, session: &SessionId) -> Result<()> {
         let statements = &self.inner.streams.write;
-        let attempts = self.inner.connections.repeatedly();
-        let reset =
-            carry_out!(attempts, |connection| write::reset(connection, statements, session));
+        let reset = carry_out!(self.inner.connections, |connection| write::reset(
+            connection, statements, session
+        ));
         located(reset, "stream::reset", session)?;
         self.wake(session);
         Ok(())

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::stream::Memories;
 
 use crate::connection::Server;
 use crate::place::Place;
@@ -18,7 +19,6 @@ pub struct RedisBuilder {
     pub(crate) url: String,
     pub(crate) prefix: String,
     pub(crate) operation_timeout: Duration,
-    pub(crate) outage_timeout: Duration,
     pub(crate) streams: Streams,
 }
 
@@ -36,7 +36,6 @@ impl fmt::Debug for RedisBuilder {
         f.debug_struct("RedisBuilder")
             .field("prefix", &self.prefix)
             .field("operation_timeout", &self.operation_timeout)
-            .field("outage_timeout", &self.outage_timeout)
             .field("streams", &self.streams)
             .finish_non_exhaustive()
     }
@@ -48,7 +47,6 @@ impl RedisBuilder {
             url: url.to_owned(),
             prefix: "helix".to_owned(),
             operation_timeout: Duration::from_secs(10),
-            outage_timeout: Duration::from_secs(10),
             streams: Streams {
                 retention: 100_000,
                 ttl: Duration::from_secs(7 * 24 * 60 * 60),
@@ -67,14 +65,6 @@ impl RedisBuilder {
     /// How long to wait for a connection, and for each answer. Ten seconds unless told.
     pub fn operation_timeout(mut self, timeout: Duration) -> Self {
         self.operation_timeout = timeout;
-        self
-    }
-
-    /// How long an operation is repeated while the server cannot be reached, before
-    /// [`StoreUnavailable`](ErrorCode::StoreUnavailable). Repeating is safe: an append has its id. What is written to
-    /// streams is repeated only if it certainly was not written. Ten seconds unless told; zero gives up at once.
-    pub fn outage_timeout(mut self, timeout: Duration) -> Self {
-        self.outage_timeout = timeout;
         self
     }
 
@@ -122,7 +112,10 @@ impl RedisBuilder {
         settings::check_schema(&server, &keys).await?;
         let watch = Arc::new(Watch::new(client, keys.clone(), self.operation_timeout));
         let streams = self.streams;
-        Ok(RedisStore { inner: Arc::new(Inner { server, keys, settings, streams, watch }) })
+        let memories = Memories::default();
+        Ok(RedisStore {
+            inner: Arc::new(Inner { server, keys, settings, streams, memories, watch }),
+        })
     }
 
     /// Looks at the server and at what is kept there, without changing anything.

@@ -8,13 +8,12 @@ use std::time::Duration;
 use redis::aio::{ConnectionLike as _, ConnectionManager, ConnectionManagerConfig};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
-use redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
-use tokio::time::Instant;
+use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind, Value};
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 
 use crate::config::RedisBuilder;
-use crate::error::{classify, is_of_tls};
+use crate::error::classify;
 use crate::place::Place;
 use crate::reply::Reply;
 use crate::script::Script;
@@ -22,21 +21,11 @@ use crate::script::Script;
 /// Between two tries, at first and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(500));
 
-/// Whether something may be asked again if nobody knows whether it was done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Again {
-    /// It would be answered as the first time.
-    Yes,
-    /// It would be done twice.
-    No,
-}
-
 /// What is asked: handles of one connection to a server, or of one to each node of a cluster. Whoever asks does not
 /// wait for the answers that others get.
 #[derive(Clone)]
 pub(crate) struct Server {
     connection: Connection,
-    outage_timeout: Duration,
     is_closed: Arc<AtomicBool>,
 }
 
@@ -77,7 +66,7 @@ impl Server {
             let manager = ConnectionManager::new_with_config(place.client.clone(), config).await;
             Connection::Single(manager.map_err(classify)?)
         };
-        Ok(Self { connection, outage_timeout: options.outage_timeout, is_closed: Arc::default() })
+        Ok(Self { connection, is_closed: Arc::default() })
     }
 
     /// From now on nothing is asked.
@@ -98,7 +87,6 @@ impl Server {
         script: &Script,
         keys: &[K],
         args: &[&[u8]],
-        again: Again,
     ) -> Result<Reply> {
         self.check_open()?;
         let command = |cmd: &str, script: &str| {
@@ -110,19 +98,19 @@ impl Server {
             cmd.arg(args);
             cmd
         };
-        let result = match self.ask(&command("EVALSHA", script.digest()), again).await {
+        let result = match self.ask(&command("EVALSHA", script.digest())).await {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                self.ask(&command("EVAL", script.text()), again).await
+                self.ask(&command("EVAL", script.text())).await
             }
             result => result,
         };
         Reply::new(result.map_err(classify)?)
     }
 
-    /// Runs a command that may be repeated.
+    /// Runs a command.
     pub(crate) async fn run(&self, cmd: &Cmd) -> Result<Value> {
         self.check_open()?;
-        self.ask(cmd, Again::Yes).await.map_err(classify)
+        self.ask(cmd).await.map_err(classify)
     }
 
     /// Removes all keys that match a pattern, of a single server.
@@ -144,39 +132,12 @@ impl Server {
         }
     }
 
-    async fn ask(&self, cmd: &Cmd, again: Again) -> RedisResult<Value> {
-        let begun = Instant::now();
-        let mut pause = PAUSES.0;
-        loop {
-            let result = match self.connection.clone() {
-                Connection::Single(mut it) => it.req_packed_command(cmd).await,
-                Connection::Cluster(mut it) => it.req_packed_command(cmd).await,
-            };
-            let error = match result.and_then(Value::extract_error) {
-                Err(error) if begun.elapsed() + pause < self.outage_timeout => error,
-                result => return result,
-            };
-            if !may_repeat(&error, again) {
-                return Err(error);
-            }
-            tracing::debug!(%error, "asking Redis again");
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(PAUSES.1);
-        }
-    }
-}
-
-/// Whether it could go better the next time, and would not be done twice.
-fn may_repeat(error: &RedisError, again: Again) -> bool {
-    use ServerErrorKind as S;
-    match error.kind() {
-        // Refused before anything was done.
-        ErrorKind::Server(kind) => {
-            matches!(kind, S::BusyLoading | S::TryAgain | S::ClusterDown | S::MasterDown)
-        }
-        ErrorKind::ClusterConnectionNotFound => true,
-        ErrorKind::Io if is_of_tls(error) => false,
-        ErrorKind::Io => error.is_connection_refusal() || again == Again::Yes,
-        _ => false,
+    /// Asks once: who waits for a server that is away is above the store.
+    async fn ask(&self, cmd: &Cmd) -> RedisResult<Value> {
+        let result = match self.connection.clone() {
+            Connection::Single(mut it) => it.req_packed_command(cmd).await,
+            Connection::Cluster(mut it) => it.req_packed_command(cmd).await,
+        };
+        result.and_then(Value::extract_error)
     }
 }

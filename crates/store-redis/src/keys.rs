@@ -97,11 +97,6 @@ impl SessionKeys {
         self.key("chunks")
     }
 
-    /// Attempts that are open.
-    pub(crate) fn open(&self) -> String {
-        self.key("open")
-    }
-
     /// Attempts that were discarded, each with the number of the last chunk by then.
     pub(crate) fn discarded(&self) -> String {
         self.key("discarded")
@@ -117,10 +112,9 @@ impl SessionKeys {
         self.key("written")
     }
 
-    pub(crate) fn stream(&self) -> [String; 6] {
-        let keys = [self.feed(), self.chunks(), self.open(), self.discarded(), self.marks()];
-        let [feed, chunks, open, discarded, marks] = keys;
-        [feed, chunks, open, discarded, marks, self.written()]
+    /// The keys of the stream, with the channel last.
+    pub(crate) fn stream(&self) -> [String; 5] {
+        [self.feed(), self.chunks(), self.discarded(), self.marks(), self.written()]
     }
 }
 

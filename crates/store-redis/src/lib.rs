@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use helix_agents_core::error::Result;
+use helix_agents_core::stream::{Memories, Memory};
 
 mod config;
 mod connection;
@@ -68,6 +69,8 @@ struct Inner {
     keys: Keys,
     settings: ServerSettings,
     streams: config::Streams,
+    /// What the writers of each stream know of it.
+    memories: Memories<tokio::sync::Mutex<Memory>>,
     watch: Arc<Watch>,
 }
 

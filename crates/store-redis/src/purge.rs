@@ -50,8 +50,8 @@ impl Inner {
 
     /// Forgets a stream with the numbers that it would go on from.
     async fn forget_stream(&self, session: &SessionId) -> Result<()> {
-        let [feed, chunks, open, discarded, marks, _] = self.keys.of(session).stream();
-        let keys = [feed, chunks, open, discarded, marks];
+        let [feed, chunks, discarded, marks, _] = self.keys.of(session).stream();
+        let keys = [feed, chunks, discarded, marks];
         self.server.run(redis::cmd("UNLINK").arg(&keys)).await.map(drop)
     }
 }

@@ -28,6 +28,7 @@ impl Script {
 
 const COMMON: &str = include_str!("scripts/common.lua");
 const LOG: &str = include_str!("scripts/log.lua");
+const STREAM: &str = include_str!("scripts/stream.lua");
 
 macro_rules! scripts {
     ($($name:ident = [$($part:expr),+];)+) => {
@@ -49,7 +50,7 @@ scripts! {
     RENEW = [COMMON, include_str!("scripts/renew.lua")];
     SHARE = [COMMON, LOG, include_str!("scripts/share.lua")];
     STREAM_FETCH = [COMMON, include_str!("scripts/stream_fetch.lua")];
-    STREAM_INFO = [COMMON, include_str!("scripts/stream_info.lua")];
+    STREAM_LOOK = [COMMON, STREAM, include_str!("scripts/stream_look.lua")];
     STREAM_RESET = [COMMON, include_str!("scripts/stream_reset.lua")];
-    STREAM_WRITE = [COMMON, include_str!("scripts/stream_write.lua")];
+    STREAM_WRITE = [COMMON, STREAM, include_str!("scripts/stream_write.lua")];
 }

@@ -3,27 +3,17 @@
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 
-use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::error::{Error, Result};
 use helix_agents_core::id::SessionId;
-use helix_agents_core::stream::{ChunkStream, StreamInfo, StreamManager, StreamOp, Written};
+use helix_agents_core::stream::{Batch, ChunkStream, StreamInfo, StreamManager, Written};
 
-use crate::connection::Again;
 use crate::error::of_session;
 use crate::{RedisStore, script};
 
-mod body;
 mod read;
+mod standing;
 pub(crate) mod watch;
 mod write;
-
-/// The form in which chunks are kept.
-fn json<T: serde::Serialize>(value: &T) -> Result<String> {
-    serde_json::to_string(value).map_err(not_json)
-}
-
-fn not_json(error: serde_json::Error) -> Error {
-    Error::new(ErrorCode::Internal, "a chunk cannot be written as JSON").with_source(error)
-}
 
 /// Names the operation and the session in an error.
 fn of(operation: &'static str, session: &SessionId) -> impl Fn(Error) -> Error {
@@ -32,10 +22,10 @@ fn of(operation: &'static str, session: &SessionId) -> impl Fn(Error) -> Error {
 
 #[async_trait]
 impl StreamManager for RedisStore {
-    async fn write(&self, stream: &SessionId, batch: Vec<StreamOp>) -> Result<Written> {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
         let of = of("stream::write", stream);
         stream.check().map_err(&of)?;
-        self.inner.write(stream, batch).await.map_err(of)
+        self.inner.write(stream, &batch).await.map_err(of)
     }
 
     async fn read(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {
@@ -57,14 +47,15 @@ impl StreamManager for RedisStore {
     async fn info(&self, session: &SessionId) -> Result<StreamInfo> {
         let of = of("stream::info", session);
         session.check().map_err(&of)?;
-        read::info(&self.inner, session).await.map_err(of)
+        let found = standing::look(&self.inner, session, &[]).await.map_err(of)?;
+        Ok(found.known.ledger.info(found.known.trimmed))
     }
 
     async fn reset(&self, session: &SessionId) -> Result<()> {
         let of = of("stream::reset", session);
         session.check().map_err(&of)?;
         let keys = self.inner.keys.of(session).stream();
-        let reset = self.inner.server.eval(&script::STREAM_RESET, &keys, &[], Again::Yes).await;
+        let reset = self.inner.server.eval(&script::STREAM_RESET, &keys, &[]).await;
         reset.map_err(of)?;
         self.inner.watch.written(session);
         Ok(())

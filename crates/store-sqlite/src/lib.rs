@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use helix_agents_core::error::Result;
+use helix_agents_core::stream::{Answers, Memories};
 use tokio::sync::mpsc;
 
 mod clock;
@@ -68,6 +69,8 @@ struct Inner {
     durability: Durability,
     readers: Readers,
     watch: Arc<Watch>,
+    /// Of the last batches of each stream.
+    answers: Memories<Mutex<Answers>>,
     stream_retention: u64,
     synchronous: Synchronous,
     /// Ends when all threads have.
@@ -110,6 +113,7 @@ impl SqliteStore {
                 Synchronous::Normal => Durability::Process,
             },
             readers: Readers::start(connections.readers, &shared)?,
+            answers: Memories::default(),
             stream_retention: config.stream_retention.max(1),
             synchronous: config.synchronous,
             watch: Arc::new(Watch::new(config, shared)),

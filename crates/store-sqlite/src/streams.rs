@@ -6,29 +6,19 @@ use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use rusqlite::Connection;
 
-use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::stream::{ChunkStream, StreamInfo, StreamManager, StreamOp, Written};
+use helix_agents_core::stream::{Batch, ChunkStream, StreamInfo, StreamManager, Written};
 
-use crate::SqliteStore;
 use crate::error::{Failure, of_session};
 use crate::prepared::Tables;
 use crate::writer::Durability;
+use crate::{SqliteStore, lock};
 
-mod body;
 mod read;
 pub(crate) mod row;
 pub(crate) mod watch;
 pub(crate) mod write;
-
-/// The form in which chunks and attempts are kept.
-fn json<T: serde::Serialize>(value: &T) -> Result<String> {
-    serde_json::to_string(value).map_err(not_json)
-}
-
-fn not_json(error: serde_json::Error) -> Error {
-    Error::new(ErrorCode::Internal, "a chunk cannot be written as JSON").with_source(error)
-}
 
 impl SqliteStore {
     /// Changes a stream, and wakes its readers.
@@ -50,15 +40,22 @@ impl SqliteStore {
 
 #[async_trait]
 impl StreamManager for SqliteStore {
-    async fn write(&self, stream: &SessionId, batch: Vec<StreamOp>) -> Result<Written> {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
         const OPERATION: &str = "stream::write";
-        let batch = write::Batch::new(batch)
+        let answers = self.inner.answers.of(stream);
+        if let Some(written) = lock(&answers).find(batch.id) {
+            return Ok(written.clone());
+        }
+        let prepared = write::Prepared::new(batch.ops)
             .map_err(|error| of_session(error, stream).with_operation(OPERATION))?;
         let (of, retention) = (stream.clone(), self.inner.stream_retention);
-        self.write_stream(OPERATION, stream, move |tables| {
-            write::write(tables, &of, &batch, retention)
-        })
-        .await
+        let written = self
+            .write_stream(OPERATION, stream, move |tables| {
+                write::write(tables, &of, &prepared, retention)
+            })
+            .await?;
+        lock(&answers).note(batch.id, written.clone());
+        Ok(written)
     }
 
     async fn read(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {

@@ -1,9 +1,11 @@
-//! A store whose server is having a bad day: answers are late, lost, or never were.
+//! Stores whose server is having a bad day: answers are late, lost, or never were.
 
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::StreamExt as _;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
@@ -11,7 +13,11 @@ use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
     Renewal, SessionFilter, StateStore, StoredAppend,
 };
+use helix_agents_core::stream::{Batch, ChunkStream, StreamInfo, StreamManager, Written};
 
+use crate::patient;
+use crate::store_suite::StoreHarness;
+use crate::stream_suite::StreamHarness;
 use crate::trees::Dice;
 
 /// What becomes of one operation.
@@ -29,22 +35,22 @@ enum Luck {
     Doubled,
 }
 
-/// A store with random faults: of three operations about one is struck. What it does follows from
-/// the seed and the order of the operations.
+/// A day's faults: of three operations about one is struck. What happens follows from the seed and the
+/// order of the operations.
 #[derive(Debug, Clone)]
-pub struct ChaosStore {
-    inner: Arc<dyn StateStore>,
-    dice: Arc<Mutex<Dice>>,
-}
+struct Day(Arc<Mutex<Dice>>);
 
-impl ChaosStore {
-    /// The store on a bad day.
-    pub fn new(inner: Arc<dyn StateStore>, seed: u64) -> Self {
-        Self { inner, dice: Arc::new(Mutex::new(Dice::of(seed))) }
+impl Day {
+    fn of(seed: u64) -> Self {
+        Self(Arc::new(Mutex::new(Dice::of(seed))))
+    }
+
+    fn below(&self, bound: usize) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).below(bound)
     }
 
     fn luck(&self) -> Luck {
-        let mut dice = self.dice.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut dice = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match dice.below(12) {
             0 => Luck::Late(Duration::from_millis(dice.below(5) as u64)),
             1 => Luck::Lost,
@@ -58,7 +64,6 @@ impl ChaosStore {
     where
         F: Future<Output = Result<T>> + Send,
     {
-        let lost = || Error::new(ErrorCode::StoreUnavailable, "a bad day: the answer is lost");
         match self.luck() {
             Luck::Fine => operation().await,
             Luck::Late(wait) => {
@@ -78,6 +83,24 @@ impl ChaosStore {
     }
 }
 
+fn lost() -> Error {
+    Error::new(ErrorCode::StoreUnavailable, "a bad day: the answer is lost")
+}
+
+/// A store with random faults.
+#[derive(Debug, Clone)]
+pub struct ChaosStore {
+    inner: Arc<dyn StateStore>,
+    day: Day,
+}
+
+impl ChaosStore {
+    /// The store on a bad day.
+    pub fn new(inner: Arc<dyn StateStore>, seed: u64) -> Self {
+        Self { inner, day: Day::of(seed) }
+    }
+}
+
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl StateStore for ChaosStore {
@@ -90,15 +113,15 @@ impl StateStore for ChaosStore {
     }
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
-        self.strike(|| self.inner.create_session(new.clone(), first.clone())).await
+        self.day.strike(|| self.inner.create_session(new.clone(), first.clone())).await
     }
 
     async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
-        self.strike(|| self.inner.fork(from, new.clone(), first.clone())).await
+        self.day.strike(|| self.inner.fork(from, new.clone(), first.clone())).await
     }
 
     async fn append(&self, append: Append) -> Result<AppendOutcome> {
-        self.strike(|| self.inner.append(append.clone())).await
+        self.day.strike(|| self.inner.append(append.clone())).await
     }
 
     async fn read_log(
@@ -107,19 +130,19 @@ impl StateStore for ChaosStore {
         after: u64,
         limit: u32,
     ) -> Result<Vec<StoredAppend>> {
-        self.strike(|| self.inner.read_log(session, after, limit)).await
+        self.day.strike(|| self.inner.read_log(session, after, limit)).await
     }
 
     async fn head(&self, session: &SessionId) -> Result<Option<Head>> {
-        self.strike(|| self.inner.head(session)).await
+        self.day.strike(|| self.inner.head(session)).await
     }
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
-        self.strike(|| self.inner.list(filter, page)).await
+        self.day.strike(|| self.inner.list(filter, page)).await
     }
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
-        self.strike(|| self.inner.renew(session, run, ttl)).await
+        self.day.strike(|| self.inner.renew(session, run, ttl)).await
     }
 
     /// Deletions reach the store once: whether a session was there is answered by the first.
@@ -129,5 +152,92 @@ impl StateStore for ChaosStore {
 
     async fn purge(&self, purge: &Purge) -> Result<u64> {
         self.inner.purge(purge).await
+    }
+}
+
+/// Streams with random faults. Their readers are cut off as well, each new one after more chunks: who goes
+/// on gets to the end.
+#[derive(Debug, Clone)]
+pub struct ChaosStreams {
+    inner: Arc<dyn StreamManager>,
+    day: Day,
+    readers: Arc<AtomicU32>,
+}
+
+impl ChaosStreams {
+    /// The streams on a bad day.
+    pub fn new(inner: Arc<dyn StreamManager>, seed: u64) -> Self {
+        Self { inner, day: Day::of(seed), readers: Arc::default() }
+    }
+
+    /// After how many chunks the next reader is cut off.
+    fn until_cut(&self) -> usize {
+        let readers = self.readers.fetch_add(1, Ordering::Relaxed);
+        self.day.below(4 << readers.min(20))
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl StreamManager for ChaosStreams {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
+        self.day.strike(|| self.inner.write(stream, batch.clone())).await
+    }
+
+    async fn read(&self, stream: &SessionId, from: u64) -> Result<ChunkStream> {
+        let chunks = self.day.strike(|| self.inner.read(stream, from)).await?;
+        let cut = futures_util::stream::once(async { Err(lost()) });
+        Ok(chunks.take(self.until_cut()).chain(cut).boxed())
+    }
+
+    async fn info(&self, stream: &SessionId) -> Result<StreamInfo> {
+        self.day.strike(|| self.inner.info(stream)).await
+    }
+
+    async fn reset(&self, stream: &SessionId) -> Result<()> {
+        self.day.strike(|| self.inner.reset(stream)).await
+    }
+}
+
+/// A harness whose handles have a bad day each and are asked patiently: the whole contract holds.
+#[derive(Debug)]
+pub struct BadDay<H> {
+    harness: H,
+    seeds: AtomicU64,
+}
+
+impl<H> BadDay<H> {
+    /// Of this harness.
+    pub fn of(harness: H) -> Self {
+        Self { harness, seeds: AtomicU64::new(1) }
+    }
+
+    fn seed(&self) -> u64 {
+        self.seeds.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+#[async_trait]
+impl<H: StoreHarness> StoreHarness for BadDay<H> {
+    fn reach(&self) -> Reach {
+        self.harness.reach()
+    }
+
+    async fn open(&self) -> Arc<dyn StateStore> {
+        let store = ChaosStore::new(self.harness.open().await, self.seed());
+        Arc::new(patient::store(Arc::new(store)))
+    }
+}
+
+#[async_trait]
+impl<H: StreamHarness> StreamHarness for BadDay<H> {
+    async fn open(&self) -> Arc<dyn StreamManager> {
+        let streams = ChaosStreams::new(self.harness.open().await, self.seed());
+        Arc::new(patient::streams(Arc::new(streams)))
+    }
+
+    async fn open_keeping(&self, chunks: u64) -> Arc<dyn StreamManager> {
+        let streams = ChaosStreams::new(self.harness.open_keeping(chunks).await, self.seed());
+        Arc::new(patient::streams(Arc::new(streams)))
     }
 }

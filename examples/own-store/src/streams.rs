@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use helix_agents::error::Result;
 use helix_agents::id::SessionId;
-use helix_agents::stream::{ChunkStream, StreamInfo, StreamManager, StreamOp, Written};
+use helix_agents::stream::{Batch, ChunkStream, StreamInfo, StreamManager, Written};
 
 use crate::FileStore;
 
@@ -16,7 +16,7 @@ impl FileStore {
 #[deny(clippy::missing_trait_methods, reason = "a wrapper forwards every method")]
 #[async_trait]
 impl StreamManager for FileStore {
-    async fn write(&self, stream: &SessionId, batch: Vec<StreamOp>) -> Result<Written> {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
         self.streams().write(stream, batch).await
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::shown::of_event;
 use super::{Session, load, load_events};
-use crate::clock::Clock;
+use crate::clock::{Clock, IdSource};
 use crate::error::Result;
 use crate::event::{Event, RecordedEvent, ToolFinish};
 use crate::id::{RunId, SessionId};
@@ -113,6 +113,7 @@ pub async fn align_ended(
     store: &dyn StateStore,
     streams: &dyn StreamManager,
     clock: &dyn Clock,
+    ids: &dyn IdSource,
     session: &SessionId,
 ) -> Result<()> {
     let head = store.head(session).await?;
@@ -133,7 +134,7 @@ pub async fn align_ended(
         return Ok(());
     }
     for child in fold.open_children() {
-        Box::pin(align_ended(store, streams, clock, &child.session)).await?;
+        Box::pin(align_ended(store, streams, clock, ids, &child.session)).await?;
     }
     if in_line {
         return Ok(());
@@ -142,7 +143,9 @@ pub async fn align_ended(
     let Alignment { settled, discarded, boundaries } =
         lacking(store, clock, &fold, version, info).await?;
     let origin = chunk(clock, &fold, None, ChunkKind::Checkpoint { version });
-    streams.mark(stream, Mark { version, settled, discarded, origin, boundaries }).await
+    streams
+        .mark(ids.batch(), stream, Mark { version, settled, discarded, origin, boundaries })
+        .await
 }
 
 fn chunk(clock: &dyn Clock, session: &Session, run: Option<&RunId>, kind: ChunkKind) -> Chunk {

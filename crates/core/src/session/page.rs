@@ -5,7 +5,7 @@ use futures_util::StreamExt as _;
 
 use super::request::head;
 use super::{Session, align_ended};
-use crate::clock::Clock;
+use crate::clock::{Clock, IdSource};
 use crate::error::Result;
 use crate::id::SessionId;
 use crate::store::StateStore;
@@ -31,10 +31,11 @@ pub async fn session_page(
     store: &dyn StateStore,
     streams: &dyn StreamManager,
     clock: &dyn Clock,
+    ids: &dyn IdSource,
     session: &SessionId,
 ) -> Result<SessionPage> {
     // Whoever wrote last may have died before the mark.
-    align_ended(store, streams, clock, session).await?;
+    align_ended(store, streams, clock, ids, session).await?;
     let info = streams.info(session).await?;
     let marked = info.marked.get(session).copied().unwrap_or_default();
     let head = head(store, session).await?;

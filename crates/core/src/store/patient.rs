@@ -10,17 +10,10 @@ use super::{
     Renewal, SessionFilter, StateStore, StoredAppend,
 };
 use crate::clock::{Clock, IdSource};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::guarantee::Guarantee;
 use crate::id::{RunId, SessionId};
-use crate::llm::RetryPolicy;
-
-/// The time is what limits the number of tries.
-const POLICY: RetryPolicy = RetryPolicy {
-    max_retries: u32::MAX,
-    base: Duration::from_millis(20),
-    max: Duration::from_secs(1),
-};
+use crate::patience::Patience;
 
 /// A store that repeats what another one could not answer, so that a restart of a server or a
 /// dropped connection costs a wait and nothing else.
@@ -31,17 +24,16 @@ const POLICY: RetryPolicy = RetryPolicy {
 /// from 20 ms to a second, until the patience is over; the last error is the answer then. A deletion
 /// whose answer was lost is answered by the second one, which finds nothing.
 ///
-/// Runtimes put this around the store that they are given; nothing above it repeats an operation of
-/// a store.
+/// Runtimes put this around the store that they are given, and a
+/// [`PatientStreams`](crate::stream::PatientStreams) around its streams; neither what is above them nor
+/// the store itself waits for a server to come back.
 ///
 /// # Cancel safety
 /// As the store's own: dropping a future leaves open whether the operation took place.
 #[derive(Debug, Clone)]
 pub struct PatientStore {
     inner: Arc<dyn StateStore>,
-    clock: Arc<dyn Clock>,
-    ids: Arc<dyn IdSource>,
-    patience: Duration,
+    patience: Patience,
 }
 
 impl PatientStore {
@@ -52,49 +44,7 @@ impl PatientStore {
         ids: Arc<dyn IdSource>,
         patience: Duration,
     ) -> Self {
-        Self { inner, clock, ids, patience }
-    }
-
-    async fn ask<T, F>(&self, mut operation: impl FnMut() -> F + Send) -> Result<T>
-    where
-        F: Future<Output = Result<T>> + Send,
-    {
-        let error = match operation().await {
-            Ok(answer) => return Ok(answer),
-            Err(error) => error,
-        };
-        self.insist(error, operation).await
-    }
-
-    /// Apart from `ask`, so that what is nearly always done carries nothing of it along.
-    async fn insist<T, F>(
-        &self,
-        mut error: Error,
-        mut operation: impl FnMut() -> F + Send,
-    ) -> Result<T>
-    where
-        F: Future<Output = Result<T>> + Send,
-    {
-        let since = self.clock.monotonic();
-        let mut retry = 0;
-        loop {
-            let jitter = u64::try_from(self.ids.next() & u128::from(u32::MAX)).unwrap_or(0);
-            let Some(wait) = POLICY.wait(retry, &error, jitter) else { return Err(error) };
-            let waited = self.clock.monotonic().saturating_sub(since);
-            if waited + wait > self.patience {
-                return Err(match retry {
-                    0 => error,
-                    tries => error.with_context("tries", tries + 1),
-                });
-            }
-            tracing::debug!(%error, retry, "asking the store again");
-            self.clock.sleep(wait).await;
-            retry += 1;
-            error = match operation().await {
-                Ok(answer) => return Ok(answer),
-                Err(error) => error,
-            };
-        }
+        Self { inner, patience: Patience::new(clock, ids, patience) }
     }
 }
 
@@ -110,15 +60,15 @@ impl StateStore for PatientStore {
     }
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
-        self.ask(|| self.inner.create_session(new.clone(), first.clone())).await
+        self.patience.ask(|| self.inner.create_session(new.clone(), first.clone())).await
     }
 
     async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
-        self.ask(|| self.inner.fork(from, new.clone(), first.clone())).await
+        self.patience.ask(|| self.inner.fork(from, new.clone(), first.clone())).await
     }
 
     async fn append(&self, append: Append) -> Result<AppendOutcome> {
-        self.ask(|| self.inner.append(append.clone())).await
+        self.patience.ask(|| self.inner.append(append.clone())).await
     }
 
     async fn read_log(
@@ -127,26 +77,26 @@ impl StateStore for PatientStore {
         after: u64,
         limit: u32,
     ) -> Result<Vec<StoredAppend>> {
-        self.ask(|| self.inner.read_log(session, after, limit)).await
+        self.patience.ask(|| self.inner.read_log(session, after, limit)).await
     }
 
     async fn head(&self, session: &SessionId) -> Result<Option<Head>> {
-        self.ask(|| self.inner.head(session)).await
+        self.patience.ask(|| self.inner.head(session)).await
     }
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
-        self.ask(|| self.inner.list(filter, page)).await
+        self.patience.ask(|| self.inner.list(filter, page)).await
     }
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
-        self.ask(|| self.inner.renew(session, run, ttl)).await
+        self.patience.ask(|| self.inner.renew(session, run, ttl)).await
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
-        self.ask(|| self.inner.delete(session)).await
+        self.patience.ask(|| self.inner.delete(session)).await
     }
 
     async fn purge(&self, purge: &Purge) -> Result<u64> {
-        self.ask(|| self.inner.purge(purge)).await
+        self.patience.ask(|| self.inner.purge(purge)).await
     }
 }

@@ -11,9 +11,10 @@ use helix_agents_core::error::Result;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::session::{Alignment, Journal, align_ended, alignment};
 use helix_agents_core::stream::{
-    Attempt, Chunk, ChunkKind, ChunkStream, Effect, StreamInfo, StreamManager, StreamOp, Written,
+    Attempt, Batch, Chunk, ChunkKind, ChunkStream, Effect, StreamInfo, StreamManager, Written,
 };
 use helix_agents_store_memory::MemoryStore;
+use helix_agents_testkit::ids::batch_id;
 
 use crate::support::{World, agent, calls, first_events, id, text};
 
@@ -37,7 +38,7 @@ impl fmt::Debug for Meanwhile {
 
 #[async_trait]
 impl StreamManager for Meanwhile {
-    async fn write(&self, stream: &SessionId, batch: Vec<StreamOp>) -> Result<Written> {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
         self.inner.write(stream, batch).await
     }
 
@@ -72,7 +73,7 @@ async fn try_call(streams: &dyn StreamManager, run: &str, call: &str) -> Attempt
         at: Timestamp(0),
         kind: ChunkKind::StepDiscarded { attempts: Vec::new() },
     };
-    streams.begin(&id(), &Effect::Tool { call: call.into() }, origin).await.unwrap()
+    streams.begin(batch_id(), &id(), &Effect::Tool { call: call.into() }, origin).await.unwrap()
 }
 
 async fn open(streams: &dyn StreamManager) -> Vec<Attempt> {
@@ -96,7 +97,7 @@ async fn what_a_run_shows_that_began_meanwhile_is_not_discarded() {
         journal.start(events).await.unwrap();
         try_call(&inner, "r2", "2.0").await;
     });
-    align_ended(&world.faults, &streams, &*world.clock, &id()).await.unwrap();
+    align_ended(&world.faults, &streams, &*world.clock, &*world.counter, &id()).await.unwrap();
     assert_eq!(open(&memory).await, [Attempt(1)]);
 }
 

@@ -1,5 +1,7 @@
 //! `helix-agents-store-memory` against the store contracts.
 
+mod chaos;
+
 mod conformance {
     use std::sync::Arc;
 
@@ -7,7 +9,7 @@ mod conformance {
     use helix_agents_store_memory::MemoryStore;
     use helix_agents_testkit::store_suite::StoreHarness;
 
-    struct Harness(MemoryStore);
+    pub(crate) struct Harness(MemoryStore);
 
     #[async_trait::async_trait]
     impl StoreHarness for Harness {
@@ -20,7 +22,7 @@ mod conformance {
         }
     }
 
-    async fn harness() -> Harness {
+    pub(crate) async fn harness() -> Harness {
         Harness(MemoryStore::new())
     }
 
@@ -34,7 +36,7 @@ mod stream {
     use helix_agents_store_memory::{MemoryOptions, MemoryStore};
     use helix_agents_testkit::stream_suite::StreamHarness;
 
-    struct Harness(MemoryStore);
+    pub(crate) struct Harness(MemoryStore);
 
     #[async_trait::async_trait]
     impl StreamHarness for Harness {
@@ -47,7 +49,7 @@ mod stream {
         }
     }
 
-    async fn harness() -> Harness {
+    pub(crate) async fn harness() -> Harness {
         Harness(MemoryStore::new())
     }
 

@@ -63,23 +63,23 @@ CREATE INDEX forks_by_base ON {s}.forks (base, version);
 CREATE TABLE {s}.streams (
     session      text   COLLATE "C" PRIMARY KEY,
     id           bigint GENERATED ALWAYS AS IDENTITY,
-    -- Changes with every batch: who writes says which one it goes on from, and tells its own by its number.
+    -- Another one with every batch: who writes says which one it goes on from, and knows its own again.
     revision     bigint NOT NULL DEFAULT 0,
-    writer       bigint NOT NULL DEFAULT 0,
     last_seq     bigint NOT NULL DEFAULT 0,
     trimmed      bigint NOT NULL DEFAULT 0, -- the last chunk that is not kept any more
     last_attempt bigint NOT NULL DEFAULT 0,
     marked       bigint NOT NULL DEFAULT 0, -- by the session itself; children's are in `marks`
     marked_seq   bigint NOT NULL DEFAULT 0, -- the last chunk then
-    -- Attempts that were neither settled nor discarded: a JSON array, see row.rs.
+    -- Attempts that were neither settled nor discarded: a JSON array, see `encode_open`.
     open         text   NOT NULL DEFAULT '[]'
 ) WITH (fillfactor = 50);
 
 CREATE TABLE {s}.chunks (
-    stream bigint NOT NULL, -- streams.id
-    last   bigint NOT NULL, -- the number of the last chunk
-    count  bigint NOT NULL,
-    body   bytea  NOT NULL, -- a JSON array of groups of chunks, see body.rs
+    stream   bigint NOT NULL, -- streams.id
+    last     bigint NOT NULL, -- the number of the last chunk
+    count    bigint NOT NULL,
+    revision bigint NOT NULL, -- the one that the batch made
+    body     bytea  NOT NULL, -- a JSON array of groups of chunks, see `Encoded`
     PRIMARY KEY (stream, last)
 );
 

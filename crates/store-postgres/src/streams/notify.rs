@@ -100,7 +100,7 @@ impl Shared {
                 return Ok(());
             }
             let payload = some.iter().map(|it| format!("{it:x}")).collect::<Vec<_>>().join(" ");
-            carry_out!(connections.once(), |connection| self.send(connection, &payload))?;
+            carry_out!(connections, |connection| self.send(connection, &payload))?;
         }
     }
 

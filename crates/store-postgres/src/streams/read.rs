@@ -4,14 +4,13 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use sqlx::Row as _;
-use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::postgres::PgConnection;
 
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::Result;
-use helix_agents_core::id::{RunId, SessionId};
-use helix_agents_core::stream::{Attempt, Chunk, ChunkKind, StoredChunk};
+use helix_agents_core::id::SessionId;
+use helix_agents_core::stream::{Attempt, Replay, StoredChunk};
 
-use super::body::Group;
 use super::row::unsigned;
 use super::watch::Subscription;
 use crate::Inner;
@@ -78,8 +77,9 @@ impl Reader {
             }
             let (session, cursor) = (&self.session, self.cursor);
             let sql = &self.inner.streams.read.fetch;
-            let attempts = self.inner.connections.repeatedly();
-            let part = carry_out!(attempts, |connection| fetch(connection, sql, session, cursor));
+            let part = carry_out!(self.inner.connections, |connection| fetch(
+                connection, sql, session, cursor
+            ));
             let part = located(part, "stream::read", session)?;
             self.cursor = part.next;
             if part.chunks.is_empty() && !part.more {
@@ -107,78 +107,28 @@ async fn fetch(
 ) -> Result<Part, Failure> {
     let query = sql.query().bind(session.as_str()).bind(signed(from)).bind(signed(BATCHES));
     let rows = query.fetch_all(connection).await?;
-    let (mut last_seq, mut trimmed, mut now, mut discarded) = (0, 0, None, HashSet::new());
+    let (mut last_seq, mut trimmed, mut now) = (0, 0, Timestamp(0));
+    let mut discarded = HashSet::new();
     if let Some(row) = rows.first() {
         (last_seq, trimmed) =
             (unsigned(row.try_get(0)?, session)?, unsigned(row.try_get(1)?, session)?);
-        now = Some(Timestamp(row.try_get(2)?));
+        now = Timestamp(row.try_get(2)?);
         for attempt in row.try_get::<Vec<i64>, _>(3)? {
             discarded.insert(Attempt(unsigned(attempt, session)?));
         }
     }
-    let missing = if from <= trimmed {
-        Some(trimmed)
-    } else if from > last_seq + 1 {
-        Some(last_seq)
-    } else {
-        None
-    };
-    let from = missing.map_or(from, |seq| seq + 1);
-    let (mut chunks, mut batches, mut end) = (VecDeque::new(), 0, 0);
+    let mut replay = Replay::new(from, last_seq, trimmed, discarded);
+    let (mut batches, mut end) = (0, 0);
     for row in &rows {
         let Some(last) = row.try_get::<Option<i64>, _>(4)? else { break };
         end = unsigned(last, session)?;
-        decode(row, end, session, from, &discarded, &mut chunks)?;
+        let count = replay.add(end, row.try_get(6)?);
+        if count != Some(unsigned(row.try_get(5)?, session)?) {
+            return Err(corrupt(session, "chunks of the stream cannot be read"));
+        }
         batches += 1;
     }
     let more = batches == BATCHES;
     let next = if more { end + 1 } else { last_seq + 1 };
-    if let Some(seq) = missing {
-        let chunk = Arc::new(resync(session, chunks.front(), now));
-        chunks.push_front(StoredChunk { seq, attempt: None, chunk });
-    }
-    Ok(Part { chunks, next, more })
-}
-
-/// Adds the chunks of one batch from `from` on.
-fn decode(
-    row: &PgRow,
-    last: u64,
-    session: &SessionId,
-    from: u64,
-    discarded: &HashSet<Attempt>,
-    chunks: &mut VecDeque<StoredChunk>,
-) -> Result<(), Failure> {
-    let damaged = || corrupt(session, "chunks of the stream cannot be read");
-    let count = unsigned(row.try_get(5)?, session)?;
-    let groups = Group::all(row.try_get(6)?).ok_or_else(damaged)?;
-    let there: usize = groups.iter().map(|group| group.chunks.len()).sum();
-    if there as u64 != count {
-        return Err(damaged());
-    }
-    let mut seq = last.checked_sub(count).ok_or_else(damaged)?;
-    for group in groups {
-        let attempt = group.attempt;
-        let is_discarded = attempt.is_some_and(|attempt| discarded.contains(&attempt));
-        for chunk in group.chunks() {
-            seq += 1;
-            if seq >= from && !is_discarded {
-                chunks.push_back(StoredChunk { seq, attempt, chunk: Arc::new(chunk) });
-            }
-        }
-    }
-    Ok(())
-}
-
-/// What a reader gets instead of chunks that are not kept. It looks as if it came from whoever wrote the next one.
-fn resync(session: &SessionId, next: Option<&StoredChunk>, now: Option<Timestamp>) -> Chunk {
-    let next = next.map(|it| &*it.chunk);
-    Chunk {
-        agent: next.map_or_else(|| "".into(), |it| Arc::clone(&it.agent)),
-        session: session.clone(),
-        run: next.map_or_else(|| RunId::from(""), |it| it.run.clone()),
-        step: next.map_or(0, |it| it.step),
-        at: next.map(|it| it.at).or(now).unwrap_or(Timestamp(0)),
-        kind: ChunkKind::StreamResync,
-    }
+    Ok(Part { chunks: replay.finish(session, now), next, more })
 }

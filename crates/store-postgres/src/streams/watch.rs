@@ -163,7 +163,7 @@ impl Shared {
                 continue;
             }
             let names: Vec<&str> = streams.iter().map(SessionId::as_str).collect();
-            match carry_out!(connections.once(), |connection| self.look(connection, &names)) {
+            match carry_out!(connections, |connection| self.look(connection, &names)) {
                 Ok(found) => lock(&self.readers).found(found),
                 Err(error) => tracing::debug!(%error, "could not look for chunks"),
             }

@@ -1,6 +1,7 @@
 //! What things cost in the database, and that it does not grow.
 
 use bytes::Bytes;
+use helix_agents_testkit::ids::batch_id;
 use sqlx::Row as _;
 
 use helix_agents_core::store::{Append, ForkOutcome, Position, SessionStatus, StateStore as _};
@@ -172,7 +173,7 @@ async fn a_message_of_ten_megabytes_goes_through_log_and_stream() {
     store.append(large).await.unwrap();
     assert_eq!(store.read_log(&session, 1, 1).await.unwrap().first().unwrap().body, body);
     let delta = "x".repeat(10 << 20);
-    streams(&store).append(&session, None, vec![text(&session, &delta)]).await.unwrap();
+    streams(&store).append(batch_id(), &session, None, vec![text(&session, &delta)]).await.unwrap();
     let mut reader = streams(&store).read(&session, 1).await.unwrap();
     let chunk = futures_util::StreamExt::next(&mut reader).await.unwrap().unwrap();
     assert_eq!(chunk.chunk.kind, text(&session, &delta).kind);

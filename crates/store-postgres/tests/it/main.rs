@@ -1,6 +1,7 @@
 //! `helix-agents-store-postgres` against the store contracts, and what only a server can do.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod chaos;
 mod cost;
 mod damage;
 mod open;
@@ -21,7 +22,7 @@ mod conformance {
 
     use super::support::Database;
 
-    struct Harness(Database);
+    pub(crate) struct Harness(Database);
 
     #[async_trait::async_trait]
     impl StoreHarness for Harness {
@@ -34,7 +35,7 @@ mod conformance {
         }
     }
 
-    async fn harness() -> Harness {
+    pub(crate) async fn harness() -> Harness {
         Harness(Database::new())
     }
 
@@ -49,7 +50,7 @@ mod stream {
 
     use super::support::Database;
 
-    struct Harness(Database);
+    pub(crate) struct Harness(Database);
 
     #[async_trait::async_trait]
     impl StreamHarness for Harness {
@@ -62,7 +63,7 @@ mod stream {
         }
     }
 
-    async fn harness() -> Harness {
+    pub(crate) async fn harness() -> Harness {
         Harness(Database::new())
     }
 

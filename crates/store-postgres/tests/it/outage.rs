@@ -7,29 +7,34 @@ use futures_util::StreamExt as _;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::store::StateStore as _;
 use helix_agents_testkit::gate::within;
+use helix_agents_testkit::ids::batch_id;
 
-use super::support::{Database, add, append, create, id, ids, streams, text};
+use super::support::{
+    Database, add, append, create, id, ids, patient, patient_streams, streams, text,
+};
 
 #[tokio::test]
 async fn connections_that_were_ended_are_replaced() {
     let database = Database::new();
-    let store = database.open().await;
+    let opened = database.open().await;
+    let (store, streams) = (patient(&opened), patient_streams(&opened));
     let mut position = create(&store, &id("s")).await;
     for number in 0..5 {
         assert!(database.cut().await > 0);
         add(&store, &id("s"), &mut position, &format!("a{number}")).await;
         database.cut().await;
-        streams(&store).append(&id("s"), None, vec![text(&id("s"), "x")]).await.unwrap();
+        streams.append(batch_id(), &id("s"), None, vec![text(&id("s"), "x")]).await.unwrap();
     }
     assert_eq!(ids(&store, &id("s")).await.len(), 6);
-    assert_eq!(streams(&store).info(&id("s")).await.unwrap().last_seq, 5);
+    assert_eq!(streams.info(&id("s")).await.unwrap().last_seq, 5);
 }
 
 /// Whatever an append was doing when it was cut off, it is written once and answered.
 #[tokio::test]
 async fn appends_and_batches_that_are_cut_off_are_written_once() {
     let database = Database::new();
-    let store = database.builder().outage_timeout(Duration::from_secs(30)).open().await.unwrap();
+    let opened = database.open().await;
+    let (store, streams) = (patient(&opened), patient_streams(&opened));
     let session = id("s");
     let mut position = create(&store, &session).await;
     let (got_on, mut gets_on) = tokio::sync::watch::channel(0);
@@ -38,7 +43,7 @@ async fn appends_and_batches_that_are_cut_off_are_written_once() {
             got_on.send_replace(number);
             add(&store, &session, &mut position, &format!("a{number}")).await;
             let chunk = text(&session, &number.to_string());
-            streams(&store).append(&session, None, vec![chunk]).await.unwrap();
+            streams.append(batch_id(), &session, None, vec![chunk]).await.unwrap();
         }
     };
     // Somewhere within one of the next operations, whenever the store has got on.
@@ -54,7 +59,7 @@ async fn appends_and_batches_that_are_cut_off_are_written_once() {
     }
     let expected = ["first".to_owned()].into_iter().chain((0..150).map(|it| format!("a{it}")));
     assert_eq!(ids(&store, &session).await, expected.collect::<Vec<_>>());
-    let mut reader = streams(&store).read(&session, 1).await.unwrap();
+    let mut reader = streams.read(&session, 1).await.unwrap();
     for seq in 1..=150 {
         let chunk = within(reader.next()).await.unwrap().unwrap();
         assert_eq!(
@@ -62,7 +67,7 @@ async fn appends_and_batches_that_are_cut_off_are_written_once() {
             (seq, &text(&session, &(seq - 1).to_string()).kind)
         );
     }
-    assert_eq!(streams(&store).info(&session).await.unwrap().last_seq, 150);
+    assert_eq!(streams.info(&session).await.unwrap().last_seq, 150);
 }
 
 #[tokio::test]
@@ -70,9 +75,12 @@ async fn a_reader_goes_on_after_its_connections_were_cut() {
     let database = Database::new();
     let reading = database.builder().poll_interval(Duration::from_secs(3600)).open().await.unwrap();
     let writing = database.open().await;
-    let mut reader = streams(&reading).read(&id("s"), 1).await.unwrap();
+    let mut reader = patient_streams(&reading).read(&id("s"), 1).await.unwrap();
     for number in 1..=5 {
-        streams(&writing).append(&id("s"), None, vec![text(&id("s"), "x")]).await.unwrap();
+        patient_streams(&writing)
+            .append(batch_id(), &id("s"), None, vec![text(&id("s"), "x")])
+            .await
+            .unwrap();
         assert_eq!(within(reader.next()).await.unwrap().unwrap().seq, number);
         // Also the one that listens.
         database.cut().await;
@@ -87,7 +95,10 @@ async fn a_reader_behind_a_pooler_polls() {
     let writing = database.open().await;
     let mut reader = streams(&reading).read(&id("s"), 1).await.unwrap();
     for number in 1..=3 {
-        streams(&writing).append(&id("s"), None, vec![text(&id("s"), "x")]).await.unwrap();
+        streams(&writing)
+            .append(batch_id(), &id("s"), None, vec![text(&id("s"), "x")])
+            .await
+            .unwrap();
         assert_eq!(within(reader.next()).await.unwrap().unwrap().seq, number);
     }
     let listening = "SELECT 1 FROM pg_stat_activity WHERE query = 'LISTEN {name}'";
@@ -103,7 +114,10 @@ async fn a_reader_is_notified_of_what_other_stores_write() {
     let writing = database.open().await;
     let mut reader = streams(&reading).read(&id("s"), 1).await.unwrap();
     for number in 1..=50 {
-        streams(&writing).append(&id("s"), None, vec![text(&id("s"), "x")]).await.unwrap();
+        streams(&writing)
+            .append(batch_id(), &id("s"), None, vec![text(&id("s"), "x")])
+            .await
+            .unwrap();
         assert_eq!(within(reader.next()).await.unwrap().unwrap().seq, number);
     }
 }
@@ -132,19 +146,22 @@ async fn a_statement_that_takes_too_long_is_given_up() {
 #[tokio::test]
 async fn a_stream_that_the_server_lost_the_end_of_is_written_on() {
     let database = Database::new();
-    let store = database.open().await;
+    let streams = patient_streams(&database.open().await);
     let session = id("s");
-    streams(&store).append(&session, None, vec![text(&session, "a")]).await.unwrap();
+    streams.append(batch_id(), &session, None, vec![text(&session, "a")]).await.unwrap();
     let kept = "CREATE TABLE {s}.kept AS SELECT * FROM {s}.streams";
     database.sql(kept).await;
     for delta in ["b", "c"] {
-        streams(&store).append(&session, None, vec![text(&session, delta)]).await.unwrap();
+        streams.append(batch_id(), &session, None, vec![text(&session, delta)]).await.unwrap();
     }
     let crash = "DELETE FROM {s}.streams; DELETE FROM {s}.chunks WHERE last > 1;
         INSERT INTO {s}.streams OVERRIDING SYSTEM VALUE SELECT * FROM {s}.kept; DROP TABLE {s}.kept";
     database.sql(crash).await;
     database.cut().await;
-    assert_eq!(streams(&store).append(&session, None, vec![text(&session, "d")]).await.unwrap(), 2);
+    assert_eq!(
+        streams.append(batch_id(), &session, None, vec![text(&session, "d")]).await.unwrap(),
+        2
+    );
 }
 
 #[tokio::test]
@@ -152,14 +169,20 @@ async fn a_stream_that_went_on_differently_after_a_crash_is_looked_at() {
     let database = Database::new();
     let (store, other) = (database.open().await, database.open().await);
     let session = id("s");
-    streams(&store).append(&session, None, vec![text(&session, "a")]).await.unwrap();
+    streams(&store).append(batch_id(), &session, None, vec![text(&session, "a")]).await.unwrap();
     database.sql("CREATE TABLE {s}.kept AS SELECT * FROM {s}.streams").await;
-    streams(&store).append(&session, None, vec![text(&session, "lost")]).await.unwrap();
+    streams(&store).append(batch_id(), &session, None, vec![text(&session, "lost")]).await.unwrap();
     let crash = "DELETE FROM {s}.streams; DELETE FROM {s}.chunks WHERE last > 1;
         INSERT INTO {s}.streams OVERRIDING SYSTEM VALUE SELECT * FROM {s}.kept; DROP TABLE {s}.kept";
     database.sql(crash).await;
     // The same revision as the one that was lost, and more chunks.
     let two = vec![text(&session, "b"), text(&session, "c")];
-    assert_eq!(streams(&other).append(&session, None, two).await.unwrap(), 3);
-    assert_eq!(streams(&store).append(&session, None, vec![text(&session, "d")]).await.unwrap(), 4);
+    assert_eq!(streams(&other).append(batch_id(), &session, None, two).await.unwrap(), 3);
+    assert_eq!(
+        streams(&store)
+            .append(batch_id(), &session, None, vec![text(&session, "d")])
+            .await
+            .unwrap(),
+        4
+    );
 }

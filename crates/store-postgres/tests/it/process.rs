@@ -8,6 +8,7 @@ use futures_util::StreamExt as _;
 use helix_agents_core::store::Position;
 use helix_agents_store_postgres::PostgresStore;
 use helix_agents_testkit::gate::within;
+use helix_agents_testkit::ids::batch_id;
 
 use super::support::{Database, add, create, id, ids, streams, text};
 
@@ -36,7 +37,7 @@ async fn other_process() {
         "write chunks" => {
             for number in 0..20 {
                 let chunks = vec![text(&session, &number.to_string()); 2];
-                streams(&store).append(&session, None, chunks).await.unwrap();
+                streams(&store).append(batch_id(), &session, None, chunks).await.unwrap();
             }
         }
         other => panic!("no such thing: {other}"),

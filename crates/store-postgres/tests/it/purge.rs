@@ -6,6 +6,7 @@ use helix_agents_core::store::{
     Append, LeaseChange, Page, Purge, SessionFilter, SessionStatus, StateStore as _,
 };
 use helix_agents_store_postgres::PostgresStore;
+use helix_agents_testkit::ids::batch_id;
 
 use super::support::{Database, append, create, create_below, id, streams, summary, text};
 
@@ -38,7 +39,10 @@ async fn what_is_old_and_ended_is_forgotten_with_its_tree() {
     create_below(&store, &id("young child"), Some("old with young child")).await;
     create_below(&store, &id("old child"), Some("old with children")).await;
     for name in ["old", "young"] {
-        streams(&store).append(&id(name), None, vec![text(&id(name), "x")]).await.unwrap();
+        streams(&store)
+            .append(batch_id(), &id(name), None, vec![text(&id(name), "x")])
+            .await
+            .unwrap();
     }
     database
         .sql("UPDATE {s}.sessions SET updated_at = updated_at - 7200000 WHERE session NOT LIKE 'young%'")
@@ -69,7 +73,10 @@ async fn a_database_can_be_looked_at_without_being_changed() {
     session(&store, "lives", SessionStatus::Active, long).await;
     session(&store, "left", SessionStatus::Active, LeaseChange::Clear).await;
     session(&store, "done", SessionStatus::Completed, LeaseChange::Clear).await;
-    streams(&store).append(&id("done"), None, vec![text(&id("done"), "x"); 3]).await.unwrap();
+    streams(&store)
+        .append(batch_id(), &id("done"), None, vec![text(&id("done"), "x"); 3])
+        .await
+        .unwrap();
     let found = database.builder().inspect().await.unwrap().unwrap();
     assert_eq!((found.running, found.stopped, found.chunks), (1, 1, 3));
     assert_eq!(found.ended, [(SessionStatus::Completed, 1)]);

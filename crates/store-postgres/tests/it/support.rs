@@ -10,10 +10,10 @@ use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::id::{AppendId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, Position, SessionStatus,
-    StateStore as _, Summary,
+    Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, PatientStore, Position,
+    SessionStatus, StateStore, Summary,
 };
-use helix_agents_core::stream::{self, Chunk, ChunkKind};
+use helix_agents_core::stream::{Chunk, ChunkKind, StreamManager};
 use helix_agents_store_postgres::{PostgresBuilder, PostgresStore};
 use helix_agents_testkit::servers;
 
@@ -117,12 +117,12 @@ pub(crate) fn new_session(session: &SessionId, parent: Option<&str>) -> NewSessi
 }
 
 /// Creates a session; returns where its log ends.
-pub(crate) async fn create(store: &PostgresStore, session: &SessionId) -> Position {
+pub(crate) async fn create(store: &impl StateStore, session: &SessionId) -> Position {
     create_below(store, session, None).await
 }
 
 pub(crate) async fn create_below(
-    store: &PostgresStore,
+    store: &impl StateStore,
     session: &SessionId,
     parent: Option<&str>,
 ) -> Position {
@@ -135,7 +135,7 @@ pub(crate) async fn create_below(
 
 /// Appends one event, after whatever others append meanwhile.
 pub(crate) async fn add(
-    store: &PostgresStore,
+    store: &impl StateStore,
     session: &SessionId,
     position: &mut Position,
     id: &str,
@@ -151,7 +151,7 @@ pub(crate) async fn add(
 }
 
 /// The ids of all appends of a session.
-pub(crate) async fn ids(store: &PostgresStore, session: &SessionId) -> Vec<String> {
+pub(crate) async fn ids(store: &impl StateStore, session: &SessionId) -> Vec<String> {
     let log = store.read_log(session, 0, u32::MAX).await.unwrap();
     log.iter().map(|append| append.id.to_string()).collect()
 }
@@ -167,8 +167,18 @@ pub(crate) fn text(session: &SessionId, delta: &str) -> Chunk {
     }
 }
 
+/// The store as a runtime asks it.
+pub(crate) fn patient(store: &PostgresStore) -> PatientStore {
+    helix_agents_testkit::patient::store(Arc::new(store.clone()))
+}
+
+/// Its streams, likewise.
+pub(crate) fn patient_streams(store: &PostgresStore) -> Arc<dyn StreamManager> {
+    Arc::new(helix_agents_testkit::patient::streams(Arc::new(store.clone())))
+}
+
 /// The streams of a store. Both contracts have methods of the same names.
-pub(crate) fn streams(store: &PostgresStore) -> Arc<dyn stream::StreamManager> {
+pub(crate) fn streams(store: &PostgresStore) -> Arc<dyn StreamManager> {
     Arc::new(store.clone())
 }
 

@@ -14,7 +14,7 @@ use super::support::{add, create, id, ids, streams, text};
 
 fn builder(server: &Server, host: &str, options: &str) -> PostgresBuilder {
     let url = format!("postgres://postgres@{host}:{}/postgres?{options}", server.port());
-    PostgresStore::builder(&url).connections(2).outage_timeout(Duration::from_secs(20))
+    PostgresStore::builder(&url).connections(2)
 }
 
 /// That opening fails, and says this.

@@ -6,7 +6,6 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::id::SessionId;
 
 use super::head::{Found, Part};
-use crate::connection::Again;
 use crate::{Inner, script};
 
 /// How often children that were begun meanwhile are looked for.
@@ -67,7 +66,7 @@ impl Inner {
         let only_at = only_at.map(|it| it.to_string());
         let mut args = vec![found.life.as_bytes()];
         args.extend(only_at.as_ref().map(|it| it.as_bytes()));
-        let mut reply = self.server.eval(&script::DELETE, &keys, &args, Again::Yes).await?;
+        let mut reply = self.server.eval(&script::DELETE, &keys, &args).await?;
         let outcome = reply.text()?;
         if outcome == "changed" {
             return Ok(false);

@@ -6,7 +6,6 @@ use helix_agents_core::store::{Append, ForkOutcome, NewSession, Position};
 
 use super::head::{Found, Part};
 use super::write::{Beginning, Begun, life};
-use crate::connection::Again;
 use crate::error::not_found;
 use crate::{Inner, script};
 
@@ -74,7 +73,7 @@ impl Inner {
             let args = [part.life.as_str(), &version, part.append.as_str(), life];
             let args = args.map(str::as_bytes);
             let keys = self.keys_of(part);
-            let mut reply = self.server.eval(&script::SHARE, &keys, &args, Again::Yes).await?;
+            let mut reply = self.server.eval(&script::SHARE, &keys, &args).await?;
             if reply.is_empty() {
                 return Ok(None);
             }
@@ -88,7 +87,7 @@ impl Inner {
         for part in base {
             let args = [part.life.as_bytes(), life.as_bytes()];
             let keys = self.keys_of(part);
-            self.server.eval(&script::RELEASE, &keys, &args, Again::Yes).await?;
+            self.server.eval(&script::RELEASE, &keys, &args).await?;
         }
         Ok(())
     }

@@ -6,7 +6,6 @@ use helix_agents_core::error::Result;
 use helix_agents_core::id::{AppendId, RunId, SessionId};
 use helix_agents_core::store::{Head, NewSession, Position, SessionStatus, Summary};
 
-use crate::connection::Again;
 use crate::error::corrupt;
 use crate::reply::Reply;
 use crate::{Inner, script};
@@ -57,7 +56,7 @@ impl Inner {
     /// The head of a session, if it exists.
     pub(crate) async fn find(&self, session: &SessionId) -> Result<Option<Found>> {
         let keys = [self.keys.of(session).head()];
-        let reply = self.server.eval(&script::HEAD, &keys, &[], Again::Yes).await?;
+        let reply = self.server.eval(&script::HEAD, &keys, &[]).await?;
         read(reply, session)
     }
 }

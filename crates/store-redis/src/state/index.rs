@@ -11,7 +11,6 @@ use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::store::{Append, NewSession};
 
-use crate::connection::Again;
 use crate::keys::member;
 use crate::settings::SCHEMA;
 use crate::{Inner, script};
@@ -42,7 +41,7 @@ impl Inner {
         let schema = SCHEMA.to_string();
         let keys = [self.keys.sessions(), self.keys.schema()];
         let args = [member.as_bytes(), not_before.as_bytes(), schema.as_bytes()];
-        let at = self.server.eval(&script::INDEX, &keys, &args, Again::Yes).await?.time()?;
+        let at = self.server.eval(&script::INDEX, &keys, &args).await?.time()?;
         let tree = self.keys.of(&new.root).tree();
         self.server.run(redis::cmd("ZADD").arg(tree).arg(at.0).arg(&member)).await?;
         Ok(at)

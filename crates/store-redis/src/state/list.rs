@@ -15,7 +15,6 @@ use helix_agents_core::store::{Head, MAX_PAGE, Page, SessionFilter};
 
 use super::head::Found;
 use super::index::is_stale;
-use crate::connection::Again;
 use crate::error::not_found;
 use crate::script::Script;
 use crate::{Inner, keys, script};
@@ -131,7 +130,7 @@ impl Inner {
         if let Some((member, time)) = last {
             args.extend([member.as_bytes(), time.as_bytes()]);
         }
-        let mut reply = self.server.eval(index.script, &[&index.key], &args, Again::Yes).await?;
+        let mut reply = self.server.eval(index.script, &[&index.key], &args).await?;
         let mut entries = Vec::new();
         while !reply.is_empty() {
             let (member, time) = (reply.text()?, reply.text()?);

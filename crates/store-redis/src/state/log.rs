@@ -8,7 +8,6 @@ use helix_agents_core::id::{AppendId, RunId, SessionId};
 use helix_agents_core::store::{Position, StoredAppend};
 
 use super::head::{self, Part};
-use crate::connection::Again;
 use crate::error::{corrupt, not_found};
 use crate::reply::Reply;
 use crate::{Inner, script};
@@ -119,7 +118,7 @@ impl Inner {
         let (keys, after, limit) =
             ([keys.head(), keys.log()], after.to_string(), limit.to_string());
         let args = [after.as_bytes(), limit.as_bytes(), BUDGET];
-        let mut reply = self.server.eval(&script::READ, &keys, &args, Again::Yes).await?;
+        let mut reply = self.server.eval(&script::READ, &keys, &args).await?;
         match &*reply.text()? {
             "own" => {
                 let life = reply.text()?;
@@ -162,6 +161,6 @@ impl Inner {
         let limit = limit.to_string();
         let args =
             [part.life.as_bytes(), after.as_bytes(), end.as_bytes(), limit.as_bytes(), BUDGET];
-        Read::new(self.server.eval(&script::READ_SHARED, &keys, &args, Again::Yes).await?)
+        Read::new(self.server.eval(&script::READ_SHARED, &keys, &args).await?)
     }
 }

@@ -14,7 +14,6 @@ use helix_agents_core::store::{
 
 use super::head::{self, Part, milliseconds};
 use super::index;
-use crate::connection::Again;
 use crate::error::not_found;
 use crate::reply::{Reply, optional};
 use crate::{Inner, script};
@@ -136,7 +135,7 @@ impl Inner {
             woken.as_bytes(),
         ];
         let keys = [keys.head(), keys.log()];
-        let mut reply = self.server.eval(&script::CREATE, &keys, &args, Again::Yes).await?;
+        let mut reply = self.server.eval(&script::CREATE, &keys, &args).await?;
         match &*reply.text()? {
             "created" => Ok(Begun::Created(reply.time()?)),
             _ => {
@@ -211,7 +210,7 @@ impl Inner {
             ]);
         }
         let keys = [keys.head(), keys.log()];
-        self.server.eval(&script::APPEND, &keys, &args, Again::Yes).await
+        self.server.eval(&script::APPEND, &keys, &args).await
     }
 
     /// Removes the entries of indexes that became stale. Failing to does no harm.
@@ -280,7 +279,7 @@ impl Inner {
         let keys = [self.keys.of(session).head()];
         let (run, ttl) = (optional(Some(run.as_str())), milliseconds(ttl));
         let args = [run.as_bytes(), ttl.as_bytes()];
-        let mut reply = self.server.eval(&script::RENEW, &keys, &args, Again::Yes).await?;
+        let mut reply = self.server.eval(&script::RENEW, &keys, &args).await?;
         if reply.is_empty() {
             return Ok(None);
         }

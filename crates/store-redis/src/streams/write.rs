@@ -1,118 +1,81 @@
-//! Writing streams: a batch is one script, and mostly one entry of a Redis stream.
+//! Writing streams: a batch is one script, and one entry of a Redis stream.
 
-use helix_agents_core::error::Result;
+use helix_agents_core::error::{Error, Result};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{
-    Attempt, AttemptRef, Boundary, Chunk, ChunkKind, Mark, StreamOp, Written, check_batch,
+    Batch, Change, Encoded, Found, Known, Place, Saved, SharedStream, Written, encode_open,
+    write_shared,
 };
 
-use super::body::{Part, around};
-use super::json;
-use crate::connection::Again;
+use super::standing;
 use crate::{Inner, script};
 
-/// What a script is told, word by word.
-#[derive(Default)]
-struct Words(Vec<Vec<u8>>);
+/// A stream while a batch is written to it.
+struct Stream<'a> {
+    store: &'a Inner,
+    session: &'a SessionId,
+    encoded: Encoded,
+}
 
-impl Words {
-    fn say(&mut self, word: impl Into<Vec<u8>>) {
-        self.0.push(word.into());
+impl SharedStream for Stream<'_> {
+    type Failure = Error;
+
+    async fn look(&mut self, places: &[Place]) -> Result<Found> {
+        standing::look(self.store, self.session, places).await
     }
 
-    fn number(&mut self, number: &impl ToString) {
-        self.say(number.to_string());
-    }
-
-    fn parts(&mut self, chunks: &[Chunk]) -> Result<()> {
-        let parts = Part::all(chunks)?;
-        self.number(&parts.len());
-        for part in parts {
-            self.number(&part.count);
-            self.say(part.text);
+    async fn save(&mut self, from: u64, after: &Known, change: &Change) -> Result<Saved> {
+        let words = self.words(from, after, change)?;
+        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        let keys = self.store.keys.of(self.session).stream();
+        let mut reply = self.store.server.eval(&script::STREAM_WRITE, &keys, &words).await?;
+        if reply.text()? == "written" {
+            return Ok(Saved::Yes);
         }
-        Ok(())
+        Ok(Saved::No { known: Some(standing::read(&mut reply, self.session)?) })
     }
+}
 
-    fn boundaries(&mut self, boundaries: &[Boundary]) -> Result<()> {
-        self.number(&boundaries.len());
-        for Boundary { version, chunk } in boundaries {
-            self.number(version);
-            self.parts(std::slice::from_ref(chunk))?;
+impl Stream<'_> {
+    /// What the script is told.
+    fn words(&self, from: u64, after: &Known, change: &Change) -> Result<Vec<Vec<u8>>> {
+        let (ledger, streams) = (&after.ledger, &self.store.streams);
+        let own = ledger.marked.get(self.session).copied().unwrap_or_default();
+        let body =
+            if change.count == 0 { Vec::new() } else { self.encoded.body(&change.placed)? };
+        let number = |number: u64| number.to_string().into_bytes();
+        let mut words = vec![
+            number(from),
+            number(streams.retention),
+            streams.ttl.as_millis().to_string().into_bytes(),
+            number(after.revision),
+            number(ledger.last_seq),
+            number(ledger.last_attempt),
+            number(own.version),
+            number(own.seq),
+            encode_open(self.session, &ledger.open)?.into_bytes(),
+            body,
+            number(change.discarded.len() as u64),
+        ];
+        for discarded in &change.discarded {
+            words.extend([number(discarded.attempt.0), number(discarded.ended)]);
         }
-        Ok(())
-    }
-
-    fn attempts(&mut self, attempts: &[Attempt]) {
-        self.number(&attempts.len());
-        attempts.iter().for_each(|attempt| self.number(&attempt.0));
-    }
-
-    fn around(&mut self, origin: &Chunk, kind: &ChunkKind) -> Result<()> {
-        let (before, behind) = around(origin, kind)?;
-        self.say(before);
-        self.say(behind);
-        Ok(())
-    }
-
-    fn operation(&mut self, operation: &StreamOp) -> Result<()> {
-        match operation {
-            StreamOp::Begin { effect, origin } => {
-                self.say("begin");
-                self.say(origin.session.as_str());
-                self.say(json(effect)?);
-                self.around(origin, &ChunkKind::StepDiscarded { attempts: Vec::new() })
-            }
-            StreamOp::Chunks { attempt, chunks } => {
-                let (kind, name) = match attempt {
-                    None => ("none", String::new()),
-                    Some(AttemptRef::Known(attempt)) => ("known", attempt.0.to_string()),
-                    Some(AttemptRef::Begun(index)) => ("begun", index.to_string()),
-                };
-                self.say("chunks");
-                self.say(kind);
-                self.say(name);
-                self.parts(chunks)
-            }
-            StreamOp::Mark(mark) => self.mark(mark),
+        for child in change.marked.iter().filter(|it| *it != self.session) {
+            let marked = ledger.marked.get(child).copied().unwrap_or_default();
+            words.push(child.as_str().as_bytes().to_vec());
+            words.push(format!("{} {}", marked.version, marked.seq).into_bytes());
         }
-    }
-
-    fn mark(&mut self, mark: &Mark) -> Result<()> {
-        let Mark { version, settled, discarded, origin, boundaries } = mark;
-        self.say("mark");
-        self.say(origin.session.as_str());
-        self.number(version);
-        self.attempts(settled);
-        self.attempts(discarded);
-        let attempts = Vec::new();
-        self.around(origin, &ChunkKind::StepCommitted { attempts, version: *version })?;
-        self.around(origin, &ChunkKind::StepDiscarded { attempts: Vec::new() })?;
-        self.boundaries(boundaries)
+        Ok(words)
     }
 }
 
 impl Inner {
-    pub(super) async fn write(&self, stream: &SessionId, batch: Vec<StreamOp>) -> Result<Written> {
-        check_batch(&batch)?;
-        let mut words = Words::default();
-        words.say(stream.as_str());
-        words.number(&self.streams.retention);
-        words.number(&self.streams.ttl.as_millis());
-        batch.iter().try_for_each(|operation| words.operation(operation))?;
-        let words: Vec<&[u8]> = words.0.iter().map(Vec::as_slice).collect();
-        let keys = self.keys.of(stream).stream();
-        // Nobody could tell chunks that were written twice.
-        let mut reply = self.server.eval(&script::STREAM_WRITE, &keys, &words, Again::No).await?;
-        let mut written = Written { last_seq: reply.number()?, ..Written::default() };
-        let begun: usize = reply.number()?;
-        for _ in 0..begun {
-            written.begun.push(Attempt(reply.number()?));
-        }
-        while !reply.is_empty() {
-            written.refused.push(Attempt(reply.number()?));
-        }
-        self.watch.written(stream);
+    pub(super) async fn write(&self, session: &SessionId, batch: &Batch) -> Result<Written> {
+        let stream = Stream { store: self, session, encoded: Encoded::new(&batch.ops)? };
+        // Of this process one writes a stream at a time, and goes on from what the one before knew.
+        let memory = self.memories.of(session);
+        let written = write_shared(stream, &mut *memory.lock().await, batch).await?;
+        self.watch.written(session);
         Ok(written)
     }
 }

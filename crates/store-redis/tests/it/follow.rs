@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
+use helix_agents_testkit::ids::batch_id;
 
 use super::support::{Corner, id, streams, text};
 
@@ -25,7 +26,10 @@ async fn the_server_tells_readers_of_what_others_write() {
         let write = async {
             tokio::task::yield_now().await;
             for session in [&one, &two] {
-                streams(&there).append(session, None, vec![text(session, "x")]).await.unwrap();
+                streams(&there)
+                    .append(batch_id(), session, None, vec![text(session, "x")])
+                    .await
+                    .unwrap();
             }
         };
         let read = join_all(readers.iter_mut().map(|(_, reader)| reader.next()));
@@ -51,7 +55,10 @@ async fn whoever_listens_after_others_have_left_is_told_too() {
             // It waits before there is anything.
             let write = async {
                 tokio::task::yield_now().await;
-                streams(&there).append(&session, None, vec![text(&session, "x")]).await.unwrap();
+                streams(&there)
+                    .append(batch_id(), &session, None, vec![text(&session, "x")])
+                    .await
+                    .unwrap();
             };
             let both = async { tokio::join!(reader.next(), write) };
             let (chunk, ()) = tokio::time::timeout(SOON, both).await.unwrap();
@@ -73,7 +80,10 @@ fn readers_of_another_executor_go_on() {
     });
     let session = id("s");
     let write = || async {
-        streams(&there).append(&session, None, vec![text(&session, "x")]).await.unwrap();
+        streams(&there)
+            .append(batch_id(), &session, None, vec![text(&session, "x")])
+            .await
+            .unwrap();
     };
     let seq = other.block_on(async {
         let mut reader = streams(&here).read(&session, 1).await.unwrap();

@@ -12,6 +12,7 @@ use helix_agents_core::store::{
     StateStore as _, Summary,
 };
 use helix_agents_store_redis::RedisStore;
+use helix_agents_testkit::ids::batch_id;
 
 use super::server::Server;
 use super::support::{
@@ -45,7 +46,7 @@ async fn ids_that_look_like_keys_do_not_meet() {
         let mut position = create(&store, &session).await;
         add(&store, &session, &mut position, &number.to_string()).await;
         streams(&store)
-            .append(&session, None, vec![super::support::text(&session, text)])
+            .append(batch_id(), &session, None, vec![super::support::text(&session, text)])
             .await
             .unwrap();
     }
@@ -214,7 +215,8 @@ async fn a_server_without_memory_refuses_appends_and_keeps_what_it_has() {
     limit(&mut connection, "1");
     let error = store.append(append(&session, &position, "a")).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::StoreFull, "{error}");
-    let written = streams(&store).append(&session, None, vec![text(&session, "x")]).await;
+    let written =
+        streams(&store).append(batch_id(), &session, None, vec![text(&session, "x")]).await;
     assert_eq!(written.unwrap_err().code(), ErrorCode::StoreFull);
     assert_eq!(ids(&store, &session).await, ["first"]);
     limit(&mut connection, "0");
@@ -243,7 +245,7 @@ async fn ended(store: &RedisStore, name: &str, status: SessionStatus) {
     let session = id(name);
     let summary = Summary { status, ..summary() };
     create_as(store, &session, child_of(None, &session), summary).await;
-    streams(store).append(&session, None, vec![text(&session, "x")]).await.unwrap();
+    streams(store).append(batch_id(), &session, None, vec![text(&session, "x")]).await.unwrap();
 }
 
 #[tokio::test]
@@ -295,7 +297,7 @@ async fn a_stream_is_forgotten_some_time_after_its_last_chunk() {
     let corner = Corner::new();
     let store = corner.builder().stream_ttl(Duration::from_secs(100)).open().await.unwrap();
     let session = id("s");
-    streams(&store).append(&session, None, vec![text(&session, "x")]).await.unwrap();
+    streams(&store).append(batch_id(), &session, None, vec![text(&session, "x")]).await.unwrap();
     for key in corner.keys().iter().filter(|key| key.contains("{s}")) {
         let left: i64 = redis::cmd("TTL").arg(key).query(&mut corner.server()).unwrap();
         assert!((90..=100).contains(&left), "{key}: {left} s");

@@ -1,6 +1,7 @@
 //! `helix-agents-store-redis` against the store contracts, and what only a server can do.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod chaos;
 mod cluster;
 mod failover;
 mod follow;
@@ -30,7 +31,7 @@ mod conformance {
         }
     }
 
-    async fn harness() -> Corner {
+    pub(crate) async fn harness() -> Corner {
         Corner::new()
     }
 
@@ -56,7 +57,7 @@ mod stream {
         }
     }
 
-    async fn harness() -> Corner {
+    pub(crate) async fn harness() -> Corner {
         Corner::new()
     }
 

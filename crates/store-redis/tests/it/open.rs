@@ -68,8 +68,7 @@ async fn a_url_may_name_the_prefix_and_nothing_else() {
 async fn a_server_that_does_not_answer_is_unavailable() {
     let mut server = Server::start();
     server.kill();
-    let builder = server.corner().builder().outage_timeout(Duration::ZERO);
-    refused(builder, ErrorCode::StoreUnavailable).await;
+    refused(server.corner().builder(), ErrorCode::StoreUnavailable).await;
 }
 
 #[tokio::test]

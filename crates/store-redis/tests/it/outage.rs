@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use helix_agents_testkit::ids::batch_id;
 
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::store::{AppendOutcome, Position, StateStore as _};
 
 use super::server::Server;
-use super::support::{Corner, add, append, create, id, ids, streams, text};
+use super::support::{Corner, add, append, create, id, ids, patient, patient_streams, text};
 
 const SECONDS: Duration = Duration::from_secs(30);
 
@@ -19,7 +20,7 @@ async fn write_beside<F: Future<Output = ()>>(corner: &Corner, trouble: F) -> [u
     let stop = Arc::new(AtomicBool::new(false));
     let mut writing = Vec::new();
     for number in 0..4 {
-        let (store, stop) = (corner.store().await, Arc::clone(&stop));
+        let (store, stop) = (patient(&corner.store().await), Arc::clone(&stop));
         writing.push(tokio::spawn(async move {
             let session = id(&format!("s{number}"));
             let mut position = create(&store, &session).await;
@@ -92,37 +93,34 @@ async fn a_reader_misses_nothing_when_its_connections_are_cut() {
     let server = Server::start();
     let corner = server.corner();
     let (here, there) = (corner.store().await, corner.store().await);
+    let (here, there) = (patient_streams(&here), patient_streams(&there));
     let session = id("s");
-    let mut reader = streams(&here).read(&session, 1).await.unwrap();
+    let mut reader = here.read(&session, 1).await.unwrap();
     let mut connection = corner.server();
     for number in 1..=20_u64 {
         let kind = if number % 2 == 0 { "pubsub" } else { "normal" };
         let mut kill = redis::cmd("CLIENT");
         kill.arg("KILL").arg("TYPE").arg(kind).arg("SKIPME").arg("yes");
         kill.exec(&mut connection).unwrap();
-        // A chunk is not written twice, so its writer may hear that it is not known whether it was written.
-        let written = async {
-            while streams(&there).append(&session, None, vec![text(&session, "x")]).await.is_err() {
-            }
-        };
+        let written = there.append(batch_id(), &session, None, vec![text(&session, "x")]);
         let read = async { reader.next().await.unwrap().unwrap().seq };
         let both = async { tokio::join!(written, read) };
-        let ((), seq) = tokio::time::timeout(SECONDS, both).await.unwrap();
-        assert_eq!(seq, number);
+        let (written, seq) = tokio::time::timeout(SECONDS, both).await.unwrap();
+        assert_eq!((written.unwrap(), seq), (number, number));
     }
 }
 
 #[tokio::test]
-async fn a_server_that_stays_away_is_unavailable() {
+async fn a_server_that_is_away_is_unavailable() {
     let mut server = Server::start();
     let corner = server.corner();
-    let store = corner.builder().outage_timeout(Duration::from_millis(300)).open().await.unwrap();
+    let store = corner.store().await;
     let mut position = create(&store, &id("s")).await;
     server.kill();
     let error = store.append(append(&id("s"), &position, "a")).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::StoreUnavailable, "{error}");
     server.go_on();
-    add(&store, &id("s"), &mut position, "a").await;
+    add(&patient(&store), &id("s"), &mut position, "a").await;
     assert_eq!(ids(&store, &id("s")).await, ["first", "a"]);
 }
 
@@ -131,7 +129,7 @@ async fn a_server_that_stays_away_is_unavailable() {
 async fn whoever_knew_of_lost_appends_hears_that_history_was_lost() {
     let mut server = Server::start();
     let corner = server.corner();
-    let store = corner.store().await;
+    let store = patient(&corner.store().await);
     let session = id("s");
     let mut kept = create(&store, &session).await;
     add(&store, &session, &mut kept, "kept").await;
@@ -156,7 +154,7 @@ async fn an_append_that_was_cut_off_in_the_middle_is_not_there_at_all() {
     for bytes in [1, 40, 90, 150] {
         let mut server = Server::start();
         let corner = server.corner();
-        let store = corner.store().await;
+        let store = patient(&corner.store().await);
         let session = id("s");
         let mut position = create(&store, &session).await;
         add(&store, &session, &mut position, "kept").await;

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::id::{AppendId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, Position, SessionStatus,
-    StateStore as _, Summary,
+    Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, PatientStore, Position,
+    SessionStatus, StateStore, Summary,
 };
 use helix_agents_core::stream::{Chunk, ChunkKind, StreamManager};
 use helix_agents_store_redis::{RedisBuilder, RedisStore};
@@ -114,12 +114,12 @@ pub(crate) fn child_of(parent: Option<&SessionId>, root: &SessionId) -> NewSessi
 }
 
 /// Creates a session; returns where its log ends.
-pub(crate) async fn create(store: &RedisStore, session: &SessionId) -> Position {
+pub(crate) async fn create(store: &impl StateStore, session: &SessionId) -> Position {
     create_as(store, session, child_of(None, session), summary()).await
 }
 
 pub(crate) async fn create_as(
-    store: &RedisStore,
+    store: &impl StateStore,
     session: &SessionId,
     new: NewSession,
     summary: Summary,
@@ -133,7 +133,7 @@ pub(crate) async fn create_as(
 
 /// Appends one event, after whatever others append meanwhile.
 pub(crate) async fn add(
-    store: &RedisStore,
+    store: &impl StateStore,
     session: &SessionId,
     position: &mut Position,
     id: &str,
@@ -149,7 +149,7 @@ pub(crate) async fn add(
 }
 
 /// The ids of all appends of a session.
-pub(crate) async fn ids(store: &RedisStore, session: &SessionId) -> Vec<String> {
+pub(crate) async fn ids(store: &impl StateStore, session: &SessionId) -> Vec<String> {
     let log = store.read_log(session, 0, u32::MAX).await.unwrap();
     log.iter().map(|append| append.id.to_string()).collect()
 }
@@ -163,6 +163,16 @@ pub(crate) fn text(session: &SessionId, delta: &str) -> Chunk {
         at: Timestamp(0),
         kind: ChunkKind::TextDelta { delta: delta.to_owned() },
     }
+}
+
+/// The store as a runtime asks it.
+pub(crate) fn patient(store: &RedisStore) -> PatientStore {
+    helix_agents_testkit::patient::store(Arc::new(store.clone()))
+}
+
+/// Its streams, likewise.
+pub(crate) fn patient_streams(store: &RedisStore) -> Arc<dyn StreamManager> {
+    Arc::new(helix_agents_testkit::patient::streams(Arc::new(store.clone())))
 }
 
 /// The streams of a store. Both contracts have methods of the same names.

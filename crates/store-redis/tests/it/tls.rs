@@ -42,7 +42,7 @@ impl Secured {
 
     fn builder(&self, host: &str, options: &str) -> RedisBuilder {
         let url = format!("rediss://{host}:{}?{options}", self.port);
-        RedisStore::builder(&url).outage_timeout(Duration::from_secs(20))
+        RedisStore::builder(&url)
     }
 }
 

@@ -8,6 +8,7 @@ use helix_agents_core::error::ErrorCode;
 use helix_agents_core::store::StateStore as _;
 use helix_agents_store_sqlite::SqliteStore;
 use helix_agents_testkit::gate::within;
+use helix_agents_testkit::ids::batch_id;
 
 use super::support::{Folder, append, create, id, streams, text};
 
@@ -54,7 +55,10 @@ async fn dropping_all_handles_closes_the_file() {
     let mut reader = streams(&store).read(&id("s"), 1).await.unwrap();
     for _ in 0..200 {
         // By then the poller stands still, for an hour if nobody tells it to end.
-        streams(&store).append(&id("s"), None, vec![text(&id("s"), "x")]).await.unwrap();
+        streams(&store)
+            .append(batch_id(), &id("s"), None, vec![text(&id("s"), "x")])
+            .await
+            .unwrap();
         within(reader.next()).await.unwrap().unwrap();
     }
     let other = store.clone();

@@ -4,6 +4,7 @@ use helix_agents_core::error::{Error, ErrorCode};
 use helix_agents_core::store::{Page, Position, SessionFilter, StateStore as _};
 use helix_agents_core::stream::{Attempt, Effect};
 use helix_agents_testkit::gate::within;
+use helix_agents_testkit::ids::batch_id;
 
 use futures_util::StreamExt as _;
 
@@ -113,7 +114,10 @@ async fn chunks_that_cannot_be_read_end_the_reader() {
         let folder = Folder::new();
         let store = folder.open().await;
         let session = id("damaged");
-        streams(&store).append(&session, None, vec![text(&session, "a")]).await.unwrap();
+        streams(&store)
+            .append(batch_id(), &session, None, vec![text(&session, "a")])
+            .await
+            .unwrap();
         folder.sql().execute_batch(sql).unwrap();
         let mut reader = streams(&store).read(&session, 1).await.unwrap();
         assert_names_session(&within(reader.next()).await.unwrap().unwrap_err());
@@ -126,10 +130,10 @@ async fn attempts_that_cannot_be_read_are_corrupt() {
     let folder = Folder::new();
     let store = folder.open().await;
     let session = id("damaged");
-    streams(&store).append(&session, None, vec![text(&session, "a")]).await.unwrap();
+    streams(&store).append(batch_id(), &session, None, vec![text(&session, "a")]).await.unwrap();
     folder.sql().execute_batch("UPDATE streams SET open = '[[1]]'").unwrap();
     assert_names_session(&streams(&store).info(&session).await.unwrap_err());
-    let late = streams(&store).append(&session, None, vec![text(&session, "b")]).await;
+    let late = streams(&store).append(batch_id(), &session, None, vec![text(&session, "b")]).await;
     assert_names_session(&late.unwrap_err());
 }
 
@@ -142,8 +146,9 @@ async fn a_damaged_page_is_corrupt() {
     for number in 0..300 {
         add(&store, &session, &mut position, &format!("append number {number}")).await;
     }
-    let attempt =
-        streams(&store).begin(&session, &Effect::Model { step: 1 }, text(&session, "")).await;
+    let attempt = streams(&store)
+        .begin(batch_id(), &session, &Effect::Model { step: 1 }, text(&session, ""))
+        .await;
     assert_eq!(attempt.unwrap(), Attempt(1));
     store.close().await;
     let mut bytes = std::fs::read(folder.file()).unwrap();

@@ -6,6 +6,7 @@ use helix_agents_core::error::ErrorCode;
 use helix_agents_core::guarantee::{Guarantee, Promise};
 use helix_agents_core::store::{Append, LeaseChange, SessionStatus, StateStore as _, Summary};
 use helix_agents_store_sqlite::{SqliteStore, Synchronous};
+use helix_agents_testkit::ids::batch_id;
 
 use super::support::{Folder, append, create, id, streams, text};
 
@@ -55,7 +56,7 @@ async fn sessions_are_counted_by_how_they_stand() {
     let failed = summary(SessionStatus::Failed, None);
     session(&store, "failed", failed, LeaseChange::Clear).await;
     let chunks = vec![text(&id("one"), "a"), text(&id("one"), "b")];
-    streams(&store).append(&id("one"), None, chunks).await.unwrap();
+    streams(&store).append(batch_id(), &id("one"), None, chunks).await.unwrap();
 
     // Beside the store that has it open, and after it.
     for _ in 0..2 {

@@ -1,6 +1,7 @@
 //! `helix-agents-store-sqlite` against the store contracts, and what only a file can do.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod chaos;
 mod close;
 mod damage;
 mod fork;
@@ -19,7 +20,7 @@ mod conformance {
 
     use super::support::Folder;
 
-    struct Harness(Folder);
+    pub(crate) struct Harness(Folder);
 
     #[async_trait::async_trait]
     impl StoreHarness for Harness {
@@ -32,7 +33,7 @@ mod conformance {
         }
     }
 
-    async fn harness() -> Harness {
+    pub(crate) async fn harness() -> Harness {
         Harness(Folder::new())
     }
 
@@ -48,7 +49,7 @@ mod stream {
 
     use super::support::Folder;
 
-    struct Harness(Folder);
+    pub(crate) struct Harness(Folder);
 
     #[async_trait::async_trait]
     impl StreamHarness for Harness {
@@ -62,7 +63,7 @@ mod stream {
         }
     }
 
-    async fn harness() -> Harness {
+    pub(crate) async fn harness() -> Harness {
         Harness(Folder::new())
     }
 

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use helix_agents_core::error::{ErrorCode, ErrorKind};
 use helix_agents_core::store::StateStore as _;
-use helix_agents_core::stream::{AttemptRef, Effect, StreamOp};
+use helix_agents_core::stream::{AttemptRef, Batch, Effect, StreamOp};
 use helix_agents_store_sqlite::{SqliteStore, Synchronous};
+use helix_agents_testkit::ids::batch_id;
 
 use super::support::{Folder, add, append, create, id, ids, refused, streams, text};
 
@@ -127,7 +128,7 @@ async fn a_full_disk_refuses_a_batch_of_a_stream_as_a_whole() {
     let folder = Folder::new();
     let store = SqliteStore::builder(folder.file()).max_pages(64).open().await.unwrap();
     let (session, streams) = (id("s"), streams(&store));
-    streams.append(&session, None, vec![text(&session, "a")]).await.unwrap();
+    streams.append(batch_id(), &session, None, vec![text(&session, "a")]).await.unwrap();
     let before = streams.info(&session).await.unwrap();
     let chunks = |delta: &str| StreamOp::Chunks {
         attempt: Some(AttemptRef::Begun(0)),
@@ -138,10 +139,13 @@ async fn a_full_disk_refuses_a_batch_of_a_stream_as_a_whole() {
     let large =
         StreamOp::Chunks { attempt: None, chunks: vec![text(&session, &"x".repeat(1 << 20))] };
     let batch = vec![beginning, chunks("b"), large, chunks("c")];
-    let error = streams.write(&session, batch).await.unwrap_err();
+    let error = streams.write(&session, Batch::new(batch_id(), batch)).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::StoreFull);
     assert_eq!(streams.info(&session).await.unwrap(), before);
-    assert_eq!(streams.append(&session, None, vec![text(&session, "d")]).await.unwrap(), 2);
+    assert_eq!(
+        streams.append(batch_id(), &session, None, vec![text(&session, "d")]).await.unwrap(),
+        2
+    );
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use futures_util::StreamExt as _;
 use helix_agents_core::store::{Position, StateStore as _};
 use helix_agents_store_sqlite::SqliteStore;
 use helix_agents_testkit::gate::within;
+use helix_agents_testkit::ids::batch_id;
 
 use super::support::{Folder, add, command, create, id, ids, streams, text};
 
@@ -44,7 +45,7 @@ async fn other_process() {
         "write chunks" => {
             for number in 0..20 {
                 let chunks = vec![text(&session, &number.to_string()); 2];
-                streams(&store).append(&session, None, chunks).await.unwrap();
+                streams(&store).append(batch_id(), &session, None, chunks).await.unwrap();
             }
         }
         other => panic!("no such thing: {other}"),
@@ -159,7 +160,7 @@ async fn a_reader_does_not_wait_for_the_poll_to_see_what_its_own_process_writes(
         seen
     });
     for _ in 0..50 {
-        streams.append(&id("s"), None, vec![text(&id("s"), "x")]).await.unwrap();
+        streams.append(batch_id(), &id("s"), None, vec![text(&id("s"), "x")]).await.unwrap();
         tokio::task::yield_now().await;
     }
     assert_eq!(within(reading).await.unwrap(), (1..=50).collect::<Vec<_>>());

@@ -9,6 +9,7 @@ use super::support::{
     begin, check, chunk, id, model, next, refused, replay, take, take_to, text, texts, tool, write,
 };
 use crate::gate::{Gate, within};
+use crate::ids::batch_id;
 
 /// Whatever they try; also after some were settled or discarded.
 pub async fn attempts_have_rising_numbers(harness: &impl StreamHarness) {
@@ -160,7 +161,7 @@ pub async fn boundaries_survive_every_discard(harness: &impl StreamHarness) {
     let boundary = chunk(&session, ChunkKind::Checkpoint { version: 4 });
     let one = begin(&streams, &session, &model(1)).await;
     write(&streams, &session, Some(one), &["a"]).await;
-    streams.append(&session, None, vec![boundary.clone(), boundary]).await.unwrap();
+    streams.append(batch_id(), &session, None, vec![boundary.clone(), boundary]).await.unwrap();
     write(&streams, &session, Some(one), &["b"]).await;
     begin(&streams, &session, &model(1)).await;
     check(
@@ -185,7 +186,7 @@ pub async fn racing_beginners_leave_one_open_attempt(harness: &impl StreamHarnes
             gate.pass().await;
             let attempt = begin(&streams, &session, &model(1)).await;
             let chunks = vec![text(&session, &attempt.0.to_string())];
-            let written = streams.append(&session, Some(attempt), chunks).await;
+            let written = streams.append(batch_id(), &session, Some(attempt), chunks).await;
             (attempt, written.is_ok())
         }));
     }

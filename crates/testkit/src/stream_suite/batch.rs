@@ -4,7 +4,9 @@ use expect_test::expect;
 
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::stream::{Attempt, AttemptRef, Effect, Mark, OpenAttempt, StreamOp};
+use helix_agents_core::stream::{Attempt, AttemptRef, Batch, Effect, Mark, OpenAttempt, StreamOp};
+
+use crate::ids::batch_id;
 
 use super::StreamHarness;
 use super::support::{begin, check, id, mark, model, origin, replay, text, tool};
@@ -37,7 +39,7 @@ pub async fn a_batch_is_written_in_its_order(harness: &impl StreamHarness) {
         saying(&session, BEGUN(0), &["d", "e"]),
         saying(&session, BEGUN(1), &["f"]),
     ];
-    let written = streams.write(&session, batch).await.unwrap();
+    let written = streams.write(&session, Batch::new(batch_id(), batch)).await.unwrap();
     assert_eq!((written.last_seq, &*written.begun), (7, &[Attempt(2), Attempt(3)][..]));
     assert_eq!(written.refused, []);
     check(
@@ -77,7 +79,7 @@ pub async fn refused_chunks_do_not_hold_up_the_rest_of_a_batch(harness: &impl St
         saying(&session, KNOWN(Attempt(9)), &["never begun"]),
         saying(&session, None, &["boundary"]),
     ];
-    let written = streams.write(&session, batch).await.unwrap();
+    let written = streams.write(&session, Batch::new(batch_id(), batch)).await.unwrap();
     assert_eq!(written.refused, [old, Attempt(9)]);
     check(
         &replay(&streams, &session, 1).await,
@@ -100,7 +102,7 @@ pub async fn a_batch_may_discard_what_it_began(harness: &impl StreamHarness) {
         saying(&session, BEGUN(0), &["late"]),
         saying(&session, BEGUN(1), &["b"]),
     ];
-    let written = streams.write(&session, batch).await.unwrap();
+    let written = streams.write(&session, Batch::new(batch_id(), batch)).await.unwrap();
     assert_eq!((written.last_seq, &*written.refused), (3, &[Attempt(1)][..]));
     check(
         &replay(&streams, &session, 1).await,
@@ -121,7 +123,7 @@ pub async fn a_batch_that_names_what_it_has_not_begun_writes_nothing(harness: &i
         saying(&session, BEGUN(0), &["b"]),
         beginning(&session, model(1)),
     ];
-    let error = streams.write(&session, batch).await.unwrap_err();
+    let error = streams.write(&session, Batch::new(batch_id(), batch)).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::InputInvalid);
     assert_eq!(streams.info(&session).await.unwrap(), before);
 }
@@ -130,8 +132,8 @@ pub async fn a_batch_that_names_what_it_has_not_begun_writes_nothing(harness: &i
 pub async fn an_empty_batch_writes_nothing(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
-    let written = streams.write(&session, Vec::new()).await.unwrap();
+    let written = streams.write(&session, Batch::new(batch_id(), [])).await.unwrap();
     assert_eq!((written.last_seq, written.begun.len()), (0, 0));
-    streams.append(&session, None, vec![text(&session, "a")]).await.unwrap();
-    assert_eq!(streams.write(&session, Vec::new()).await.unwrap().last_seq, 1);
+    streams.append(batch_id(), &session, None, vec![text(&session, "a")]).await.unwrap();
+    assert_eq!(streams.write(&session, Batch::new(batch_id(), [])).await.unwrap().last_seq, 1);
 }

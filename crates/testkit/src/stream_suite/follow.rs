@@ -7,6 +7,7 @@ use helix_agents_core::stream::StreamInfo;
 use super::StreamHarness;
 use super::support::{id, next, numbers, take, take_to, text, texts, write};
 use crate::gate::{Gate, within};
+use crate::ids::batch_id;
 
 /// No reader needs to know whether a run has begun.
 pub async fn a_stream_that_was_never_written_to_is_empty_and_then_follows(
@@ -57,7 +58,7 @@ pub async fn reading_catches_up_and_then_follows_without_gap_or_duplicate(
             gate.pass().await;
             for batch in 0..BATCHES {
                 let chunks = vec![text(&session, "x"); 1 + usize::try_from(batch % 2).unwrap()];
-                streams.append(&session, None, chunks).await.unwrap();
+                streams.append(batch_id(), &session, None, chunks).await.unwrap();
             }
         }));
     }

@@ -4,6 +4,8 @@ use expect_test::expect;
 
 use helix_agents_core::stream::{Boundary, Mark, Marked, OpenAttempt, StreamInfo};
 
+use crate::ids::batch_id;
+
 use super::StreamHarness;
 use super::support::{
     begin, check, chunk, closing, id, mark, model, numbers, origin, refused, replay, take, text,
@@ -29,7 +31,7 @@ pub async fn a_mark_announces_what_became_of_attempts_and_then_writes_its_bounda
         boundaries: vec![closing(&session, 7)],
         ..mark(&session, 7)
     };
-    streams.mark(&session, done).await.unwrap();
+    streams.mark(batch_id(), &session, done).await.unwrap();
     let chunks = replay(&streams, &session, 1).await;
     check(
         &chunks,
@@ -58,7 +60,7 @@ pub async fn chunks_of_a_settled_attempt_are_refused(harness: &impl StreamHarnes
     let session = id("s");
     let one = begin(&streams, &session, &model(1)).await;
     let settle = Mark { settled: vec![one], ..mark(&session, 3) };
-    other.mark(&session, settle).await.unwrap();
+    other.mark(batch_id(), &session, settle).await.unwrap();
     refused(&streams, &session, one).await;
 }
 
@@ -68,7 +70,7 @@ pub async fn chunks_of_an_attempt_that_a_mark_discarded_are_refused(harness: &im
     let session = id("s");
     let one = begin(&streams, &session, &model(1)).await;
     let discard = Mark { discarded: vec![one], ..mark(&session, 3) };
-    other.mark(&session, discard).await.unwrap();
+    other.mark(batch_id(), &session, discard).await.unwrap();
     refused(&streams, &session, one).await;
 }
 
@@ -81,9 +83,9 @@ pub async fn what_was_settled_is_never_discarded(harness: &impl StreamHarness) {
     let two = begin(&streams, &session, &tool("1.0")).await;
     write(&streams, &session, Some(two), &["b"]).await;
     let first = Mark { settled: vec![one], discarded: vec![two], ..mark(&session, 3) };
-    streams.mark(&session, first).await.unwrap();
+    streams.mark(batch_id(), &session, first).await.unwrap();
     let contrary = Mark { settled: vec![two], discarded: vec![one], ..mark(&session, 4) };
-    streams.mark(&session, contrary).await.unwrap();
+    streams.mark(batch_id(), &session, contrary).await.unwrap();
     begin(&streams, &session, &model(1)).await;
     write(&streams, &session, None, &["end"]).await;
     check(
@@ -110,8 +112,8 @@ pub async fn a_repeated_mark_says_nothing_twice(harness: &impl StreamHarness) {
         boundaries: vec![closing(&session, 3)],
         ..mark(&session, 3)
     };
-    streams.mark(&session, done.clone()).await.unwrap();
-    streams.mark(&session, done).await.unwrap();
+    streams.mark(batch_id(), &session, done.clone()).await.unwrap();
+    streams.mark(batch_id(), &session, done).await.unwrap();
     write(&streams, &session, None, &["end"]).await;
     check(
         &replay(&streams, &session, 1).await,
@@ -131,10 +133,10 @@ pub async fn marks_never_go_back(harness: &impl StreamHarness) {
     let session = id("s");
     let one = begin(&streams, &session, &model(1)).await;
     write(&streams, &session, Some(one), &["a"]).await;
-    streams.mark(&session, mark(&session, 9)).await.unwrap();
+    streams.mark(batch_id(), &session, mark(&session, 9)).await.unwrap();
     let late =
         Mark { settled: vec![one], boundaries: vec![closing(&session, 5)], ..mark(&session, 5) };
-    streams.mark(&session, late).await.unwrap();
+    streams.mark(batch_id(), &session, late).await.unwrap();
     let info = streams.info(&session).await.unwrap();
     assert_eq!((info.marked_by(&session), info.open), (9, Vec::new()));
     check(
@@ -145,7 +147,7 @@ pub async fn marks_never_go_back(harness: &impl StreamHarness) {
         "#]],
     );
     let next = Mark { boundaries: vec![closing(&session, 10)], ..mark(&session, 10) };
-    streams.mark(&session, next).await.unwrap();
+    streams.mark(batch_id(), &session, next).await.unwrap();
     let info = streams.info(&session).await.unwrap();
     assert_eq!((info.marked_by(&session), info.last_seq), (10, 3));
 }
@@ -165,9 +167,9 @@ pub async fn boundaries_that_an_earlier_mark_brought_are_left_out(harness: &impl
         let all = [said(6, "begins"), closing(session, 6), closing(session, 8)];
         let boundaries = one.boundaries.iter().cloned().chain(all).collect();
         let two = Mark { boundaries, ..mark(session, 9) };
-        streams.mark(&root, one).await.unwrap();
-        other.mark(&root, two.clone()).await.unwrap();
-        streams.mark(&root, two).await.unwrap();
+        streams.mark(batch_id(), &root, one).await.unwrap();
+        other.mark(batch_id(), &root, two.clone()).await.unwrap();
+        streams.mark(batch_id(), &root, two).await.unwrap();
     }
     check(
         &replay(&streams, &root, 1).await,
@@ -210,7 +212,7 @@ pub async fn info_tells_how_the_stream_stands(harness: &impl StreamHarness) {
     assert_eq!(other.info(&session).await.unwrap(), expected);
 
     let settle = Mark { settled: vec![two], ..mark(&session, 6) };
-    streams.mark(&session, settle).await.unwrap();
+    streams.mark(batch_id(), &session, settle).await.unwrap();
     open.remove(1);
     let expected = StreamInfo {
         first_seq: 1,
@@ -227,19 +229,22 @@ pub async fn sessions_that_share_a_stream_do_not_disturb_each_other(harness: &im
     let streams = harness.open().await;
     let (root, child) = (id("s"), id("s-sub-1.0"));
     let own = begin(&streams, &root, &model(1)).await;
-    let other = streams.begin(&root, &model(1), origin(&child)).await.unwrap();
+    let other = streams.begin(batch_id(), &root, &model(1), origin(&child)).await.unwrap();
     write(&streams, &root, Some(own), &["own"]).await;
     write(&streams, &root, Some(other), &["child's"]).await;
-    let again = streams.begin(&root, &model(1), origin(&child)).await.unwrap();
+    let again = streams.begin(batch_id(), &root, &model(1), origin(&child)).await.unwrap();
     refused(&streams, &root, other).await;
     let boundary = |session: &_, version| Mark {
         boundaries: vec![closing(session, version)],
         ..mark(session, version)
     };
     for version in [9, 9, 8] {
-        streams.mark(&root, boundary(&child, version)).await.unwrap();
+        streams.mark(batch_id(), &root, boundary(&child, version)).await.unwrap();
     }
-    streams.mark(&root, Mark { settled: vec![own], ..boundary(&root, 4) }).await.unwrap();
+    streams
+        .mark(batch_id(), &root, Mark { settled: vec![own], ..boundary(&root, 4) })
+        .await
+        .unwrap();
     let info = streams.info(&root).await.unwrap();
     let marked = |version, seq| Marked { version, seq };
     assert_eq!((info.marked[&root], info.marked[&child]), (marked(4, 6), marked(9, 4)));

@@ -14,6 +14,7 @@ use helix_agents_core::stream::{
 };
 
 use crate::gate::within;
+use crate::ids::batch_id;
 
 pub(super) type Streams = Arc<dyn StreamManager>;
 
@@ -68,7 +69,7 @@ pub(super) fn closing(session: &SessionId, version: u64) -> Boundary {
 
 /// Begins a try at `effect`.
 pub(super) async fn begin(streams: &Streams, session: &SessionId, effect: &Effect) -> Attempt {
-    streams.begin(session, effect, origin(session)).await.unwrap()
+    streams.begin(batch_id(), session, effect, origin(session)).await.unwrap()
 }
 
 /// Writes each text as a chunk of its own, all in one batch.
@@ -79,14 +80,14 @@ pub(super) async fn write(
     texts: &[&str],
 ) -> u64 {
     let chunks = texts.iter().map(|it| text(session, it)).collect();
-    streams.append(session, attempt, chunks).await.unwrap()
+    streams.append(batch_id(), session, attempt, chunks).await.unwrap()
 }
 
 /// That a chunk of this attempt is refused, and leaves no trace.
 pub(super) async fn refused(streams: &Streams, session: &SessionId, attempt: Attempt) {
     let before = streams.info(session).await.unwrap();
     let chunks = vec![text(session, "late")];
-    let error = streams.append(session, Some(attempt), chunks).await.unwrap_err();
+    let error = streams.append(batch_id(), session, Some(attempt), chunks).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::AttemptDiscarded);
     assert_eq!(streams.info(session).await.unwrap(), before);
 }

@@ -7,6 +7,7 @@ use helix_agents_core::stream::{Attempt, ChunkKind};
 use super::StreamHarness;
 use super::support::{begin, chunk, id, model, numbers, replay, text, texts, write};
 use crate::gate::{Gate, within};
+use crate::ids::batch_id;
 
 /// The answer is the number of the last one.
 pub async fn chunks_are_numbered_from_one_without_gaps(harness: &impl StreamHarness) {
@@ -55,7 +56,7 @@ pub async fn chunks_come_back_as_they_were_written(harness: &impl StreamHarness)
         ChunkKind::RunEnded { status: "completed".to_owned() },
     ];
     let written: Vec<_> = kinds.into_iter().map(|kind| chunk(&session, kind)).collect();
-    streams.append(&session, None, written.clone()).await.unwrap();
+    streams.append(batch_id(), &session, None, written.clone()).await.unwrap();
     let read = replay(&streams, &session, 1).await;
     assert_eq!(
         read.iter().map(|it| &*it.chunk).collect::<Vec<_>>(),
@@ -86,7 +87,7 @@ pub async fn batches_of_racing_writers_stay_together(harness: &impl StreamHarnes
             gate.pass().await;
             for batch in 0..BATCHES {
                 let chunks = (0..3).map(|it| text(&session, &format!("{writer}/{batch}/{it}")));
-                streams.append(&session, None, chunks.collect()).await.unwrap();
+                streams.append(batch_id(), &session, None, chunks.collect()).await.unwrap();
             }
         }));
     }

@@ -15,7 +15,7 @@ use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
     Renewal, SessionFilter, StateStore, StoredAppend,
 };
-use helix_agents_core::stream::{ChunkStream, StreamInfo, StreamManager, StreamOp, Written};
+use helix_agents_core::stream::{Batch, ChunkStream, StreamInfo, StreamManager, Written};
 use tokio::sync::watch;
 
 use super::dice::Dice;
@@ -199,7 +199,7 @@ pub(super) struct MortalStreams {
 
 #[async_trait]
 impl StreamManager for MortalStreams {
-    async fn write(&self, stream: &SessionId, batch: Vec<StreamOp>) -> Result<Written> {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
         self.life.tick().await;
         let done = self.inner.write(stream, batch).await;
         self.life.tick().await;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
+use helix_agents_testkit::ids::batch_id;
 
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::Result;
@@ -11,7 +12,7 @@ use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, Guard, LeaseChange, NewSession, Position, SessionStatus, StateStore, Summary,
 };
-use helix_agents_core::stream::{Chunk, ChunkKind, StreamManager, StreamOp};
+use helix_agents_core::stream::{Batch, Chunk, ChunkKind, StreamManager, StreamOp};
 
 use super::{Durability, Scratch, Writer, hold, release};
 use crate::prepared::Tables;
@@ -72,7 +73,10 @@ async fn the_log_is_as_durable_as_configured_and_streams_and_leases_are_not() {
         let next = append(&session, Position { version: 1, append: "a".into() });
         assert_eq!(level_of(&store, sessions.append(next)).await, log);
         let chunks = StreamOp::Chunks { attempt: None, chunks: vec![chunk(&session)] };
-        assert_eq!(level_of(&store, streams.write(&session, vec![chunks])).await, NORMAL);
+        assert_eq!(
+            level_of(&store, streams.write(&session, Batch::new(batch_id(), [chunks]))).await,
+            NORMAL
+        );
         let run = RunId::from("r");
         let renewing = sessions.renew(&session, &run, Duration::from_secs(1));
         assert_eq!(level_of(&store, renewing).await, NORMAL);

@@ -1,0 +1,145 @@
+//! Batches: what is written into a stream in one go.
+
+use std::sync::Arc;
+
+use super::{Attempt, Chunk, Effect};
+use crate::error::{Error, ErrorCode, Result};
+use crate::id::{BatchId, SessionId};
+
+/// What is written in one go. Cheap to clone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Batch {
+    /// By which it is known again.
+    pub id: BatchId,
+    /// What to write, in order.
+    pub ops: Arc<[StreamOp]>,
+}
+
+impl Batch {
+    /// These operations under this id.
+    pub fn new(id: BatchId, ops: impl Into<Arc<[StreamOp]>>) -> Self {
+        Self { id, ops: ops.into() }
+    }
+}
+
+/// One thing to write into a stream.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StreamOp {
+    /// Begins a try at an effect.
+    Begin {
+        /// What is tried.
+        effect: Effect,
+        /// The chunk that announces the discard of an earlier try, without its kind: whose effect
+        /// it is.
+        origin: Chunk,
+    },
+    /// Writes chunks, in order.
+    Chunks {
+        /// The attempt that they belong to; none for boundaries.
+        attempt: Option<AttemptRef>,
+        /// The chunks.
+        chunks: Vec<Chunk>,
+    },
+    /// Brings the stream into line with the log.
+    Mark(Box<Mark>),
+}
+
+impl StreamOp {
+    /// The chunk that its announcements look like; none if it makes none.
+    pub(super) fn origin(&self) -> Option<&Chunk> {
+        match self {
+            Self::Begin { origin, .. } => Some(origin),
+            Self::Mark(mark) => Some(&mark.origin),
+            Self::Chunks { .. } => None,
+        }
+    }
+
+    /// The session that it marks, if any.
+    #[must_use]
+    pub fn marks(&self) -> Option<&SessionId> {
+        match self {
+            Self::Mark(mark) => Some(&mark.origin.session),
+            Self::Begin { .. } | Self::Chunks { .. } => None,
+        }
+    }
+}
+
+/// An attempt, as a batch names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttemptRef {
+    /// By its number.
+    Known(Attempt),
+    /// The one begun by this [`Begin`](StreamOp::Begin) of the same batch, counted from 0.
+    Begun(usize),
+}
+
+/// What came of a batch.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Written {
+    /// The stream's last chunk; 0 if it has none.
+    pub last_seq: u64,
+    /// The attempts that the batch began, in order.
+    pub begun: Vec<Attempt>,
+    /// The attempts whose chunks were left out, because they were settled, discarded or never
+    /// begun.
+    pub refused: Vec<Attempt>,
+}
+
+/// Checks that a batch names no attempt before it begins it.
+pub(super) fn check(batch: &[StreamOp]) -> Result<()> {
+    let mut begun = 0;
+    for op in batch {
+        match op {
+            StreamOp::Begin { .. } => begun += 1,
+            StreamOp::Chunks { attempt: Some(AttemptRef::Begun(index)), .. } if *index >= begun => {
+                return Err(not_begun());
+            }
+            StreamOp::Chunks { .. } | StreamOp::Mark(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn not_begun() -> Error {
+    let message = "a batch names an attempt that it does not begin before";
+    Error::new(ErrorCode::InputInvalid, message)
+}
+
+impl Written {
+    /// The attempt that a batch means, of which so much was written already.
+    ///
+    /// # Errors
+    /// [`ErrorCode::InputInvalid`] if the batch has not begun it.
+    pub fn attempt(&self, named: AttemptRef) -> Result<Attempt> {
+        let begun = match named {
+            AttemptRef::Known(attempt) => Some(attempt),
+            AttemptRef::Begun(index) => self.begun.get(index).copied(),
+        };
+        begun.ok_or_else(not_begun)
+    }
+}
+
+/// Brings a stream into line with the log: written after the append whose version it carries.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mark {
+    /// The log's version.
+    pub version: u64,
+    /// Attempts whose outcome is in the log. Announced by `step_committed`.
+    pub settled: Vec<Attempt>,
+    /// Attempts whose outcome never will be. Announced by `step_discarded`.
+    pub discarded: Vec<Attempt>,
+    /// The chunk that announces, without its kind: whose mark it is.
+    pub origin: Chunk,
+    /// What the log's events show, in their order, written after the announcements; those up to
+    /// the last mark are left out.
+    pub boundaries: Vec<Boundary>,
+}
+
+/// A chunk without an attempt: something that the log itself shows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Boundary {
+    /// The log's version with the event that it shows; not above the mark's.
+    pub version: u64,
+    /// The chunk.
+    pub chunk: Chunk,
+}

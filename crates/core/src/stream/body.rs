@@ -1,0 +1,291 @@
+//! The form in which chunks are kept: a JSON array of groups, each with what its chunks have in common,
+//! because that is longer than most of them.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Attempt, Boundary, Chunk, ChunkKind, Effect, OpenAttempt, Placed, StreamOp};
+use crate::clock::Timestamp;
+use crate::error::{Error, ErrorCode, Result};
+use crate::id::{RunId, SessionId};
+
+/// A batch's chunks as text, for a store that keeps text: made once, before it is known where they
+/// will stand, however often it is then tried to write them.
+#[derive(Debug, Clone)]
+pub struct Encoded(Vec<Operation>);
+
+/// What an operation may bring into the stream.
+#[derive(Debug, Clone)]
+enum Operation {
+    Begin(Origin),
+    Chunks(Vec<Part>),
+    /// With the boundaries' versions.
+    Mark(Origin, Vec<(u64, Part)>),
+}
+
+/// Where announcements come from.
+#[derive(Debug, Clone)]
+struct Origin {
+    text: Arc<str>,
+    at: Timestamp,
+}
+
+impl Encoded {
+    /// The chunks of a batch.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Internal`] if they cannot be written as JSON, which is a mistake of ours.
+    pub fn new(batch: &[StreamOp]) -> Result<Self> {
+        let mut encoder = Encoder::default();
+        let operations = batch.iter().map(|op| {
+            Ok(match op {
+                StreamOp::Begin { origin, .. } => Operation::Begin(encoder.announcing(origin)?),
+                StreamOp::Chunks { chunks, .. } => Operation::Chunks(encoder.parts(chunks)?),
+                StreamOp::Mark(mark) => Operation::Mark(
+                    encoder.announcing(&mark.origin)?,
+                    encoder.boundaries(&mark.boundaries)?,
+                ),
+            })
+        });
+        operations.collect::<Result<_>>().map(Self)
+    }
+
+    /// What was placed of the batch, as one text to keep. [`Replay`](super::Replay) reads it.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn body(&self, placed: &[Placed]) -> Result<Vec<u8>> {
+        let mut body = Body::default();
+        for placed in placed {
+            match (placed, self.0.get(placed.op())) {
+                (Placed::Chunks { attempt, .. }, Some(Operation::Chunks(parts))) => {
+                    parts.iter().for_each(|part| body.push(*attempt, part));
+                }
+                (Placed::Boundaries { above, .. }, Some(Operation::Mark(_, boundaries))) => {
+                    let above = boundaries.iter().filter(|(version, _)| version > above);
+                    above.for_each(|(_, part)| body.push(None, part));
+                }
+                (
+                    Placed::Announcement { kind, .. },
+                    Some(Operation::Begin(origin) | Operation::Mark(origin, _)),
+                ) => {
+                    let mut part = Part::new(Arc::clone(&origin.text));
+                    part.push(origin.at, kind)?;
+                    body.push(None, &part);
+                }
+                _ => {
+                    let message = "a change was worked out for another batch";
+                    return Err(Error::new(ErrorCode::Internal, message));
+                }
+            }
+        }
+        Ok(body.finish())
+    }
+}
+
+/// What the chunks of a group have in common.
+#[derive(PartialEq, Serialize)]
+struct Common {
+    agent: Arc<str>,
+    session: SessionId,
+    run: RunId,
+    step: u32,
+}
+
+impl Common {
+    fn of(chunk: &Chunk) -> Self {
+        let Chunk { agent, session, run, step, .. } = chunk;
+        let (agent, session, run) = (Arc::clone(agent), session.clone(), run.clone());
+        Self { agent, session, run, step: *step }
+    }
+
+    fn is_of(&self, chunk: &Chunk) -> bool {
+        let Chunk { agent, session, run, step, .. } = chunk;
+        self.step == *step && self.run == *run && self.session == *session && self.agent == *agent
+    }
+}
+
+/// Writes chunks as text. One per batch, whose chunks mostly have the same in common.
+#[derive(Default)]
+struct Encoder {
+    last: Option<(Common, Arc<str>)>,
+}
+
+impl Encoder {
+    /// The beginning of a group, without the brace that would end it.
+    fn beginning(&mut self, chunk: &Chunk) -> Result<Arc<str>> {
+        if let Some((_, text)) = self.last.as_ref().filter(|(common, _)| common.is_of(chunk)) {
+            return Ok(Arc::clone(text));
+        }
+        let common = Common::of(chunk);
+        let text = json(&common)?;
+        let text = Arc::from(text.strip_suffix('}').unwrap_or(&text));
+        self.last = Some((common, Arc::clone(&text)));
+        Ok(text)
+    }
+
+    fn announcing(&mut self, origin: &Chunk) -> Result<Origin> {
+        Ok(Origin { text: self.beginning(origin)?, at: origin.at })
+    }
+
+    fn parts(&mut self, chunks: &[Chunk]) -> Result<Vec<Part>> {
+        let alike = |a: &Chunk, b: &Chunk| {
+            (&a.agent, &a.session, &a.run, a.step) == (&b.agent, &b.session, &b.run, b.step)
+        };
+        let groups = chunks.chunk_by(alike);
+        groups
+            .filter_map(|group| Some((group.first()?, group)))
+            .map(|(first, group)| {
+                let mut part = Part::new(self.beginning(first)?);
+                group.iter().try_for_each(|chunk| part.push(chunk.at, &chunk.kind))?;
+                Ok(part)
+            })
+            .collect()
+    }
+
+    /// Each by itself, with its version.
+    fn boundaries(&mut self, boundaries: &[Boundary]) -> Result<Vec<(u64, Part)>> {
+        let part = |Boundary { version, chunk }: &Boundary| {
+            let mut part = Part::new(self.beginning(chunk)?);
+            part.push(chunk.at, &chunk.kind)?;
+            Ok((*version, part))
+        };
+        boundaries.iter().map(part).collect()
+    }
+}
+
+/// Chunks that have all in common, as text.
+#[derive(Debug, Clone)]
+struct Part {
+    beginning: Arc<str>,
+    chunks: Vec<u8>,
+}
+
+impl Part {
+    fn new(beginning: Arc<str>) -> Self {
+        Self { beginning, chunks: Vec::with_capacity(256) }
+    }
+
+    fn push(&mut self, at: Timestamp, kind: &ChunkKind) -> Result<()> {
+        if !self.chunks.is_empty() {
+            self.chunks.push(b',');
+        }
+        serde_json::to_writer(&mut self.chunks, &(at, kind)).map_err(not_json)
+    }
+}
+
+/// What ends a group.
+const END: &[u8] = b"]}";
+
+#[derive(Debug, Default)]
+struct Body {
+    text: Vec<u8>,
+    last: Option<(Arc<str>, Option<Attempt>)>,
+}
+
+impl Body {
+    fn push(&mut self, attempt: Option<Attempt>, part: &Part) {
+        let same = (Arc::clone(&part.beginning), attempt);
+        if self.last.as_ref() == Some(&same) {
+            self.text.truncate(self.text.len() - END.len());
+            self.text.push(b',');
+        } else {
+            self.text.reserve(part.beginning.len() + part.chunks.len() + 256);
+            self.text.push(if self.last.is_none() { b'[' } else { b',' });
+            self.text.extend_from_slice(part.beginning.as_bytes());
+            if let Some(Attempt(number)) = attempt {
+                self.text.extend_from_slice(format!(",\"attempt\":{number}").as_bytes());
+            }
+            self.text.extend_from_slice(b",\"chunks\":[");
+            self.last = Some(same);
+        }
+        self.text.extend_from_slice(&part.chunks);
+        self.text.extend_from_slice(END);
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        if self.last.is_none() {
+            self.text.push(b'[');
+        }
+        self.text.push(b']');
+        self.text
+    }
+}
+
+/// Chunks of one origin and one attempt, as they are kept.
+#[derive(Deserialize)]
+struct Group {
+    agent: Arc<str>,
+    session: SessionId,
+    run: RunId,
+    step: u32,
+    #[serde(default)]
+    attempt: Option<Attempt>,
+    chunks: Vec<(Timestamp, ChunkKind)>,
+}
+
+/// The chunks of a body with their attempts; none if it cannot be read.
+pub(super) fn decode(body: &[u8]) -> Option<Vec<(Option<Attempt>, Chunk)>> {
+    let groups: Vec<Group> = serde_json::from_slice(body).ok()?;
+    let mut all = Vec::with_capacity(groups.iter().map(|group| group.chunks.len()).sum());
+    for Group { agent, session, run, step, attempt, chunks } in groups {
+        all.extend(chunks.into_iter().map(|(at, kind)| {
+            let (agent, session, run) = (Arc::clone(&agent), session.clone(), run.clone());
+            (attempt, Chunk { agent, session, run, step, at, kind })
+        }));
+    }
+    Some(all)
+}
+
+/// An open attempt as it is kept: short, because it is written again with each batch.
+#[derive(Serialize, Deserialize)]
+struct StoredOpen {
+    #[serde(rename = "a")]
+    attempt: Attempt,
+    #[serde(rename = "e")]
+    effect: Effect,
+    /// The child that tries; none for the stream's own session.
+    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    child: Option<SessionId>,
+    #[serde(rename = "b")]
+    began: u64,
+}
+
+/// The open attempts in the stream of a session, as one text to keep.
+///
+/// # Errors
+/// As [`Encoded::new`].
+pub fn encode_open(stream: &SessionId, open: &[OpenAttempt]) -> Result<String> {
+    let stored = |it: &OpenAttempt| StoredOpen {
+        attempt: it.attempt,
+        effect: it.effect.clone(),
+        child: (it.session != *stream).then(|| it.session.clone()),
+        began: it.began,
+    };
+    json(&open.iter().map(stored).collect::<Vec<_>>())
+}
+
+/// Reads what [`encode_open`] wrote; none if it is something else.
+#[must_use]
+pub fn decode_open(stream: &SessionId, text: &str) -> Option<Vec<OpenAttempt>> {
+    let stored: Vec<StoredOpen> = serde_json::from_str(text).ok()?;
+    let open = stored.into_iter().map(|StoredOpen { attempt, effect, child, began }| OpenAttempt {
+        attempt,
+        session: child.unwrap_or_else(|| stream.clone()),
+        effect,
+        began,
+    });
+    Some(open.collect())
+}
+
+fn json<T: Serialize>(value: &T) -> Result<String> {
+    serde_json::to_string(value).map_err(not_json)
+}
+
+fn not_json(error: serde_json::Error) -> Error {
+    Error::new(ErrorCode::Internal, "a chunk cannot be written as JSON").with_source(error)
+}
+
+#[cfg(test)]
+mod tests;

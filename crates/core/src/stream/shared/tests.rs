@@ -1,0 +1,213 @@
+//! A stream that others write, on a server that loses answers, and sometimes the last writes.
+
+use std::collections::VecDeque;
+
+use futures_util::FutureExt as _;
+
+use crate::clock::Timestamp;
+use crate::error::{Error, ErrorCode, Result};
+use crate::id::BatchId;
+use crate::stream::{Batch, Chunk, ChunkKind, Effect, Memory, StreamOp, Written};
+
+use super::{Change, Found, Known, Place, Saved, SharedStream, write_shared};
+
+/// What becomes of the next write.
+enum Next {
+    /// It never arrives.
+    Lost,
+    /// It is done, and nobody hears of it.
+    Unanswered,
+    /// It is done by and by: when the stream is looked at next.
+    Late,
+}
+
+#[derive(Default)]
+struct Server {
+    known: Known,
+    /// The places of what was written.
+    places: Vec<Place>,
+    next: VecDeque<Next>,
+    late: Vec<(u64, Known, u64)>,
+    looks: u32,
+    writes: u32,
+}
+
+impl Server {
+    fn take(&mut self, from: u64, after: &Known, count: u64) -> bool {
+        if self.known.revision != from {
+            return false;
+        }
+        self.writes += 1;
+        self.known = after.clone();
+        if count > 0 {
+            let last_seq = after.ledger.last_seq;
+            self.places.push(Place { last_seq, revision: after.revision });
+        }
+        true
+    }
+}
+
+impl SharedStream for &mut Server {
+    type Failure = Error;
+
+    async fn look(&mut self, places: &[Place]) -> Result<Found> {
+        self.looks += 1;
+        let there = places.iter().filter(|it| self.places.contains(it)).copied().collect();
+        let known = self.known.clone();
+        for (from, after, count) in std::mem::take(&mut self.late) {
+            self.take(from, &after, count);
+        }
+        Ok(Found { known, there })
+    }
+
+    async fn save(&mut self, from: u64, after: &Known, change: &Change) -> Result<Saved> {
+        let lost = || Error::new(ErrorCode::StoreUnavailable, "as arranged");
+        match self.next.pop_front() {
+            None if self.take(from, after, change.count) => Ok(Saved::Yes),
+            None => Ok(Saved::No { known: Some(self.known.clone()) }),
+            Some(Next::Lost) => Err(lost()),
+            Some(Next::Unanswered) => {
+                self.take(from, after, change.count);
+                Err(lost())
+            }
+            Some(Next::Late) => {
+                self.late.push((from, after.clone(), change.count));
+                Err(lost())
+            }
+        }
+    }
+}
+
+fn chunk() -> Chunk {
+    Chunk {
+        agent: "a".into(),
+        session: "s".into(),
+        run: "r".into(),
+        step: 1,
+        at: Timestamp(0),
+        kind: ChunkKind::RunStarted,
+    }
+}
+
+fn batch(id: u128) -> Batch {
+    Batch::new(BatchId(id), [StreamOp::Chunks { attempt: None, chunks: vec![chunk()] }])
+}
+
+/// Writes without waiting: nothing here does.
+fn write(server: &mut Server, memory: &mut Memory, batch: &Batch) -> Result<Written> {
+    write_shared(server, memory, batch).now_or_never().unwrap()
+}
+
+fn last(server: &mut Server, memory: &mut Memory, id: u128) -> u64 {
+    write(server, memory, &batch(id)).unwrap().last_seq
+}
+
+#[test]
+fn one_writer_looks_once() {
+    let (mut server, mut memory) = (Server::default(), Memory::default());
+    for number in 1..=5 {
+        assert_eq!(last(&mut server, &mut memory, number.into()), number);
+    }
+    assert_eq!((server.looks, server.writes), (1, 5));
+}
+
+#[test]
+fn who_comes_second_hears_how_it_stands_and_writes_after_it() {
+    let (mut server, mut one, mut other) =
+        (Server::default(), Memory::default(), Memory::default());
+    last(&mut server, &mut one, 1);
+    last(&mut server, &mut other, 2);
+    let looks = server.looks;
+    assert_eq!(last(&mut server, &mut one, 3), 3);
+    assert_eq!((server.looks, server.writes), (looks, 3));
+}
+
+#[test]
+fn a_batch_whose_answer_was_lost_is_written_once() {
+    for fate in [Next::Lost, Next::Unanswered, Next::Late] {
+        let (mut server, mut memory) = (Server::default(), Memory::default());
+        last(&mut server, &mut memory, 1);
+        server.next.push_back(fate);
+        write(&mut server, &mut memory, &batch(2)).unwrap_err();
+        assert_eq!(last(&mut server, &mut memory, 2), 2);
+        assert_eq!(last(&mut server, &mut memory, 2), 2);
+        assert_eq!(last(&mut server, &mut memory, 3), 3);
+        assert_eq!(server.writes, 3);
+    }
+}
+
+#[test]
+fn what_came_after_it_does_not_hide_whether_it_was_written() {
+    for (fate, is_first) in [(Next::Lost, false), (Next::Unanswered, true)] {
+        let (mut server, mut one, mut other) =
+            (Server::default(), Memory::default(), Memory::default());
+        last(&mut server, &mut one, 1);
+        server.next.push_back(fate);
+        write(&mut server, &mut one, &batch(2)).unwrap_err();
+        for id in 3..6 {
+            last(&mut server, &mut other, id);
+        }
+        assert_eq!(last(&mut server, &mut one, 2), if is_first { 2 } else { 5 });
+        assert_eq!((server.writes, server.known.ledger.last_seq), (5, 5));
+    }
+}
+
+#[test]
+fn another_batch_of_the_same_handle_settles_the_doubt() {
+    for fate in [Next::Lost, Next::Unanswered, Next::Late] {
+        let (mut server, mut memory) = (Server::default(), Memory::default());
+        last(&mut server, &mut memory, 1);
+        server.next.push_back(fate);
+        write(&mut server, &mut memory, &batch(2)).unwrap_err();
+        let third = last(&mut server, &mut memory, 3);
+        let second = last(&mut server, &mut memory, 2);
+        assert_eq!(second + third, 5, "each has its place");
+        assert_eq!((server.writes, server.known.ledger.last_seq), (3, 3));
+    }
+}
+
+#[test]
+fn a_server_that_lost_the_end_is_written_on_from_where_it_is() {
+    let (mut server, mut one, mut other) =
+        (Server::default(), Memory::default(), Memory::default());
+    last(&mut server, &mut one, 1);
+    let kept = server.known.clone();
+    // In doubt, written, and then taken back.
+    server.next.push_back(Next::Unanswered);
+    write(&mut server, &mut one, &batch(2)).unwrap_err();
+    server.known = kept.clone();
+    server.places.truncate(1);
+    assert_eq!(last(&mut server, &mut one, 2), 2);
+    // Acknowledged and taken back, and another batch has come in its place.
+    server.known = kept;
+    server.places.truncate(1);
+    assert_eq!(last(&mut server, &mut other, 3), 2);
+    assert_eq!(last(&mut server, &mut one, 4), 3);
+}
+
+/// A batch without chunks has no place to look at. To begin twice is to begin anew.
+#[test]
+fn a_begin_whose_answer_was_lost_leaves_one_open_attempt() {
+    let (mut server, mut one, mut other) =
+        (Server::default(), Memory::default(), Memory::default());
+    let begin = StreamOp::Begin { effect: Effect::Model { step: 1 }, origin: chunk() };
+    let begin = Batch::new(BatchId(7), [begin]);
+    server.next.push_back(Next::Unanswered);
+    write(&mut server, &mut one, &begin).unwrap_err();
+    last(&mut server, &mut other, 1);
+    let begun = write(&mut server, &mut one, &begin).unwrap().begun;
+    let open: Vec<_> = server.known.ledger.open.iter().map(|it| it.attempt).collect();
+    assert_eq!(open, begun);
+}
+
+#[test]
+fn a_server_that_takes_nothing_is_not_remembered_without_end() {
+    let (mut server, mut memory) = (Server::default(), Memory::default());
+    for id in 0..100 {
+        server.next.push_back(Next::Lost);
+        write(&mut server, &mut memory, &batch(id)).unwrap_err();
+    }
+    assert!(memory.doubts.len() <= 16);
+    assert_eq!(last(&mut server, &mut memory, 100), 1);
+    assert!(memory.doubts.is_empty());
+}

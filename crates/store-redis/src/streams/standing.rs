@@ -1,0 +1,50 @@
+//! How a stream stands: its own key, and how far the logs of children are marked.
+
+use helix_agents_core::error::Result;
+use helix_agents_core::id::SessionId;
+use helix_agents_core::stream::{Found, Known, Ledger, Marked, Place, decode_open};
+
+use crate::error::corrupt;
+use crate::reply::Reply;
+use crate::{Inner, script};
+
+/// Looks at the stream, and at these places in it.
+pub(super) async fn look(inner: &Inner, session: &SessionId, places: &[Place]) -> Result<Found> {
+    let [feed, chunks, _, marks, _] = inner.keys.of(session).stream();
+    let ids: Vec<String> =
+        places.iter().map(|it| format!("{}-{}", it.last_seq, it.revision)).collect();
+    let ids: Vec<&[u8]> = ids.iter().map(String::as_bytes).collect();
+    let mut reply = inner.server.eval(&script::STREAM_LOOK, &[feed, chunks, marks], &ids).await?;
+    let mut there = Vec::new();
+    for place in places {
+        if reply.number::<u64>()? > 0 {
+            there.push(*place);
+        }
+    }
+    Ok(Found { known: read(&mut reply, session)?, there })
+}
+
+/// Reads what a script says of the stream.
+pub(super) fn read(reply: &mut Reply, session: &SessionId) -> Result<Known> {
+    if reply.is_empty() {
+        return Ok(Known::default());
+    }
+    let (revision, trimmed) = (reply.number()?, reply.number()?);
+    let (last_seq, last_attempt) = (reply.number()?, reply.number()?);
+    let own = Marked { version: reply.number()?, seq: reply.number()? };
+    let open = decode_open(session, &reply.text()?)
+        .ok_or_else(|| corrupt(session, "the attempts of the stream cannot be read"))?;
+    let mut ledger = Ledger { last_seq, last_attempt, open, ..Ledger::default() };
+    if own.version > 0 {
+        ledger.marked.insert(session.clone(), own);
+    }
+    while !reply.is_empty() {
+        let (child, text) = (SessionId::from(reply.text()?), reply.text()?);
+        let marked = text.split_once(' ').and_then(|(version, seq)| {
+            Some(Marked { version: version.parse().ok()?, seq: seq.parse().ok()? })
+        });
+        let damaged = || corrupt(session, "the marks of the stream cannot be read");
+        ledger.marked.insert(child, marked.ok_or_else(damaged)?);
+    }
+    Ok(Known { revision, trimmed, ledger })
+}

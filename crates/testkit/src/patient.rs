@@ -1,0 +1,58 @@
+//! Stores that are asked again while they cannot answer, as a runtime asks them: for half a minute by
+//! tokio's clock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use helix_agents_core::clock::{Clock, IdSource, Timestamp};
+use helix_agents_core::store::{PatientStore, StateStore};
+use helix_agents_core::stream::{PatientStreams, StreamManager};
+use tokio::time::Instant;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The store, asked patiently.
+pub fn store(inner: Arc<dyn StateStore>) -> PatientStore {
+    PatientStore::new(inner, Arc::new(Ticking(Instant::now())), Arc::<Jitter>::default(), PATIENCE)
+}
+
+/// The streams, asked patiently.
+pub fn streams(inner: Arc<dyn StreamManager>) -> PatientStreams {
+    PatientStreams::new(
+        inner,
+        Arc::new(Ticking(Instant::now())),
+        Arc::<Jitter>::default(),
+        PATIENCE,
+    )
+}
+
+/// A clock for waits.
+#[derive(Debug)]
+struct Ticking(Instant);
+
+#[async_trait]
+impl Clock for Ticking {
+    fn now(&self) -> Timestamp {
+        Timestamp(0).after(self.monotonic())
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+}
+
+/// Takes some of every wait.
+#[derive(Debug, Default)]
+struct Jitter(AtomicU64);
+
+impl IdSource for Jitter {
+    fn next(&self) -> u128 {
+        u128::from(self.0.fetch_add(7, Ordering::Relaxed))
+    }
+}
