@@ -7,6 +7,7 @@ use futures_util::StreamExt as _;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_store_postgres::{PostgresBuilder, PostgresStore};
 use helix_agents_testkit::gate::within;
+use helix_agents_testkit::ids::batch_id;
 use helix_agents_testkit::servers;
 
 use super::support::{Database, add, create, id, ids, refused, streams, text};
@@ -128,7 +129,10 @@ async fn a_pooler_that_lends_for_a_session_changes_nothing() {
     let mut reader = streams(&store).read(&id("s"), 1).await.unwrap();
     let others = database.open().await;
     for number in 1..=3 {
-        streams(&others).append(&id("s"), None, vec![text(&id("s"), "x")]).await.unwrap();
+        streams(&others)
+            .append(batch_id(), &id("s"), None, vec![text(&id("s"), "x")])
+            .await
+            .unwrap();
         assert_eq!(within(reader.next()).await.unwrap().unwrap().seq, number);
     }
     let mut position = create(&store, &id("s")).await;

@@ -8,6 +8,7 @@ use helix_agents_core::error::ErrorCode;
 use helix_agents_store_postgres::{PostgresBuilder, PostgresStore};
 use helix_agents_testkit::certificates::Authority;
 use helix_agents_testkit::gate::within;
+use helix_agents_testkit::ids::batch_id;
 
 use super::server::Server;
 use super::support::{add, create, id, ids, streams, text};
@@ -43,7 +44,7 @@ async fn a_server_whose_root_is_named_is_trusted_and_no_other() {
     let mut position = create(&store, &id("s")).await;
     add(&store, &id("s"), &mut position, "a").await;
     assert_eq!(ids(&store, &id("s")).await, ["first", "a"]);
-    streams(&store).append(&id("s"), None, vec![text(&id("s"), "x")]).await.unwrap();
+    streams(&store).append(batch_id(), &id("s"), None, vec![text(&id("s"), "x")]).await.unwrap();
     assert_eq!(within(reader.next()).await.unwrap().unwrap().seq, 1);
 
     let stranger = Authority::new();

@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use helix_agents_core::store::{AppendOutcome, Position, StateStore as _};
-use helix_agents_store_redis::RedisStore;
+use helix_agents_core::store::{AppendOutcome, PatientStore, Position, StateStore};
 
 use super::cluster::{Cluster, follows, is_master, until};
 use super::server::Server;
-use super::support::{Corner, add, append, create, id, ids};
+use super::support::{Corner, add, append, create, id, ids, patient};
 
 /// Longer than a cluster takes to agree on a new master.
 const OUTAGE: Duration = Duration::from_secs(60);
@@ -22,7 +21,7 @@ fn separate(master: &Server, replica: &Server) {
 }
 
 /// Whoever knew of what was lost hears so, again and again, while the log goes on without it.
-async fn assert_lost(store: &RedisStore, session: &str, mut kept: Position, lost: &Position) {
+async fn assert_lost(store: &impl StateStore, session: &str, mut kept: Position, lost: &Position) {
     let session = id(session);
     let before = ids(store, &session).await;
     assert_eq!(before.last().map(String::as_str), Some(kept.append.as_str()));
@@ -40,7 +39,7 @@ async fn a_node_of_a_cluster_whose_replica_lacks_appends_leaves_one_history() {
     let mut cluster = Cluster::start().await;
     let replica = cluster.replica().await;
     let corner = Corner::at(&cluster.nodes[1].url());
-    let store = corner.builder().outage_timeout(OUTAGE).open().await.unwrap();
+    let store = patient(&corner.store().await);
     let names = || (0..).map(|number| format!("s{number}"));
     let here = names().find(|it| cluster.node_of(it) == 0).unwrap();
     let elsewhere = names().find(|it| cluster.node_of(it) != 0).unwrap();
@@ -74,7 +73,7 @@ struct Seen {
 
 /// Appends until it is told to stop, or hears that history was lost.
 async fn write(
-    store: RedisStore,
+    store: PatientStore,
     session: String,
     stop: Arc<AtomicBool>,
     appends: Arc<AtomicUsize>,
@@ -102,7 +101,7 @@ async fn a_node_that_is_killed_in_the_middle_of_appends_makes_no_second_history(
     let mut cluster = Cluster::start().await;
     let replica = cluster.replica().await;
     let corner = Corner::at(&cluster.nodes[1].url());
-    let store = corner.builder().outage_timeout(OUTAGE).open().await.unwrap();
+    let store = patient(&corner.store().await);
     let (stop, appends) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
     let names: Vec<String> = (0..12).map(|number| format!("s{number}")).collect();
     assert!((0..3).all(|node| names.iter().any(|it| cluster.node_of(it) == node)));

@@ -1,13 +1,12 @@
 //! TLS, with certificates of a root that only the test knows.
 
-use std::time::Duration;
-
 use futures_util::StreamExt as _;
 
 use helix_agents_core::error::ErrorCode;
 use helix_agents_store_redis::{RedisBuilder, RedisStore};
 use helix_agents_testkit::certificates::Authority;
 use helix_agents_testkit::gate::within;
+use helix_agents_testkit::ids::batch_id;
 
 use super::server::{Server, free_port};
 use super::support::{add, create, id, ids, streams, text};
@@ -69,7 +68,7 @@ async fn a_server_whose_root_is_named_is_trusted_and_no_other() {
     add(&store, &id("s"), &mut position, "a").await;
     assert_eq!(ids(&store, &id("s")).await, ["first", "a"]);
     let other = builder.open().await.unwrap();
-    streams(&other).append(&id("s"), None, vec![text(&id("s"), "x")]).await.unwrap();
+    streams(&other).append(batch_id(), &id("s"), None, vec![text(&id("s"), "x")]).await.unwrap();
     assert_eq!(within(reader.next()).await.unwrap().unwrap().seq, 1);
 
     refused(server.builder("localhost", &root(&Authority::new())), "UnknownIssuer").await;

@@ -10,8 +10,8 @@ use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use serde_json::json;
 
 use super::support::{
-    Diary, Report, S, Word, all_dead, asks, begin, child, companion, fold, fold_of, helper, report, resume,
-    run, scripts, shout, status, teller, until, word,
+    Diary, Report, S, Word, all_dead, asks, begin, child, companion, fold, fold_of, helper, report,
+    resume, run, scripts, shout, status, teller, until, word,
 };
 use super::{RuntimeHarness, World};
 use crate::faults::{Fault, FaultStore};
