@@ -1,14 +1,15 @@
 //! Readers of streams that are there while others write: what they see, when, and what they cost.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use helix_agents::clock::Timestamp;
-use helix_agents::id::{RunId, SessionId};
-use helix_agents::stream::{Chunk, ChunkKind, StreamManager, StreamOp};
+use helix_agents::id::{BatchId, RunId, SessionId};
+use helix_agents::stream::{Batch, Chunk, ChunkKind, StreamManager, StreamOp};
 use tokio::sync::{Barrier, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
@@ -37,6 +38,8 @@ enum Phase {
 /// All that takes part.
 struct Stage {
     live: Live,
+    /// Batches so far.
+    batches: AtomicU64,
     streams: Vec<SessionId>,
     /// Readers meet there when they have read what a phase wrote.
     read: Barrier,
@@ -62,6 +65,7 @@ impl Stage {
 pub(super) async fn measure(place: &Place, live: Live) -> Result<Readers> {
     let stage = Arc::new(Stage {
         live,
+        batches: AtomicU64::new(0),
         streams: (0..live.streams).map(|it| SessionId::from(format!("stream-{it}"))).collect(),
         read: Barrier::new(live.readers as usize + 1),
         epoch: Instant::now(),
@@ -169,7 +173,7 @@ async fn write(streams: &dyn StreamManager, stage: &Stage, phase: Phase) -> Resu
 }
 
 /// Chunks that say when they were written.
-fn batch(stage: &Stage, stream: &SessionId) -> Vec<StreamOp> {
+fn batch(stage: &Stage, stream: &SessionId) -> Batch {
     let chunk = Chunk {
         agent: "bench".into(),
         session: stream.clone(),
@@ -178,5 +182,7 @@ fn batch(stage: &Stage, stream: &SessionId) -> Vec<StreamOp> {
         at: Timestamp(i64::try_from(stage.nanos()).unwrap_or(i64::MAX)),
         kind: ChunkKind::TextDelta { delta: WORD.to_owned() },
     };
-    vec![StreamOp::Chunks { attempt: None, chunks: vec![chunk; stage.live.chunks as usize] }]
+    let chunks = vec![chunk; stage.live.chunks as usize];
+    let id = BatchId(stage.batches.fetch_add(1, Ordering::Relaxed).into());
+    Batch::new(id, [StreamOp::Chunks { attempt: None, chunks }])
 }
