@@ -6,6 +6,7 @@ mod sizes;
 
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 
 use helix_agents::error::ErrorCode;
 use helix_agents::executor::{AgentExecutor as _, ExecuteOptions};
@@ -68,9 +69,9 @@ fn scenario(name: &str, trace: &Path) -> Scenario {
 
 fn runtime(store: &Stores, scenario: &Scenario) -> LocalRuntime {
     LocalRuntime::builder()
-        .state_store(store.state.clone())
-        .stream_manager(store.streams.clone())
-        .llm_adapter(scenario.llm.clone())
+        .state_store(Arc::clone(&store.state))
+        .stream_manager(Arc::clone(&store.streams))
+        .llm_adapter(Arc::clone(&scenario.llm))
         .registry(scenario.registry.clone())
         .build()
         .unwrap()
@@ -95,7 +96,7 @@ async fn ids_of_any_text(kind: &Kind) {
     for text in texts {
         let session = SessionId::chosen(text).unwrap();
         let options = ExecuteOptions::default().session(session.clone());
-        let handle = runtime.execute(child.agent.clone(), "go".into(), options).await.unwrap();
+        let handle = runtime.execute(Arc::clone(&child.agent), "go".into(), options).await.unwrap();
         assert_eq!(handle.result().await.unwrap().status, RunStatus::Completed, "{text:?}");
         let filter = SessionFilter { root: Some(session.clone()), ..SessionFilter::default() };
         let family = ground.store.state.list(&filter, &Page::default()).await.unwrap();
@@ -129,7 +130,7 @@ async fn ids_that_nobody_may_choose(kind: &Kind) {
     let long = "x".repeat(MAX_ID_BYTES + 1);
     for text in ["", "a\0b", "a\nb", "a-sub-1.0", "a-agent-rex", &long, &"\u{fc}".repeat(5_000)] {
         let options = ExecuteOptions::default().session(SessionId::from(text));
-        let refused = runtime.execute(plain.agent.clone(), "go".into(), options).await;
+        let refused = runtime.execute(Arc::clone(&plain.agent), "go".into(), options).await;
         assert_eq!(refused.unwrap_err().code(), ErrorCode::IdInvalid, "{text:?}");
     }
     assert!(logs_of(&*ground.store.state).await.is_empty());

@@ -50,9 +50,9 @@ fn tell(story: Story, boot: &Boot) -> Result<Tally, String> {
         .start_paused(true)
         .build()
         .unwrap();
-    let store = Arc::new(MemoryStore::new());
+    let store = MemoryStore::new();
     let open = move || {
-        let (state, streams) = (store.clone(), store.clone());
+        let (state, streams) = (Arc::new(store.clone()), Arc::new(store.clone()));
         async move { Stores { state, streams } }.boxed()
     };
     runtime.block_on(story.tell(&open, boot))
@@ -86,6 +86,11 @@ fn on_a_bad_network_a_tree_ends_and_its_logs_agree() {
     });
 }
 
+#[expect(
+    clippy::print_stdout,
+    clippy::panic,
+    reason = "it says how much happened, or what went wrong"
+)]
 fn tell_all(usual: u64, boot: &Boot) {
     if let Some(seed) = number("HELIX_SEED") {
         let story = Story::new(seed);

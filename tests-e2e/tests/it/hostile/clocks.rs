@@ -65,8 +65,8 @@ fn process(store: &Stores, by: i64, gate: &Gate) -> LocalRuntime {
         Reply::text("So it is.").at_gate(gate),
     ];
     LocalRuntime::builder()
-        .state_store(store.state.clone())
-        .stream_manager(store.streams.clone())
+        .state_store(Arc::clone(&store.state))
+        .stream_manager(Arc::clone(&store.streams))
         .llm(ScriptedLlm::new(replies))
         .registry(registry)
         .clock(Arc::new(Off(TokioClock::new(), by)))

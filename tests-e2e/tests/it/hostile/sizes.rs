@@ -39,8 +39,8 @@ pub(super) async fn ten_megabytes(kind: &Kind) {
         ];
         let llm = ScriptedLlm::new(replies);
         let runtime = LocalRuntime::builder()
-            .state_store(ground.store.state.clone())
-            .stream_manager(ground.store.streams.clone())
+            .state_store(Arc::clone(&ground.store.state))
+            .stream_manager(Arc::clone(&ground.store.streams))
             .llm(llm.clone())
             .build()
             .unwrap();
