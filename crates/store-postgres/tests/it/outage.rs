@@ -125,6 +125,8 @@ async fn a_reader_is_notified_of_what_other_stores_write() {
 #[tokio::test]
 async fn a_statement_that_takes_too_long_is_given_up() {
     let database = Database::new();
+    // Making the tables may take longer than that.
+    database.open().await.close().await;
     let builder = database.builder().operation_timeout(Duration::from_millis(200));
     let store = builder.open().await.unwrap();
     let position = create(&store, &id("s")).await;
