@@ -9,14 +9,20 @@ use helix_agents::error::Result;
 use helix_agents::guarantee::Guarantee;
 use helix_agents::id::{RunId, SessionId};
 use helix_agents::prelude::{PostgresStore, RedisStore, SqliteStore};
+use helix_agents::runtime_local::{SystemIds, TokioClock};
 use helix_agents::store::{
-    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, PatientStore, Purge,
+    Reach, Renewal, SessionFilter, StateStore, StoredAppend,
 };
-use helix_agents::stream::{Batch, ChunkStream, StreamInfo, StreamManager, Written};
+use helix_agents::stream::{
+    Batch, ChunkStream, PatientStreams, StreamInfo, StreamManager, Written,
+};
 
 /// How many connections a command needs at most.
 const CONNECTIONS: usize = 4;
+
+/// How long who follows a session waits for a server that is away. All else fails at once.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Sessions, and their streams.
 #[derive(Debug, Clone)]
@@ -62,6 +68,16 @@ impl Store {
         let store = RedisStore::open(url).await?;
         let (state, streams) = (Arc::new(store.clone()), Arc::new(store.clone()));
         Ok(Self { state, streams, kind: Kind::Redis(store) })
+    }
+
+    /// The same, asked again while it cannot answer: for who follows a session.
+    pub(crate) fn patient(self) -> Self {
+        let (clock, ids) = (|| Arc::new(TokioClock::new()), || Arc::new(SystemIds));
+        Self {
+            state: Arc::new(PatientStore::new(self.state, clock(), ids(), PATIENCE)),
+            streams: Arc::new(PatientStreams::new(self.streams, clock(), ids(), PATIENCE)),
+            kind: self.kind,
+        }
     }
 
     /// Closes it.

@@ -32,7 +32,7 @@ pub(crate) struct TailArgs {
 
 /// Runs the command.
 pub(crate) async fn run(args: TailArgs, db: &Path, screen: &Screen) -> Result<Exit> {
-    let store = storage::open_to_read(db).await?;
+    let store = storage::open_to_read(db).await?.patient();
     let done = follow(&args, &store, screen).await;
     storage::close(&store).await;
     done.map(|()| Exit::Completed)

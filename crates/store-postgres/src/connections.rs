@@ -68,6 +68,7 @@ pub(crate) struct Open {
     connection: PgConnection,
     opened: Instant,
     used: Instant,
+    was_idle: bool,
 }
 
 /// A connection that is in use. Unless it is kept, it is closed in the end, because nobody knows in what state it is.
@@ -97,6 +98,12 @@ impl DerefMut for Lease<'_> {
 }
 
 impl Lease<'_> {
+    /// Whether it was used before, so that nobody knows whether it still is one. A pool that was brought asks that
+    /// itself.
+    pub(crate) fn was_idle(&self) -> bool {
+        matches!(self, Self::Own { open, .. } if open.was_idle)
+    }
+
     /// What becomes of the connection now that something was done on it.
     pub(crate) fn end<T>(self, result: Result<T, Failure>) -> Result<T, Failure> {
         match result {
@@ -110,7 +117,7 @@ impl Lease<'_> {
         if let Self::Own { own, mut open, .. } = self
             && !own.permits.is_closed()
         {
-            open.used = Instant::now();
+            (open.used, open.was_idle) = (Instant::now(), true);
             lock(&own.idle).push(open);
         }
     }
@@ -178,16 +185,18 @@ impl Connections {
     }
 }
 
-/// Carries out `work` on a connection. If the connection is lost nothing is repeated: who waits for a server that is
-/// away is above the store. `work` is written down for each try. (It is no closure, because nothing can say of one that
+/// Carries out `work` on a connection. One that was idle and is lost is replaced at once, by a new one; nothing else is
+/// repeated then: who waits for a server that is away is above the store. `work` is written down for each try. (It is no closure, because nothing can say of one that
 /// borrows the connection that its future may move between threads.)
 macro_rules! carry_out {
     ($connections:expr, |$connection:ident| $work:expr) => {{
         let connections: &$crate::connections::Connections = &$connections;
         let mut tries = 0;
         loop {
+            let mut was_idle = false;
             let result = match connections.acquire().await {
                 Ok(mut lease) => {
+                    was_idle = lease.was_idle();
                     let $connection: &mut sqlx::postgres::PgConnection = &mut lease;
                     let result = connections.in_time($work).await;
                     lease.end(result)
@@ -195,7 +204,7 @@ macro_rules! carry_out {
                 Err(failure) => Err(failure),
             };
             tries += 1;
-            if let Some(result) = connections.judge(result, tries).await {
+            if let Some(result) = connections.judge(result, was_idle, tries).await {
                 break result;
             }
         }
@@ -211,10 +220,12 @@ impl Connections {
         timeout(self.patience.operation, work).await.unwrap_or(Err(Failure::TooLate))
     }
 
-    /// The result of so many tries; none if it is to be tried again, because it stood in the way of another one.
+    /// The result of so many tries; none if it is to be tried again, because the connection had died while it was idle
+    /// or the statement stood in the way of another one.
     pub(crate) async fn judge<T>(
         &self,
         result: Result<T, Failure>,
+        was_idle: bool,
         tries: u32,
     ) -> Option<Result<T>> {
         let failure = match result {
@@ -224,8 +235,12 @@ impl Connections {
         if failure.is_lost() {
             self.forget_idle();
         }
-        if !failure.is_passing() || tries >= TRIES {
+        let is_replaced = failure.is_lost() && was_idle;
+        if tries >= TRIES || !is_replaced && !failure.is_passing() {
             return Some(Err(failure.into()));
+        }
+        if is_replaced {
+            return None;
         }
         tracing::debug!(?failure, "asking again");
         tokio::time::sleep(PAUSE * 2_u32.pow(tries - 1)).await;
@@ -252,7 +267,8 @@ impl Own {
         }
         let connection = timeout(patience, self.connect()).await;
         let connection = connection.map_err(|_| Failure::TooLate)??;
-        let open = Open { connection, opened: Instant::now(), used: Instant::now() };
+        let now = Instant::now();
+        let open = Open { connection, opened: now, used: now, was_idle: false };
         Ok(Lease::Own { own: self, open, _permit: permit })
     }
 

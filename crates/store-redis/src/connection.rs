@@ -132,8 +132,16 @@ impl Server {
         }
     }
 
-    /// Asks once: who waits for a server that is away is above the store.
+    /// Asks, and once more at once if the connection had died meanwhile: the driver makes another one. Who waits for a
+    /// server that is away is above the store.
     async fn ask(&self, cmd: &Cmd) -> RedisResult<Value> {
+        match self.try_ask(cmd).await {
+            Err(error) if error.is_connection_dropped() => self.try_ask(cmd).await,
+            result => result,
+        }
+    }
+
+    async fn try_ask(&self, cmd: &Cmd) -> RedisResult<Value> {
         let result = match self.connection.clone() {
             Connection::Single(mut it) => it.req_packed_command(cmd).await,
             Connection::Cluster(mut it) => it.req_packed_command(cmd).await,

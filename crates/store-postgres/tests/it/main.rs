@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod chaos;
+mod contention;
 mod cost;
 mod damage;
 mod open;

@@ -3,6 +3,7 @@
 
 mod chaos;
 mod cluster;
+mod contention;
 mod failover;
 mod follow;
 mod keys;

@@ -1,0 +1,31 @@
+//! One stream that many handles write at once, as fast as they can.
+
+use helix_agents_testkit::gate::within;
+use helix_agents_testkit::ids::batch_id;
+
+use super::support::{Database, id, streams, text};
+
+const WRITERS: u64 = 16;
+const BATCHES: u64 = 25;
+
+/// Nobody locks the stream, so each batch is tried until it comes first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_who_write_one_stream_none_starves() {
+    let database = Database::new();
+    let session = id("s");
+    let mut writing = Vec::new();
+    for _ in 0..WRITERS {
+        let (streams, session) = (streams(&database.open().await), session.clone());
+        writing.push(tokio::spawn(async move {
+            for _ in 0..BATCHES {
+                let chunks = vec![text(&session, "x")];
+                streams.append(batch_id(), &session, None, chunks).await.unwrap();
+            }
+        }));
+    }
+    for writer in writing {
+        within(writer).await.unwrap();
+    }
+    let info = streams(&database.open().await).info(&session).await.unwrap();
+    assert_eq!(info.last_seq, WRITERS * BATCHES);
+}
