@@ -229,6 +229,7 @@ fn passes(head: &Head, filter: &SessionFilter, now: Timestamp) -> bool {
         && is(filter.status.as_ref(), &summary.status)
         && is(filter.root.as_ref(), &head.created.root)
         && is(filter.runtime.as_ref(), &summary.runtime)
+        && (!filter.pending || summary.pending > 0)
         && (!filter.lease_expired || expired())
         && (!filter.wake_due || due())
 }

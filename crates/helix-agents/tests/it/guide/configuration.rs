@@ -60,9 +60,8 @@ fn defaults_are_those_of_the_code() {
         ("| 10 s |", "crates/store-sqlite/src/config.rs", "busy_timeout: Duration::from_secs(10),"),
         ("| 100,000 |", "crates/store-sqlite/src/config.rs", "stream_retention: 100_000,"),
         ("| 16 |", "crates/store-postgres/src/config.rs", "connections: 16,"),
-        ("| 30 s |", "crates/store-postgres/src/config.rs", "operation: Duration::from_secs(30),"),
+        ("| 30 s |", "crates/store-postgres/src/config.rs", "operation: Duration::from_secs(30) }"),
         ("| 10 s |", "crates/store-postgres/src/config.rs", "connection: Duration::from_secs(10),"),
-        ("| 10 s |", "crates/store-postgres/src/config.rs", "outage: Duration::from_secs(10),"),
         ("likewise 100,000", "crates/store-memory/src/config.rs", "stream_retention: 100_000 "),
         (
             "| 50 ms |",
@@ -77,7 +76,11 @@ fn defaults_are_those_of_the_code() {
             "crates/core/src/llm.rs",
             "DEFAULT_MAX_RETRIES: u32 = 3;",
         ),
-        ("| 64 MiB |", "crates/core/src/store.rs", "MAX_APPEND_BYTES: usize = 64 * 1024 * 1024;"),
+        (
+            "| 64 MiB |",
+            "crates/core/src/store/append.rs",
+            "MAX_APPEND_BYTES: usize = 64 * 1024 * 1024;",
+        ),
         (
             "| 32 MiB (",
             "crates/llm/src/openai_chat/options.rs",
@@ -85,7 +88,7 @@ fn defaults_are_those_of_the_code() {
         ),
         ("| 200 bytes |", "crates/core/src/id.rs", "MAX_ID_BYTES: usize = 200;"),
         ("| 100 levels |", "crates/core/src/state.rs", "MAX_STATE_DEPTH: usize = 100;"),
-        ("| 1000 |", "crates/core/src/store.rs", "MAX_PAGE: u32 = 1000;"),
+        ("| 1000 |", "crates/core/src/store/select.rs", "MAX_PAGE: u32 = 1000;"),
     ];
     for (here, file, there) in said {
         assert!(page.contains(here), "{PAGE} does not say `{here}`");
