@@ -12,7 +12,7 @@ use crate::{e2e, process, servers, tools};
 /// Runs all tests; the arguments go to nextest.
 pub(crate) fn run(args: &[&str]) -> Result<()> {
     tools::NEXTEST.ensure()?;
-    tools::ensure_tmux()?;
+    tools::ensure_programs_of_tests()?;
     servers::up()?;
     forget_report()?;
     e2e::forget_reports()?;

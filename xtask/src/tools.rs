@@ -24,15 +24,20 @@ pub(crate) struct Package {
     pub needed_for: &'static str,
 }
 
-const TMUX: Package =
-    Package { name: "tmux", provides: "tmux", needed_for: "the tests in a terminal" };
+/// Programs that tests call, with how they tell their version.
+const CALLED_BY_TESTS: [(&str, Package); 2] = [
+    ("-V", Package { name: "tmux", provides: "tmux", needed_for: "the tests in a terminal" }),
+    ("version", Package { name: "openssl", provides: "openssl", needed_for: "the tests of TLS" }),
+];
 
-/// Installs tmux if it is missing and that is possible here; else says what to do.
-pub(crate) fn ensure_tmux() -> Result<()> {
-    if process::succeeds(&mut process::program("tmux", ["-V"])) {
-        return Ok(());
+/// Installs what tests call, where it is missing and that is possible here; else says what to do.
+pub(crate) fn ensure_programs_of_tests() -> Result<()> {
+    for (version, package) in &CALLED_BY_TESTS {
+        if !process::succeeds(&mut process::program(package.name, [*version])) {
+            install(package)?;
+        }
     }
-    install(&TMUX)
+    Ok(())
 }
 
 /// Installs a package if that is possible here; else says what to do.
