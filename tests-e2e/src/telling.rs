@@ -38,6 +38,9 @@ const PACE: Duration = Duration::from_millis(5);
 /// The session of every scenario.
 const SESSION: &str = "story";
 
+/// The run that a session begins with.
+const BEGINNING: &str = "beginning";
+
 /// The one that its forks are told under, if the scenario forks.
 const FORK: &str = "fork";
 
@@ -104,8 +107,9 @@ impl Teller {
         tokio::time::timeout(PATIENCE, told).await.context("it hangs")?
     }
 
+    /// Begins the session, or attaches to what another worker began: it is begun once.
     async fn execute(&self, session: &SessionId) -> Result<RunHandle, Error> {
-        let options = ExecuteOptions::default().session(session.clone());
+        let options = ExecuteOptions::default().session(session.clone()).run(BEGINNING);
         self.runtime.execute(Arc::clone(&self.agent), "go".into(), options).await
     }
 
