@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use futures_util::StreamExt as _;
 use helix_agents_testkit::gate::within;
 use helix_agents_testkit::ids::batch_id;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
