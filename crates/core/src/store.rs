@@ -76,7 +76,9 @@ pub enum Reach {
 ///
 /// # Cancel safety
 ///
-/// Dropping a future leaves open whether the operation took place, as with a lost reply.
+/// Dropping a future leaves open whether the operation took place, as with a lost reply. One that was
+/// polled once and then is not holds up no other: what has a connection or a lock on its way is
+/// carried out on a task of its own.
 ///
 /// # Wrappers
 ///

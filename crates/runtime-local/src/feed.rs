@@ -24,7 +24,8 @@ const BATCH_TIME: Duration = Duration::from_millis(15);
 ///
 /// Showing never waits: what is to be written gathers here, and whoever waits for an effect pumps
 /// it on. Before the log gets the outcome of an effect, the stream has what the effect showed. A
-/// stream that cannot be written costs what people see, never the run.
+/// batch that the stream could not take is written before the next one; a stream that cannot be
+/// written for long costs what people see, never the run.
 #[derive(Debug, Clone)]
 pub(crate) struct Feed(Arc<Inner>);
 
@@ -43,9 +44,17 @@ struct Inner {
     session: SessionId,
     run: RunId,
     batch: Mutex<Batch>,
-    /// Held while writing, so that batches arrive in their order.
-    turn: tokio::sync::Mutex<()>,
+    /// Held while writing, so that batches arrive in their order: the batch before, if it could not
+    /// be written.
+    turn: tokio::sync::Mutex<Option<Unwritten>>,
     wake: Notify,
+}
+
+/// A batch that may still be written.
+#[derive(Debug)]
+struct Unwritten {
+    batch: stream::Batch,
+    begun: Vec<Ticket>,
 }
 
 impl Feed {
@@ -166,22 +175,44 @@ impl Feed {
     /// Writes what has gathered.
     ///
     /// # Cancel safety
-    /// Dropping the future loses what it was writing, at most: part of what people see.
+    /// What it was writing is written by the next flush.
     pub(crate) async fn flush(&self) {
-        let _turn = self.0.turn.lock().await;
+        let mut turn = self.0.turn.lock().await;
+        if turn.is_some() && !self.write(&mut turn).await {
+            return;
+        }
         let (ops, begun) = self.batch().take();
         if ops.is_empty() {
             return;
         }
-        fault::point("feed.before_write");
         let batch = stream::Batch::new(self.0.ids.batch(), ops);
-        match self.0.streams.write(&self.0.stream, batch).await {
-            Ok(written) => self.batch().learn(begun, &written.begun),
+        *turn = Some(Unwritten { batch, begun });
+        self.write(&mut turn).await;
+    }
+
+    /// Writes a batch; whether the next one may follow. One that was not written is kept, and is the
+    /// same batch when it is written again: the stream may have it already. What waits behind it
+    /// has to stay bearable.
+    async fn write(&self, turn: &mut Option<Unwritten>) -> bool {
+        let Some(unwritten) = turn else { return true };
+        fault::point("feed.before_write");
+        let written = self.0.streams.write(&self.0.stream, unwritten.batch.clone()).await;
+        fault::point("feed.after_write");
+        match written {
+            Ok(written) => {
+                let begun = std::mem::take(&mut unwritten.begun);
+                self.batch().learn(begun, &written.begun);
+            }
+            Err(error) if error.is_retryable() && !self.batch().is_too_much() => {
+                tracing::warn!(session = %self.0.session, %error, "chunks are not written yet");
+                return false;
+            }
             Err(error) => {
                 tracing::warn!(session = %self.0.session, %error, "chunks were not written");
             }
         }
-        fault::point("feed.after_write");
+        *turn = None;
+        true
     }
 
     fn batch(&self) -> MutexGuard<'_, Batch> {

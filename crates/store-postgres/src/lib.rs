@@ -11,6 +11,7 @@ use helix_agents_core::stream::{Memories, Memory};
 
 mod config;
 mod connections;
+mod detached;
 mod error;
 mod guarantees;
 mod inspect;

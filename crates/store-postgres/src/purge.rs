@@ -8,6 +8,7 @@ use helix_agents_core::store::Purge;
 
 use crate::PostgresStore;
 use crate::connections::carry_out;
+use crate::detached::detached;
 use crate::error::Failure;
 use crate::sql::{Schema, Sql, signed};
 use crate::state::delete;
@@ -55,9 +56,12 @@ impl PostgresStore {
     pub(crate) async fn purge_all(&self, purge: &Purge) -> Result<u64> {
         let mut purged = 0;
         loop {
-            let result =
-                carry_out!(self.inner.connections, |connection| self.purge_some(connection, purge));
-            match result.map_err(|error| error.with_operation("store::purge"))? {
+            let (store, purge) = (self.clone(), purge.clone());
+            let some = async move {
+                let connections = &store.inner.connections;
+                carry_out!(connections, |connection| store.purge_some(connection, &purge))
+            };
+            match detached(some).await.map_err(|error| error.with_operation("store::purge"))? {
                 0 => return Ok(purged),
                 some => purged += some,
             }

@@ -1,5 +1,6 @@
 //! The state store.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -13,6 +14,7 @@ use helix_agents_core::store::{
 };
 
 use crate::connections::carry_out;
+use crate::detached::detached;
 use crate::error::{located, not_found};
 use crate::sql::{Schema, Sql};
 use crate::{PostgresStore, guarantees};
@@ -66,34 +68,46 @@ impl StateStore for PostgresStore {
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
         const OPERATION: &str = "store::create_session";
-        let summary = head::check_new(&new, &first).and_then(|()| first.check_first());
-        let summary = summary.map_err(|error| error.with_operation(OPERATION))?;
-        let statements = &self.inner.state;
-        let result = carry_out!(self.inner.connections, |connection| create::create(
-            connection, statements, &new, &first, summary
-        ));
-        located(result, OPERATION, &first.session)
+        let inner = Arc::clone(&self.inner);
+        let creation = async move {
+            let summary = head::check_new(&new, &first).and_then(|()| first.check_first());
+            let summary = summary.map_err(|error| error.with_operation(OPERATION))?;
+            let statements = &inner.state;
+            let result = carry_out!(inner.connections, |connection| create::create(
+                connection, statements, &new, &first, summary
+            ));
+            located(result, OPERATION, &first.session)
+        };
+        detached(creation).await
     }
 
     async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
         const OPERATION: &str = "store::fork";
-        let summary = head::check_new(&new, &first).and_then(|()| first.check_fork(from));
-        let summary = summary.map_err(|error| error.with_operation(OPERATION))?;
-        let statements = &self.inner.state;
-        let result = carry_out!(self.inner.connections, |connection| fork::fork(
-            connection, statements, from, &new, &first, summary
-        ));
-        located(result, OPERATION, &first.session)
+        let (inner, from) = (Arc::clone(&self.inner), from.clone());
+        let fork = async move {
+            let summary = head::check_new(&new, &first).and_then(|()| first.check_fork(&from));
+            let summary = summary.map_err(|error| error.with_operation(OPERATION))?;
+            let statements = &inner.state;
+            let result = carry_out!(inner.connections, |connection| fork::fork(
+                connection, statements, &from, &new, &first, summary
+            ));
+            located(result, OPERATION, &first.session)
+        };
+        detached(fork).await
     }
 
     async fn append(&self, append: Append) -> Result<AppendOutcome> {
         const OPERATION: &str = "store::append";
         append.check().map_err(|error| error.with_operation(OPERATION))?;
-        let statements = &self.inner.state;
-        let result = carry_out!(self.inner.connections, |connection| append::append(
-            connection, statements, &append
-        ));
-        located(result, OPERATION, &append.session)
+        let inner = Arc::clone(&self.inner);
+        let appending = async move {
+            let statements = &inner.state;
+            let result = carry_out!(inner.connections, |connection| append::append(
+                connection, statements, &append
+            ));
+            located(result, OPERATION, &append.session)
+        };
+        detached(appending).await
     }
 
     async fn read_log(
@@ -102,51 +116,72 @@ impl StateStore for PostgresStore {
         after: u64,
         limit: u32,
     ) -> Result<Vec<StoredAppend>> {
+        const OPERATION: &str = "store::read_log";
         if session.check().is_err() {
-            return located(Err(not_found(session).into()), "store::read_log", session);
+            return located(Err(not_found(session).into()), OPERATION, session);
         }
-        let look = &self.inner.state.look;
-        let result = carry_out!(self.inner.connections, |connection| log::read(
-            connection, look, session, after, limit
-        ));
-        located(result, "store::read_log", session)
+        let (inner, session) = (Arc::clone(&self.inner), session.clone());
+        let reading = async move {
+            let look = &inner.state.look;
+            let result = carry_out!(inner.connections, |connection| log::read(
+                connection, look, &session, after, limit
+            ));
+            located(result, OPERATION, &session)
+        };
+        detached(reading).await
     }
 
     async fn head(&self, session: &SessionId) -> Result<Option<Head>> {
         if session.check().is_err() {
             return Ok(None);
         }
-        let sql = &self.inner.state.head;
-        let result =
-            carry_out!(self.inner.connections, |connection| head::find(connection, sql, session));
-        located(result, "store::head", session)
+        let (inner, session) = (Arc::clone(&self.inner), session.clone());
+        let look = async move {
+            let sql = &inner.state.head;
+            let found =
+                carry_out!(inner.connections, |connection| head::find(connection, sql, &session));
+            located(found, "store::head", &session)
+        };
+        detached(look).await
     }
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
-        let statements = &self.inner.state.list;
-        let result = carry_out!(self.inner.connections, |connection| list::list(
-            connection, statements, filter, page
-        ));
-        result.map_err(|error| error.with_operation("store::list"))
+        let (inner, filter, page) = (Arc::clone(&self.inner), filter.clone(), page.clone());
+        let listing = async move {
+            let statements = &inner.state.list;
+            let result = carry_out!(inner.connections, |connection| list::list(
+                connection, statements, &filter, &page
+            ));
+            result.map_err(|error| error.with_operation("store::list"))
+        };
+        detached(listing).await
     }
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
-        let sql = &self.inner.state.renew;
-        let result = carry_out!(self.inner.connections, |connection| renew::extend(
-            connection, sql, session, run, ttl
-        ));
-        located(result, "store::renew", session)
+        let (inner, session, run) = (Arc::clone(&self.inner), session.clone(), run.clone());
+        let renewal = async move {
+            let sql = &inner.state.renew;
+            let result = carry_out!(inner.connections, |connection| renew::extend(
+                connection, sql, &session, &run, ttl
+            ));
+            located(result, "store::renew", &session)
+        };
+        detached(renewal).await
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
         if session.check().is_err() {
             return Ok(false);
         }
-        let statements = &self.inner.state.delete;
-        let result = carry_out!(self.inner.connections, |connection| delete::delete(
-            connection, statements, session
-        ));
-        located(result, "store::delete", session)
+        let (inner, session) = (Arc::clone(&self.inner), session.clone());
+        let deletion = async move {
+            let statements = &inner.state.delete;
+            let result = carry_out!(inner.connections, |connection| delete::delete(
+                connection, statements, &session
+            ));
+            located(result, "store::delete", &session)
+        };
+        detached(deletion).await
     }
 
     async fn purge(&self, purge: &Purge) -> Result<u64> {

@@ -13,6 +13,7 @@ use helix_agents_core::stream::{
 
 use crate::PostgresStore;
 use crate::connections::carry_out;
+use crate::detached::detached;
 use crate::error::located;
 use crate::sql::{Schema, Sql};
 
@@ -47,6 +48,23 @@ impl PostgresStore {
         self.inner.notifier.written(session, &self.inner.connections);
     }
 
+    async fn write_batch(&self, stream: &SessionId, batch: &Batch) -> Result<Written> {
+        const OPERATION: &str = "stream::write";
+        let encoded = located(Encoded::new(&batch.ops), OPERATION, stream)?;
+        // Of this process one writes a stream at a time, and goes on from what the one before knew.
+        let memory = self.inner.memories.of(stream);
+        let mut memory = memory.lock().await;
+        let (statements, encoded) = (&self.inner.streams, &encoded);
+        let written = carry_out!(self.inner.connections, |connection| {
+            let shared = write::Stream { connection, statements, session: stream, encoded };
+            write_shared(shared, &mut memory, batch)
+        });
+        let written = located(written, OPERATION, stream)?;
+        self.wake(stream);
+        self.trim(stream, &mut memory).await;
+        Ok(written)
+    }
+
     /// Trims a stream that has become too long. That it fails hurts nobody: the next batch finds it longer still.
     async fn trim(&self, session: &SessionId, memory: &mut Memory) {
         let (statements, retention) = (&self.inner.streams.write, self.inner.stream_retention);
@@ -66,20 +84,8 @@ impl PostgresStore {
 #[async_trait]
 impl StreamManager for PostgresStore {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
-        const OPERATION: &str = "stream::write";
-        let encoded = located(Encoded::new(&batch.ops), OPERATION, stream)?;
-        // Of this process one writes a stream at a time, and goes on from what the one before knew.
-        let memory = self.inner.memories.of(stream);
-        let mut memory = memory.lock().await;
-        let (statements, encoded) = (&self.inner.streams, &encoded);
-        let written = carry_out!(self.inner.connections, |connection| {
-            let shared = write::Stream { connection, statements, session: stream, encoded };
-            write_shared(shared, &mut memory, &batch)
-        });
-        let written = located(written, OPERATION, stream)?;
-        self.wake(stream);
-        self.trim(stream, &mut memory).await;
-        Ok(written)
+        let (store, stream) = (self.clone(), stream.clone());
+        detached(async move { store.write_batch(&stream, &batch).await }).await
     }
 
     async fn read(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {
@@ -96,20 +102,28 @@ impl StreamManager for PostgresStore {
     }
 
     async fn info(&self, session: &SessionId) -> Result<StreamInfo> {
-        let sql = &self.inner.streams.row;
-        let known =
-            carry_out!(self.inner.connections, |connection| row::find(connection, sql, session));
-        let Known { ledger, trimmed, .. } = located(known, "stream::info", session)?;
-        Ok(ledger.info(trimmed))
+        let (inner, session) = (Arc::clone(&self.inner), session.clone());
+        let look = async move {
+            let sql = &inner.streams.row;
+            let known =
+                carry_out!(inner.connections, |connection| row::find(connection, sql, &session));
+            let Known { ledger, trimmed, .. } = located(known, "stream::info", &session)?;
+            Ok(ledger.info(trimmed))
+        };
+        detached(look).await
     }
 
     async fn reset(&self, session: &SessionId) -> Result<()> {
-        let statements = &self.inner.streams.write;
-        let reset = carry_out!(self.inner.connections, |connection| write::reset(
-            connection, statements, session
-        ));
-        located(reset, "stream::reset", session)?;
-        self.wake(session);
-        Ok(())
+        let (store, session) = (self.clone(), session.clone());
+        let reset = async move {
+            let statements = &store.inner.streams.write;
+            let reset = carry_out!(store.inner.connections, |connection| write::reset(
+                connection, statements, &session
+            ));
+            located(reset, "stream::reset", &session)?;
+            store.wake(&session);
+            Ok(())
+        };
+        detached(reset).await
     }
 }

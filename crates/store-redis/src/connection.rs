@@ -13,6 +13,7 @@ use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind, Value};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 
 use crate::config::RedisBuilder;
+use crate::detached::detached;
 use crate::error::classify;
 use crate::place::Place;
 use crate::reply::Reply;
@@ -98,9 +99,9 @@ impl Server {
             cmd.arg(args);
             cmd
         };
-        let result = match self.ask(&command("EVALSHA", script.digest())).await {
+        let result = match self.ask(command("EVALSHA", script.digest())).await? {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                self.ask(&command("EVAL", script.text())).await
+                self.ask(command("EVAL", script.text())).await?
             }
             result => result,
         };
@@ -110,7 +111,7 @@ impl Server {
     /// Runs a command.
     pub(crate) async fn run(&self, cmd: &Cmd) -> Result<Value> {
         self.check_open()?;
-        self.ask(cmd).await.map_err(classify)
+        self.ask(cmd.clone()).await?.map_err(classify)
     }
 
     /// Removes all keys that match a pattern, of a single server.
@@ -134,17 +135,24 @@ impl Server {
 
     /// Asks, and once more at once if the connection had died meanwhile: the driver makes another one. Who waits for a
     /// server that is away is above the store.
-    async fn ask(&self, cmd: &Cmd) -> RedisResult<Value> {
-        match self.try_ask(cmd).await {
-            Err(error) if error.is_connection_dropped() => self.try_ask(cmd).await,
-            result => result,
-        }
+    async fn ask(&self, cmd: Cmd) -> Result<RedisResult<Value>> {
+        let connection = self.connection.clone();
+        // The driver's queue has few places, and gives them to those who wait for one in turn.
+        let asking = async move {
+            Ok(match connection.ask(&cmd).await {
+                Err(error) if error.is_connection_dropped() => connection.ask(&cmd).await,
+                result => result,
+            })
+        };
+        detached(asking).await
     }
+}
 
-    async fn try_ask(&self, cmd: &Cmd) -> RedisResult<Value> {
-        let result = match self.connection.clone() {
-            Connection::Single(mut it) => it.req_packed_command(cmd).await,
-            Connection::Cluster(mut it) => it.req_packed_command(cmd).await,
+impl Connection {
+    async fn ask(&self, cmd: &Cmd) -> RedisResult<Value> {
+        let result = match self.clone() {
+            Self::Single(mut it) => it.req_packed_command(cmd).await,
+            Self::Cluster(mut it) => it.req_packed_command(cmd).await,
         };
         result.and_then(Value::extract_error)
     }

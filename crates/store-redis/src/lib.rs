@@ -10,6 +10,7 @@ use helix_agents_core::stream::{Memories, Memory};
 
 mod config;
 mod connection;
+mod detached;
 mod error;
 mod guarantees;
 mod inspect;

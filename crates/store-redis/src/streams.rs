@@ -1,5 +1,7 @@
 //! The stream manager.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 
@@ -7,6 +9,7 @@ use helix_agents_core::error::{Error, Result};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{Batch, ChunkStream, StreamInfo, StreamManager, Written};
 
+use crate::detached::detached;
 use crate::error::of_session;
 use crate::{RedisStore, script};
 
@@ -25,7 +28,9 @@ impl StreamManager for RedisStore {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
         let of = of("stream::write", stream);
         stream.check().map_err(&of)?;
-        self.inner.write(stream, &batch).await.map_err(of)
+        let (store, session) = (Arc::clone(&self.inner), stream.clone());
+        let written = detached(async move { store.write(&session, &batch).await });
+        written.await.map_err(of)
     }
 
     async fn read(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use rusqlite::Connection;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
@@ -49,7 +50,7 @@ pub(crate) struct Queue<J> {
     jobs: Mutex<Option<mpsc::Sender<J>>>,
 }
 
-impl<J> Queue<J> {
+impl<J: Send + 'static> Queue<J> {
     pub(crate) fn new() -> (Self, mpsc::Receiver<J>) {
         let (jobs, taken) = mpsc::channel(QUEUE);
         (Self { jobs: Mutex::new(Some(jobs)) }, taken)
@@ -57,7 +58,15 @@ impl<J> Queue<J> {
 
     pub(crate) async fn send(&self, job: J) -> Result<()> {
         let jobs = lock(&self.jobs).clone().ok_or_else(closed)?;
-        jobs.send(job).await.map_err(|_| closed())
+        match jobs.try_send(job) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Closed(_)) => Err(closed()),
+            // Who waits for a place is given it, whether it still polls or not.
+            Err(TrySendError::Full(job)) => {
+                let sent = tokio::spawn(async move { jobs.send(job).await });
+                sent.await.is_ok_and(|sent| sent.is_ok()).then_some(()).ok_or_else(closed)
+            }
+        }
     }
 
     /// Ends the threads once they have done what is in the queue.

@@ -108,6 +108,7 @@ macro_rules! store_suite {
             // Read
             a_log_can_be_read_in_parts,
             reading_at_the_end_is_empty,
+            operations_that_nobody_polls_hold_up_no_others,
             // List
             an_empty_store_lists_nothing,
             sessions_are_listed_newest_first,

@@ -52,6 +52,7 @@ macro_rules! stream_suite {
             writing_nothing_answers_the_last_number,
             batches_of_racing_writers_stay_together,
             streams_of_different_sessions_do_not_mix,
+            a_writer_that_nobody_polls_holds_up_no_others,
             // Batches
             a_batch_is_written_in_its_order,
             refused_chunks_do_not_hold_up_the_rest_of_a_batch,
@@ -65,6 +66,7 @@ macro_rules! stream_suite {
             several_readers_see_the_same,
             a_reader_follows_what_another_handle_writes,
             a_slow_reader_slows_no_writer_and_loses_nothing,
+            readers_that_nobody_polls_hold_up_no_others,
             dropping_a_reader_disturbs_nobody,
             // Attempts
             attempts_have_rising_numbers,

@@ -17,7 +17,7 @@ impl Answers {
     /// The answer to this batch, if it is one of the last that were written.
     #[must_use]
     pub fn find(&self, batch: BatchId) -> Option<&Written> {
-        self.0.iter().rev().find(|(id, _)| *id == batch).map(|(_, written)| written)
+        self.0.iter().find(|(id, _)| *id == batch).map(|(_, written)| written)
     }
 
     /// Notes that this batch was written.

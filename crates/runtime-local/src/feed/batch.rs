@@ -9,6 +9,9 @@ use super::Ticket;
 /// From how many bytes on a batch does not wait.
 const BATCH_BYTES: usize = 4 * 1024;
 
+/// From how much on it does not wait for the batch before, which cannot be written: bytes, and parts.
+const TOO_MUCH: (usize, usize) = (1024 * 1024, 4 * 1024);
+
 /// What is to be written next, and what is known of the tries that it belongs to.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
@@ -101,6 +104,11 @@ impl Batch {
     /// Whether it should be written without waiting for more.
     pub(super) fn is_full(&self) -> bool {
         self.bytes >= BATCH_BYTES
+    }
+
+    /// Whether so much has gathered that what cannot be written before it is given up.
+    pub(super) fn is_too_much(&self) -> bool {
+        self.bytes >= TOO_MUCH.0 || self.pending.len() >= TOO_MUCH.1
     }
 
     pub(super) fn mark(&mut self, mark: FeedMark, origin: Chunk) {

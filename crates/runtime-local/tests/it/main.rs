@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod guarantees;
+mod late_batch;
 mod lifecycle;
 mod parity;
 mod per_step;

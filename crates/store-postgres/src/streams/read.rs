@@ -15,6 +15,7 @@ use super::row::unsigned;
 use super::watch::Subscription;
 use crate::Inner;
 use crate::connections::carry_out;
+use crate::detached::detached;
 use crate::error::{Failure, closed, corrupt, located};
 use crate::sql::{Schema, Sql, signed};
 
@@ -75,12 +76,16 @@ impl Reader {
             if self.subscription.is_closed() {
                 return Err(closed());
             }
-            let (session, cursor) = (&self.session, self.cursor);
-            let sql = &self.inner.streams.read.fetch;
-            let part = carry_out!(self.inner.connections, |connection| fetch(
-                connection, sql, session, cursor
-            ));
-            let part = located(part, "stream::read", session)?;
+            let (inner, session) = (Arc::clone(&self.inner), self.session.clone());
+            let cursor = self.cursor;
+            let look = async move {
+                let sql = &inner.streams.read.fetch;
+                let part = carry_out!(inner.connections, |connection| fetch(
+                    connection, sql, &session, cursor
+                ));
+                located(part, "stream::read", &session)
+            };
+            let part = detached(look).await?;
             self.cursor = part.next;
             if part.chunks.is_empty() && !part.more {
                 written.await;

@@ -1,9 +1,11 @@
 //! Reading logs in parts.
 
+use futures_util::FutureExt as _;
 use helix_agents_core::store::Append;
 
 use super::StoreHarness;
 use super::support::{Writer, assert_gapless};
+use crate::gate::within;
 
 /// From the end of any append, at most as many as asked for.
 pub async fn a_log_can_be_read_in_parts(harness: &impl StoreHarness) {
@@ -36,4 +38,20 @@ pub async fn reading_at_the_end_is_empty(harness: &impl StoreHarness) {
     writer.add("a").await;
     assert_eq!(store.read_log(&writer.session, 2, 10).await.unwrap(), []);
     assert_eq!(store.read_log(&writer.session, 0, 0).await.unwrap(), []);
+}
+
+/// Somebody asked and then turned to something else, with the answer still to come. What it turned to
+/// may be the same store: whatever an operation holds, it gives back by itself.
+pub async fn operations_that_nobody_polls_hold_up_no_others(harness: &impl StoreHarness) {
+    const ASKED: usize = 2000;
+    let store = harness.open().await;
+    let mut writer = Writer::create(&store, "s").await;
+    let session = writer.session.clone();
+    let asked = (0..ASKED).map(|_| store.head(&session));
+    let asked: Vec<_> =
+        asked.filter_map(|mut ask| (&mut ask).now_or_never().is_none().then_some(ask)).collect();
+    within(writer.add("a")).await;
+    for ask in asked {
+        assert!(within(ask).await.unwrap().is_some());
+    }
 }

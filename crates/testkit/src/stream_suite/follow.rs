@@ -137,6 +137,22 @@ pub async fn a_slow_reader_slows_no_writer_and_loses_nothing(harness: &impl Stre
     assert_eq!(numbers(&rest), (2..=1 + 50 * BATCHES as u64).collect::<Vec<_>>());
 }
 
+/// Such as those of clients that take their time, in the middle of a look.
+pub async fn readers_that_nobody_polls_hold_up_no_others(harness: &impl StreamHarness) {
+    let streams = harness.open().await;
+    let session = id("s");
+    let mut readers = Vec::new();
+    for _ in 0..100 {
+        let mut reader = streams.read(&session, 1).await.unwrap();
+        assert!(reader.next().now_or_never().is_none());
+        readers.push(reader);
+    }
+    within(write(&streams, &session, None, &["a"])).await;
+    for mut reader in readers {
+        assert_eq!(numbers(&take(&mut reader, 1).await), [1]);
+    }
+}
+
 /// In the middle of waiting, too.
 pub async fn dropping_a_reader_disturbs_nobody(harness: &impl StreamHarness) {
     let streams = harness.open().await;

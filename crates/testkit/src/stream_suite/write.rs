@@ -1,5 +1,6 @@
 //! Writing chunks.
 
+use futures_util::FutureExt as _;
 use helix_agents_core::error::{ErrorCode, ErrorRecord};
 use helix_agents_core::state::Patch;
 use helix_agents_core::stream::{Attempt, ChunkKind};
@@ -126,4 +127,18 @@ pub async fn streams_of_different_sessions_do_not_mix(harness: &impl StreamHarne
     assert_eq!(texts(&replay(&streams, &other, 1).await), ["x", "y"]);
     streams.reset(&one).await.unwrap();
     assert_eq!(texts(&replay(&streams, &other, 1).await), ["x", "y"]);
+}
+
+/// It may have turned to something else that waits for the same stream.
+pub async fn a_writer_that_nobody_polls_holds_up_no_others(harness: &impl StreamHarness) {
+    let streams = harness.open().await;
+    let session = id("s");
+    let mut stands_still = Box::pin(write(&streams, &session, None, &["a"]));
+    let at_once = (&mut stands_still).now_or_never();
+    within(write(&streams, &session, None, &["b"])).await;
+    if at_once.is_none() {
+        within(stands_still).await;
+    }
+    let chunks = replay(&streams, &session, 1).await;
+    assert_eq!(numbers(&chunks), [1, 2]);
 }

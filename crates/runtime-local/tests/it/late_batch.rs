@@ -1,0 +1,87 @@
+//! A stream that cannot take a batch at first.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::StreamExt as _;
+use helix_agents_core::agent::Agent;
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions};
+use helix_agents_core::id::SessionId;
+use helix_agents_core::session::RunStatus;
+use helix_agents_core::stream::{
+    Batch, Chunk, ChunkKind, ChunkStream, StreamInfo, StreamManager, StreamOp, Written,
+};
+use helix_agents_core::tool::{Tool, ToolContext};
+use helix_agents_runtime_local::LocalRuntime;
+use helix_agents_store_memory::MemoryStore;
+use helix_agents_testkit::gate::within;
+use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use serde_json::{Value, json};
+
+/// Cannot take the first batch that shows a result, though it may be asked at once again.
+#[derive(Debug)]
+struct Refusing {
+    store: MemoryStore,
+    has_refused: AtomicBool,
+}
+
+fn shows_a_result(op: &StreamOp) -> bool {
+    let is_end = |it: &Chunk| matches!(it.kind, ChunkKind::ToolEnd { .. });
+    matches!(op, StreamOp::Chunks { chunks, .. } if chunks.iter().any(is_end))
+}
+
+#[async_trait]
+impl StreamManager for Refusing {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
+        if batch.ops.iter().any(shows_a_result) && !self.has_refused.swap(true, Ordering::Relaxed) {
+            return Err(Error::new(ErrorCode::StoreBusy, "as arranged"));
+        }
+        self.store.write(stream, batch).await
+    }
+
+    async fn read(&self, stream: &SessionId, from: u64) -> Result<ChunkStream> {
+        StreamManager::read(&self.store, stream, from).await
+    }
+
+    async fn info(&self, stream: &SessionId) -> Result<StreamInfo> {
+        self.store.info(stream).await
+    }
+
+    async fn reset(&self, stream: &SessionId) -> Result<()> {
+        self.store.reset(stream).await
+    }
+}
+
+#[tokio::test]
+async fn a_batch_that_was_not_taken_is_written_before_the_next() {
+    let store = MemoryStore::new();
+    let streams = Arc::new(Refusing { store: store.clone(), has_refused: AtomicBool::new(false) });
+    let call = || Reply::tool_call("act", json!({}));
+    let runtime = LocalRuntime::builder()
+        .state_store(Arc::new(store))
+        .stream_manager(Arc::clone(&streams) as Arc<dyn StreamManager>)
+        .store_patience(Duration::ZERO)
+        .llm(ScriptedLlm::new([call(), call(), Reply::text("Done.")]))
+        .build()
+        .unwrap();
+    let act = Tool::function("act", "Acts.", |_: Value, _: ToolContext| async { Ok("done") });
+    let agent: Agent = Agent::builder("a").system_prompt("p").model("m").tool(act).build().unwrap();
+    let options = ExecuteOptions::default().session("s");
+    let handle = runtime.execute(agent.erased(), "go".into(), options).await.unwrap();
+    let ended = within(handle.result()).await.unwrap();
+    assert_eq!(ended.status, RunStatus::Completed, "{ended:?}");
+    assert!(streams.has_refused.load(Ordering::Relaxed));
+    let mut shown = handle.stream().await.unwrap();
+    let mut shown_in_order = Vec::new();
+    while let Some(chunk) = within(shown.next()).await {
+        match &chunk.unwrap().chunk.kind {
+            ChunkKind::ToolEnd { call, .. } => shown_in_order.push(call.to_string()),
+            kind if kind.ends_run() => break,
+            _ => {}
+        }
+    }
+    assert_eq!(shown_in_order, ["1.0", "2.0"]);
+}
