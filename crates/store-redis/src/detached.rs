@@ -20,12 +20,18 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 ///
 /// # Cancel safety
 /// Dropping the future does not stop the operation.
-pub(crate) async fn detached<T: Send + 'static>(
+pub(crate) fn detached<T: Send + 'static>(
     operation: impl Future<Output = Result<T>> + Send + 'static,
-) -> Result<T> {
-    match tokio::spawn(operation.in_current_span()).await {
-        Ok(done) => done,
-        Err(end) if end.is_panic() => resume_unwind(end.into_panic()),
-        Err(_) => Err(Error::new(ErrorCode::Closed, "its runtime was shut down in the middle")),
+) -> impl Future<Output = Result<T>> {
+    // Not by the future that is returned: whoever waits would have room for the operation, too.
+    let task = tokio::spawn(operation.in_current_span());
+    async {
+        match task.await {
+            Ok(done) => done,
+            Err(end) if end.is_panic() => resume_unwind(end.into_panic()),
+            Err(_) => {
+                Err(Error::new(ErrorCode::Closed, "its runtime was shut down in the middle"))
+            }
+        }
     }
 }
