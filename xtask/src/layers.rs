@@ -64,8 +64,14 @@ const LAYERS: &[Layer] = &[
         ..Layer::EMPTY
     },
     Layer {
-        name: "helix-agents-runtime-*",
+        name: "helix-agents-runtime",
         may_use: &["helix-agents-core"],
+        never: &["helix-agents-store-*", "helix-agents-runtime-*", "helix-agents-llm", "axum*"],
+        ..Layer::EMPTY
+    },
+    Layer {
+        name: "helix-agents-runtime-*",
+        may_use: &["helix-agents-core", "helix-agents-runtime"],
         never: &["helix-agents-store-*", "helix-agents-runtime-*", "helix-agents-llm", "axum*"],
         ..Layer::EMPTY
     },

@@ -4,25 +4,10 @@
 //! hops between threads on the way. Many sessions spread over the runtime's threads.
 
 mod builder;
-mod children;
-mod clock;
-mod companions;
-mod driver;
-mod family;
-mod feed;
 mod guarantees;
-mod handle;
-mod lease;
-mod live;
-mod model;
-mod parts;
 mod runtime;
-mod start;
 mod step_site;
-mod stop;
-mod sweep;
-mod tools;
 
 pub use builder::LocalRuntimeBuilder;
-pub use clock::{SystemIds, TokioClock};
+pub use helix_agents_runtime::{SystemIds, TokioClock};
 pub use runtime::LocalRuntime;

@@ -10,6 +10,7 @@ mod check;
 mod dice;
 mod hooks;
 mod life;
+mod many;
 mod model;
 mod notes;
 mod people;
@@ -31,6 +32,7 @@ use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
 
 pub use dice::Dice;
+pub use many::{Fresh, tell_all};
 pub use settle::free_leases;
 pub use story::{Story, Tally};
 

@@ -54,8 +54,12 @@ impl AgentRegistry {
 
     /// Registers an agent in place of the one that has its name, if any.
     pub fn replace<S, O>(&self, agent: &Agent<S, O>) {
-        let entry = Entry::Agent(agent.erased());
-        self.write().insert(Arc::clone(agent.name()), entry);
+        self.replace_erased(agent.erased());
+    }
+
+    /// [`replace`](Self::replace) for an agent whose types are erased.
+    pub fn replace_erased(&self, agent: AnyAgent) {
+        self.write().insert(Arc::clone(agent.name()), Entry::Agent(agent));
     }
 
     /// The agent of that name.

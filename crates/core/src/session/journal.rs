@@ -83,6 +83,8 @@ pub struct Journal {
     run: RunId,
     held: Vec<Event>,
     savepoint: Option<Savepoint>,
+    /// Whether decisions go with the facts.
+    decides: bool,
 }
 
 impl Journal {
@@ -90,7 +92,7 @@ impl Journal {
     #[must_use]
     pub fn new(parts: JournalParts, agent: AnyAgent, session: Session, run: RunId) -> Self {
         let iterator = StepIterator::new(agent, session);
-        Self { parts, iterator, run, held: Vec::new(), savepoint: None }
+        Self { parts, iterator, run, held: Vec::new(), savepoint: None, decides: true }
     }
 
     /// The session as far as this journal knows it.
@@ -276,6 +278,19 @@ impl Journal {
         Err(self.error(ErrorCode::StoreBusy, "others append to the session without pause"))
     }
 
+    /// Appends facts and no decisions, which are for somebody else to take: for one of several effects
+    /// that are carried out side by side in different places.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit), and those of events that are not legal.
+    pub async fn append_facts(&mut self, facts: &[Event]) -> Result<Committed> {
+        self.decides = false;
+        self.hold(facts)?;
+        let committed = self.flush().await;
+        self.decides = true;
+        committed
+    }
+
     /// Reads requests from outside that the fold does not hold yet; an abort before an interrupt. They
     /// enter the fold with the next append: this only says whether there is reason to hurry.
     ///
@@ -386,6 +401,9 @@ impl Journal {
         let was_ended = held.iter().any(|event| matches!(event, Event::RunEnded { .. }));
         let facts: Vec<_> = held.into_iter().filter(|event| !event.is_decision()).collect();
         self.hold(&facts)?;
+        if !self.decides {
+            return Ok(());
+        }
         let decided = self.iterator.decide()?;
         let answers = decided.iter().any(|event| matches!(event, Event::ToolFinished(_)));
         self.held.extend(decided);

@@ -82,6 +82,24 @@ impl Results {
         results
     }
 
+    /// Those of these calls of the open step that have one: for a run that is carried out in parts, of
+    /// which each is told what the ones before left [waiting](Self::waiting).
+    #[must_use]
+    pub fn of_calls(session: &Session, agent: &AgentDefinition, calls: &[CallId]) -> Self {
+        let mut results = Self::default();
+        let Some(step) = session.open_step() else { return results };
+        let states = calls.iter().filter_map(|call| step.call(call));
+        for finish in states.filter_map(|call| call.finish.as_ref()) {
+            results.note_one(session, agent, finish);
+        }
+        results
+    }
+
+    /// The calls whose results hooks were not told of yet.
+    pub fn waiting(&self) -> impl Iterator<Item = &CallId> {
+        self.waiting.iter().map(|result| &result.call.id)
+    }
+
     /// Notes the results among these events, which are about to be recorded or are.
     pub fn note(&mut self, session: &Session, agent: &AgentDefinition, events: &[Event]) {
         for event in events {

@@ -235,13 +235,16 @@ pub async fn a_companion_that_has_ended_can_be_terminated(harness: &impl Runtime
 
 /// A message to one that is at work enters between two of its steps.
 pub async fn a_message_reaches_a_companion_at_work(harness: &impl RuntimeHarness) {
-    let gate = Gate::new();
+    let (gate, at_work) = (Gate::new(), Gate::new());
     let llm = scripts(
-        [spawn("rex"), say("be kind"), Reply::text("Sent.")],
+        [spawn("rex"), say("be kind").at_gate(&at_work), Reply::text("Sent.")],
         [Reply::tool_call("shout", word("no")).at_gate(&gate), report(5)],
     );
     let executor = harness.boot(World::new(llm)).await;
-    completes(&begin(&*executor, &writer(CompanionMode::NonBlocking), "Write.").await).await;
+    let handle = begin(&*executor, &writer(CompanionMode::NonBlocking), "Write.").await;
+    gate.reached().await;
+    at_work.open();
+    completes(&handle).await;
     gate.open();
     assert_eq!(rex_ends(&*executor).await, RunStatus::Completed);
     expect![[r#"

@@ -9,12 +9,13 @@ use helix_agents_core::agent::{Agent, CompanionMode};
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{RunStatus, SessionPage, Submission};
+use helix_agents_core::stream::ChunkKind;
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use serde_json::json;
 
 use super::support::{
     S, Word, all_dead, asks, begin, check_transcript, child, completes, fold, fold_of, helper,
-    killed_at, report, resting, resume, run, scripts, shout, submit, teller, told, until, word,
+    killed_at, report, resting, resume, run, scripts, submit, teller, told, until, word,
 };
 use super::{RuntimeHarness, World};
 use crate::faults::{Fault, FaultStore};
@@ -252,18 +253,30 @@ pub async fn a_page_and_what_follows_have_no_gap_and_no_repetition(harness: &imp
             Ok::<_, ToolError>("waited")
         }
     });
+    let quick = Gate::new();
+    let held = quick.clone();
+    let shout = Tool::function("shout", "Shouts.", move |_: Word, _: ToolContext| {
+        let held = held.clone();
+        async move {
+            held.pass().await;
+            Ok::<_, ToolError>("B")
+        }
+    });
     let calls = Reply::calls([("wait", word("a")), ("shout", word("b"))]);
     let script = ScriptedLlm::new([calls, Reply::text("All done.").at_gate(&model)]);
     let executor = harness.boot(World::new(script)).await;
-    let agent = teller().tool(wait).tool(shout()).build().unwrap();
+    let agent = teller().tool(wait).tool(shout).build().unwrap();
     let handle = begin(&*executor, &agent, "go").await;
-    // The quick one's result is on record, and the stream knows how far the slow one is. Nothing says which comes first.
+    // The stream knows how far the slow one is before the quick one's result is on record.
+    let mut shown = executor.follow(&S.into(), 1).await.unwrap();
+    while !matches!(
+        within(shown.next()).await.unwrap().unwrap().chunk.kind,
+        ChunkKind::ToolProgress { .. }
+    ) {}
+    quick.open();
     let is_done = |page: &SessionPage| {
-        let is_recorded = page
-            .session
-            .open_step()
-            .is_some_and(|it| it.calls.iter().any(|it| it.finish.is_some()));
-        is_recorded && normalise::stream(&page.live).contains("half way")
+        let step = page.session.open_step();
+        step.is_some_and(|it| it.calls.iter().any(|it| it.finish.is_some()))
     };
     until(async || is_done(&executor.page(&S.into()).await.unwrap())).await;
     let page = executor.page(&S.into()).await.unwrap();

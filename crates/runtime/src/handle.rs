@@ -11,11 +11,15 @@ use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::session::{
     RequestKind, RunRecord, RunStatus, Session, load, request, usage_of_tree,
 };
+use helix_agents_core::store::Head;
 use helix_agents_core::stream::{ChunkKind, ChunkStream};
 use helix_agents_core::usage::UsageRollup;
 
+use crate::engine::Engine;
 use crate::live::LiveRun;
+use crate::part::RunRef;
 use crate::parts::Parts;
+use crate::runtime::Runtime;
 
 /// How often a run of another process is looked at.
 const POLL: Duration = Duration::from_millis(200);
@@ -24,6 +28,7 @@ const POLL: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 struct Control {
     parts: Arc<Parts>,
+    engine: Arc<dyn Engine>,
     session: SessionId,
     run: RunId,
     /// Whose stream it shows in.
@@ -33,50 +38,52 @@ struct Control {
     live: Option<Arc<LiveRun>>,
 }
 
-/// A handle on a run that this process has just begun.
+/// A handle on a run that this process has just begun; `live` if it also carries it out.
 pub(crate) fn handle(
-    parts: &Arc<Parts>,
-    live: &Arc<LiveRun>,
+    runtime: &Runtime,
+    RunRef { session, run }: RunRef,
     root: SessionId,
     stream_from: u64,
+    live: Option<Arc<LiveRun>>,
 ) -> RunHandle {
     let control = Control {
-        parts: Arc::clone(parts),
-        session: live.session.clone(),
-        run: live.run.clone(),
+        parts: Arc::clone(runtime.parts()),
+        engine: Arc::clone(runtime.engine()),
+        session: session.clone(),
+        run: run.clone(),
         root,
         stream_from,
-        live: Some(Arc::clone(live)),
+        live,
     };
-    RunHandle::new(live.session.clone(), live.run.clone(), Arc::new(control))
+    RunHandle::new(session, run, Arc::new(control))
 }
 
 /// A handle on a run found in the log; `live` is the session's run of this process, if any.
 pub(crate) fn attach(
-    parts: &Arc<Parts>,
+    runtime: &Runtime,
     fold: &Session,
     run: &RunRecord,
     live: Option<Arc<LiveRun>>,
 ) -> RunHandle {
-    let session = fold.id();
-    let control = Control {
-        parts: Arc::clone(parts),
-        session: session.clone(),
-        run: run.id.clone(),
-        root: fold.root().clone(),
-        stream_from: run.stream_from,
-        live: live.filter(|live| live.run == run.id),
-    };
-    RunHandle::new(session.clone(), run.id.clone(), Arc::new(control))
+    let of = RunRef { session: fold.id().clone(), run: run.id.clone() };
+    let live = live.filter(|live| live.run == run.id);
+    handle(runtime, of, fold.root().clone(), run.stream_from, live)
 }
 
 impl Control {
+    fn of(&self) -> RunRef {
+        RunRef { session: self.session.clone(), run: self.run.clone() }
+    }
+
     async fn follow(&self) -> Result<AgentResult> {
         loop {
             let head = self.parts.store.head(&self.session).await?;
-            let current = head.and_then(|head| head.summary.run);
-            if current.as_ref() != Some(&self.run) {
-                break;
+            let same = |head: &Head| head.summary.run.as_ref() == Some(&self.run);
+            let Some(head) = head.filter(same) else { break };
+            if !head.is_leased()
+                && let Some(error) = self.engine.stopped(&self.of()).await
+            {
+                return Err(error);
             }
             self.parts.clock.sleep(POLL).await;
         }

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::driver::Driver;
 use crate::lease::LeaseKeeper;
-use crate::runtime::LocalRuntime;
+use crate::runtime::Runtime;
 use crate::start;
 
 /// How long to wait before looking again at a child that somebody else is about to carry out.
@@ -29,28 +29,33 @@ const AGAIN: Duration = Duration::from_millis(50);
 /// How often a child is looked at that others go on with and that does not get on.
 const MAX_TRIES: u32 = 64;
 
-/// Begins the sessions of children and records that. One that cannot be begun is a failed call; its
-/// siblings are begun all the same.
-pub(crate) async fn start(
-    driver: &mut Driver,
-    lease: &mut LeaseKeeper,
-    tasks: &[ChildTask],
-) -> Result<()> {
-    show_starts(driver, tasks).await;
-    let mut facts = Vec::with_capacity(tasks.len());
-    for task in tasks {
-        let Some(beginning) = beginning(driver, task) else { continue };
-        let (begun, change) = begin(driver, beginning).await?;
-        facts.extend(change);
-        fault::point("child.begun");
-        facts.push(match begun {
-            Ok(start) => Event::ChildStarted(Arc::new(start)),
-            Err(error) => {
-                ToolFinish::without_run(task.call.clone(), child_not_begun(&error)).into()
-            }
-        });
+impl Driver {
+    /// Begins the sessions of children and records that. One that cannot be begun is a failed call; its
+    /// siblings are begun all the same.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record), and if the runtime is shutting down.
+    pub async fn start_children(
+        &mut self,
+        lease: &mut LeaseKeeper,
+        tasks: &[ChildTask],
+    ) -> Result<()> {
+        show_starts(self, tasks).await;
+        let mut facts = Vec::with_capacity(tasks.len());
+        for task in tasks {
+            let Some(beginning) = beginning(self, task) else { continue };
+            let (begun, change) = begin(self, beginning).await?;
+            facts.extend(change);
+            fault::point("child.begun");
+            facts.push(match begun {
+                Ok(start) => Event::ChildStarted(Arc::new(start)),
+                Err(error) => {
+                    ToolFinish::without_run(task.call.clone(), child_not_begun(&error)).into()
+                }
+            });
+        }
+        self.record(lease, facts).await
     }
-    driver.record(lease, facts).await
 }
 
 /// Shows that children begin, before they show something themselves.
@@ -93,7 +98,7 @@ pub(crate) async fn begin(
 }
 
 async fn execute(driver: &Driver, begin: ChildBeginning) -> Result<ChildStart> {
-    driver.runtime.check_open()?;
+    driver.parts.check_open()?;
     let ChildBeginning { start, parent, agent, input, .. } = begin;
     let input = input?;
     // Boxed: a child's run may begin children of its own.
@@ -103,8 +108,9 @@ async fn execute(driver: &Driver, begin: ChildBeginning) -> Result<ChildStart> {
 }
 
 /// Everything that waiting for one child needs.
-pub(crate) struct ChildRun {
-    runtime: LocalRuntime,
+#[derive(Debug)]
+pub struct ChildRun {
+    runtime: Runtime,
     agent: AnyAgent,
     start: Arc<ChildStart>,
     above: HookChain,
@@ -132,13 +138,16 @@ impl ChildRun {
     }
 
     /// The call that waits.
-    pub(crate) fn call(&self) -> &CallId {
+    fn call(&self) -> &CallId {
         &self.start.call
     }
 
     /// Waits until the child has ended, or has to wait itself, and tells that for the caller's log.
     /// What stopped without ending, or was interrupted before this run began, is gone on with first.
-    pub(crate) async fn carry_out(mut self) -> Result<Event> {
+    ///
+    /// # Errors
+    /// If what became of it cannot be found out: the run has to stop.
+    pub async fn carry_out(mut self) -> Result<Event> {
         let child = &self.start.session;
         let parts = Arc::clone(self.runtime.parts());
         for tried in 0..MAX_TRIES {

@@ -15,7 +15,7 @@ use helix_agents_core::session::{
 
 use crate::driver::Driver;
 use crate::parts::Parts;
-use crate::runtime::LocalRuntime;
+use crate::runtime::Runtime;
 use crate::start;
 
 /// How often a child is stopped that begins and ends runs meanwhile.
@@ -24,7 +24,7 @@ const MAX_TRIES: u32 = 16;
 /// Stops a child; `for_good` also one that is done. `above` are the hooks of its parent and of those
 /// above that.
 pub(crate) fn stop<'a>(
-    runtime: &'a LocalRuntime,
+    runtime: &'a Runtime,
     agent: AnyAgent,
     child: &'a SessionId,
     reason: Option<String>,

@@ -1,4 +1,4 @@
-//! One run, from its start to its end: asks what is next, has it carried out, records it.
+//! One run: what is next, what came of it, and what that means for the stream and the hooks.
 
 use std::sync::Arc;
 
@@ -9,25 +9,23 @@ use helix_agents_core::executor::AgentResult;
 use helix_agents_core::hooks::{HookChain, HookContext, HookPlace, changed};
 use helix_agents_core::message::Message;
 use helix_agents_core::session::{
-    Alignment, Journal, alignment, boundaries, look_for_news, report_waiting,
+    Alignment, Journal, Session, alignment, boundaries, look_for_news, report_waiting,
 };
 use helix_agents_core::step::{Action, Results};
-use tokio_util::sync::CancellationToken;
 
-use crate::children;
-use crate::companions;
 use crate::family;
 use crate::feed::{Feed, FeedMark, Ticket};
 use crate::lease::LeaseKeeper;
 use crate::live::LiveRun;
+use crate::part::RunRef;
 use crate::parts::Parts;
-use crate::runtime::LocalRuntime;
-use crate::step_site;
+use crate::runtime::Runtime;
 use crate::stop::Stop;
 
 /// What one run is carried out with.
-pub(crate) struct Driver {
-    pub(crate) runtime: LocalRuntime,
+#[derive(Debug)]
+pub struct Driver {
+    pub(crate) runtime: Runtime,
     pub(crate) parts: Arc<Parts>,
     pub(crate) agent: AnyAgent,
     pub(crate) hooks: HookChain,
@@ -38,18 +36,18 @@ pub(crate) struct Driver {
     pub(crate) unsettled: Vec<Ticket>,
     /// Results that hooks are to be told of.
     pub(crate) results: Results,
-    /// Cancelled when runs should stop where they stand.
-    pub(crate) drain: CancellationToken,
 }
 
 impl Driver {
-    /// Carries the run out.
-    pub(crate) async fn drive(
-        mut self: Box<Self>,
-        mut lease: LeaseKeeper,
-        begun: &[Event],
+    /// Ends what was driven: tells the stream, and those above and below.
+    ///
+    /// # Errors
+    /// The one that it was driven to, or [`ErrorCode::Superseded`] if the run is gone.
+    pub async fn end(
+        self: Box<Self>,
+        lease: &LeaseKeeper,
+        driven: Result<()>,
     ) -> Result<AgentResult> {
-        let driven = self.steps(&mut lease, begun).await;
         self.feed.flush().await;
         // Nothing of this run is under way any more, so nobody has to wait for the lease.
         if driven.as_ref().is_err_and(|error| error.code() != ErrorCode::Superseded) {
@@ -64,55 +62,98 @@ impl Driver {
             Box::pin(family::stop_below(&self, &children, reason)).await;
         }
         let last = self.journal.session().last_run();
-        last.map(AgentResult::of)
-            .ok_or_else(|| Stop::Superseded.into_error(&self.live.session, &self.live.run))
+        last.map(AgentResult::of).ok_or_else(|| self.error(Stop::Superseded))
     }
 
-    async fn steps(&mut self, lease: &mut LeaseKeeper, begun: &[Event]) -> Result<()> {
-        self.open(begun).await?;
-        loop {
-            let action = self.journal.next();
-            let ending = matches!(action, Action::End(_) | Action::Idle);
-            if self.drain.is_cancelled() && !ending {
-                return Err(Stop::ShuttingDown.into_error(&self.live.session, &self.live.run));
-            }
-            if lease.is_lost() && !ending {
-                return Err(Stop::LeaseLost.into_error(&self.live.session, &self.live.run));
-            }
-            match action {
-                Action::Idle => return Ok(()),
-                Action::CallModel { step, force_completion } => {
-                    step_site::call_model(self, lease, step, force_completion).await?;
-                }
-                Action::StartTools(tasks) => step_site::start_tools(self, lease, &tasks).await?,
-                Action::RunCompanions(tasks) => {
-                    Box::pin(companions::run(self, lease, &tasks)).await?
-                }
-                Action::StartChildren(tasks) => {
-                    Box::pin(children::start(self, lease, &tasks)).await?
-                }
-                Action::RunTools { calls, children } => {
-                    step_site::run_calls(self, lease, &calls, &children).await?;
-                }
-                Action::RunFinishTool(task) => {
-                    step_site::run_calls(self, lease, &[task], &[]).await?;
-                }
-                decision if decision.is_decision() => self.record(lease, Vec::new()).await?,
-                other => {
-                    let message = format!("this runtime does not know the action {other:?}");
-                    return Err(Error::new(ErrorCode::Internal, message));
-                }
-            }
+    /// What to do next.
+    ///
+    /// # Errors
+    /// If nothing may be done any more: the runtime is shutting down, or the lease was lost.
+    pub fn next(&self, lease: &LeaseKeeper) -> Result<Action> {
+        let action = self.journal.next();
+        let ending = matches!(action, Action::End(_) | Action::Idle);
+        if self.parts.drain.is_cancelled() && !ending {
+            return Err(self.error(Stop::ShuttingDown));
         }
+        if lease.is_lost() && !ending {
+            return Err(self.error(Stop::LeaseLost));
+        }
+        Ok(action)
     }
 
-    /// Brings the stream into line with the log, and says that the run began.
-    async fn open(&mut self, begun: &[Event]) -> Result<()> {
+    /// The session as far as this run knows it.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        self.journal.session()
+    }
+
+    /// The version that the store has acknowledged.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.journal.acknowledged()
+    }
+
+    /// Which run it is.
+    #[must_use]
+    pub fn of(&self) -> RunRef {
+        let LiveRun { session, run, .. } = &*self.live;
+        RunRef { session: session.clone(), run: run.clone() }
+    }
+
+    /// What it shares with other runs.
+    #[must_use]
+    pub fn parts(&self) -> &Arc<Parts> {
+        &self.parts
+    }
+
+    /// The runtime that it is of.
+    #[must_use]
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// Its agent.
+    #[must_use]
+    pub fn agent(&self) -> &AnyAgent {
+        &self.agent
+    }
+
+    /// The run as handles see it.
+    #[must_use]
+    pub fn live(&self) -> &Arc<LiveRun> {
+        &self.live
+    }
+
+    /// Notes tries whose outcome is about to be recorded.
+    pub fn settles(&mut self, tickets: impl IntoIterator<Item = Ticket>) {
+        self.unsettled.extend(tickets);
+    }
+
+    /// Takes in what was appended from outside.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub async fn catch_up(&mut self) -> Result<()> {
+        self.journal.catch_up().await
+    }
+
+    /// The error with which a run ends that was stopped.
+    #[must_use]
+    pub fn error(&self, stop: Stop) -> Error {
+        stop.into_error(&self.live.session, &self.live.run)
+    }
+
+    /// Brings the stream into line with the log, and says that the run began: with these events, after
+    /// which the log had that version.
+    ///
+    /// # Errors
+    /// Those of the store; the run must stop then.
+    pub async fn open(&mut self, begun: &[Event], version: u64) -> Result<()> {
         let session = self.journal.session();
         let trigger = session.last_run().map(|run| run.trigger);
         let begins_turn = matches!(trigger, Some(Trigger::Execute | Trigger::Continue));
         let mut line = if session.runs().nth(1).is_some() {
-            let before = self.journal.acknowledged() - begun.len() as u64;
+            let before = version - begun.len() as u64;
             let parts = &self.parts;
             let found =
                 alignment(&*parts.store, &*parts.streams, &*parts.clock, session, before).await;
@@ -124,11 +165,10 @@ impl Driver {
         } else {
             Alignment::default()
         };
-        let version = self.journal.acknowledged();
         let shown = boundaries(session, begun, version);
         line.boundaries.extend(self.feed.boundaries(0, shown));
         let Alignment { settled, discarded, boundaries } = line;
-        let settled_before = settled;
+        let (settled_before, version) = (settled, self.journal.acknowledged());
         let mark =
             FeedMark { version, settled_before, discarded, boundaries, ..FeedMark::default() };
         self.feed.mark(0, mark);
@@ -181,11 +221,10 @@ impl Driver {
     }
 
     /// Records facts, runs the hooks that ride in the same append, and shows what it means.
-    pub(crate) async fn record(
-        &mut self,
-        lease: &mut LeaseKeeper,
-        facts: Vec<Event>,
-    ) -> Result<()> {
+    ///
+    /// # Errors
+    /// Those of [`Journal::commit`]; the run must stop then.
+    pub async fn record(&mut self, lease: &mut LeaseKeeper, facts: Vec<Event>) -> Result<()> {
         let step = self.journal.session().last_step();
         let mut decided = self.stage(&facts)?;
         if matches!(self.journal.ending(), Some(RunOutcome::Suspended { .. })) {
@@ -230,8 +269,34 @@ impl Driver {
         Ok(())
     }
 
+    /// Records facts and decides nothing: others of the same phase are under way elsewhere.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub(crate) async fn record_only(
+        &mut self,
+        lease: &mut LeaseKeeper,
+        facts: &[Event],
+    ) -> Result<()> {
+        self.feed.flush().await;
+        let sent = lease.now();
+        let committed = self.journal.append_facts(facts).await?;
+        lease.extended(sent);
+        let session = self.journal.session();
+        let shown = boundaries(session, &committed.events, committed.version);
+        let step = session.last_step();
+        let boundaries = self.feed.boundaries(step, shown).collect();
+        let (version, settled) = (committed.version, std::mem::take(&mut self.unsettled));
+        self.feed.mark(step, FeedMark { version, settled, boundaries, ..FeedMark::default() });
+        self.feed.flush().await;
+        Ok(())
+    }
+
     /// Takes facts into the fold with what follows from them, and notes the results among them.
-    pub(crate) fn stage(&mut self, facts: &[Event]) -> Result<Vec<Event>> {
+    ///
+    /// # Errors
+    /// Those of events that are not legal: the run must stop then.
+    pub fn stage(&mut self, facts: &[Event]) -> Result<Vec<Event>> {
         if self.hooks.is_empty() {
             return self.journal.stage(facts);
         }

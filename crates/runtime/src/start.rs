@@ -20,12 +20,13 @@ use helix_agents_core::step::Results;
 use helix_agents_core::store::{Head, NewSession};
 
 use crate::driver::Driver;
+use crate::engine::Begun;
 use crate::feed::Feed;
 use crate::handle::{attach, handle};
 use crate::lease::LeaseKeeper;
 use crate::live::LiveRun;
-use crate::parts::{Parts, RUNTIME};
-use crate::runtime::LocalRuntime;
+use crate::parts::Parts;
+use crate::runtime::Runtime;
 
 /// How often a start is tried on a session that others change at the same time.
 const MAX_TRIES: u32 = 32;
@@ -49,7 +50,7 @@ struct Place {
 }
 
 pub(crate) async fn execute(
-    runtime: &LocalRuntime,
+    runtime: &Runtime,
     agent: AnyAgent,
     input: Input,
     options: ExecuteOptions,
@@ -75,7 +76,7 @@ pub(crate) async fn execute(
 /// # Errors
 /// [`ErrorCode::SessionExists`] if another call's session has the id, and those of `execute`.
 pub(crate) async fn execute_child(
-    runtime: &LocalRuntime,
+    runtime: &Runtime,
     agent: AnyAgent,
     input: &Input,
     child: ChildStart,
@@ -114,7 +115,7 @@ pub(crate) async fn execute_child(
 
 /// Begins another turn of a child's session.
 pub(crate) async fn continue_child(
-    runtime: &LocalRuntime,
+    runtime: &Runtime,
     agent: AnyAgent,
     input: &Input,
     session: &SessionId,
@@ -134,7 +135,7 @@ pub(crate) async fn continue_child(
 }
 
 async fn begin_turn(
-    runtime: &LocalRuntime,
+    runtime: &Runtime,
     agent: AnyAgent,
     input: &Input,
     place: Place,
@@ -149,9 +150,9 @@ async fn begin_turn(
             None => (None, Session::new(session.clone())),
         };
         if let Some(record) = fold.run(&run) {
-            return Ok(attach(parts, &fold, record, runtime.live(&session)));
+            return Ok(attach(runtime, &fold, record, runtime.live(&session)));
         }
-        let mut begin = begin(parts, run.clone(), &fold, parent.as_ref()).await?;
+        let mut begin = begin(runtime, run.clone(), &fold, parent.as_ref()).await?;
         begin.parent.clone_from(&parent);
         begin.budget = budget;
         let alive = head.as_ref().is_some_and(Head::is_leased);
@@ -177,7 +178,9 @@ async fn begin_turn(
             }
         };
         match started {
-            StartOutcome::Started => return Ok(spawn(runtime, agent, journal, hooks, events)),
+            StartOutcome::Started => {
+                return carry_out(runtime, agent, journal, hooks, events).await;
+            }
             StartOutcome::Changed => {}
             StartOutcome::Leased { .. } => return Err(running(&session)),
         }
@@ -186,7 +189,7 @@ async fn begin_turn(
 }
 
 pub(crate) async fn resume(
-    runtime: &LocalRuntime,
+    runtime: &Runtime,
     agent: AnyAgent,
     session: &SessionId,
     options: ResumeOptions,
@@ -203,7 +206,7 @@ pub(crate) async fn resume(
         if after.is_none() {
             after = fold.last_run().map(|run| run.id.clone());
         }
-        let mut begin = begin(parts, run.clone(), &fold, None).await?;
+        let mut begin = begin(runtime, run.clone(), &fold, None).await?;
         begin.budget = options.budget;
         let message = options.message.as_ref();
         let events = match options.checkpoint {
@@ -220,7 +223,7 @@ pub(crate) async fn resume(
         let mut journal = journal(parts, &agent, fold, &run);
         match journal.start(events.clone()).await? {
             StartOutcome::Started => {
-                return Ok(spawn(runtime, agent, journal, hooks, events));
+                return carry_out(runtime, agent, journal, hooks, events).await;
             }
             StartOutcome::Changed => {}
             StartOutcome::Leased { until, now } => {
@@ -242,7 +245,7 @@ pub(crate) async fn resume(
 
 /// [`resume`], where it is no error that there is nothing to do: whoever was first goes on.
 pub(crate) async fn resume_if_first(
-    runtime: &LocalRuntime,
+    runtime: &Runtime,
     agent: AnyAgent,
     session: &SessionId,
     options: ResumeOptions,
@@ -282,7 +285,7 @@ async fn wait_for_lease(
 /// Ends a session as aborted that has no live run; `for_good` also one that is done. `above` are the
 /// hooks of the sessions above it.
 pub(crate) async fn abort(
-    runtime: &LocalRuntime,
+    runtime: &Runtime,
     agent: AnyAgent,
     session: &SessionId,
     reason: Option<String>,
@@ -296,7 +299,7 @@ pub(crate) async fn abort(
         if head.is_leased() {
             return Err(running(session));
         }
-        let begin = begin(parts, run.clone(), &fold, None).await?;
+        let begin = begin(runtime, run.clone(), &fold, None).await?;
         let waiting: Vec<_> = fold.pending_calls().cloned().collect();
         let (request, reason) = (parts.ids.request(), reason.clone());
         let events = if for_good {
@@ -315,8 +318,10 @@ pub(crate) async fn abort(
                 for pending in waiting {
                     tracing::info!(%session, call = %pending.call, "client_tool.aborted");
                 }
-                let lease = lease(runtime, &driver);
-                return driver.drive(lease, &begun).await.map(drop);
+                let lease = lease(parts, &driver);
+                let version = driver.version();
+                let opened = driver.open(&begun, version).await;
+                return driver.end(&lease, opened).await.map(drop);
             }
             StartOutcome::Changed => {}
             StartOutcome::Leased { .. } => return Err(running(session)),
@@ -326,11 +331,12 @@ pub(crate) async fn abort(
 }
 
 async fn begin(
-    parts: &Parts,
+    runtime: &Runtime,
     run: RunId,
     fold: &Session,
     parent: Option<&ParentRef>,
 ) -> Result<BeginRun> {
+    let parts = runtime.parts();
     let exists = fold.position().version > 0;
     let root = parent.map_or(fold.root(), |parent| &parent.root);
     let stream_from = if exists || parent.is_some() {
@@ -347,10 +353,10 @@ async fn begin(
         0
     };
     let news_below = news_below(&*parts.store, fold).await?;
-    Ok(BeginRun { news_below, ..BeginRun::new(run, RUNTIME, stream_from) })
+    Ok(BeginRun { news_below, ..BeginRun::new(run, runtime.engine().kind(), stream_from) })
 }
 
-fn journal(parts: &Parts, agent: &AnyAgent, session: Session, run: &RunId) -> Journal {
+pub(crate) fn journal(parts: &Parts, agent: &AnyAgent, session: Session, run: &RunId) -> Journal {
     let journal = JournalParts {
         store: Arc::clone(&parts.store),
         ids: Arc::clone(&parts.ids),
@@ -360,8 +366,8 @@ fn journal(parts: &Parts, agent: &AnyAgent, session: Session, run: &RunId) -> Jo
     Journal::new(journal, Arc::clone(agent), session, run.clone())
 }
 
-fn driver(
-    runtime: &LocalRuntime,
+pub(crate) fn driver(
+    runtime: &Runtime,
     agent: AnyAgent,
     journal: Journal,
     hooks: HookChain,
@@ -389,36 +395,34 @@ fn driver(
         live: LiveRun::new(session, run),
         unsettled: Vec::new(),
         results: Results::default(),
-        drain: runtime.drain().clone(),
     })
 }
 
-fn lease(runtime: &LocalRuntime, driver: &Driver) -> LeaseKeeper {
-    let parts = runtime.parts();
+pub(crate) fn lease(parts: &Parts, driver: &Driver) -> LeaseKeeper {
     LeaseKeeper::new(
         Arc::clone(&parts.store),
         Arc::clone(&parts.clock),
         parts.lease,
         Arc::clone(&driver.live),
-        runtime.shutdown_token().clone(),
+        parts.shutdown.clone(),
     )
 }
 
-/// Carries the run out on a task of its own.
-fn spawn(
-    runtime: &LocalRuntime,
+/// Hands a run that has begun to the engine.
+async fn carry_out(
+    runtime: &Runtime,
     agent: AnyAgent,
     journal: Journal,
     hooks: HookChain,
     events: Vec<Event>,
-) -> RunHandle {
+) -> Result<RunHandle> {
+    let parts = runtime.parts();
     let driver = driver(runtime, agent, journal, hooks);
-    let lease = lease(runtime, &driver);
-    let live = Arc::clone(&driver.live);
-    let root = driver.journal.session().root().clone();
-    let handle = handle(runtime.parts(), &live, root, driver.stream_from());
-    runtime.spawn(live, Box::pin(async move { driver.drive(lease, &events).await }));
-    handle
+    let lease = lease(parts, &driver);
+    let of = driver.of();
+    let (root, from) = (driver.journal.session().root().clone(), driver.stream_from());
+    let live = runtime.engine().carry_out(Begun { driver, lease, events }).await?;
+    Ok(handle(runtime, of, root, from, live))
 }
 
 fn running(session: &SessionId) -> Error {

@@ -23,7 +23,7 @@ pub(crate) enum News {
 
 /// Keeps the lease of one run alive while its effects run.
 #[derive(Debug)]
-pub(crate) struct LeaseKeeper {
+pub struct LeaseKeeper {
     store: Arc<dyn StateStore>,
     clock: Arc<dyn Clock>,
     session: SessionId,
@@ -56,7 +56,8 @@ impl LeaseKeeper {
     }
 
     /// Whether the lease was not extended for so long that no effect may be started any more.
-    pub(crate) fn is_lost(&self) -> bool {
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
         self.now().saturating_sub(self.renewed) >= self.ttl * 2 / 3
     }
 
@@ -65,7 +66,7 @@ impl LeaseKeeper {
     }
 
     /// Notes that the run has heard of this request to interrupt it.
-    pub(crate) fn heard(&mut self, request: &Request) {
+    pub fn heard(&mut self, request: &Request) {
         self.interrupt = Some(request.id.clone());
     }
 

@@ -5,7 +5,7 @@ use helix_agents_core::id::{RunId, SessionId};
 
 /// Why an effect is broken off before it has ended by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub enum Stop {
     /// Somebody asked the run to stop at once.
     Aborted,
     /// Another run owns the session.
@@ -18,7 +18,8 @@ pub(crate) enum Stop {
 
 impl Stop {
     /// The error with which the driver ends. An abort is not one: the run ends as aborted.
-    pub(crate) fn into_error(self, session: &SessionId, run: &RunId) -> Error {
+    #[must_use]
+    pub fn into_error(self, session: &SessionId, run: &RunId) -> Error {
         let (code, message) = match self {
             Self::Aborted => (ErrorCode::Cancelled, "the run was aborted"),
             Self::Superseded => (ErrorCode::Superseded, "another run owns the session now"),

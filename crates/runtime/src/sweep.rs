@@ -8,11 +8,10 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{Lineage, is_waited_for, lineage, load};
 use helix_agents_core::store::{Head, Page, SessionFilter};
 
-use crate::parts::RUNTIME;
-use crate::runtime::LocalRuntime;
+use crate::runtime::Runtime;
 use crate::start;
 
-impl LocalRuntime {
+impl Runtime {
     /// For [`recover`](helix_agents_core::executor::AgentExecutor::recover).
     pub(crate) async fn recover_all(&self) -> Result<Vec<RunHandle>> {
         self.take_all(SessionFilter { lease_expired: true, ..SessionFilter::default() }).await
@@ -27,8 +26,8 @@ impl LocalRuntime {
     }
 
     async fn take_all(&self, filter: SessionFilter) -> Result<Vec<RunHandle>> {
-        self.check_open()?;
-        let filter = SessionFilter { runtime: Some(RUNTIME.into()), ..filter };
+        self.parts().check_open()?;
+        let filter = SessionFilter { runtime: Some(self.engine().kind().into()), ..filter };
         let mut page = Page::default();
         let mut handles = Vec::new();
         loop {
@@ -64,7 +63,7 @@ impl LocalRuntime {
     /// Goes on with a session after an answer, for `auto_resume`. A run that is under way meets the
     /// answer by itself.
     pub(crate) async fn go_on(&self, session: &SessionId) -> Result<()> {
-        self.check_open()?;
+        self.parts().check_open()?;
         let head = self.head(session).await?;
         self.resume_registered(&head, ResumeOptions::default()).await.map(drop)
     }

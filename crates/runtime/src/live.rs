@@ -8,11 +8,15 @@ use helix_agents_core::executor::AgentResult;
 use helix_agents_core::id::{RunId, SessionId};
 use tokio::sync::{Notify, watch};
 
+use crate::parts::Parts;
+
 /// One run of this process.
 #[derive(Debug)]
-pub(crate) struct LiveRun {
-    pub(crate) session: SessionId,
-    pub(crate) run: RunId,
+pub struct LiveRun {
+    /// Its session.
+    pub session: SessionId,
+    /// The run.
+    pub run: RunId,
     /// Told when a request was appended by this process, so that it is met at once.
     pub(crate) nudge: Notify,
     end: watch::Sender<Option<End>>,
@@ -32,7 +36,7 @@ impl LiveRun {
     }
 
     /// Tells everybody who waits.
-    pub(crate) fn finish(&self, result: Result<AgentResult>) {
+    pub fn finish(&self, result: Result<AgentResult>) {
         let end = match result {
             Ok(result) => End::Result(result),
             Err(error) => End::Error(error.code(), error.message().to_owned()),
@@ -41,7 +45,7 @@ impl LiveRun {
     }
 
     /// Tells everybody who waits that there will be no result, unless there is one.
-    pub(crate) fn finish_if_open(&self) {
+    fn finish_if_open(&self) {
         self.end.send_if_modified(|end| {
             let open = end.is_none();
             if open {
@@ -95,5 +99,35 @@ impl LiveRuns {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Arc<LiveRun>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A run that this process carries out, until this is dropped: it is then off the list, and nobody waits
+/// for it any more.
+#[derive(Debug)]
+pub struct Listed {
+    runs: Arc<LiveRuns>,
+    live: Arc<LiveRun>,
+}
+
+impl Listed {
+    /// Puts a run on the list of its process.
+    #[must_use]
+    pub fn new(parts: &Parts, live: &Arc<LiveRun>) -> Self {
+        parts.runs.insert(live);
+        Self { runs: Arc::clone(&parts.runs), live: Arc::clone(live) }
+    }
+
+    /// The run.
+    #[must_use]
+    pub fn run(&self) -> &LiveRun {
+        &self.live
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.runs.remove(&self.live);
+        self.live.finish_if_open();
     }
 }

@@ -25,7 +25,8 @@ use tokio_util::sync::CancellationToken;
 use crate::feed::{CallFeed, Feed, Ticket};
 
 /// Everything that one call needs; owned, so that calls run beside the journal.
-pub(crate) struct CallRun {
+#[derive(Debug)]
+pub struct CallRun {
     pub(crate) agent: AnyAgent,
     pub(crate) tool: Arc<Tool>,
     pub(crate) call: ToolCall,
@@ -45,11 +46,12 @@ pub(crate) struct CallRun {
 
 /// A call that has its result.
 #[derive(Debug)]
-pub(crate) struct CallEnd {
-    pub(crate) tool: Arc<str>,
-    pub(crate) finish: Arc<ToolFinish>,
-    pub(crate) usage: Vec<(String, f64)>,
-    pub(crate) ticket: Ticket,
+pub struct CallEnd {
+    tool: Arc<str>,
+    finish: Arc<ToolFinish>,
+    usage: Vec<(String, f64)>,
+    /// The last try at it.
+    pub ticket: Ticket,
 }
 
 /// What came of one try.
@@ -76,7 +78,7 @@ impl Try {
 
 impl CallRun {
     /// Carries the call out until it has its one result.
-    pub(crate) async fn carry_out(self) -> CallEnd {
+    pub async fn carry_out(self) -> CallEnd {
         let begun = self.clock.monotonic();
         let mut attempt_number = self.task.attempt;
         let mut retry = 0;
@@ -247,7 +249,7 @@ impl CallRun {
 
 impl CallEnd {
     /// The facts of it, in order.
-    pub(crate) fn facts(&self) -> impl Iterator<Item = Event> {
+    pub fn facts(&self) -> impl Iterator<Item = Event> {
         let usage = self.usage.iter().map(|(name, amount)| Event::UsageRecorded {
             source_type: format!("tool:{}", self.tool),
             source_name: name.clone(),

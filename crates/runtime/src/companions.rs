@@ -27,42 +27,47 @@ use crate::start;
 /// How often a message is handed to a child that begins and ends runs meanwhile.
 const MAX_TRIES: u32 = 16;
 
-/// Carries out calls of companion tools, one after the other. Each is recorded before the next, so
-/// that a name is given once.
-pub(crate) async fn run(
-    driver: &mut Driver,
-    lease: &mut LeaseKeeper,
-    tasks: &[CallTask],
-) -> Result<()> {
-    for task in tasks {
-        let session = driver.journal.session();
-        let call = session.open_step().and_then(|step| step.tool_call(&task.call)).cloned();
-        let Some(call) = call else { return Ok(()) };
-        let Some(asked) = companion_task(session, &driver.agent, &call) else { continue };
-        let input = call.arguments.as_json().cloned().unwrap_or_else(Json::empty_object);
-        let step = session.last_step();
-        let ticket = driver.feed.begin(step, Effect::Tool { call: call.id.clone() });
-        driver.feed.show(
-            Some(ticket),
-            step,
-            ChunkKind::ToolStart {
-                call: call.id.clone(),
-                tool: Arc::clone(&call.name),
-                arguments: input.text().to_owned(),
-            },
-        );
-        driver.unsettled.push(ticket);
-        let (end, change) = carry_out(driver, asked, ticket).await?;
-        fault::point("companion.carried_out");
-        if let Some(outcome) = end.outcome() {
-            for kind in end_of_call(&call, outcome) {
-                driver.feed.show(Some(ticket), step, kind);
+impl Driver {
+    /// Carries out calls of companion tools, one after the other. Each is recorded before the next, so
+    /// that a name is given once.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record), and if the runtime is shutting down.
+    pub async fn run_companions(
+        &mut self,
+        lease: &mut LeaseKeeper,
+        tasks: &[CallTask],
+    ) -> Result<()> {
+        for task in tasks {
+            let session = self.journal.session();
+            let call = session.open_step().and_then(|step| step.tool_call(&task.call)).cloned();
+            let Some(call) = call else { return Ok(()) };
+            let Some(asked) = companion_task(session, &self.agent, &call) else { continue };
+            let input = call.arguments.as_json().cloned().unwrap_or_else(Json::empty_object);
+            let step = session.last_step();
+            let ticket = self.feed.begin(step, Effect::Tool { call: call.id.clone() });
+            self.feed.show(
+                Some(ticket),
+                step,
+                ChunkKind::ToolStart {
+                    call: call.id.clone(),
+                    tool: Arc::clone(&call.name),
+                    arguments: input.text().to_owned(),
+                },
+            );
+            self.unsettled.push(ticket);
+            let (end, change) = carry_out(self, asked, ticket).await?;
+            fault::point("companion.carried_out");
+            if let Some(outcome) = end.outcome() {
+                for kind in end_of_call(&call, outcome) {
+                    self.feed.show(Some(ticket), step, kind);
+                }
             }
+            let facts = change.into_iter().chain(end.facts(&call, task.attempt)).collect();
+            self.record(lease, facts).await?;
         }
-        let facts = change.into_iter().chain(end.facts(&call, task.attempt)).collect();
-        driver.record(lease, facts).await?;
+        Ok(())
     }
-    Ok(())
 }
 
 /// What comes of a call, and what hooks changed of the state.

@@ -1,0 +1,187 @@
+//! Effects as every runtime has them: the model call, starts of calls, and the watch over what runs.
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use helix_agents_core::error::Result;
+use helix_agents_core::event::{Event, ModelReply};
+use helix_agents_core::hooks::{HookContext, changed};
+use helix_agents_core::json::Json;
+use helix_agents_core::message::Message;
+use helix_agents_core::session::OpenStep;
+use helix_agents_core::step::{CallTask, ChildTask};
+use helix_agents_core::stream::Effect;
+use tokio_util::sync::CancellationToken;
+
+use crate::children::ChildRun;
+use crate::driver::Driver;
+use crate::family;
+use crate::lease::{LeaseKeeper, News};
+use crate::model;
+use crate::stop::Stop;
+use crate::tools::{CallRun, millis};
+
+impl Driver {
+    /// Makes the model call of a step and records the reply.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record), and if the run has to stop. What the provider says is no error.
+    pub async fn call_model(
+        &mut self,
+        lease: &mut LeaseKeeper,
+        step: u32,
+        force_completion: bool,
+    ) -> Result<()> {
+        let ticket = self.feed.begin(step, Effect::Model { step });
+        let state = Arc::clone(self.journal.session().state());
+        let cx = HookContext::new(&self.place(step), "llm_call", state);
+        let begun = lease.now();
+        let ended = {
+            let call = pin!(model::call(self, step, force_completion, ticket, &cx));
+            self.guarded(lease, call).await
+        };
+        let (response, price) = match ended {
+            Ok(response) => response?,
+            Err(Stop::Aborted) => return self.journal.catch_up().await,
+            Err(stop) => return Err(self.error(stop)),
+        };
+        if model::was_cancelled(&response) {
+            return self.journal.catch_up().await;
+        }
+        let took = millis(lease.now().saturating_sub(begun));
+        let mut reply = ModelReply::from_response(step, response, took);
+        reply.cost = price.map(|price| price.of(&reply.usage));
+        if let Some(message) = &reply.message {
+            self.hooks.message(&cx, &Message::Assistant(Arc::clone(message))).await;
+        }
+        let mut facts: Vec<_> = changed(&cx, "llm_call").into_iter().collect();
+        facts.push(reply.into());
+        self.unsettled.push(ticket);
+        self.record(lease, facts).await
+    }
+
+    /// Records that at-most-once calls are about to run.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub async fn start_tools(&mut self, lease: &mut LeaseKeeper, tasks: &[CallTask]) -> Result<()> {
+        let step = self.journal.session().open_step();
+        let facts = tasks
+            .iter()
+            .map(|task| Event::ToolStarted {
+                call: task.call.clone(),
+                attempt: task.attempt,
+                timeout_ms: step.map(|step| millis(self.timeout(step, task))),
+            })
+            .collect();
+        self.record(lease, facts).await
+    }
+
+    /// What it takes to carry these calls out. They can be, beside this.
+    #[must_use]
+    pub fn calls(&self, tasks: &[CallTask], cancel: &CancellationToken) -> Vec<CallRun> {
+        let session = self.journal.session();
+        let Some(step) = session.open_step() else { return Vec::new() };
+        let place = self.place(step.reply.step);
+        // What runs side by side sees what was before all of it, whichever of it has ended by now.
+        let finishes = |task: &CallTask| {
+            let call = step.tool_call(&task.call)?;
+            Some(self.agent.tool(&call.name)?.is_finish())
+        };
+        let comes_after = tasks.iter().any(|task| finishes(task) == Some(true));
+        let state = if comes_after { session.step_state() } else { Arc::clone(session.state()) };
+        let mut runs = Vec::with_capacity(tasks.len());
+        runs.extend(tasks.iter().filter_map(|task| {
+            let call = step.tool_call(&task.call)?.clone();
+            let tool = Arc::clone(self.agent.tool(&call.name)?);
+            let input = step.input(&call.id).unwrap_or_else(Json::empty_object);
+            Some(CallRun {
+                agent: Arc::clone(&self.agent),
+                tool,
+                call,
+                input,
+                task: task.clone(),
+                place: place.clone(),
+                state: Arc::clone(&state),
+                feed: self.feed.clone(),
+                hooks: self.hooks.clone(),
+                clock: Arc::clone(&self.parts.clock),
+                ids: Arc::clone(&self.parts.ids),
+                cancel: cancel.clone(),
+                timeout: self.timeout(step, task),
+                doubt: self.doubt(step, task),
+            })
+        }));
+        runs
+    }
+
+    /// What it takes to wait for these children.
+    #[must_use]
+    pub fn children(&self, tasks: &[ChildTask], cancel: &CancellationToken) -> Vec<ChildRun> {
+        tasks.iter().filter_map(|task| ChildRun::new(self, task, cancel)).collect()
+    }
+
+    fn timeout(&self, step: &OpenStep, task: &CallTask) -> Duration {
+        let tool = step.tool_call(&task.call).and_then(|call| self.agent.tool(&call.name));
+        let own = tool.and_then(|tool| tool.own_timeout());
+        own.unwrap_or(self.agent.limits().tool_timeout)
+    }
+
+    /// How long the owner that started a call in doubt may still be at it: its timeout, counted from
+    /// the recorded start by the store's clock, less what had passed when this run began.
+    fn doubt(&self, step: &OpenStep, task: &CallTask) -> Duration {
+        if !task.in_doubt {
+            return Duration::ZERO;
+        }
+        let started = step.call(&task.call).and_then(|state| state.started.as_ref());
+        let Some(started) = started else { return Duration::ZERO };
+        let limit = Duration::from_millis(started.timeout_ms.unwrap_or(0));
+        let here = self.journal.session().current_run().and_then(|run| run.started);
+        match (started.at, here) {
+            (Some(then), Some(here)) => limit.saturating_sub(here.since(then)),
+            _ => limit,
+        }
+    }
+
+    /// Asks the children that are waited for to stop, if the run was asked to before.
+    pub async fn meet_interrupt(&self, lease: &mut LeaseKeeper) {
+        let session = self.journal.session();
+        if let Some(request) = session.interrupt_request() {
+            lease.heard(request);
+            Box::pin(family::interrupt_below(&self.parts, session, request)).await;
+        }
+    }
+
+    /// Waits for an effect, shows what it shows, and breaks it off if there is reason to. The effect
+    /// comes pinned: a future that is handed on by value is laid out once more in every future that
+    /// takes it, and each waiting run pays for that.
+    ///
+    /// # Errors
+    /// Why it was broken off.
+    pub async fn guarded<T>(
+        &self,
+        lease: &mut LeaseKeeper,
+        mut effect: Pin<&mut (impl Future<Output = T> + Send)>,
+    ) -> Result<T, Stop> {
+        let known = self.journal.acknowledged();
+        let watched = pin!(async {
+            loop {
+                let news = tokio::select! {
+                    biased;
+                    done = effect.as_mut() => return Ok(done),
+                    news = lease.watch(known) => news,
+                };
+                match news {
+                    News::Stop(stop) => return Err(stop),
+                    // The run meets it at the step's end; children that it waits for have ends too.
+                    News::Interrupt(request) => {
+                        let session = self.journal.session();
+                        Box::pin(family::interrupt_below(&self.parts, session, &request)).await;
+                    }
+                }
+            }
+        });
+        self.feed.while_pumping(watched).await
+    }
+}

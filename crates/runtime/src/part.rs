@@ -1,0 +1,335 @@
+//! Runs in parts, for engines whose workers carry them out: each part finds the run in the log, does one
+//! thing, and says what is next. An engine keeps parts and answers in a journal of its own, so they are
+//! ids only; what they are about is in the log.
+//!
+//! A part that is done once more, because its answer was lost, finds its effect on record and repeats
+//! the answer. Calls that run side by side are parts of their own, which record their result and decide
+//! nothing; [`Part::Settle`] takes the decisions when all are done.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::event::decode;
+use helix_agents_core::hooks::HookChain;
+use helix_agents_core::id::{CallId, RunId, SessionId};
+use helix_agents_core::session::{Lineage, lineage, load};
+use helix_agents_core::step::{Action, CallTask, ChildTask, Results};
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use crate::driver::Driver;
+use crate::lease::LeaseKeeper;
+use crate::runtime::Runtime;
+use crate::start;
+use crate::stop::Stop;
+
+/// Which run a part is of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RunRef {
+    /// Its session.
+    pub session: SessionId,
+    /// The run.
+    pub run: RunId,
+}
+
+/// One thing to do for a run, alone: no other part of the run is under way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// Tell that the run began.
+    Open,
+    /// Make the model call of this step.
+    Model(u32),
+    /// Begin the sessions of children.
+    Children,
+    /// Carry out calls of companion tools.
+    Companions,
+    /// Go on after calls that ran side by side.
+    Settle,
+    /// End the run as aborted: it was cancelled in the engine.
+    Abort,
+}
+
+/// What is next of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Next {
+    /// This part.
+    Part(Part),
+    /// These calls and children, side by side, and then [`Part::Settle`].
+    Calls {
+        /// The calls to carry out.
+        calls: Vec<CallId>,
+        /// How many of them at once.
+        at_once: usize,
+        /// The children to wait for.
+        children: Vec<ChildRef>,
+    },
+    /// Nothing: the run has ended, or another one owns the session.
+    Over,
+}
+
+/// A child that is waited for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChildRef {
+    /// The call.
+    pub call: CallId,
+    /// The child's session.
+    pub session: SessionId,
+}
+
+/// What came of a part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// What is next.
+    pub next: Next,
+    /// Calls whose results hooks are to be told of when no call of their phase is open any more. The
+    /// next part is to be given them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub untold: Vec<CallId>,
+}
+
+impl Answer {
+    const OVER: Self = Self { next: Next::Over, untold: Vec::new() };
+}
+
+/// A run, found in the log by somebody who carries out a part of it.
+struct Attached {
+    driver: Box<Driver>,
+    lease: LeaseKeeper,
+}
+
+impl Runtime {
+    /// Carries out a part of a run. `untold` is what the answer before said.
+    ///
+    /// # Errors
+    /// Those that stop a run; the part may be tried again.
+    pub async fn perform(&self, of: &RunRef, part: &Part, untold: &[CallId]) -> Result<Answer> {
+        let Some(mut run) = self.attach(of, untold).await? else { return Ok(Answer::OVER) };
+        let done = match run.carry_out(part).await {
+            Ok(()) => run.advance().await,
+            Err(error) => Err(error),
+        };
+        run.close(done).await
+    }
+
+    /// Carries out one of several calls that run side by side, and records its result. `is_first` says
+    /// that nobody has begun it before: it matters to calls that must not run twice.
+    ///
+    /// # Errors
+    /// As [`perform`](Self::perform).
+    pub async fn perform_call(&self, of: &RunRef, call: &CallId, is_first: bool) -> Result<()> {
+        let Some(mut run) = self.attach(of, &[]).await? else { return Ok(()) };
+        let done = run.call(call, is_first).await;
+        superseded_is_over(done).map(drop)
+    }
+
+    /// Waits until a child has ended or has to wait itself.
+    ///
+    /// # Errors
+    /// As [`perform`](Self::perform).
+    pub async fn follow_child(&self, of: &RunRef, call: &CallId) -> Result<()> {
+        let Some(mut run) = self.attach(of, &[]).await? else { return Ok(()) };
+        let done = run.follow(call).await;
+        superseded_is_over(done).map(drop)
+    }
+
+    /// Gives up a run that nobody carries out any more, so that others may go on with it at once.
+    pub async fn give_up(&self, of: &RunRef) {
+        let released = self.parts().store.renew(&of.session, &of.run, Duration::ZERO).await;
+        if let Err(error) = released {
+            tracing::warn!(session = %of.session, %error, "the lease was not released");
+        }
+    }
+
+    /// The run, if it still is its session's.
+    async fn attach(&self, of: &RunRef, untold: &[CallId]) -> Result<Option<Attached>> {
+        let parts = self.parts();
+        let head = self.head(&of.session).await?;
+        if head.summary.run.as_ref() != Some(&of.run) {
+            return Ok(None);
+        }
+        let Lineage { agent, above } = lineage(&*parts.store, &parts.registry, &head).await?;
+        let known = parts.chains().get(&of.run).cloned();
+        let hooks =
+            known.unwrap_or_else(|| HookChain::new(&HookChain::of_lineage(&above), &agent, &[]));
+        let fold = load(&*parts.store, &of.session).await?;
+        if fold.current_run().is_none_or(|run| run.id != of.run) {
+            return Ok(None);
+        }
+        let journal = start::journal(parts, &agent, fold, &of.run);
+        let mut driver = start::driver(self, agent, journal, hooks);
+        driver.results = Results::of_calls(driver.session(), driver.agent(), untold);
+        let lease = start::lease(parts, &driver);
+        Ok(Some(Attached { driver, lease }))
+    }
+}
+
+impl Attached {
+    async fn carry_out(&mut self, part: &Part) -> Result<()> {
+        let Self { driver, lease } = self;
+        match (part, driver.next(lease)?) {
+            (Part::Open, _) => self.open().await,
+            (Part::Model(asked), Action::CallModel { step, force_completion })
+                if step == *asked =>
+            {
+                driver.call_model(lease, step, force_completion).await
+            }
+            (Part::Children, Action::StartChildren(tasks)) => {
+                Box::pin(driver.start_children(lease, &tasks)).await
+            }
+            (Part::Companions, Action::RunCompanions(tasks)) => {
+                Box::pin(driver.run_companions(lease, &tasks)).await
+            }
+            (Part::Settle, Action::RunTools { children, .. }) => self.settle(&children).await,
+            (Part::Settle, _) => self.settle(&[]).await,
+            // It is on record.
+            _ => Ok(()),
+        }
+    }
+
+    /// Says that the run began.
+    async fn open(&mut self) -> Result<()> {
+        let Self { driver, lease } = self;
+        let appends = driver.parts().store.read_log(driver.session().id(), 0, u32::MAX).await?;
+        let run = Some(&driver.live().run);
+        let mut own = appends.iter().filter(|append| append.run.as_ref() == run);
+        let Some(first) = own.next() else { return Ok(()) };
+        if own.next().is_some() {
+            // This part was carried out before.
+            return Ok(());
+        }
+        let begun = decode(driver.session().id(), first)?;
+        let begun: Vec<_> = begun.into_iter().map(|recorded| recorded.event).collect();
+        driver.open(&begun, first.version()).await?;
+        driver.record(lease, Vec::new()).await
+    }
+
+    /// Takes over what children that are done came to.
+    async fn settle(&mut self, children: &[ChildTask]) -> Result<()> {
+        let Self { driver, lease } = self;
+        let cancel = CancellationToken::new();
+        let mut facts = Vec::with_capacity(children.len());
+        for child in driver.children(children, &cancel) {
+            facts.push(child.carry_out().await?);
+        }
+        driver.record(lease, facts).await
+    }
+
+    /// Takes the decisions up to the next effect.
+    async fn advance(&mut self) -> Result<Answer> {
+        let Self { driver, lease } = self;
+        let next = loop {
+            match driver.next(lease)? {
+                Action::Idle => return Ok(Answer::OVER),
+                Action::CallModel { step, .. } => break Next::Part(Part::Model(step)),
+                Action::StartTools(tasks) => driver.start_tools(lease, &tasks).await?,
+                Action::StartChildren(_) => break Next::Part(Part::Children),
+                Action::RunCompanions(_) => break Next::Part(Part::Companions),
+                Action::RunTools { calls, children } => {
+                    let children = children
+                        .into_iter()
+                        .map(|ChildTask { call, session, .. }| ChildRef { call, session });
+                    let calls: Vec<_> = calls.into_iter().map(|task| task.call).collect();
+                    let at_once = driver.agent().limits().tool_concurrency;
+                    break Next::Calls { calls, at_once, children: children.collect() };
+                }
+                Action::RunFinishTool(task) => {
+                    break Next::Calls { calls: vec![task.call], at_once: 1, children: Vec::new() };
+                }
+                decision if decision.is_decision() => driver.record(lease, Vec::new()).await?,
+                other => {
+                    let message = format!("this runtime does not know the action {other:?}");
+                    return Err(Error::new(ErrorCode::Internal, message));
+                }
+            }
+        };
+        let mut untold: Vec<_> = driver.results.waiting().cloned().collect();
+        if let Next::Calls { calls, .. } = &next {
+            untold.extend(calls.iter().cloned());
+        }
+        Ok(Answer { next, untold })
+    }
+
+    /// One of several calls.
+    async fn call(&mut self, call: &CallId, is_first: bool) -> Result<()> {
+        let Self { driver, lease } = self;
+        let Some(mut task) = task_of(driver.next(lease)?, call) else { return Ok(()) };
+        let step = driver.session().open_step();
+        let was_started =
+            step.and_then(|step| step.call(call)).is_some_and(|it| it.started.is_some());
+        task.in_doubt |= was_started && !is_first;
+        let cancel = CancellationToken::new();
+        let Some(run) = driver.calls(&[task], &cancel).pop() else { return Ok(()) };
+        let mut run = pin!(run.carry_out());
+        let end = match driver.guarded(lease, run.as_mut()).await {
+            Ok(end) => end,
+            Err(Stop::Aborted) => {
+                cancel.cancel();
+                // What does not stop in time is answered by the abort.
+                match tokio::time::timeout(driver.parts().grace, run).await {
+                    Ok(end) => end,
+                    Err(_) => return Ok(()),
+                }
+            }
+            Err(stop) => return Err(driver.error(stop)),
+        };
+        driver.settles([end.ticket]);
+        driver.record_only(lease, &end.facts().collect::<Vec<_>>()).await
+    }
+
+    /// One of several children.
+    async fn follow(&mut self, call: &CallId) -> Result<()> {
+        let Self { driver, lease } = self;
+        driver.meet_interrupt(lease).await;
+        let Action::RunTools { children, .. } = driver.next(lease)? else { return Ok(()) };
+        let Some(task) = children.into_iter().find(|child| child.call == *call) else {
+            return Ok(());
+        };
+        let cancel = CancellationToken::new();
+        let Some(child) = driver.children(&[task], &cancel).pop() else { return Ok(()) };
+        let mut child = pin!(child.carry_out());
+        match driver.guarded(lease, child.as_mut()).await {
+            Ok(end) => end.map(drop),
+            Err(Stop::Aborted) => {
+                cancel.cancel();
+                let grace = driver.parts().grace;
+                drop(tokio::time::timeout(grace, child).await);
+                Ok(())
+            }
+            Err(stop) => Err(driver.error(stop)),
+        }
+    }
+
+    /// Ends a part, and with it the run if it is over.
+    async fn close(self, done: Result<Answer>) -> Result<Answer> {
+        let Self { driver, lease } = self;
+        let answer = superseded_is_over(done)?;
+        if answer.as_ref().is_none_or(|answer| answer.next == Next::Over) {
+            driver.parts().chains().remove(&driver.live().run);
+        }
+        match answer {
+            Some(Answer { next: Next::Over, .. }) => driver.end(&lease, Ok(())).await.map(drop)?,
+            _ => driver.feed.flush().await,
+        }
+        Ok(answer.unwrap_or(Answer::OVER))
+    }
+}
+
+/// Who was superseded has nothing more to do.
+fn superseded_is_over<T>(done: Result<T>) -> Result<Option<T>> {
+    match done {
+        Err(error) if error.code() == ErrorCode::Superseded => Ok(None),
+        done => done.map(Some),
+    }
+}
+
+/// The call among those that are next.
+fn task_of(next: Action, call: &CallId) -> Option<CallTask> {
+    match next {
+        Action::RunTools { calls, .. } => calls.into_iter().find(|task| task.call == *call),
+        Action::RunFinishTool(task) => Some(task).filter(|task| task.call == *call),
+        _ => None,
+    }
+}

@@ -1,0 +1,80 @@
+//! What every run of a runtime shares.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use helix_agents_core::agent::AgentRegistry;
+use helix_agents_core::clock::{Clock, IdSource};
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::hooks::HookChain;
+use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::llm::LlmAdapter;
+use helix_agents_core::session::{Durability, Outside, align_ended};
+use helix_agents_core::store::StateStore;
+use helix_agents_core::stream::StreamManager;
+use tokio_util::sync::CancellationToken;
+
+use crate::live::LiveRuns;
+
+/// What every run of a runtime shares.
+#[derive(Debug)]
+pub struct Parts {
+    /// Where logs are kept.
+    pub store: Arc<dyn StateStore>,
+    /// Where streams are kept.
+    pub streams: Arc<dyn StreamManager>,
+    /// What answers.
+    pub llm: Arc<dyn LlmAdapter>,
+    /// Agents by name.
+    pub registry: AgentRegistry,
+    /// The process's time.
+    pub clock: Arc<dyn Clock>,
+    /// Fresh ids.
+    pub ids: Arc<dyn IdSource>,
+    /// When facts are appended.
+    pub durability: Durability,
+    /// How long a run counts as alive after its last sign of life.
+    pub lease: Duration,
+    /// How long cancelled tools may take to stop before they are dropped.
+    pub grace: Duration,
+    /// Whether a session goes on by itself once an answer was submitted.
+    pub auto_resume: bool,
+    /// Cancelled when runs should stop where they stand, and no more are taken.
+    pub drain: CancellationToken,
+    /// Cancelled when effects should be broken off, too.
+    pub shutdown: CancellationToken,
+    /// The hooks of runs that this process has begun and that are carried out in parts: those of one
+    /// execution are known nowhere else.
+    pub(crate) chains: Mutex<HashMap<RunId, HookChain>>,
+    /// The runs of this process.
+    pub(crate) runs: Arc<LiveRuns>,
+}
+
+impl Parts {
+    /// What requests from outside are appended with.
+    pub(crate) fn outside(&self) -> Outside<'_> {
+        Outside { store: &*self.store, ids: &*self.ids }
+    }
+
+    /// Brings the stream of a session without a current run into line with its log.
+    pub(crate) async fn align_ended(&self, session: &SessionId) -> Result<()> {
+        let (store, streams) = (&*self.store, &*self.streams);
+        align_ended(store, streams, &*self.clock, &*self.ids, session).await
+    }
+
+    pub(crate) fn chains(&self) -> MutexGuard<'_, HashMap<RunId, HookChain>> {
+        self.chains.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// That runs are still taken.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Closed`] if the runtime was shut down.
+    pub fn check_open(&self) -> Result<()> {
+        if self.drain.is_cancelled() {
+            return Err(Error::new(ErrorCode::Closed, "the runtime was shut down"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,181 @@
+//! The runtime: an executor whose runs an engine carries out.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use helix_agents_core::agent::AnyAgent;
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::executor::{
+    AgentExecutor, ExecuteOptions, ForkOptions, Input, Resumable, ResumeOptions, RunHandle,
+};
+use helix_agents_core::hooks::HookChain;
+use helix_agents_core::id::SessionId;
+use helix_agents_core::message::UserMessage;
+use helix_agents_core::session::{
+    Lineage, PendingView, RequestKind, SessionPage, Submission, fork, lineage, load, news_below,
+    pending_calls, queue_message, request, session_page, submit,
+};
+use helix_agents_core::store::{Head, SessionStatus};
+use helix_agents_core::stream::ChunkStream;
+
+use crate::engine::Engine;
+use crate::handle::attach;
+use crate::live::LiveRun;
+use crate::parts::Parts;
+use crate::start;
+
+/// An executor on an engine. Cheap to clone.
+///
+/// What is legal is core's to say, that exactly one run starts is the store's, and how it is carried
+/// out is the engine's; the rest is here, and the same for every runtime.
+#[derive(Debug, Clone)]
+pub struct Runtime {
+    parts: Arc<Parts>,
+    engine: Arc<dyn Engine>,
+}
+
+impl Runtime {
+    /// A runtime of these parts.
+    #[must_use]
+    pub fn new(parts: Arc<Parts>, engine: Arc<dyn Engine>) -> Self {
+        Self { parts, engine }
+    }
+
+    /// What its runs share.
+    #[must_use]
+    pub fn parts(&self) -> &Arc<Parts> {
+        &self.parts
+    }
+
+    /// How its runs are carried out.
+    pub(crate) fn engine(&self) -> &Arc<dyn Engine> {
+        &self.engine
+    }
+
+    pub(crate) fn live(&self, session: &SessionId) -> Option<Arc<LiveRun>> {
+        self.parts.runs.get(session)
+    }
+
+    pub(crate) async fn head(&self, session: &SessionId) -> Result<Head> {
+        self.parts.store.head(session).await?.ok_or_else(|| {
+            Error::new(ErrorCode::SessionNotFound, "there is no session of this id")
+                .with_context("session", session)
+        })
+    }
+
+    pub(crate) async fn ask(
+        &self,
+        session: &SessionId,
+        kind: RequestKind,
+        reason: Option<String>,
+    ) -> Result<()> {
+        request(self.parts.outside(), session, None, kind, reason).await?;
+        self.parts.runs.nudge();
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl AgentExecutor for Runtime {
+    async fn execute(
+        &self,
+        agent: AnyAgent,
+        input: Input,
+        options: ExecuteOptions,
+    ) -> Result<RunHandle> {
+        self.parts.check_open()?;
+        start::execute(self, agent, input, options).await
+    }
+
+    async fn resume(
+        &self,
+        agent: AnyAgent,
+        session: &SessionId,
+        options: ResumeOptions,
+    ) -> Result<RunHandle> {
+        self.parts.check_open()?;
+        start::resume(self, agent, session, options, &HookChain::none()).await
+    }
+
+    async fn fork(&self, session: &SessionId, options: ForkOptions) -> Result<SessionId> {
+        self.parts.check_open()?;
+        let new = fork(self.parts.outside(), session, &options).await?;
+        // Whoever dies here leaves that to the first run.
+        self.parts.align_ended(&new).await?;
+        Ok(new)
+    }
+
+    async fn interrupt(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
+        self.ask(session, RequestKind::Interrupt, reason).await
+    }
+
+    async fn abort(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
+        let head = self.head(session).await?;
+        if head.is_leased() {
+            return self.ask(session, RequestKind::Abort, reason).await;
+        }
+        let parts = &self.parts;
+        let Lineage { agent, above } = lineage(&*parts.store, &parts.registry, &head).await?;
+        let above = HookChain::of_lineage(&above);
+        start::abort(self, agent, session, reason, false, &above).await
+    }
+
+    async fn submit_tool_result(&self, root: &SessionId, submission: Submission) -> Result<()> {
+        submit(self.parts.outside(), root, &submission).await?;
+        self.parts.runs.nudge();
+        if self.parts.auto_resume { self.go_on(root).await } else { Ok(()) }
+    }
+
+    async fn pending_calls(&self, root: &SessionId) -> Result<Vec<PendingView>> {
+        pending_calls(&*self.parts.store, root).await
+    }
+
+    async fn send_message(&self, session: &SessionId, message: UserMessage) -> Result<()> {
+        let request = self.parts.ids.request();
+        queue_message(self.parts.outside(), session, &request, &message, None).await
+    }
+
+    async fn recover(&self) -> Result<Vec<RunHandle>> {
+        self.recover_all().await
+    }
+
+    async fn sweep(&self) -> Result<Vec<RunHandle>> {
+        self.sweep_all().await
+    }
+
+    async fn page(&self, session: &SessionId) -> Result<SessionPage> {
+        let parts = &self.parts;
+        let (store, streams) = (&*parts.store, &*parts.streams);
+        session_page(store, streams, &*parts.clock, &*parts.ids, session).await
+    }
+
+    async fn follow(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {
+        self.parts.streams.read(session, from).await
+    }
+
+    async fn handle(&self, session: &SessionId) -> Result<RunHandle> {
+        let fold = load(&*self.parts.store, session).await?;
+        let run = fold.last_run().ok_or_else(|| {
+            Error::new(ErrorCode::RunNotFound, "the session has no run")
+                .with_context("session", session)
+        })?;
+        Ok(attach(self, &fold, run, self.live(session)))
+    }
+
+    async fn can_resume(&self, session: &SessionId) -> Result<Resumable> {
+        let head = self.head(session).await?;
+        Ok(match head.summary.status {
+            SessionStatus::Active if head.is_leased() => Resumable::Running,
+            SessionStatus::Active if head.summary.run.is_none() => {
+                let mut fold = load(&*self.parts.store, session).await?;
+                fold.observe(head.read_at);
+                let news = fold.has_news() || news_below(&*self.parts.store, &fold).await?;
+                if news { Resumable::Yes } else { Resumable::Waiting }
+            }
+            SessionStatus::Active | SessionStatus::Interrupted | SessionStatus::Failed => {
+                Resumable::Yes
+            }
+            SessionStatus::Completed | SessionStatus::Aborted => Resumable::Ended,
+        })
+    }
+}
