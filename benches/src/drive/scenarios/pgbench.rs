@@ -34,7 +34,8 @@ pub(super) async fn measure(bench: &mut Bench) -> Result<()> {
     }
     let job = |subject: &Subject| Job {
         warm: bench.often(AT_ONCE, 0),
-        runs: bench.often(3 * AT_ONCE, 2),
+        // So many that their first and last moments, in which fewer are at work, weigh little.
+        runs: bench.often(10 * AT_ONCE, 2),
         at_once: bench.often(AT_ONCE, 2),
         beside: false,
         ..bench.client.job(*subject, Wire::Sse, Work::USUAL)

@@ -7,35 +7,24 @@ use async_trait::async_trait;
 use futures_util::future::join_all;
 use futures_util::stream;
 use futures_util::{FutureExt as _, StreamExt as _};
-use helix_agents_core::agent::{AgentRegistry, AnyAgent};
 use helix_agents_core::error::{Error, Result};
-use helix_agents_core::executor::{
-    AgentExecutor, ExecuteOptions, ForkOptions, Input, Resumable, ResumeOptions, RunHandle,
-};
-use helix_agents_core::id::SessionId;
-use helix_agents_core::message::UserMessage;
-use helix_agents_core::session::{PendingView, SessionPage, Submission};
-use helix_agents_core::stream::ChunkStream;
 use helix_agents_runtime::{
-    Begun, ChildRef, Engine, LiveRun, Next, Part, RunRef, Runtime, Settings,
+    Begun, ChildRef, Engine, LiveRun, Next, Part, RunRef, Runtime, Settings, forward_executor,
 };
 use tokio::runtime::Handle;
 
-/// A runtime on such an engine, whose workers know each agent that it is given.
+/// A runtime on such an engine.
 #[derive(Debug)]
 pub(crate) struct InParts {
     runtime: Runtime,
-    registry: AgentRegistry,
 }
+
+forward_executor!(InParts);
 
 impl InParts {
     pub(crate) fn new(settings: Settings, handle: Handle) -> Self {
-        let registry = settings.registry.clone();
-        let parts = settings.parts().unwrap();
-        Self {
-            runtime: Runtime::new(parts, Arc::new(Tasks { handle, stopped: Arc::default() })),
-            registry,
-        }
+        let engine = Tasks { handle, stopped: Arc::default() };
+        Self { runtime: Runtime::new(settings.parts().unwrap(), Arc::new(engine)) }
     }
 }
 
@@ -54,6 +43,10 @@ impl Engine for Tasks {
 
     async fn carry_out(&self, begun: Begun) -> Result<Option<Arc<LiveRun>>> {
         let runtime = begun.driver.runtime().clone();
+        if begun.driver.session().parent().is_none() {
+            // Workers know the agents that they are given.
+            runtime.parts().registry.replace_erased(Arc::clone(begun.driver.agent()));
+        }
         let of = begun.in_parts();
         let stopped = Arc::clone(&self.stopped);
         self.handle.spawn(async move {
@@ -93,77 +86,5 @@ async fn drive(runtime: &Runtime, of: &RunRef) -> Result<()> {
             }
         };
         untold = answer.untold;
-    }
-}
-
-#[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl AgentExecutor for InParts {
-    async fn execute(
-        &self,
-        agent: AnyAgent,
-        input: Input,
-        options: ExecuteOptions,
-    ) -> Result<RunHandle> {
-        self.registry.replace_erased(Arc::clone(&agent));
-        self.runtime.execute(agent, input, options).await
-    }
-
-    async fn resume(
-        &self,
-        agent: AnyAgent,
-        session: &SessionId,
-        options: ResumeOptions,
-    ) -> Result<RunHandle> {
-        self.registry.replace_erased(Arc::clone(&agent));
-        self.runtime.resume(agent, session, options).await
-    }
-
-    async fn fork(&self, session: &SessionId, options: ForkOptions) -> Result<SessionId> {
-        self.runtime.fork(session, options).await
-    }
-
-    async fn interrupt(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
-        self.runtime.interrupt(session, reason).await
-    }
-
-    async fn abort(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
-        self.runtime.abort(session, reason).await
-    }
-
-    async fn submit_tool_result(&self, root: &SessionId, submission: Submission) -> Result<()> {
-        self.runtime.submit_tool_result(root, submission).await
-    }
-
-    async fn pending_calls(&self, root: &SessionId) -> Result<Vec<PendingView>> {
-        self.runtime.pending_calls(root).await
-    }
-
-    async fn send_message(&self, session: &SessionId, message: UserMessage) -> Result<()> {
-        self.runtime.send_message(session, message).await
-    }
-
-    async fn recover(&self) -> Result<Vec<RunHandle>> {
-        self.runtime.recover().await
-    }
-
-    async fn sweep(&self) -> Result<Vec<RunHandle>> {
-        self.runtime.sweep().await
-    }
-
-    async fn page(&self, session: &SessionId) -> Result<SessionPage> {
-        self.runtime.page(session).await
-    }
-
-    async fn follow(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {
-        self.runtime.follow(session, from).await
-    }
-
-    async fn handle(&self, session: &SessionId) -> Result<RunHandle> {
-        self.runtime.handle(session).await
-    }
-
-    async fn can_resume(&self, session: &SessionId) -> Result<Resumable> {
-        self.runtime.can_resume(session).await
     }
 }
