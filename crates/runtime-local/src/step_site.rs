@@ -21,8 +21,7 @@ pub(crate) async fn drive(begun: Begun) -> Result<AgentResult> {
 }
 
 async fn steps(driver: &mut Driver, lease: &mut LeaseKeeper, begun: &[Event]) -> Result<()> {
-    let version = driver.version();
-    driver.open(begun, version).await?;
+    driver.open(begun).await?;
     loop {
         match driver.next(lease)? {
             Action::Idle => return Ok(()),

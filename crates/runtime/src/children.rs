@@ -190,6 +190,15 @@ impl ChildRun {
             .with_context("session", child))
     }
 
+    /// What there is to tell of it now; none if it goes on.
+    pub(crate) async fn found(&self) -> Result<Option<Event>> {
+        Ok(match standing(&*self.runtime.parts().store, &self.start.session).await? {
+            Standing::Ended(result, used) => Some(self.ended(&result, used)),
+            Standing::Waits | Standing::Interrupted => Some(self.waits()),
+            Standing::Live | Standing::Ready => None,
+        })
+    }
+
     /// Waits until nobody has a lease on the child.
     async fn abandoned(&self) -> Result<()> {
         loop {

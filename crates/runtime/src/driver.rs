@@ -143,12 +143,26 @@ impl Driver {
         stop.into_error(&self.live.session, &self.live.run)
     }
 
+    /// Says that a run began whose events are the last of the log, and brings the stream into line.
+    ///
+    /// # Errors
+    /// Those of the store; the run must stop then.
+    pub async fn open(&mut self, begun: &[Event]) -> Result<()> {
+        let version = self.version();
+        self.open_at(begun, version, false).await
+    }
+
     /// Brings the stream into line with the log, and says that the run began: with these events, after
     /// which the log had that version.
     ///
     /// # Errors
     /// Those of the store; the run must stop then.
-    pub async fn open(&mut self, begun: &[Event], version: u64) -> Result<()> {
+    pub(crate) async fn open_at(
+        &mut self,
+        begun: &[Event],
+        version: u64,
+        in_parts: bool,
+    ) -> Result<()> {
         let session = self.journal.session();
         let trigger = session.last_run().map(|run| run.trigger);
         let begins_turn = matches!(trigger, Some(Trigger::Execute | Trigger::Continue));
@@ -186,8 +200,12 @@ impl Driver {
         if self.hooks.is_empty() {
             return Ok(());
         }
-        self.results =
-            Results::taken_over(self.journal.session(), &self.agent, &self.journal.next());
+        self.results = Results::taken_over(
+            self.journal.session(),
+            &self.agent,
+            &self.journal.next(),
+            in_parts,
+        );
         if !begins_turn {
             // Who went back behind what was waited for resumes nothing of it.
             let went_back = begun.iter().any(|event| matches!(event, Event::Rewound { .. }));

@@ -178,16 +178,16 @@ impl Feed {
     /// What it was writing is written by the next flush.
     pub(crate) async fn flush(&self) {
         let mut turn = self.0.turn.lock().await;
-        if turn.is_some() && !self.write(&mut turn).await {
-            return;
+        let mut has_more = true;
+        while self.write(&mut turn).await && has_more {
+            let taken = self.batch().take();
+            if taken.ops.is_empty() {
+                return;
+            }
+            let batch = stream::Batch::new(self.0.ids.batch(), taken.ops);
+            *turn = Some(Unwritten { batch, begun: taken.begun });
+            has_more = taken.has_more;
         }
-        let (ops, begun) = self.batch().take();
-        if ops.is_empty() {
-            return;
-        }
-        let batch = stream::Batch::new(self.0.ids.batch(), ops);
-        *turn = Some(Unwritten { batch, begun });
-        self.write(&mut turn).await;
     }
 
     /// Writes a batch; whether the next one may follow. One that was not written is kept, and is the

@@ -13,7 +13,7 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::decode;
 use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::{CallId, RunId, SessionId};
-use helix_agents_core::session::{Lineage, lineage, load};
+use helix_agents_core::session::{Lineage, RequestKind, lineage, load, request};
 use helix_agents_core::step::{Action, CallTask, ChildTask, Results};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -184,8 +184,11 @@ impl Attached {
             }
             (Part::Settle, Action::RunTools { children, .. }) => self.settle(&children).await,
             (Part::Settle, _) => self.settle(&[]).await,
-            // It is on record.
-            _ => Ok(()),
+            (Part::Abort, _) => self.abort().await,
+            (Part::Model(_) | Part::Children | Part::Companions, _) => {
+                // It is on record.
+                Ok(())
+            }
         }
     }
 
@@ -202,19 +205,30 @@ impl Attached {
         }
         let begun = decode(driver.session().id(), first)?;
         let begun: Vec<_> = begun.into_iter().map(|recorded| recorded.event).collect();
-        driver.open(&begun, first.version()).await?;
+        driver.open_at(&begun, first.version(), true).await?;
         driver.record(lease, Vec::new()).await
     }
 
-    /// Takes over what children that are done came to.
+    /// Takes over what children came to. One that goes on meanwhile stays open, and is next again.
     async fn settle(&mut self, children: &[ChildTask]) -> Result<()> {
         let Self { driver, lease } = self;
         let cancel = CancellationToken::new();
         let mut facts = Vec::with_capacity(children.len());
         for child in driver.children(children, &cancel) {
-            facts.push(child.carry_out().await?);
+            facts.extend(child.found().await?);
         }
         driver.record(lease, facts).await
+    }
+
+    /// Ends the run as aborted, as if somebody had asked for it.
+    async fn abort(&mut self) -> Result<()> {
+        let Self { driver, lease } = self;
+        let of = driver.of();
+        let outside = driver.parts().outside();
+        let reason = Some("cancelled in the engine".to_owned());
+        request(outside, &of.session, Some(&of.run), RequestKind::Abort, reason).await?;
+        driver.catch_up().await?;
+        driver.record(lease, Vec::new()).await
     }
 
     /// Takes the decisions up to the next effect.

@@ -319,8 +319,7 @@ pub(crate) async fn abort(
                     tracing::info!(%session, call = %pending.call, "client_tool.aborted");
                 }
                 let lease = lease(parts, &driver);
-                let version = driver.version();
-                let opened = driver.open(&begun, version).await;
+                let opened = driver.open(&begun).await;
                 return driver.end(&lease, opened).await.map(drop);
             }
             StartOutcome::Changed => {}

@@ -29,9 +29,7 @@ pub(crate) fn detached<T: Send + 'static>(
         match task.await {
             Ok(done) => done,
             Err(end) if end.is_panic() => resume_unwind(end.into_panic()),
-            Err(_) => {
-                Err(Error::new(ErrorCode::Closed, "its runtime was shut down in the middle"))
-            }
+            Err(_) => Err(Error::new(ErrorCode::Closed, "its runtime was shut down in the middle")),
         }
     }
 }

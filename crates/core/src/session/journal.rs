@@ -83,8 +83,6 @@ pub struct Journal {
     run: RunId,
     held: Vec<Event>,
     savepoint: Option<Savepoint>,
-    /// Whether decisions go with the facts.
-    decides: bool,
 }
 
 impl Journal {
@@ -92,7 +90,7 @@ impl Journal {
     #[must_use]
     pub fn new(parts: JournalParts, agent: AnyAgent, session: Session, run: RunId) -> Self {
         let iterator = StepIterator::new(agent, session);
-        Self { parts, iterator, run, held: Vec::new(), savepoint: None, decides: true }
+        Self { parts, iterator, run, held: Vec::new(), savepoint: None }
     }
 
     /// The session as far as this journal knows it.
@@ -255,6 +253,11 @@ impl Journal {
     /// # Errors
     /// As [`commit`](Self::commit).
     pub async fn flush(&mut self) -> Result<Committed> {
+        self.flush_with(true).await
+    }
+
+    /// `decides` says whether decisions go with facts that are taken again.
+    async fn flush_with(&mut self, decides: bool) -> Result<Committed> {
         for _ in 0..MAX_CONFLICTS {
             if self.held.is_empty() {
                 self.savepoint = None;
@@ -269,7 +272,7 @@ impl Journal {
                     let events = self.acknowledge(append_id, at);
                     return Ok(Committed { events, version: self.acknowledged() });
                 }
-                AppendOutcome::Conflict { missed } => self.take_in(&missed).await?,
+                AppendOutcome::Conflict { missed } => self.take_in(&missed, decides).await?,
                 AppendOutcome::HistoryLost | AppendOutcome::GuardFailed { .. } => {
                     return Err(self.history_lost());
                 }
@@ -284,11 +287,8 @@ impl Journal {
     /// # Errors
     /// As [`commit`](Self::commit), and those of events that are not legal.
     pub async fn append_facts(&mut self, facts: &[Event]) -> Result<Committed> {
-        self.decides = false;
         self.hold(facts)?;
-        let committed = self.flush().await;
-        self.decides = true;
-        committed
+        self.flush_with(false).await
     }
 
     /// Reads requests from outside that the fold does not hold yet; an abort before an interrupt. They
@@ -324,7 +324,7 @@ impl Journal {
     pub async fn catch_up(&mut self) -> Result<()> {
         let after = self.acknowledged();
         let missed = self.parts.store.read_log(self.session().id(), after, MAX_CONFLICTS).await?;
-        if missed.is_empty() { Ok(()) } else { self.take_in(&missed).await }
+        if missed.is_empty() { Ok(()) } else { self.take_in(&missed, true).await }
     }
 
     fn must_flush(&self) -> bool {
@@ -385,7 +385,7 @@ impl Journal {
     }
 
     /// Puts the fold onto what others appended, and the facts that still stand onto that.
-    fn rebase(&mut self, missed: &[StoredAppend]) -> Result<()> {
+    fn rebase(&mut self, missed: &[StoredAppend], decides: bool) -> Result<()> {
         let held = self.roll_back();
         for append in missed {
             self.iterator.session_mut().apply_append(append)?;
@@ -401,7 +401,7 @@ impl Journal {
         let was_ended = held.iter().any(|event| matches!(event, Event::RunEnded { .. }));
         let facts: Vec<_> = held.into_iter().filter(|event| !event.is_decision()).collect();
         self.hold(&facts)?;
-        if !self.decides {
+        if !decides {
             return Ok(());
         }
         let decided = self.iterator.decide()?;

@@ -54,13 +54,28 @@ pub struct Results {
 
 impl Results {
     /// Those that a run begins with: if the one before it died while calls of a phase were open, that
-    /// phase's results were recorded and nobody was told.
+    /// phase's results were recorded and nobody was told. `in_parts` says that results are recorded
+    /// without the decisions that follow from them.
     #[must_use]
-    pub fn taken_over(session: &Session, agent: &AgentDefinition, next: &Action) -> Self {
+    pub fn taken_over(
+        session: &Session,
+        agent: &AgentDefinition,
+        next: &Action,
+        in_parts: bool,
+    ) -> Self {
         let mut results = Self::default();
         let recovers = session.current_run().is_some_and(|run| run.trigger == Trigger::Recover);
         let Some(step) = session.open_step().filter(|_| recovers) else { return results };
-        let unsettled = is_in_phase(next) || matches!(next, Action::Answer(_) | Action::Account(_));
+        let unsettled = match next {
+            Action::Answer(_) | Action::Account(_) => true,
+            // What was recorded in parts may lack the decisions that follow from it. Of a phase that may
+            // have been told of, hooks are told again: better twice than never.
+            Action::CloseStep(_)
+            | Action::Correct(_)
+            | Action::RunFinishTool(_)
+            | Action::RunCompanions(_) => in_parts,
+            next => is_in_phase(next),
+        };
         if !unsettled {
             return results;
         }

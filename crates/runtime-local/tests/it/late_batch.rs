@@ -84,4 +84,6 @@ async fn a_batch_that_was_not_taken_is_written_before_the_next() {
         }
     }
     assert_eq!(shown_in_order, ["1.0", "2.0"]);
+    // What became of each try was told, too.
+    assert_eq!(streams.info(&SessionId::from("s")).await.unwrap().open, []);
 }

@@ -25,9 +25,30 @@ pub(super) struct Batch {
 
 #[derive(Debug)]
 enum Pending {
-    Begin { ticket: Ticket, effect: Effect, origin: Chunk },
-    Chunks { ticket: Option<Ticket>, chunks: Vec<Chunk> },
-    Mark(Box<Mark>),
+    Begin {
+        ticket: Ticket,
+        effect: Effect,
+        origin: Chunk,
+    },
+    Chunks {
+        ticket: Option<Ticket>,
+        chunks: Vec<Chunk>,
+    },
+    /// With the tries that it settles, of which the numbers may not be known yet.
+    Mark {
+        mark: Box<Mark>,
+        tickets: Vec<Ticket>,
+    },
+}
+
+/// What can be written in one go.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    pub(super) ops: Vec<StreamOp>,
+    /// The tries that it begins.
+    pub(super) begun: Vec<Ticket>,
+    /// Whether there is more, which needs the numbers of these tries.
+    pub(super) has_more: bool,
 }
 
 #[derive(Debug)]
@@ -112,18 +133,20 @@ impl Batch {
     }
 
     pub(super) fn mark(&mut self, mark: FeedMark, origin: Chunk) {
-        let mark = Box::new(self.settle(mark, origin));
-        self.pending.push(Pending::Mark(mark));
+        let FeedMark { version, settled, settled_before, discarded, boundaries } = mark;
+        let mark = Mark { version, settled: settled_before, discarded, origin, boundaries };
+        self.pending.push(Pending::Mark { mark: Box::new(mark), tickets: settled });
     }
 
-    /// Everything that waits, as the stream takes it, and the tries that it begins. What belongs
-    /// to a try that could not be begun is left out.
-    pub(super) fn take(&mut self) -> (Vec<StreamOp>, Vec<Ticket>) {
+    /// Everything that waits, as the stream takes it, up to a mark that settles what begins before it.
+    /// What belongs to a try that could not be begun is left out.
+    pub(super) fn take(&mut self) -> Taken {
         self.bytes = 0;
-        let pending = std::mem::take(&mut self.pending);
-        let mut ops = Vec::with_capacity(pending.len());
+        let waiting = std::mem::take(&mut self.pending);
+        let mut ops = Vec::with_capacity(waiting.len());
         let mut begun = Vec::new();
-        for pending in pending {
+        let mut waiting = waiting.into_iter();
+        while let Some(pending) = waiting.next() {
             match pending {
                 Pending::Begin { ticket, effect, origin } => {
                     begun.push(ticket);
@@ -139,10 +162,20 @@ impl Batch {
                         ops.push(StreamOp::Chunks { attempt, chunks });
                     }
                 }
-                Pending::Mark(mark) => ops.push(StreamOp::Mark(mark)),
+                Pending::Mark { tickets, mark } if tickets.iter().any(|it| begun.contains(it)) => {
+                    self.pending.push(Pending::Mark { mark, tickets });
+                    self.pending.extend(waiting);
+                    return Taken { ops, begun, has_more: true };
+                }
+                Pending::Mark { tickets, mut mark } => {
+                    // One that is unknown could not be begun.
+                    mark.settled.extend(tickets.iter().filter_map(|it| self.attempt(*it)));
+                    self.open.retain(|open| !tickets.contains(&open.ticket));
+                    ops.push(StreamOp::Mark(mark));
+                }
             }
         }
-        (ops, begun)
+        Taken { ops, begun, has_more: false }
     }
 
     /// Learns the numbers of tries that were written.
@@ -156,15 +189,6 @@ impl Batch {
 
     fn attempt(&self, ticket: Ticket) -> Option<Attempt> {
         self.open.iter().find(|open| open.ticket == ticket)?.attempt
-    }
-
-    fn settle(&mut self, mark: FeedMark, origin: Chunk) -> Mark {
-        let mut settled = mark.settled_before;
-        // The tries of an append were written before it; one that is unknown was never begun.
-        settled.extend(mark.settled.iter().filter_map(|ticket| self.attempt(*ticket)));
-        self.open.retain(|open| !mark.settled.contains(&open.ticket));
-        let FeedMark { version, discarded, boundaries, .. } = mark;
-        Mark { version, settled, discarded, origin, boundaries }
     }
 }
 

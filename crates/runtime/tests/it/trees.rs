@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 use crate::in_parts::InParts;
 
 /// How many stories are told in CI.
-const SEEDS: u64 = 1_000;
+const SEEDS: u64 = 300;
 
 /// How many of them on a bad network.
 const DISTURBED: u64 = 100;

@@ -9,10 +9,10 @@ impl Journal {
     /// Puts the fold onto what others appended. If another run has taken over, results of calls
     /// that are still open are handed in before this run is told: they are the truth about effects
     /// that its successor would have to doubt.
-    pub(super) async fn take_in(&mut self, missed: &[StoredAppend]) -> Result<()> {
+    pub(super) async fn take_in(&mut self, missed: &[StoredAppend], decides: bool) -> Result<()> {
         let ran = |event: &&Event| matches!(event, Event::ToolFinished(it) if it.attempts > 0);
         let results: Vec<_> = self.held.iter().filter(ran).cloned().collect();
-        let rebased = self.rebase(missed);
+        let rebased = self.rebase(missed, decides);
         let superseded = rebased.as_ref().is_err_and(|error| error.code() == ErrorCode::Superseded);
         if superseded && let Err(error) = self.hand_in(results).await {
             tracing::debug!(%error, run = %self.run, "a late result could not be handed in");

@@ -33,7 +33,7 @@ fn taken(results: &mut Results, next: &Action) -> Vec<String> {
 
 /// What a run that takes over has to tell of what it finds.
 fn taken_over(hand: &Hand) -> Vec<String> {
-    let mut results = Results::taken_over(hand.session(), &agent(), &hand.next());
+    let mut results = Results::taken_over(hand.session(), &agent(), &hand.next(), false);
     taken(&mut results, &Action::Idle)
 }
 
