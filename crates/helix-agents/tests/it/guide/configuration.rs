@@ -54,9 +54,9 @@ fn every_key_of_helix_toml_and_of_the_model_settings_is_named() {
 fn defaults_are_those_of_the_code() {
     let page = read(PAGE);
     let said = [
-        ("| 15 s |", "crates/runtime-local/src/builder.rs", "lease: Duration::from_secs(15),"),
-        ("at least 300 ms", "crates/runtime-local/src/builder.rs", "Duration::from_millis(300)"),
-        ("| 5 s |", "crates/runtime-local/src/builder.rs", "grace: Duration::from_secs(5),"),
+        ("| 15 s |", "crates/runtime/src/settings.rs", "lease: Duration::from_secs(15),"),
+        ("at least 300 ms", "crates/runtime/src/settings.rs", "Duration::from_millis(300)"),
+        ("| 5 s |", "crates/runtime/src/settings.rs", "grace: Duration::from_secs(5),"),
         ("| 10 s |", "crates/store-sqlite/src/config.rs", "busy_timeout: Duration::from_secs(10),"),
         ("| 100,000 |", "crates/store-sqlite/src/config.rs", "stream_retention: 100_000,"),
         ("| 16 |", "crates/store-postgres/src/config.rs", "connections: 16,"),
@@ -105,6 +105,7 @@ fn every_option_of_the_builders_is_named() {
     let files = [
         "crates/core/src/agent/builder.rs",
         "crates/runtime-local/src/builder.rs",
+        "crates/runtime/src/settings.rs",
         "crates/store-postgres/src/config.rs",
         "crates/store-sqlite/src/config.rs",
     ];

@@ -194,7 +194,15 @@ fn fixed_parts(example: &str) -> Vec<String> {
 #[test]
 fn examples_say_what_the_code_says() {
     let mut text = String::new();
-    for name in ["core", "llm", "runtime-local", "store-memory", "store-postgres", "store-sqlite"] {
+    for name in [
+        "core",
+        "llm",
+        "runtime",
+        "runtime-local",
+        "store-memory",
+        "store-postgres",
+        "store-sqlite",
+    ] {
         sources(&repository(&format!("crates/{name}/src")), &mut text);
     }
     let mut problems = Vec::new();
