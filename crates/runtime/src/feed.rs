@@ -27,7 +27,7 @@ const BATCH_TIME: Duration = Duration::from_millis(15);
 /// batch that the stream could not take is written before the next one; a stream that cannot be
 /// written for long costs what people see, never the run.
 #[derive(Debug, Clone)]
-pub struct Feed(Arc<Inner>);
+pub(crate) struct Feed(Arc<Inner>);
 
 /// One try at an effect, before the stream has a number for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -56,8 +56,7 @@ impl LeaseKeeper {
     }
 
     /// Whether the lease was not extended for so long that no effect may be started any more.
-    #[must_use]
-    pub fn is_lost(&self) -> bool {
+    pub(crate) fn is_lost(&self) -> bool {
         self.now().saturating_sub(self.renewed) >= self.ttl * 2 / 3
     }
 
@@ -66,7 +65,7 @@ impl LeaseKeeper {
     }
 
     /// Notes that the run has heard of this request to interrupt it.
-    pub fn heard(&mut self, request: &Request) {
+    pub(crate) fn heard(&mut self, request: &Request) {
         self.interrupt = Some(request.id.clone());
     }
 

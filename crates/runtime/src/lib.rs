@@ -35,7 +35,7 @@ pub use children::ChildRun;
 pub use clock::{SystemIds, TokioClock};
 pub use driver::Driver;
 pub use engine::{Begun, Engine};
-pub use feed::{Feed, Ticket};
+pub use feed::Ticket;
 pub use lease::LeaseKeeper;
 pub use live::{Listed, LiveRun};
 pub use part::{Answer, ChildRef, Next, Part, RunRef};

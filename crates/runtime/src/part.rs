@@ -2,8 +2,9 @@
 //! thing, and says what is next. An engine keeps parts and answers in a journal of its own, so they are
 //! ids only; what they are about is in the log.
 //!
-//! A part that is done once more, because its answer was lost, finds its effect on record and repeats
-//! the answer. Calls that run side by side are parts of their own, which record their result and decide
+//! A part that is done once more, because its answer was lost, finds its effect on record and does not
+//! repeat it. Which results hooks were not told of is only in the answer that was lost: docs/decisions/0008
+//! lists what has to be done about that, and what else is open, before a runtime is built on parts. Calls that run side by side are parts of their own, which record their result and decide
 //! nothing; [`Part::Settle`] takes the decisions when all are done.
 
 use std::pin::pin;
@@ -13,7 +14,7 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::decode;
 use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::{CallId, RunId, SessionId};
-use helix_agents_core::session::{Lineage, RequestKind, lineage, load, request};
+use helix_agents_core::session::{Lineage, lineage, load};
 use helix_agents_core::step::{Action, CallTask, ChildTask, Results};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -47,8 +48,6 @@ pub enum Part {
     Companions,
     /// Go on after calls that ran side by side.
     Settle,
-    /// End the run as aborted: it was cancelled in the engine.
-    Abort,
 }
 
 /// What is next of a run.
@@ -184,7 +183,6 @@ impl Attached {
             }
             (Part::Settle, Action::RunTools { children, .. }) => self.settle(&children).await,
             (Part::Settle, _) => self.settle(&[]).await,
-            (Part::Abort, _) => self.abort().await,
             (Part::Model(_) | Part::Children | Part::Companions, _) => {
                 // It is on record.
                 Ok(())
@@ -218,17 +216,6 @@ impl Attached {
             facts.extend(child.found().await?);
         }
         driver.record(lease, facts).await
-    }
-
-    /// Ends the run as aborted, as if somebody had asked for it.
-    async fn abort(&mut self) -> Result<()> {
-        let Self { driver, lease } = self;
-        let of = driver.of();
-        let outside = driver.parts().outside();
-        let reason = Some("cancelled in the engine".to_owned());
-        request(outside, &of.session, Some(&of.run), RequestKind::Abort, reason).await?;
-        driver.catch_up().await?;
-        driver.record(lease, Vec::new()).await
     }
 
     /// Takes the decisions up to the next effect.

@@ -71,7 +71,7 @@ impl Parts {
     ///
     /// # Errors
     /// [`ErrorCode::Closed`] if the runtime was shut down.
-    pub fn check_open(&self) -> Result<()> {
+    pub(crate) fn check_open(&self) -> Result<()> {
         if self.drain.is_cancelled() {
             return Err(Error::new(ErrorCode::Closed, "the runtime was shut down"));
         }

@@ -18,8 +18,7 @@ pub enum Stop {
 
 impl Stop {
     /// The error with which the driver ends. An abort is not one: the run ends as aborted.
-    #[must_use]
-    pub fn into_error(self, session: &SessionId, run: &RunId) -> Error {
+    pub(crate) fn into_error(self, session: &SessionId, run: &RunId) -> Error {
         let (code, message) = match self {
             Self::Aborted => (ErrorCode::Cancelled, "the run was aborted"),
             Self::Superseded => (ErrorCode::Superseded, "another run owns the session now"),
