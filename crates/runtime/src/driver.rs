@@ -38,6 +38,14 @@ pub struct Driver {
     pub(crate) results: Results,
 }
 
+/// What hooks were told in a run that is tried until its first append is taken: each thing once.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    results: Results,
+    /// What they made of it.
+    changes: Vec<Event>,
+}
+
 impl Driver {
     /// Ends what was driven: tells the stream, and those above and below.
     ///
@@ -326,11 +334,14 @@ impl Driver {
     }
 
     /// Ends the run as aborted that is about to begin so, after the hooks of the calls that it answers.
-    pub(crate) async fn answer_aborted(&mut self) -> Result<()> {
+    /// `told` is what an earlier try told them, and what this one has.
+    pub(crate) async fn answer_aborted(&mut self, told: &mut Told) -> Result<()> {
         if !self.hooks.is_empty() {
+            self.results = std::mem::take(&mut told.results);
             self.stage(&[])?;
-            let changes = self.result_hooks(&[]).await;
-            self.journal.stage(&changes)?;
+            told.changes.extend(self.result_hooks(&[]).await);
+            told.results = std::mem::take(&mut self.results);
+            self.journal.stage(&told.changes)?;
         }
         self.journal.end_run()
     }

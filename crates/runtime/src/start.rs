@@ -19,7 +19,7 @@ use helix_agents_core::session::{
 use helix_agents_core::step::Results;
 use helix_agents_core::store::{Head, NewSession};
 
-use crate::driver::Driver;
+use crate::driver::{Driver, Told};
 use crate::engine::Begun;
 use crate::feed::Feed;
 use crate::handle::{attach, handle};
@@ -294,6 +294,7 @@ pub(crate) async fn abort(
 ) -> Result<()> {
     let parts = runtime.parts();
     let run = parts.ids.run();
+    let mut told = Told::default();
     for _ in 0..MAX_TRIES {
         let (head, fold) = look(&*parts.store, session).await?.ok_or_else(|| not_found(session))?;
         if head.is_leased() {
@@ -311,7 +312,7 @@ pub(crate) async fn abort(
         journal.stage(&events)?;
         let hooks = HookChain::new(above, &agent, &[]);
         let mut driver = driver(runtime, Arc::clone(&agent), journal, hooks);
-        driver.answer_aborted().await?;
+        driver.answer_aborted(&mut told).await?;
         let begun = driver.journal.staged().to_vec();
         match driver.journal.start(Vec::new()).await? {
             StartOutcome::Started => {

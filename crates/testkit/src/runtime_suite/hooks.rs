@@ -11,18 +11,20 @@ use helix_agents_core::hooks::{
 };
 use helix_agents_core::json::Json;
 use helix_agents_core::llm::LlmConfig;
+use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::Submission;
 use helix_agents_core::stream::ChunkKind;
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use serde_json::json;
 
 use super::support::{
-    Diary, Notes, Report, Word, asks, begin, check_log, check_stream, completes, end, fold, held,
-    helper, note, options, report, resume, run, scripts, shout, submit, teller, until_past,
+    Diary, Notes, Report, S, Word, asks, begin, check_log, check_stream, completes, end, fold,
+    held, helper, note, options, report, resume, run, scripts, shout, submit, teller, until_past,
     until_shown, word,
 };
 use super::{RuntimeHarness, World};
-use crate::gate::Gate;
+use crate::faults::{Fault, FaultStore};
+use crate::gate::{Gate, within};
 use crate::scripted::{Reply, ScriptedLlm};
 
 /// Fails where nothing can be refused.
@@ -255,6 +257,48 @@ pub async fn a_hooks_state_change_rides_in_the_step(harness: &impl RuntimeHarnes
         let text = String::from_utf8_lossy(&append.body);
         assert!(append.count > 1 || !text.contains("state_changed"), "by itself: {text}");
     }
+}
+
+/// A message arrives after whoever aborts has looked and before it appends: it looks again, and the
+/// hooks have been told.
+pub async fn an_abort_that_is_overtaken_tells_hooks_once(harness: &impl RuntimeHarness) {
+    let diary = Diary::default();
+    let agent = teller().state::<Notes>().tool(Tool::client::<Word>("ask", "Asks a person."));
+    let agent = agent.hooks(Counter).hooks(diary.clone()).build().unwrap();
+    let llm = ScriptedLlm::new([Reply::tool_call("ask", word("colour"))]);
+    let gate = Gate::new();
+    let store =
+        FaultStore::new(harness.store()).on("abort_requested", Fault::HoldBefore(gate.clone()));
+    let executor = harness.boot(World::new(llm).registered(&agent).on(store)).await;
+    run(&*executor, &agent, "go").await;
+    let overtake = async {
+        gate.reached().await;
+        executor.send_message(&S.into(), UserMessage::new("Never mind.")).await.unwrap();
+        gate.open();
+    };
+    let session = S.into();
+    let both = async { tokio::join!(executor.abort(&session, None), overtake).0 };
+    within(both).await.unwrap();
+    expect![[r#"
+        teller: on_message tool 1.0
+        teller: after_tool 1.0 ask success=false tool_not_run
+    "#]]
+    .assert_eq(&diary.results());
+    check_log(harness, &expect![[r#"
+        session teller state={"notes":[],"last":""}
+        run Execute
+        user "go"
+        step 1 reply ToolUse in=10 out=5
+          call 1.0 ask({"word":"colour"})
+        end suspended 1.0 ask Client
+        queued "Never mind."
+        run Abort
+        abort requested None
+          result 1.0 error tool_not_run: not run: the run was aborted while the call waited for people
+        step 1 closed
+        state by after_tool [{"op":"add","path":"/notes/-","value":"1.0 saw 0"}]
+        end aborted None
+    "#]]).await;
 }
 
 /// It is a tool, and runs before the output stands.

@@ -1,16 +1,19 @@
 //! Bringing a tree to its end: answers everything and goes on with everything, until nothing can.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use helix_agents_core::error::Error;
 use helix_agents_core::executor::{ExecuteOptions, Resumable, ResumeOptions};
 use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::session::load_events;
 use helix_agents_core::store::{Head, Page, SessionFilter, SessionStatus, StateStore};
 
 use super::dice::Dice;
 use super::people::{Answers, is_expected};
 use super::plan::Family;
 use super::{Booted, ROOT};
+use crate::normalise;
 
 /// How often everything is gone through.
 const ROUNDS: usize = 120;
@@ -156,8 +159,19 @@ impl Settling<'_> {
         };
         match tokio::time::timeout(PATIENCE, over).await {
             Ok(over) => over,
-            Err(_) => Err("a run does not end".to_owned()),
+            Err(_) => Err(self.unended().await?),
         }
+    }
+
+    /// What those runs did that do not end.
+    async fn unended(&self) -> Result<String, String> {
+        let mut text = String::new();
+        for head in heads(self.store).await?.iter().filter(|head| head.is_leased()) {
+            let log = load_events(self.store, &head.session, 0).await;
+            let log = normalise::log(&log.map_err(|error| error.to_string())?);
+            _ = writeln!(text, "a run of {} does not end:\n{log}", head.session);
+        }
+        Ok(text)
     }
 }
 
