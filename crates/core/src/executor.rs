@@ -271,6 +271,10 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Durability
     /// When it returns, the turn is in the log.
+    ///
+    /// # Cancel safety
+    /// Dropped in the middle, it may have begun the turn, which then goes on like any other. With
+    /// [`ExecuteOptions::run`], calling it again finds that run.
     async fn execute(
         &self,
         agent: AnyAgent,
@@ -285,6 +289,9 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// [`ErrorCode::NothingToResume`], [`ErrorCode::SessionNotFound`],
     /// [`ErrorCode::AgentMismatch`], [`ErrorCode::CheckpointNotFound`] and
     /// [`ErrorCode::ChildrenOpen`] if it is to go back to a checkpoint, and the store's.
+    ///
+    /// # Cancel safety
+    /// As [`execute`](Self::execute): what was begun goes on.
     async fn resume(
         &self,
         agent: AnyAgent,

@@ -4,7 +4,6 @@ use helix_agents_core::error::Result;
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::session::Durability;
 use helix_agents_runtime::{Settings, builder_methods};
-use tokio::runtime::Handle;
 
 use crate::guarantees;
 use crate::runtime::LocalRuntime;
@@ -14,7 +13,6 @@ use crate::runtime::LocalRuntime;
 #[must_use = "call `build` to get the runtime"]
 pub struct LocalRuntimeBuilder {
     settings: Settings,
-    tasks: Option<Handle>,
 }
 
 impl LocalRuntimeBuilder {
@@ -23,13 +21,6 @@ impl LocalRuntimeBuilder {
     /// When facts are appended. Default: as they happen.
     pub fn durability(mut self, durability: Durability) -> Self {
         self.settings.durability = durability;
-        self
-    }
-
-    /// The tokio runtime whose threads carry runs out. Default: the one that `execute` and
-    /// `resume` are called on.
-    pub fn tasks_on(mut self, tasks: Handle) -> Self {
-        self.tasks = Some(tasks);
         self
     }
 
@@ -46,6 +37,6 @@ impl LocalRuntimeBuilder {
     /// # Errors
     /// [`ConfigInvalid`](helix_agents_core::error::ErrorCode::ConfigInvalid) if something is missing or out of range.
     pub fn build(self) -> Result<LocalRuntime> {
-        Ok(LocalRuntime::new(self.settings.parts()?, self.tasks))
+        Ok(LocalRuntime::new(self.settings.parts()?))
     }
 }

@@ -7,8 +7,6 @@ use helix_agents_core::error::{Error, Result};
 use helix_agents_runtime::{
     Begun, Engine, Listed, LiveRun, Parts, RunRef, Runtime, forward_executor,
 };
-use tokio::runtime::Handle;
-use tokio_util::task::TaskTracker;
 
 use crate::builder::LocalRuntimeBuilder;
 use crate::step_site;
@@ -22,7 +20,6 @@ use crate::step_site;
 #[derive(Debug, Clone)]
 pub struct LocalRuntime {
     runtime: Runtime,
-    tasks: TaskTracker,
 }
 
 impl LocalRuntime {
@@ -31,10 +28,9 @@ impl LocalRuntime {
         LocalRuntimeBuilder::default()
     }
 
-    pub(crate) fn new(parts: Arc<Parts>, handle: Option<Handle>) -> Self {
-        let tasks = TaskTracker::new();
-        let engine = Tasks { parts: Arc::clone(&parts), tasks: tasks.clone(), handle };
-        Self { runtime: Runtime::new(parts, Arc::new(engine)), tasks }
+    pub(crate) fn new(parts: Arc<Parts>) -> Self {
+        let engine = Tasks { parts: Arc::clone(&parts) };
+        Self { runtime: Runtime::new(parts, Arc::new(engine)) }
     }
 
     /// Stops taking runs and ends those under way: they stop before their next effect, and after
@@ -42,12 +38,7 @@ impl LocalRuntime {
     /// with them at once, for their leases are given up.
     pub async fn shutdown(&self) {
         let parts = self.runtime.parts();
-        parts.drain.cancel();
-        self.tasks.close();
-        if tokio::time::timeout(parts.grace, self.tasks.wait()).await.is_err() {
-            parts.shutdown.cancel();
-            self.tasks.wait().await;
-        }
+        parts.tasks.end(parts.grace).await;
     }
 }
 
@@ -57,9 +48,6 @@ forward_executor!(LocalRuntime);
 #[derive(Debug)]
 struct Tasks {
     parts: Arc<Parts>,
-    tasks: TaskTracker,
-    /// Where they run; none where they are begun.
-    handle: Option<Handle>,
 }
 
 #[async_trait]
@@ -82,10 +70,7 @@ impl Engine for Tasks {
             }
             run.finish(result);
         };
-        match &self.handle {
-            Some(handle) => drop(self.tasks.spawn_on(task, handle)),
-            None => drop(self.tasks.spawn(task)),
-        }
+        drop(self.parts.tasks.spawn(task));
         Ok(Some(live))
     }
 

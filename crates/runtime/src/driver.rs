@@ -80,7 +80,7 @@ impl Driver {
     pub fn next(&self, lease: &LeaseKeeper) -> Result<Action> {
         let action = self.journal.next();
         let ending = matches!(action, Action::End(_) | Action::Idle);
-        if self.parts.drain.is_cancelled() && !ending {
+        if self.parts.tasks.drain.is_cancelled() && !ending {
             return Err(self.error(Stop::ShuttingDown));
         }
         if lease.is_lost() && !ending {

@@ -29,6 +29,7 @@ mod settings;
 mod start;
 mod stop;
 mod sweep;
+mod tasks;
 mod tools;
 
 pub use children::ChildRun;
@@ -43,4 +44,7 @@ pub use parts::Parts;
 pub use runtime::Runtime;
 pub use settings::Settings;
 pub use stop::Stop;
+pub use tasks::Tasks;
+#[doc(hidden)]
+pub use tokio::runtime::Handle;
 pub use tools::{CallEnd, CallRun};

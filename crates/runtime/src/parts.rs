@@ -13,9 +13,9 @@ use helix_agents_core::llm::LlmAdapter;
 use helix_agents_core::session::{Durability, Outside, align_ended};
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
-use tokio_util::sync::CancellationToken;
 
 use crate::live::LiveRuns;
+use crate::tasks::Tasks;
 
 /// What every run of a runtime shares.
 #[derive(Debug)]
@@ -40,10 +40,8 @@ pub struct Parts {
     pub grace: Duration,
     /// Whether a session goes on by itself once an answer was submitted.
     pub auto_resume: bool,
-    /// Cancelled when runs should stop where they stand, and no more are taken.
-    pub drain: CancellationToken,
-    /// Cancelled when effects should be broken off, too.
-    pub shutdown: CancellationToken,
+    /// What this process has under way.
+    pub tasks: Tasks,
     /// The hooks of runs that this process has begun and that are carried out in parts: those of one
     /// execution are known nowhere else.
     pub(crate) chains: Mutex<HashMap<RunId, HookChain>>,
@@ -72,7 +70,7 @@ impl Parts {
     /// # Errors
     /// [`ErrorCode::Closed`] if the runtime was shut down.
     pub(crate) fn check_open(&self) -> Result<()> {
-        if self.drain.is_cancelled() {
+        if self.tasks.drain.is_cancelled() {
             return Err(Error::new(ErrorCode::Closed, "the runtime was shut down"));
         }
         Ok(())

@@ -10,10 +10,11 @@ use helix_agents_core::llm::LlmAdapter;
 use helix_agents_core::session::Durability;
 use helix_agents_core::store::{PatientStore, StateStore};
 use helix_agents_core::stream::{PatientStreams, StreamManager};
-use tokio_util::sync::CancellationToken;
+use tokio::runtime::Handle;
 
 use crate::clock::{SystemIds, TokioClock};
 use crate::parts::Parts;
+use crate::tasks::Tasks;
 
 /// The shortest lease: renewals and their jitter have to fit into it.
 const MIN_LEASE: Duration = Duration::from_millis(300);
@@ -43,6 +44,8 @@ pub struct Settings {
     pub grace: Duration,
     /// Whether a session goes on once an answer was submitted.
     pub auto_resume: bool,
+    /// The tokio runtime that its tasks run on. None where they are begun.
+    pub tasks_on: Option<Handle>,
 }
 
 impl Default for Settings {
@@ -59,6 +62,7 @@ impl Default for Settings {
             patience: None,
             grace: Duration::from_secs(5),
             auto_resume: false,
+            tasks_on: None,
         }
     }
 }
@@ -92,8 +96,7 @@ impl Settings {
             lease: self.lease,
             grace: self.grace,
             auto_resume: self.auto_resume,
-            drain: CancellationToken::new(),
-            shutdown: CancellationToken::new(),
+            tasks: Tasks::new(self.tasks_on),
             chains: Mutex::default(),
             runs: Arc::default(),
         }))
@@ -178,6 +181,13 @@ macro_rules! builder_methods {
         /// agent has to be in the registry. Without this, whoever submits calls `resume`.
         pub fn auto_resume(mut self, auto_resume: bool) -> Self {
             self.settings.auto_resume = auto_resume;
+            self
+        }
+
+        /// The tokio runtime whose threads carry runs out. Default: the one that `execute` and
+        /// `resume` are called on.
+        pub fn tasks_on(mut self, tasks: $crate::Handle) -> Self {
+            self.settings.tasks_on = Some(tasks);
             self
         }
 

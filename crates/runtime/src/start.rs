@@ -157,32 +157,21 @@ async fn begin_turn(
         begin.budget = budget;
         let alive = head.as_ref().is_some_and(Head::is_leased);
         let events = execute_events(&fold, &agent, &begin, input, &tags, alive)?;
-        let mut journal = journal(parts, &agent, fold, &run);
-        let started = match head {
-            Some(_) => journal.start(events.clone()).await?,
-            None => {
-                let root = parent.as_ref().map_or(&session, |parent| &parent.root).clone();
-                let new = NewSession {
-                    agent: Arc::clone(agent.name()),
-                    root,
-                    parent: parent.as_ref().map(|parent| parent.session.clone()),
-                    tags: tags.clone(),
-                };
-                match journal.create(new, events.clone()).await {
-                    Ok(()) => StartOutcome::Started,
-                    Err(error) if error.code() == ErrorCode::SessionExists && known => {
-                        StartOutcome::Changed
-                    }
-                    Err(error) => return Err(error),
-                }
-            }
-        };
-        match started {
-            StartOutcome::Started => {
-                return carry_out(runtime, agent, journal, hooks, events).await;
-            }
-            StartOutcome::Changed => {}
-            StartOutcome::Leased { .. } => return Err(running(&session)),
+        let new = head.is_none().then(|| NewSession {
+            agent: Arc::clone(agent.name()),
+            root: parent.as_ref().map_or(&session, |parent| &parent.root).clone(),
+            parent: parent.as_ref().map(|parent| parent.session.clone()),
+            tags: tags.clone(),
+        });
+        let journal = journal(parts, &agent, fold, &run);
+        let (agent, hooks) = (Arc::clone(&agent), hooks.clone());
+        let launch = Launch { runtime: runtime.clone(), agent, journal, hooks, events, new };
+        match launch.launch().await {
+            Ok(Launched::Begun(handle)) => return Ok(handle),
+            Ok(Launched::Changed) => {}
+            Ok(Launched::Leased { .. }) => return Err(running(&session)),
+            Err(error) if error.code() == ErrorCode::SessionExists && known => {}
+            Err(error) => return Err(error),
         }
     }
     Err(busy(&session))
@@ -220,13 +209,13 @@ pub(crate) async fn resume(
                 return Err(error);
             }
         };
-        let mut journal = journal(parts, &agent, fold, &run);
-        match journal.start(events.clone()).await? {
-            StartOutcome::Started => {
-                return carry_out(runtime, agent, journal, hooks, events).await;
-            }
-            StartOutcome::Changed => {}
-            StartOutcome::Leased { until, now } => {
+        let journal = journal(parts, &agent, fold, &run);
+        let (agent, hooks) = (Arc::clone(&agent), hooks.clone());
+        let launch = Launch { runtime: runtime.clone(), agent, journal, hooks, events, new: None };
+        match launch.launch().await? {
+            Launched::Begun(handle) => return Ok(handle),
+            Launched::Changed => {}
+            Launched::Leased { until, now } => {
                 let wait = until.since(now) + MARGIN;
                 waited += wait;
                 if waited > options.wait {
@@ -313,15 +302,12 @@ pub(crate) async fn abort(
         let hooks = HookChain::new(above, &agent, &[]);
         let mut driver = driver(runtime, Arc::clone(&agent), journal, hooks);
         driver.answer_aborted(&mut told).await?;
-        let begun = driver.journal.staged().to_vec();
-        match driver.journal.start(Vec::new()).await? {
+        match parts.tasks.carry_on(Box::pin(end_at_once(driver))).await? {
             StartOutcome::Started => {
                 for pending in waiting {
                     tracing::info!(%session, call = %pending.call, "client_tool.aborted");
                 }
-                let lease = lease(parts, &driver);
-                let opened = driver.open(&begun).await;
-                return driver.end(&lease, opened).await.map(drop);
+                return Ok(());
             }
             StartOutcome::Changed => {}
             StartOutcome::Leased { .. } => return Err(running(session)),
@@ -404,25 +390,74 @@ pub(crate) fn lease(parts: &Parts, driver: &Driver) -> LeaseKeeper {
         Arc::clone(&parts.clock),
         parts.lease,
         Arc::clone(&driver.live),
-        parts.shutdown.clone(),
+        parts.tasks.shutdown.clone(),
     )
 }
 
-/// Hands a run that has begun to the engine.
-async fn carry_out(
-    runtime: &Runtime,
+/// A run whose end stands among its first events.
+async fn end_at_once(mut driver: Box<Driver>) -> Result<StartOutcome> {
+    let begun = driver.journal.staged().to_vec();
+    let started = driver.journal.start(Vec::new()).await?;
+    if matches!(started, StartOutcome::Started) {
+        let lease = lease(&driver.parts, &driver);
+        let opened = driver.open(&begun).await;
+        driver.end(&lease, opened).await?;
+    }
+    Ok(started)
+}
+
+/// A run that is about to begin.
+struct Launch {
+    runtime: Runtime,
     agent: AnyAgent,
     journal: Journal,
     hooks: HookChain,
     events: Vec<Event>,
-) -> Result<RunHandle> {
-    let parts = runtime.parts();
-    let driver = driver(runtime, agent, journal, hooks);
-    let lease = lease(parts, &driver);
-    let of = driver.of();
-    let (root, from) = (driver.journal.session().root().clone(), driver.stream_from());
-    let live = runtime.engine().carry_out(Begun { driver, lease, events }).await?;
-    Ok(handle(runtime, of, root, from, live))
+    /// The session that begins with it.
+    new: Option<NewSession>,
+}
+
+/// What came of it.
+enum Launched {
+    Begun(RunHandle),
+    /// The log is another one meanwhile.
+    Changed,
+    /// The session has an owner.
+    Leased {
+        until: Timestamp,
+        now: Timestamp,
+    },
+}
+
+impl Launch {
+    /// Writes the run into the log and hands it to the engine. Whoever wants it may leave in between: a
+    /// run that is in the log and that nobody carries out would stand still until its lease has run out.
+    async fn launch(self) -> Result<Launched> {
+        let runtime = self.runtime.clone();
+        runtime.parts().tasks.carry_on(Box::pin(self.carry_out())).await
+    }
+
+    async fn carry_out(self) -> Result<Launched> {
+        let Self { runtime, agent, mut journal, hooks, events, new } = self;
+        let started = match new {
+            Some(new) => {
+                journal.create(new, events.clone()).await?;
+                StartOutcome::Started
+            }
+            None => journal.start(events.clone()).await?,
+        };
+        match started {
+            StartOutcome::Started => {}
+            StartOutcome::Changed => return Ok(Launched::Changed),
+            StartOutcome::Leased { until, now } => return Ok(Launched::Leased { until, now }),
+        }
+        let driver = driver(&runtime, agent, journal, hooks);
+        let lease = lease(runtime.parts(), &driver);
+        let of = driver.of();
+        let (root, from) = (driver.journal.session().root().clone(), driver.stream_from());
+        let live = runtime.engine().carry_out(Begun { driver, lease, events }).await?;
+        Ok(Launched::Begun(handle(&runtime, of, root, from, live)))
+    }
 }
 
 fn running(session: &SessionId) -> Error {

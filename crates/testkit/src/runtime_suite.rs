@@ -277,6 +277,7 @@ macro_rules! runtime_suite {
             imports: a_fork_of_an_imported_log_is_healed;
             interleavings: a_lost_reply_is_resolved_by_asking_again;
             interleavings: an_append_that_never_arrived_is_sent_again;
+            interleavings: a_run_goes_on_without_whoever_began_it;
             interleavings: a_stranger_at_the_same_version_is_history_lost;
             interleavings: a_request_between_fold_and_append_changes_the_decision;
             interleavings: a_resumer_after_another_ran_and_ended_is_told;

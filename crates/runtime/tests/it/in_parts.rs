@@ -11,7 +11,6 @@ use helix_agents_core::error::{Error, Result};
 use helix_agents_runtime::{
     Begun, ChildRef, Engine, LiveRun, Next, Part, RunRef, Runtime, Settings, forward_executor,
 };
-use tokio::runtime::Handle;
 
 /// A runtime on such an engine.
 #[derive(Debug)]
@@ -22,8 +21,8 @@ pub(crate) struct InParts {
 forward_executor!(InParts);
 
 impl InParts {
-    pub(crate) fn new(settings: Settings, handle: Handle) -> Self {
-        let engine = Tasks { handle, stopped: Arc::default() };
+    pub(crate) fn new(settings: Settings) -> Self {
+        let engine = Tasks { stopped: Arc::default() };
         Self { runtime: Runtime::new(settings.parts().unwrap(), Arc::new(engine)) }
     }
 }
@@ -31,7 +30,6 @@ impl InParts {
 /// Runs whose parts are tasks of this process.
 #[derive(Debug)]
 struct Tasks {
-    handle: Handle,
     stopped: Arc<Mutex<HashMap<RunRef, Error>>>,
 }
 
@@ -49,12 +47,13 @@ impl Engine for Tasks {
         }
         let of = begun.in_parts();
         let stopped = Arc::clone(&self.stopped);
-        self.handle.spawn(async move {
+        let parts = Arc::clone(runtime.parts());
+        drop(parts.tasks.spawn(async move {
             if let Err(error) = drive(&runtime, &of).await {
                 stopped.lock().unwrap().insert(of.clone(), error);
                 runtime.give_up(&of).await;
             }
-        });
+        }));
         Ok(None)
     }
 

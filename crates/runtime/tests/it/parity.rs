@@ -52,9 +52,10 @@ impl RuntimeHarness for Harness {
             lease: world.lease,
             grace: world.grace,
             auto_resume: world.auto_resume,
+            tasks_on: Some(process.handle().clone()),
             ..Settings::default()
         };
-        let runtime = InParts::new(settings, process.handle().clone());
+        let runtime = InParts::new(settings);
         self.processes.lock().unwrap().push(process);
         Arc::new(runtime)
     }

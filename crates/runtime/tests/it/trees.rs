@@ -13,7 +13,6 @@ use helix_agents_runtime::Settings;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::chaos::ChaosStore;
 use helix_agents_testkit::trees::{Booted, Open, Process, Stores, tell_all};
-use tokio::runtime::Handle;
 
 use crate::in_parts::InParts;
 
@@ -34,7 +33,7 @@ fn boot(process: Process) -> Booted {
         ids: process.ids,
         ..Settings::default()
     };
-    let runtime = Arc::new(InParts::new(settings, Handle::current()));
+    let runtime = Arc::new(InParts::new(settings));
     let sweeper = Arc::clone(&runtime);
     let sweep = move || {
         let runtime = Arc::clone(&sweeper);

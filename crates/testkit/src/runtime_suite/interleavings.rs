@@ -63,6 +63,29 @@ pub async fn an_append_that_never_arrived_is_sent_again(harness: &impl RuntimeHa
     with_fault_everywhere(harness, &Fault::FailBefore).await;
 }
 
+/// Whoever begins a run, or resumes it, leaves before the store has answered: the run is in the log, and
+/// somebody carries it out.
+pub async fn a_run_goes_on_without_whoever_began_it(harness: &impl RuntimeHarness) {
+    let agent = teller().build().unwrap();
+    let [begun, resumed] = [Gate::new(), Gate::new()];
+    let store = FaultStore::new(harness.store())
+        .on("run_started", Fault::HoldAfter(begun.clone()))
+        .on("run_started", Fault::HoldAfter(resumed.clone()));
+    let replies = [Reply::fails(ErrorCode::ProviderUnauthorized), Reply::text("done")];
+    let executor = harness.boot(World::new(ScriptedLlm::new(replies)).on(store)).await;
+    tokio::select! {
+        begun = begin(&*executor, &agent, "go") => panic!("it was held: {begun:?}"),
+        () = within(begun.reached()) => begun.open(),
+    }
+    let handle = executor.handle(&S.into()).await.unwrap();
+    assert_eq!(end(&handle).await.status, RunStatus::Failed);
+    tokio::select! {
+        resumed = resume(&*executor, &agent) => panic!("it was held: {resumed:?}"),
+        () = within(resumed.reached()) => resumed.open(),
+    }
+    completes(&executor.handle(&S.into()).await.unwrap()).await;
+}
+
 /// A log that was rolled back and went on differently stops the run.
 pub async fn a_stranger_at_the_same_version_is_history_lost(harness: &impl RuntimeHarness) {
     let agent = teller().tool(shout()).build().unwrap();
