@@ -13,6 +13,7 @@ mod config;
 mod connections;
 mod detached;
 mod error;
+mod groups;
 mod guarantees;
 mod inspect;
 mod migrations;
@@ -26,6 +27,7 @@ pub use inspect::Inspection;
 
 use config::Config;
 use connections::{Connections, carry_out};
+use groups::Groups;
 use guarantees::Settings;
 use sql::Prepared;
 use streams::notify::Notifier;
@@ -59,6 +61,7 @@ pub struct PostgresStore {
 struct Inner {
     connections: Arc<Connections>,
     state: state::Statements,
+    appends: state::append::Appends,
     streams: streams::Statements,
     purge: purge::Statements,
     settings: Settings,
@@ -119,6 +122,7 @@ impl PostgresStore {
         let schema = schema.prepared(prepared);
         let inner = Inner {
             state: state::Statements::new(&schema),
+            appends: Groups::default(),
             streams: streams::Statements::new(&schema),
             purge: purge::Statements::new(&schema),
             settings: server.settings,

@@ -19,7 +19,7 @@ use crate::error::{located, not_found};
 use crate::sql::{Schema, Sql};
 use crate::{PostgresStore, guarantees};
 
-mod append;
+pub(crate) mod append;
 mod create;
 pub(crate) mod delete;
 mod fork;
@@ -101,11 +101,10 @@ impl StateStore for PostgresStore {
         append.check().map_err(|error| error.with_operation(OPERATION))?;
         let inner = Arc::clone(&self.inner);
         let appending = async move {
-            let statements = &inner.state;
-            let result = carry_out!(inner.connections, |connection| append::append(
-                connection, statements, &append
-            ));
-            located(result, OPERATION, &append.session)
+            let session = append.session.clone();
+            let (connections, statements) = (&inner.connections, &inner.state);
+            let result = append::append(connections, statements, &inner.appends, append).await;
+            located(result, OPERATION, &session)
         };
         detached(appending).await
     }

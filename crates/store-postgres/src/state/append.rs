@@ -1,16 +1,20 @@
 //! Appending: a row of the log and the head's in one statement, whatever the length of the log.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
 
 use helix_agents_core::clock::Timestamp;
+use helix_agents_core::error::Error;
 use helix_agents_core::id::RunId;
 use helix_agents_core::store::{Append, AppendOutcome, Guard, LeaseChange, StoredAppend, Summary};
 
 use super::log::{self, Look};
+use crate::connections::{Connections, carry_out};
 use crate::error::{Failure, corrupt, not_found};
+use crate::groups::{Groups, LARGE_BYTES, Turn};
 use crate::sql::{Query, Schema, Sql, signed};
 
 /// How often an append is judged anew because what stood in its way was gone when it was looked at. Each time somebody
@@ -38,10 +42,53 @@ const APPEND: &str = "
     SELECT log, version - $4 + 1, $4, $5, $6, $7, updated_at, $8 FROM h
     RETURNING at";
 
+/// The same for several at once: those that can be taken, and those whose row somebody else is at are
+/// not waited for. Ids are among them once, sessions maybe not.
+///
+/// The limit says nothing new, but that the server is to plan for few of them whatever it thinks of
+/// arrays: it then looks each one up, and does not read the whole table while that is small.
+const APPEND_MANY: &str = "
+    WITH wanted AS MATERIALIZED (
+        SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::text[],
+            $7::integer[], $8::bytea[], $9::boolean[], $10::bigint[], $11::bigint[], $12::boolean[],
+            $13::text[], $14::text[], $15::text[], $16::bigint[], $17::bigint[])
+        AS wanted (session, version, append, count, id, by_run, schema, body, keep, ttl, deadline, is_free,
+            status, run, runtime, pending, wake_at)
+        LIMIT $18
+    ), here AS MATERIALIZED (
+        SELECT h.session, wanted.id FROM wanted JOIN {s}.sessions AS h
+            ON h.session = wanted.session COLLATE \"C\" AND h.version = wanted.version
+            AND h.append = wanted.append COLLATE \"C\"
+        FOR NO KEY UPDATE OF h SKIP LOCKED
+    ), h AS (
+        UPDATE {s}.sessions AS h
+        SET version = h.version + w.count, append = w.id,
+            status = coalesce(w.status, h.status),
+            run = CASE WHEN w.status IS NULL THEN h.run ELSE w.run END,
+            runtime = coalesce(w.runtime, h.runtime),
+            pending = coalesce(w.pending, h.pending),
+            wake_at = CASE WHEN w.status IS NULL THEN h.wake_at ELSE w.wake_at END,
+            (updated_at, lease_until) = (
+                SELECT t, CASE WHEN w.keep THEN h.lease_until ELSE t + w.ttl END
+                FROM (SELECT least(greatest({now}, h.updated_at), w.deadline) AS t) AS clock
+            )
+        FROM here, wanted AS w
+        WHERE h.session = here.session AND w.id = here.id
+            AND h.version = w.version AND h.append = w.append COLLATE \"C\"
+            AND (w.deadline IS NULL OR greatest({now}, h.updated_at) <= w.deadline)
+            AND (NOT w.is_free OR h.lease_until IS NULL
+                OR h.lease_until <= greatest({now}, h.updated_at))
+        RETURNING h.log, h.version, h.updated_at, w.count, w.id, w.by_run, w.schema, w.body
+    )
+    INSERT INTO {s}.appends (log, first, count, id, run, schema, at, body)
+    SELECT log, version - count + 1, count, id, by_run, schema, updated_at, body FROM h
+    RETURNING id, at";
+
 #[derive(Debug)]
 pub(super) struct Statements {
     go_on: Sql,
     summarise: Sql,
+    many: Sql,
 }
 
 impl Statements {
@@ -50,11 +97,73 @@ impl Statements {
         Self {
             go_on: schema.sql(&APPEND.replace("{summary}", "")),
             summarise: schema.sql(&APPEND.replace("{summary}", summary)),
+            many: schema.sql(APPEND_MANY),
         }
     }
 }
 
+/// Appends that wait for each other's round trip.
+pub(crate) type Appends = Groups<Append, Answer>;
+
+/// What an append is told by the one that asked for several.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Done(Result<AppendOutcome, Error>),
+    /// It was not among those that were taken, and has to find out by itself why.
+    Alone(Append),
+}
+
+/// Appends, together with others that come at the same time.
 pub(super) async fn append(
+    connections: &Connections,
+    statements: &super::Statements,
+    appends: &Appends,
+    append: Append,
+) -> Result<AppendOutcome, Error> {
+    let bytes = append.body.len();
+    if bytes > LARGE_BYTES {
+        return alone(connections, statements, &append).await;
+    }
+    let mut place = appends.enter(append, bytes);
+    loop {
+        let group = match place.turn().await? {
+            Turn::Answered(Answer::Done(outcome)) => return outcome,
+            Turn::Answered(Answer::Alone(append)) => {
+                return alone(connections, statements, &append).await;
+            }
+            Turn::Ask(group) => group,
+        };
+        match &*group.wanted {
+            [] => {}
+            [append] => {
+                let outcome = alone(connections, statements, append).await;
+                group.answer([outcome], |_, outcome| Answer::Done(outcome));
+            }
+            several => {
+                let statements = &statements.append;
+                let taken =
+                    carry_out!(connections, |connection| try_many(connection, statements, several));
+                // What is left of one that was written although its answer was lost, each finds by
+                // itself.
+                let taken = taken.unwrap_or_else(|_| vec![None; several.len()]);
+                group.answer(taken, |append, taken| match taken {
+                    Some(at) => Answer::Done(Ok(AppendOutcome::Appended { at })),
+                    None => Answer::Alone(append),
+                });
+            }
+        }
+    }
+}
+
+async fn alone(
+    connections: &Connections,
+    statements: &super::Statements,
+    append: &Append,
+) -> Result<AppendOutcome, Error> {
+    carry_out!(connections, |connection| append_one(connection, statements, append))
+}
+
+async fn append_one(
     connection: &mut PgConnection,
     statements: &super::Statements,
     append: &Append,
@@ -82,11 +191,6 @@ async fn try_append(
     statements: &Statements,
     append: &Append,
 ) -> Result<Option<Timestamp>, Failure> {
-    let (deadline, is_free) = match append.guard {
-        Guard::None => (None, false),
-        Guard::NotAfter(deadline) => (Some(deadline.0), false),
-        Guard::LeaseFree => (None, true),
-    };
     let sql = match append.summary {
         Some(_) => &statements.summarise,
         None => &statements.go_on,
@@ -103,14 +207,55 @@ async fn try_append(
         .bind(&append.body[..])
         .bind(append.lease == LeaseChange::Keep)
         .bind(ttl(append.lease))
-        .bind(deadline)
-        .bind(is_free);
+        .bind(deadline(append.guard))
+        .bind(append.guard == Guard::LeaseFree);
     let query = match &append.summary {
         Some(summary) => bind_summary(query, summary),
         None => query,
     };
     let row = query.fetch_optional(connection).await?;
     Ok(row.map(|row| row.try_get(0)).transpose()?.map(Timestamp))
+}
+
+/// When each was taken; none if something stood in its way.
+async fn try_many(
+    connection: &mut PgConnection,
+    statements: &Statements,
+    appends: &[Append],
+) -> Result<Vec<Option<Timestamp>>, Failure> {
+    let ttls = appends.iter().map(|it| ttl(it.lease));
+    let deadlines = appends.iter().map(|it| deadline(it.guard));
+    let summaries = || appends.iter().map(|it| it.summary.as_ref());
+    let query = statements
+        .many
+        .query()
+        .bind(all(appends, |it| it.session.as_str()))
+        .bind(all(appends, |it| signed(it.expected.version)))
+        .bind(all(appends, |it| it.expected.append.as_str()))
+        .bind(all(appends, |it| i64::from(it.count)))
+        .bind(all(appends, |it| it.id.as_str()))
+        .bind(all(appends, |it| it.run.as_ref().map(RunId::as_str)))
+        .bind(all(appends, |it| i32::from(it.schema)))
+        .bind(all(appends, |it| &it.body[..]))
+        .bind(all(appends, |it| it.lease == LeaseChange::Keep))
+        .bind(ttls.collect::<Vec<_>>())
+        .bind(deadlines.collect::<Vec<_>>())
+        .bind(all(appends, |it| it.guard == Guard::LeaseFree))
+        .bind(summaries().map(|it| Some(it?.status.as_str())).collect::<Vec<_>>())
+        .bind(summaries().map(|it| it?.run.as_ref().map(RunId::as_str)).collect::<Vec<_>>())
+        .bind(summaries().map(|it| Some(&*it?.runtime)).collect::<Vec<_>>())
+        .bind(summaries().map(|it| Some(i64::from(it?.pending))).collect::<Vec<_>>())
+        .bind(summaries().map(|it| it?.wake_at.map(|at| at.0)).collect::<Vec<_>>())
+        .bind(i64::try_from(appends.len()).unwrap_or(i64::MAX));
+    let mut taken = HashMap::new();
+    for row in query.fetch_all(connection).await? {
+        taken.insert(row.try_get::<String, _>(0)?, Timestamp(row.try_get(1)?));
+    }
+    Ok(all(appends, |it| taken.get(it.id.as_str()).copied()))
+}
+
+fn all<'a, T>(appends: &'a [Append], of: impl Fn(&'a Append) -> T) -> Vec<T> {
+    appends.iter().map(of).collect()
 }
 
 /// Status, run, runtime, pending calls and the time to wake.
@@ -121,6 +266,13 @@ pub(super) fn bind_summary(query: Query, summary: &Summary) -> Query {
         .bind(&*summary.runtime)
         .bind(i64::from(summary.pending))
         .bind(summary.wake_at.map(|at| at.0))
+}
+
+fn deadline(guard: Guard) -> Option<i64> {
+    match guard {
+        Guard::NotAfter(deadline) => Some(deadline.0),
+        Guard::None | Guard::LeaseFree => None,
+    }
 }
 
 /// How long a lease lasts that is taken; none if there is none any more, or it stays.
