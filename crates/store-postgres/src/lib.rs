@@ -63,6 +63,7 @@ struct Inner {
     state: state::Statements,
     appends: state::append::Appends,
     streams: streams::Statements,
+    writes: streams::write::Writes,
     purge: purge::Statements,
     settings: Settings,
     /// What the writers of each stream know of it.
@@ -124,6 +125,7 @@ impl PostgresStore {
             state: state::Statements::new(&schema),
             appends: Groups::default(),
             streams: streams::Statements::new(&schema),
+            writes: Groups::default(),
             purge: purge::Statements::new(&schema),
             settings: server.settings,
             memories: Memories::default(),

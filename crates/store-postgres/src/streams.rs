@@ -21,7 +21,7 @@ pub(crate) mod notify;
 mod read;
 mod row;
 pub(crate) mod watch;
-mod write;
+pub(crate) mod write;
 
 /// The texts of all that is asked of streams.
 #[derive(Debug)]
@@ -54,11 +54,14 @@ impl PostgresStore {
         // Of this process one writes a stream at a time, and goes on from what the one before knew.
         let memory = self.inner.memories.of(stream);
         let mut memory = memory.lock().await;
-        let (statements, encoded) = (&self.inner.streams, &encoded);
-        let written = carry_out!(self.inner.connections, |connection| {
-            let shared = write::Stream { connection, statements, session: stream, encoded };
-            write_shared(shared, &mut memory, batch)
-        });
+        let shared = write::Stream {
+            connections: &self.inner.connections,
+            statements: &self.inner.streams,
+            writes: &self.inner.writes,
+            session: stream,
+            encoded: &encoded,
+        };
+        let written = write_shared(shared, &mut memory, batch).await;
         let written = located(written, OPERATION, stream)?;
         self.wake(stream);
         self.trim(stream, &mut memory).await;

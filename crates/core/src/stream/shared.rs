@@ -41,9 +41,9 @@ pub struct Found {
 pub enum Saved {
     /// It was.
     Yes,
-    /// It was not: the stream has another revision.
+    /// The stream has another revision: it was not, or it was by an answer that was lost.
     No {
-        /// How it stands, if that was in the same answer.
+        /// How it stands, if that was in the same answer and the batch was sent once: then it was not.
         known: Option<Known>,
     },
 }
@@ -129,7 +129,9 @@ async fn try_write<S: SharedStream>(
         let doubt = Doubt { batch: batch.id, from, revision, has_place, written: written.clone() };
         let was_sent = memory.sending(doubt);
         if let Saved::No { known } = stream.save(from, &known, &change).await? {
-            if !was_sent {
+            // Without how it stands, it may be this batch that made the other revision: the store
+            // sent it again after an answer was lost. The next look decides.
+            if !was_sent && known.is_some() {
                 memory.doubts.pop();
             }
             memory.known = known;

@@ -1,16 +1,21 @@
 //! Writing streams: a batch is one statement, which says which revision of the stream it goes on from.
 
+use std::collections::HashSet;
+
 use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
 
+use helix_agents_core::error::Error;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{
-    Change, Encoded, Found, Known, Place, Saved, SharedStream, encode_open,
+    Change, Discarded, Encoded, Found, Known, Marked, Place, Saved, SharedStream, encode_open,
 };
 
 use super::Statements as All;
 use super::row;
+use crate::connections::{Connections, carry_out};
 use crate::error::Failure;
+use crate::groups::{Groups, LARGE_BYTES, Turn};
 use crate::sql::{Schema, Sql, signed};
 
 /// How many rows of chunks are deleted at once.
@@ -22,6 +27,7 @@ pub(super) struct Statements {
     /// Without and with what is not in the stream's own row.
     chunks: Sql,
     all: Sql,
+    many: Sql,
     places: Sql,
     trim: Sql,
     reset: Sql,
@@ -59,6 +65,32 @@ const MORE: &str = ", discarded AS (
             DO UPDATE SET version = excluded.version, seq = excluded.seq
     )";
 
+/// The same for chunks of several streams. One that somebody else is at is not waited for. For the limit
+/// see the one of appends.
+const WRITE_MANY: &str = "
+    WITH {lazy}, wanted AS MATERIALIZED (
+        SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[],
+            $6::bigint[], $7::bigint[], $8::text[], $9::bigint[], $10::bytea[])
+        AS wanted (session, revision, next, last_seq, last_attempt, marked, marked_seq, open, count, body)
+        LIMIT $11
+    ), here AS MATERIALIZED (
+        SELECT stream.session FROM wanted JOIN {s}.streams AS stream
+            ON stream.session = wanted.session COLLATE \"C\" AND stream.revision = wanted.revision
+        FOR NO KEY UPDATE OF stream SKIP LOCKED
+    ), stream AS (
+        UPDATE {s}.streams AS stream
+        SET revision = w.next, last_seq = w.last_seq, last_attempt = w.last_attempt,
+            marked = w.marked, marked_seq = w.marked_seq, open = w.open
+        FROM lazy, here, wanted AS w
+        WHERE stream.session = here.session AND w.session COLLATE \"C\" = here.session
+            AND stream.revision = w.revision AND lazy.set IS NOT NULL
+        RETURNING stream.id, w.session, w.last_seq, w.count, w.next, w.body
+    ), chunks AS (
+        INSERT INTO {s}.chunks (stream, last, count, revision, body)
+        SELECT id, last_seq, count, next, body FROM stream WHERE count > 0
+    )
+    SELECT session FROM stream";
+
 impl Statements {
     pub(super) fn new(schema: &Schema) -> Self {
         let write = |more| schema.sql(&WRITE.replace("{more}", more).replace("{lazy}", LAZY));
@@ -68,6 +100,7 @@ impl Statements {
             ),
             chunks: write(""),
             all: write(MORE),
+            many: schema.sql(&WRITE_MANY.replace("{lazy}", LAZY)),
             places: schema.sql(
                 "SELECT chunks.last, chunks.revision
                  FROM {s}.streams AS stream, {s}.chunks,
@@ -120,78 +153,228 @@ impl Statements {
 
 /// A stream while a batch is written to it.
 pub(super) struct Stream<'a> {
-    pub(super) connection: &'a mut PgConnection,
+    pub(super) connections: &'a Connections,
     pub(super) statements: &'a All,
+    pub(super) writes: &'a Writes,
     pub(super) session: &'a SessionId,
     pub(super) encoded: &'a Encoded,
 }
 
 impl SharedStream for Stream<'_> {
-    type Failure = Failure;
+    type Failure = Error;
 
-    async fn look(&mut self, places: &[Place]) -> Result<Found, Failure> {
-        let known = row::find(self.connection, &self.statements.row, self.session).await?;
-        let there = if places.is_empty() { Vec::new() } else { self.there(places).await? };
-        Ok(Found { known, there })
+    async fn look(&mut self, places: &[Place]) -> Result<Found, Error> {
+        let Self { connections, statements, session, .. } = self;
+        carry_out!(connections, |connection| look(connection, statements, session, places))
     }
 
-    async fn save(&mut self, from: u64, after: &Known, change: &Change) -> Result<Saved, Failure> {
-        let statements = &self.statements.write;
-        if from == 0 {
-            let begin = statements.begin.query().bind(self.session.as_str());
-            begin.execute(&mut *self.connection).await?;
-        }
-        let ledger = &after.ledger;
-        let own = ledger.marked.get(self.session).copied().unwrap_or_default();
+    async fn save(&mut self, from: u64, after: &Known, change: &Change) -> Result<Saved, Error> {
+        let Self { connections, statements, writes, session, encoded } = self;
+        let statements = &statements.write;
+        let own = after.ledger.marked.get(session).copied().unwrap_or_default();
+        let write = Write {
+            session: SessionId::clone(session),
+            from,
+            revision: after.revision,
+            last_seq: after.ledger.last_seq,
+            last_attempt: after.ledger.last_attempt,
+            own,
+            open: encode_open(session, &after.ledger.open)?,
+            count: change.count,
+            body: encoded.body(&change.placed)?,
+        };
         let children: Vec<_> = change
             .marked
             .iter()
-            .filter(|it| *it != self.session)
-            .map(|it| (it.as_str(), ledger.marked.get(it).copied().unwrap_or_default()))
+            .filter(|it| *it != *session)
+            .map(|it| (it, after.ledger.marked.get(it).copied().unwrap_or_default()))
             .collect();
-        let is_more = !change.discarded.is_empty() || !children.is_empty();
-        let sql = if is_more { &statements.all } else { &statements.chunks };
-        let mut query = sql
-            .query()
-            .bind(self.session.as_str())
-            .bind(from.cast_signed())
-            .bind(after.revision.cast_signed())
-            .bind(signed(ledger.last_seq))
-            .bind(signed(ledger.last_attempt))
-            .bind(signed(own.version))
-            .bind(signed(own.seq))
-            .bind(encode_open(self.session, &ledger.open)?)
-            .bind(signed(change.count))
-            .bind(self.encoded.body(&change.placed)?);
-        if is_more {
-            let discarded =
-                change.discarded.iter().map(|it| (signed(it.attempt.0), signed(it.ended)));
-            let (attempts, at_seqs): (Vec<i64>, Vec<i64>) = discarded.unzip();
-            query = query
-                .bind(attempts)
-                .bind(at_seqs)
-                .bind(children.iter().map(|(child, _)| *child).collect::<Vec<_>>())
-                .bind(children.iter().map(|(_, it)| signed(it.version)).collect::<Vec<_>>())
-                .bind(children.iter().map(|(_, it)| signed(it.seq)).collect::<Vec<_>>());
-        }
-        let row = query.fetch_optional(&mut *self.connection).await?;
-        Ok(if row.is_some() { Saved::Yes } else { Saved::No { known: None } })
+        let more = More { discarded: &change.discarded, children };
+        let is_taken = if from == 0 || more.is_some() || write.body.len() > LARGE_BYTES {
+            alone(connections, statements, &write, &more).await?
+        } else {
+            write_together(connections, statements, writes, write).await?
+        };
+        Ok(if is_taken { Saved::Yes } else { Saved::No { known: None } })
     }
 }
 
-impl Stream<'_> {
-    /// Those of the places that are taken by their batches.
-    async fn there(&mut self, places: &[Place]) -> Result<Vec<Place>, Failure> {
-        let (last, revisions): (Vec<i64>, Vec<i64>) =
-            places.iter().map(|it| (signed(it.last_seq), it.revision.cast_signed())).unzip();
-        let query = self.statements.write.places.query().bind(self.session.as_str());
-        let rows = query.bind(last).bind(revisions).fetch_all(&mut *self.connection).await?;
-        let place = |row: &sqlx::postgres::PgRow| {
-            let revision = row.try_get::<i64, _>(1)?.cast_unsigned();
-            Ok(Place { last_seq: row::unsigned(row.try_get(0)?, self.session)?, revision })
-        };
-        rows.iter().map(place).collect()
+/// Batches that wait for each other's round trip.
+pub(crate) type Writes = Groups<Write, Answer>;
+
+/// What a batch is told by the one that wrote several.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// Whether it was taken.
+    Done(Result<bool, Error>),
+    /// Nobody knows: it has to be written by itself.
+    Alone(Write),
+}
+
+/// A batch, as it changes its stream.
+#[derive(Debug)]
+pub(crate) struct Write {
+    session: SessionId,
+    from: u64,
+    revision: u64,
+    last_seq: u64,
+    last_attempt: u64,
+    own: Marked,
+    open: String,
+    count: u64,
+    body: Vec<u8>,
+}
+
+/// What is not in the stream's own row.
+struct More<'a> {
+    discarded: &'a [Discarded],
+    children: Vec<(&'a SessionId, Marked)>,
+}
+
+impl More<'_> {
+    const NONE: Self = Self { discarded: &[], children: Vec::new() };
+
+    fn is_some(&self) -> bool {
+        !self.discarded.is_empty() || !self.children.is_empty()
     }
+}
+
+/// Writes a batch together with those of other streams that come at the same time; whether it was
+/// taken.
+async fn write_together(
+    connections: &Connections,
+    statements: &Statements,
+    writes: &Writes,
+    write: Write,
+) -> Result<bool, Error> {
+    let bytes = write.body.len();
+    let mut place = writes.enter(write, bytes);
+    loop {
+        let group = match place.turn().await? {
+            Turn::Answered(Answer::Done(is_taken)) => return is_taken,
+            Turn::Answered(Answer::Alone(write)) => {
+                return alone(connections, statements, &write, &More::NONE).await;
+            }
+            Turn::Ask(group) => group,
+        };
+        match &*group.wanted {
+            [] => {}
+            [write] => {
+                let is_taken = alone(connections, statements, write, &More::NONE).await;
+                group.answer([is_taken], |_, is_taken| Answer::Done(is_taken));
+            }
+            several => {
+                let taken = carry_out!(connections, |connection| write_many(
+                    connection, statements, several
+                ));
+                let count = several.len();
+                let taken = taken.unwrap_or_else(|_| vec![None; count]);
+                group.answer(taken, |write, is_taken| match is_taken {
+                    Some(is_taken) => Answer::Done(Ok(is_taken)),
+                    None => Answer::Alone(write),
+                });
+            }
+        }
+    }
+}
+
+async fn alone(
+    connections: &Connections,
+    statements: &Statements,
+    write: &Write,
+    more: &More<'_>,
+) -> Result<bool, Error> {
+    carry_out!(connections, |connection| write_one(connection, statements, write, more))
+}
+
+async fn look(
+    connection: &mut PgConnection,
+    statements: &All,
+    session: &SessionId,
+    places: &[Place],
+) -> Result<Found, Failure> {
+    let known = row::find(&mut *connection, &statements.row, session).await?;
+    if places.is_empty() {
+        return Ok(Found { known, there: Vec::new() });
+    }
+    let (last, revisions): (Vec<i64>, Vec<i64>) =
+        places.iter().map(|it| (signed(it.last_seq), it.revision.cast_signed())).unzip();
+    let query = statements.write.places.query().bind(session.as_str());
+    let rows = query.bind(last).bind(revisions).fetch_all(connection).await?;
+    let place = |row: &sqlx::postgres::PgRow| {
+        let revision = row.try_get::<i64, _>(1)?.cast_unsigned();
+        Ok(Place { last_seq: row::unsigned(row.try_get(0)?, session)?, revision })
+    };
+    let there = rows.iter().map(place).collect::<Result<_, Failure>>()?;
+    Ok(Found { known, there })
+}
+
+/// Whether it was taken.
+async fn write_one(
+    connection: &mut PgConnection,
+    statements: &Statements,
+    write: &Write,
+    more: &More<'_>,
+) -> Result<bool, Failure> {
+    if write.from == 0 {
+        let begin = statements.begin.query().bind(write.session.as_str());
+        begin.execute(&mut *connection).await?;
+    }
+    let sql = if more.is_some() { &statements.all } else { &statements.chunks };
+    let mut query = sql
+        .query()
+        .bind(write.session.as_str())
+        .bind(write.from.cast_signed())
+        .bind(write.revision.cast_signed())
+        .bind(signed(write.last_seq))
+        .bind(signed(write.last_attempt))
+        .bind(signed(write.own.version))
+        .bind(signed(write.own.seq))
+        .bind(&*write.open)
+        .bind(signed(write.count))
+        .bind(&*write.body);
+    if more.is_some() {
+        let discarded = more.discarded.iter().map(|it| (signed(it.attempt.0), signed(it.ended)));
+        let (attempts, at_seqs): (Vec<i64>, Vec<i64>) = discarded.unzip();
+        let children = &more.children;
+        query = query
+            .bind(attempts)
+            .bind(at_seqs)
+            .bind(children.iter().map(|(child, _)| child.as_str()).collect::<Vec<_>>())
+            .bind(children.iter().map(|(_, it)| signed(it.version)).collect::<Vec<_>>())
+            .bind(children.iter().map(|(_, it)| signed(it.seq)).collect::<Vec<_>>());
+    }
+    Ok(query.fetch_optional(connection).await?.is_some())
+}
+
+/// Whether they were taken.
+async fn write_many(
+    connection: &mut PgConnection,
+    statements: &Statements,
+    writes: &[Write],
+) -> Result<Vec<Option<bool>>, Failure> {
+    let numbers =
+        |of: fn(&Write) -> u64| writes.iter().map(|it| signed(of(it))).collect::<Vec<_>>();
+    let revisions =
+        |of: fn(&Write) -> u64| writes.iter().map(|it| of(it).cast_signed()).collect::<Vec<_>>();
+    let query = statements
+        .many
+        .query()
+        .bind(writes.iter().map(|it| it.session.as_str()).collect::<Vec<_>>())
+        .bind(revisions(|it| it.from))
+        .bind(revisions(|it| it.revision))
+        .bind(numbers(|it| it.last_seq))
+        .bind(numbers(|it| it.last_attempt))
+        .bind(numbers(|it| it.own.version))
+        .bind(numbers(|it| it.own.seq))
+        .bind(writes.iter().map(|it| &*it.open).collect::<Vec<_>>())
+        .bind(numbers(|it| it.count))
+        .bind(writes.iter().map(|it| &*it.body).collect::<Vec<_>>())
+        .bind(i64::try_from(writes.len()).unwrap_or(i64::MAX));
+    let rows = query.fetch_all(connection).await?;
+    let taken = rows.iter().map(|row| row.try_get::<&str, _>(0));
+    let taken = taken.collect::<Result<HashSet<_>, _>>()?;
+    Ok(writes.iter().map(|it| Some(taken.contains(it.session.as_str()))).collect())
 }
 
 /// Whether so much is kept that some of it should go.

@@ -19,6 +19,8 @@ enum Next {
     Unanswered,
     /// It is done by and by: when the stream is looked at next.
     Late,
+    /// It is done, nobody hears of it, and the store sends it again.
+    Repeated,
 }
 
 #[derive(Default)]
@@ -65,6 +67,10 @@ impl SharedStream for &mut Server {
         match self.next.pop_front() {
             None if self.take(from, after, change.count) => Ok(Saved::Yes),
             None => Ok(Saved::No { known: Some(self.known.clone()) }),
+            Some(Next::Repeated) => {
+                self.take(from, after, change.count);
+                Ok(Saved::No { known: None })
+            }
             Some(Next::Lost) => Err(lost()),
             Some(Next::Unanswered) => {
                 self.take(from, after, change.count);
@@ -134,6 +140,15 @@ fn a_batch_whose_answer_was_lost_is_written_once() {
         assert_eq!(last(&mut server, &mut memory, 3), 3);
         assert_eq!(server.writes, 3);
     }
+}
+
+#[test]
+fn a_batch_that_a_store_sent_again_is_written_once() {
+    let (mut server, mut memory) = (Server::default(), Memory::default());
+    server.next.push_back(Next::Repeated);
+    assert_eq!(last(&mut server, &mut memory, 1), 1);
+    assert_eq!(last(&mut server, &mut memory, 2), 2);
+    assert_eq!(server.writes, 2);
 }
 
 #[test]
