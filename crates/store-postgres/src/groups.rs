@@ -4,7 +4,9 @@
 //! round trip, one transaction, one wait for the disk. Who comes alone does not wait, and is alone.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use tokio::sync::oneshot::{self, Receiver, Sender};
@@ -12,9 +14,13 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::lock;
 
-/// How many statements are under way at the same time: while one waits for the disk, the server
-/// works on the next one.
+/// How many have their turn at the same time: while one waits for the disk, the server works on the
+/// next one.
 const TURNS: usize = 2;
+
+/// How long a turn lasts. Who takes longer, for the server is slow or a row is locked, goes on beside
+/// the next one.
+const TURN: Duration = Duration::from_millis(20);
 
 /// How many ask together at most.
 const MOST: usize = 64;
@@ -58,9 +64,20 @@ pub(crate) enum Turn<'g, Q, A> {
 /// Those for whom somebody asks.
 #[derive(Debug)]
 pub(crate) struct Group<'g, Q, A> {
+    /// What they want.
     pub(crate) wanted: Vec<Q>,
-    answers: Vec<Sender<A>>,
-    _turn: SemaphorePermit<'g>,
+    /// Where the answers go.
+    pub(crate) answers: Answers<A>,
+    /// While it is this one's turn.
+    pub(crate) turn: Permit<'g>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Answers<A>(Vec<Sender<A>>);
+
+#[derive(Debug)]
+pub(crate) struct Permit<'g> {
+    _permit: SemaphorePermit<'g>,
 }
 
 impl<Q, A> Default for Groups<Q, A> {
@@ -79,21 +96,21 @@ impl<Q, A> Groups<Q, A> {
 
     /// Those who are next.
     fn group<'g>(&'g self, turn: SemaphorePermit<'g>) -> Group<'g, Q, A> {
-        let mut group = Group { wanted: Vec::new(), answers: Vec::new(), _turn: turn };
+        let (mut wanted, mut answers) = (Vec::new(), Vec::new());
         let mut bytes = 0;
         let mut waiting = lock(&self.waiting);
-        while group.wanted.len() < MOST
+        while wanted.len() < MOST
             && let Some(next) =
                 waiting.pop_front_if(|it| bytes == 0 || bytes + it.bytes <= MOST_BYTES)
         {
             // Nobody waits for it any more: its runtime was shut down.
             if !next.answer.is_closed() {
                 bytes += next.bytes.max(1);
-                group.wanted.push(next.wanted);
-                group.answers.push(next.answer);
+                wanted.push(next.wanted);
+                answers.push(next.answer);
             }
         }
-        group
+        Group { wanted, answers: Answers(answers), turn: Permit { _permit: turn } }
     }
 }
 
@@ -115,13 +132,25 @@ impl<'g, Q, A> Place<'g, Q, A> {
     }
 }
 
-impl<Q, A> Group<'_, Q, A> {
-    /// Hands out what was found out for each, in the order of what was wanted.
-    pub(crate) fn answer<F>(self, found: impl IntoIterator<Item = F>, answer: impl Fn(Q, F) -> A) {
-        let found = self.wanted.into_iter().zip(found);
-        for (sender, (wanted, found)) in self.answers.into_iter().zip(found) {
+impl Permit<'_> {
+    /// Waits for a statement, and lets the next one have its turn if that takes long.
+    pub(crate) async fn during<T>(self, statement: impl Future<Output = T>) -> T {
+        let mut statement = pin!(statement);
+        tokio::select! {
+            biased;
+            done = &mut statement => return done,
+            () = tokio::time::sleep(TURN) => drop(self),
+        }
+        statement.await
+    }
+}
+
+impl<A> Answers<A> {
+    /// Hands them out, in the order of what was wanted.
+    pub(crate) fn give(self, answers: impl IntoIterator<Item = A>) {
+        for (sender, answer) in self.0.into_iter().zip(answers) {
             // Who does not wait any more does not need it.
-            drop(sender.send(answer(wanted, found)));
+            drop(sender.send(answer));
         }
     }
 }

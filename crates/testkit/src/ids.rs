@@ -8,5 +8,7 @@ use helix_agents_core::id::BatchId;
 #[must_use]
 pub fn batch_id() -> BatchId {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    BatchId(COUNT.fetch_add(1, Ordering::Relaxed).into())
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    // Another process that writes the same stream has others.
+    BatchId(u128::from(std::process::id()) << 64 | u128::from(count))
 }

@@ -14,7 +14,7 @@ use helix_agents_core::store::{Append, AppendOutcome, Guard, LeaseChange, Stored
 use super::log::{self, Look};
 use crate::connections::{Connections, carry_out};
 use crate::error::{Failure, corrupt, not_found};
-use crate::groups::{Groups, LARGE_BYTES, Turn};
+use crate::groups::{Group, Groups, LARGE_BYTES, Turn};
 use crate::sql::{Query, Schema, Sql, signed};
 
 /// How often an append is judged anew because what stood in its way was gone when it was looked at. Each time somebody
@@ -133,26 +133,35 @@ pub(super) async fn append(
             }
             Turn::Ask(group) => group,
         };
-        match &*group.wanted {
+        let Group { wanted, answers, turn } = group;
+        match &*wanted {
             [] => {}
             [append] => {
-                let outcome = alone(connections, statements, append).await;
-                group.answer([outcome], |_, outcome| Answer::Done(outcome));
+                let outcome = turn.during(alone(connections, statements, append)).await;
+                answers.give([Answer::Done(outcome)]);
             }
             several => {
-                let statements = &statements.append;
-                let taken =
-                    carry_out!(connections, |connection| try_many(connection, statements, several));
-                // What is left of one that was written although its answer was lost, each finds by
-                // itself.
-                let taken = taken.unwrap_or_else(|_| vec![None; several.len()]);
-                group.answer(taken, |append, taken| match taken {
+                let taken = turn.during(together(connections, statements, several)).await;
+                let answer = |(append, taken)| match taken {
                     Some(at) => Answer::Done(Ok(AppendOutcome::Appended { at })),
                     None => Answer::Alone(append),
-                });
+                };
+                answers.give(wanted.into_iter().zip(taken).map(answer));
             }
         }
     }
+}
+
+/// When each was taken; none of one that was not, or of which nobody knows: it may be there although
+/// the answer was lost, and by itself finds that.
+async fn together(
+    connections: &Connections,
+    statements: &super::Statements,
+    appends: &[Append],
+) -> Vec<Option<Timestamp>> {
+    let statements = &statements.append;
+    let taken = carry_out!(connections, |connection| try_many(connection, statements, appends));
+    taken.unwrap_or_else(|_| vec![None; appends.len()])
 }
 
 async fn alone(

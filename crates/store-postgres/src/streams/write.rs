@@ -15,7 +15,7 @@ use super::Statements as All;
 use super::row;
 use crate::connections::{Connections, carry_out};
 use crate::error::Failure;
-use crate::groups::{Groups, LARGE_BYTES, Turn};
+use crate::groups::{Group, Groups, LARGE_BYTES, Turn};
 use crate::sql::{Schema, Sql, signed};
 
 /// How many rows of chunks are deleted at once.
@@ -257,25 +257,34 @@ async fn write_together(
             }
             Turn::Ask(group) => group,
         };
-        match &*group.wanted {
+        let Group { wanted, answers, turn } = group;
+        match &*wanted {
             [] => {}
             [write] => {
-                let is_taken = alone(connections, statements, write, &More::NONE).await;
-                group.answer([is_taken], |_, is_taken| Answer::Done(is_taken));
+                let none = More::NONE;
+                let is_taken = alone(connections, statements, write, &none);
+                answers.give([Answer::Done(turn.during(is_taken).await)]);
             }
             several => {
-                let taken = carry_out!(connections, |connection| write_many(
-                    connection, statements, several
-                ));
-                let count = several.len();
-                let taken = taken.unwrap_or_else(|_| vec![None; count]);
-                group.answer(taken, |write, is_taken| match is_taken {
+                let taken = turn.during(together(connections, statements, several)).await;
+                let answer = |(write, is_taken)| match is_taken {
                     Some(is_taken) => Answer::Done(Ok(is_taken)),
                     None => Answer::Alone(write),
-                });
+                };
+                answers.give(wanted.into_iter().zip(taken).map(answer));
             }
         }
     }
+}
+
+/// Whether each was taken; none if nobody knows.
+async fn together(
+    connections: &Connections,
+    statements: &Statements,
+    writes: &[Write],
+) -> Vec<Option<bool>> {
+    let taken = carry_out!(connections, |connection| write_many(connection, statements, writes));
+    taken.unwrap_or_else(|_| vec![None; writes.len()])
 }
 
 async fn alone(

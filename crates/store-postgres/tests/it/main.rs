@@ -5,6 +5,7 @@ mod chaos;
 mod contention;
 mod cost;
 mod damage;
+mod groups;
 mod open;
 mod outage;
 mod pooler;
