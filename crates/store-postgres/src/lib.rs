@@ -36,7 +36,7 @@ use streams::watch::Watch;
 /// A [`StateStore`] and [`StreamManager`] in a schema of a PostgreSQL database. Clones are handles of the same
 /// connections; what any number of processes on any machine do with one schema fits together.
 ///
-/// An append is one statement, one round trip and one commit. Connections are opened as they are needed, up to a limit,
+/// An append is one statement, one round trip and one commit, which appends that come at the same time share. Connections are opened as they are needed, up to a limit,
 /// and replaced if they are lost; operations on which a connection was lost are repeated, as their ids make safe.
 ///
 /// # Durability
