@@ -7,6 +7,7 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{Event, RunOutcome, Trigger};
 use helix_agents_core::executor::AgentResult;
 use helix_agents_core::hooks::{HookChain, HookContext, HookPlace, changed};
+use helix_agents_core::id::RunId;
 use helix_agents_core::message::Message;
 use helix_agents_core::session::{
     Alignment, Journal, Session, alignment, boundaries, look_for_news, report_waiting,
@@ -41,9 +42,20 @@ pub struct Driver {
 /// What hooks were told in a run that is tried until its first append is taken: each thing once.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
+    /// The run that was the last one then.
+    after: Option<RunId>,
     results: Results,
     /// What they made of it.
     changes: Vec<Event>,
+}
+
+impl Told {
+    /// Nothing was told yet if there was a run in between: what it left is to be looked at anew.
+    pub(crate) fn is_of(&mut self, last: Option<&RunId>) {
+        if self.after.as_ref() != last {
+            *self = Self { after: last.cloned(), ..Self::default() };
+        }
+    }
 }
 
 impl Driver {

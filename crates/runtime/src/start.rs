@@ -297,6 +297,7 @@ pub(crate) async fn abort(
         } else {
             abort_events(&fold, &begin, request, reason)?
         };
+        told.is_of(fold.last_run().map(|run| &run.id));
         let mut journal = journal(parts, &agent, fold, &run);
         journal.stage(&events)?;
         let hooks = HookChain::new(above, &agent, &[]);
@@ -439,6 +440,8 @@ impl Launch {
 
     async fn carry_out(self) -> Result<Launched> {
         let Self { runtime, agent, mut journal, hooks, events, new } = self;
+        // Here a shutdown either waits for it or has begun before.
+        runtime.parts().check_open()?;
         let started = match new {
             Some(new) => {
                 journal.create(new, events.clone()).await?;

@@ -43,7 +43,7 @@ const APPEND: &str = "
     RETURNING at";
 
 /// The same for several at once: those that can be taken, and those whose row somebody else is at are
-/// not waited for. Ids are among them once, sessions maybe not.
+/// not waited for. A session may be among them several times, and an id.
 ///
 /// The limit says nothing new, but that the server is to plan for few of them whatever it thinks of
 /// arrays: it then looks each one up, and does not read the whole table while that is small.
@@ -74,15 +74,17 @@ const APPEND_MANY: &str = "
             )
         FROM here, wanted AS w
         WHERE h.session = here.session AND w.id = here.id
+            AND w.session COLLATE \"C\" = here.session
             AND h.version = w.version AND h.append = w.append COLLATE \"C\"
             AND (w.deadline IS NULL OR greatest({now}, h.updated_at) <= w.deadline)
             AND (NOT w.is_free OR h.lease_until IS NULL
                 OR h.lease_until <= greatest({now}, h.updated_at))
-        RETURNING h.log, h.version, h.updated_at, w.count, w.id, w.by_run, w.schema, w.body
+        RETURNING h.session, h.log, h.version, h.updated_at, w.count, w.id, w.by_run, w.schema, w.body
+    ), rows AS (
+        INSERT INTO {s}.appends (log, first, count, id, run, schema, at, body)
+        SELECT log, version - count + 1, count, id, by_run, schema, updated_at, body FROM h
     )
-    INSERT INTO {s}.appends (log, first, count, id, run, schema, at, body)
-    SELECT log, version - count + 1, count, id, by_run, schema, updated_at, body FROM h
-    RETURNING id, at";
+    SELECT session, id, updated_at FROM h";
 
 #[derive(Debug)]
 pub(super) struct Statements {
@@ -103,17 +105,8 @@ impl Statements {
 }
 
 /// Appends that wait for each other's round trip.
-pub(crate) type Appends = Groups<Append, Answer>;
+pub(crate) type Appends = Groups<Append, AppendOutcome>;
 
-/// What an append is told by the one that asked for several.
-#[derive(Debug)]
-pub(crate) enum Answer {
-    Done(Result<AppendOutcome, Error>),
-    /// It was not among those that were taken, and has to find out by itself why.
-    Alone(Append),
-}
-
-/// Appends, together with others that come at the same time.
 pub(super) async fn append(
     connections: &Connections,
     statements: &super::Statements,
@@ -126,42 +119,31 @@ pub(super) async fn append(
     }
     let mut place = appends.enter(append, bytes);
     loop {
-        let group = match place.turn().await? {
-            Turn::Answered(Answer::Done(outcome)) => return outcome,
-            Turn::Answered(Answer::Alone(append)) => {
-                return alone(connections, statements, &append).await;
-            }
+        let Group { wanted, answers, turn } = match place.turn().await? {
+            Turn::Done(outcome) => return outcome,
+            Turn::Alone(append) => return alone(connections, statements, &append).await,
             Turn::Ask(group) => group,
         };
-        let Group { wanted, answers, turn } = group;
         match &*wanted {
-            [] => {}
             [append] => {
-                let outcome = turn.during(alone(connections, statements, append)).await;
-                answers.give([Answer::Done(outcome)]);
+                answers.one(turn.during(alone(connections, statements, append)).await);
             }
             several => {
                 let taken = turn.during(together(connections, statements, several)).await;
-                let answer = |(append, taken)| match taken {
-                    Some(at) => Answer::Done(Ok(AppendOutcome::Appended { at })),
-                    None => Answer::Alone(append),
-                };
-                answers.give(wanted.into_iter().zip(taken).map(answer));
+                answers.each(wanted, taken);
             }
         }
     }
 }
 
-/// When each was taken; none of one that was not, or of which nobody knows: it may be there although
-/// the answer was lost, and by itself finds that.
+/// What came of each that was taken.
 async fn together(
     connections: &Connections,
     statements: &super::Statements,
     appends: &[Append],
-) -> Vec<Option<Timestamp>> {
+) -> Result<Vec<Option<AppendOutcome>>, Error> {
     let statements = &statements.append;
-    let taken = carry_out!(connections, |connection| try_many(connection, statements, appends));
-    taken.unwrap_or_else(|_| vec![None; appends.len()])
+    carry_out!(connections, |connection| try_many(connection, statements, appends))
 }
 
 async fn alone(
@@ -226,12 +208,12 @@ async fn try_append(
     Ok(row.map(|row| row.try_get(0)).transpose()?.map(Timestamp))
 }
 
-/// When each was taken; none if something stood in its way.
+/// What came of each; none if something stood in its way.
 async fn try_many(
     connection: &mut PgConnection,
     statements: &Statements,
     appends: &[Append],
-) -> Result<Vec<Option<Timestamp>>, Failure> {
+) -> Result<Vec<Option<AppendOutcome>>, Failure> {
     let ttls = appends.iter().map(|it| ttl(it.lease));
     let deadlines = appends.iter().map(|it| deadline(it.guard));
     let summaries = || appends.iter().map(|it| it.summary.as_ref());
@@ -256,11 +238,16 @@ async fn try_many(
         .bind(summaries().map(|it| Some(i64::from(it?.pending))).collect::<Vec<_>>())
         .bind(summaries().map(|it| it?.wake_at.map(|at| at.0)).collect::<Vec<_>>())
         .bind(i64::try_from(appends.len()).unwrap_or(i64::MAX));
-    let mut taken = HashMap::new();
-    for row in query.fetch_all(connection).await? {
-        taken.insert(row.try_get::<String, _>(0)?, Timestamp(row.try_get(1)?));
-    }
-    Ok(all(appends, |it| taken.get(it.id.as_str()).copied()))
+    let rows = query.fetch_all(connection).await?;
+    let taken = rows.iter().map(|row| {
+        let of: (&str, &str) = (row.try_get(0)?, row.try_get(1)?);
+        Ok((of, Timestamp(row.try_get(2)?)))
+    });
+    let taken = taken.collect::<Result<HashMap<_, _>, Failure>>()?;
+    Ok(all(appends, |it| {
+        let at = *taken.get(&(it.session.as_str(), it.id.as_str()))?;
+        Some(AppendOutcome::Appended { at })
+    }))
 }
 
 fn all<'a, T>(appends: &'a [Append], of: impl Fn(&'a Append) -> T) -> Vec<T> {

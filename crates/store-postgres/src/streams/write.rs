@@ -199,17 +199,8 @@ impl SharedStream for Stream<'_> {
     }
 }
 
-/// Batches that wait for each other's round trip.
-pub(crate) type Writes = Groups<Write, Answer>;
-
-/// What a batch is told by the one that wrote several.
-#[derive(Debug)]
-pub(crate) enum Answer {
-    /// Whether it was taken.
-    Done(Result<bool, Error>),
-    /// Nobody knows: it has to be written by itself.
-    Alone(Write),
-}
+/// Batches that wait for each other's round trip, and whether they were taken.
+pub(crate) type Writes = Groups<Write, bool>;
 
 /// A batch, as it changes its stream.
 #[derive(Debug)]
@@ -250,41 +241,33 @@ async fn write_together(
     let bytes = write.body.len();
     let mut place = writes.enter(write, bytes);
     loop {
-        let group = match place.turn().await? {
-            Turn::Answered(Answer::Done(is_taken)) => return is_taken,
-            Turn::Answered(Answer::Alone(write)) => {
+        let Group { wanted, answers, turn } = match place.turn().await? {
+            Turn::Done(is_taken) => return is_taken,
+            Turn::Alone(write) => {
                 return alone(connections, statements, &write, &More::NONE).await;
             }
             Turn::Ask(group) => group,
         };
-        let Group { wanted, answers, turn } = group;
         match &*wanted {
-            [] => {}
             [write] => {
                 let none = More::NONE;
-                let is_taken = alone(connections, statements, write, &none);
-                answers.give([Answer::Done(turn.during(is_taken).await)]);
+                answers.one(turn.during(alone(connections, statements, write, &none)).await);
             }
             several => {
                 let taken = turn.during(together(connections, statements, several)).await;
-                let answer = |(write, is_taken)| match is_taken {
-                    Some(is_taken) => Answer::Done(Ok(is_taken)),
-                    None => Answer::Alone(write),
-                };
-                answers.give(wanted.into_iter().zip(taken).map(answer));
+                answers.each(wanted, taken);
             }
         }
     }
 }
 
-/// Whether each was taken; none if nobody knows.
+/// Those that were taken, as true.
 async fn together(
     connections: &Connections,
     statements: &Statements,
     writes: &[Write],
-) -> Vec<Option<bool>> {
-    let taken = carry_out!(connections, |connection| write_many(connection, statements, writes));
-    taken.unwrap_or_else(|_| vec![None; writes.len()])
+) -> Result<Vec<Option<bool>>, Error> {
+    carry_out!(connections, |connection| write_many(connection, statements, writes))
 }
 
 async fn alone(
@@ -356,7 +339,7 @@ async fn write_one(
     Ok(query.fetch_optional(connection).await?.is_some())
 }
 
-/// Whether they were taken.
+/// Those that were taken, as true.
 async fn write_many(
     connection: &mut PgConnection,
     statements: &Statements,
@@ -383,7 +366,7 @@ async fn write_many(
     let rows = query.fetch_all(connection).await?;
     let taken = rows.iter().map(|row| row.try_get::<&str, _>(0));
     let taken = taken.collect::<Result<HashSet<_>, _>>()?;
-    Ok(writes.iter().map(|it| Some(taken.contains(it.session.as_str()))).collect())
+    Ok(writes.iter().map(|it| taken.contains(it.session.as_str()).then_some(true)).collect())
 }
 
 /// Whether so much is kept that some of it should go.
