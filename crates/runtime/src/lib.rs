@@ -39,7 +39,7 @@ pub use engine::{Begun, Engine};
 pub use feed::Ticket;
 pub use lease::LeaseKeeper;
 pub use live::{Listed, LiveRun};
-pub use part::{Answer, ChildRef, Next, Part, RunRef};
+pub use part::{ChildRef, Next, Part, RunRef};
 pub use parts::Parts;
 pub use runtime::Runtime;
 pub use settings::Settings;

@@ -3,9 +3,10 @@
 //! ids only; what they are about is in the log.
 //!
 //! A part that is done once more, because its answer was lost, finds its effect on record and does not
-//! repeat it. Which results hooks were not told of is only in the answer that was lost: docs/decisions/0008
-//! lists what has to be done about that, and what else is open, before a runtime is built on parts. Calls that run side by side are parts of their own, which record their result and decide
-//! nothing; [`Part::Settle`] takes the decisions when all are done.
+//! repeat it; hooks of results may be told once more then. Calls that run side by side are parts of their own,
+//! which record their result and decide nothing; [`Part::Settle`] takes the decisions when all are done, and
+//! has the hooks told of what they left. docs/decisions/0008 lists what is open before a runtime is built on
+//! parts.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -46,8 +47,8 @@ pub enum Part {
     Children,
     /// Carry out calls of companion tools.
     Companions,
-    /// Go on after calls that ran side by side.
-    Settle,
+    /// Go on after these calls, which ran side by side.
+    Settle(Vec<CallId>),
 }
 
 /// What is next of a run.
@@ -56,7 +57,7 @@ pub enum Part {
 pub enum Next {
     /// This part.
     Part(Part),
-    /// These calls and children, side by side, and then [`Part::Settle`].
+    /// These calls and children, side by side, and then the part that goes on after them.
     Calls {
         /// The calls to carry out.
         calls: Vec<CallId>,
@@ -64,6 +65,8 @@ pub enum Next {
         at_once: usize,
         /// The children to wait for.
         children: Vec<ChildRef>,
+        /// What is next then.
+        then: Part,
     },
     /// Nothing: the run has ended, or another one owns the session.
     Over,
@@ -78,21 +81,6 @@ pub struct ChildRef {
     pub session: SessionId,
 }
 
-/// What came of a part.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
-    /// What is next.
-    pub next: Next,
-    /// Calls whose results hooks are to be told of when no call of their phase is open any more. The
-    /// next part is to be given them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub untold: Vec<CallId>,
-}
-
-impl Answer {
-    const OVER: Self = Self { next: Next::Over, untold: Vec::new() };
-}
-
 /// A run, found in the log by somebody who carries out a part of it.
 struct Attached {
     driver: Box<Driver>,
@@ -100,12 +88,12 @@ struct Attached {
 }
 
 impl Runtime {
-    /// Carries out a part of a run. `untold` is what the answer before said.
+    /// Carries out a part of a run, and says what is next.
     ///
     /// # Errors
     /// Those that stop a run; the part may be tried again.
-    pub async fn perform(&self, of: &RunRef, part: &Part, untold: &[CallId]) -> Result<Answer> {
-        let Some(mut run) = self.attach(of, untold).await? else { return Ok(Answer::OVER) };
+    pub async fn perform(&self, of: &RunRef, part: &Part) -> Result<Next> {
+        let Some(mut run) = self.attach(of).await? else { return Ok(Next::Over) };
         let done = match run.carry_out(part).await {
             Ok(()) => run.advance().await,
             Err(error) => Err(error),
@@ -119,7 +107,7 @@ impl Runtime {
     /// # Errors
     /// As [`perform`](Self::perform).
     pub async fn perform_call(&self, of: &RunRef, call: &CallId, is_first: bool) -> Result<()> {
-        let Some(mut run) = self.attach(of, &[]).await? else { return Ok(()) };
+        let Some(mut run) = self.attach(of).await? else { return Ok(()) };
         let done = run.call(call, is_first).await;
         superseded_is_over(done).map(drop)
     }
@@ -129,7 +117,7 @@ impl Runtime {
     /// # Errors
     /// As [`perform`](Self::perform).
     pub async fn follow_child(&self, of: &RunRef, call: &CallId) -> Result<()> {
-        let Some(mut run) = self.attach(of, &[]).await? else { return Ok(()) };
+        let Some(mut run) = self.attach(of).await? else { return Ok(()) };
         let done = run.follow(call).await;
         superseded_is_over(done).map(drop)
     }
@@ -143,7 +131,7 @@ impl Runtime {
     }
 
     /// The run, if it still is its session's.
-    async fn attach(&self, of: &RunRef, untold: &[CallId]) -> Result<Option<Attached>> {
+    async fn attach(&self, of: &RunRef) -> Result<Option<Attached>> {
         let parts = self.parts();
         let head = self.head(&of.session).await?;
         if head.summary.run.as_ref() != Some(&of.run) {
@@ -158,8 +146,7 @@ impl Runtime {
             return Ok(None);
         }
         let journal = start::journal(parts, &agent, fold, &of.run);
-        let mut driver = start::driver(self, agent, journal, hooks);
-        driver.results = Results::of_calls(driver.session(), driver.agent(), untold);
+        let driver = start::driver(self, agent, journal, hooks);
         let lease = start::lease(parts, &driver);
         Ok(Some(Attached { driver, lease }))
     }
@@ -181,8 +168,7 @@ impl Attached {
             (Part::Companions, Action::RunCompanions(tasks)) => {
                 Box::pin(driver.run_companions(lease, &tasks)).await
             }
-            (Part::Settle, Action::RunTools { children, .. }) => self.settle(&children).await,
-            (Part::Settle, _) => self.settle(&[]).await,
+            (Part::Settle(calls), next) => self.settle(calls, &next).await,
             (Part::Model(_) | Part::Children | Part::Companions, _) => {
                 // It is on record.
                 Ok(())
@@ -208,8 +194,15 @@ impl Attached {
     }
 
     /// Takes over what children came to. One that goes on meanwhile stays open, and is next again.
-    async fn settle(&mut self, children: &[ChildTask]) -> Result<()> {
+    async fn settle(&mut self, calls: &[CallId], next: &Action) -> Result<()> {
         let Self { driver, lease } = self;
+        if !driver.hooks.is_empty() {
+            driver.results = Results::left_by(driver.session(), driver.agent(), calls);
+        }
+        let children = match next {
+            Action::RunTools { children, .. } => &**children,
+            _ => &[],
+        };
         let cancel = CancellationToken::new();
         let mut facts = Vec::with_capacity(children.len());
         for child in driver.children(children, &cancel) {
@@ -219,38 +212,34 @@ impl Attached {
     }
 
     /// Takes the decisions up to the next effect.
-    async fn advance(&mut self) -> Result<Answer> {
+    async fn advance(&mut self) -> Result<Next> {
         let Self { driver, lease } = self;
-        let next = loop {
-            match driver.next(lease)? {
-                Action::Idle => return Ok(Answer::OVER),
-                Action::CallModel { step, .. } => break Next::Part(Part::Model(step)),
-                Action::StartTools(tasks) => driver.start_tools(lease, &tasks).await?,
-                Action::StartChildren(_) => break Next::Part(Part::Children),
-                Action::RunCompanions(_) => break Next::Part(Part::Companions),
+        loop {
+            return Ok(match driver.next(lease)? {
+                Action::Idle => Next::Over,
+                Action::CallModel { step, .. } => Next::Part(Part::Model(step)),
+                Action::StartChildren(_) => Next::Part(Part::Children),
+                Action::RunCompanions(_) => Next::Part(Part::Companions),
                 Action::RunTools { calls, children } => {
-                    let children = children
-                        .into_iter()
-                        .map(|ChildTask { call, session, .. }| ChildRef { call, session });
-                    let calls: Vec<_> = calls.into_iter().map(|task| task.call).collect();
                     let at_once = driver.agent().limits().tool_concurrency;
-                    break Next::Calls { calls, at_once, children: children.collect() };
+                    let calls = calls.into_iter().map(|task| task.call).collect();
+                    side_by_side(driver, calls, at_once, children)
                 }
-                Action::RunFinishTool(task) => {
-                    break Next::Calls { calls: vec![task.call], at_once: 1, children: Vec::new() };
+                Action::RunFinishTool(task) => side_by_side(driver, vec![task.call], 1, Vec::new()),
+                Action::StartTools(tasks) => {
+                    driver.start_tools(lease, &tasks).await?;
+                    continue;
                 }
-                decision if decision.is_decision() => driver.record(lease, Vec::new()).await?,
+                decision if decision.is_decision() => {
+                    driver.record(lease, Vec::new()).await?;
+                    continue;
+                }
                 other => {
                     let message = format!("this runtime does not know the action {other:?}");
                     return Err(Error::new(ErrorCode::Internal, message));
                 }
-            }
-        };
-        let mut untold: Vec<_> = driver.results.waiting().cloned().collect();
-        if let Next::Calls { calls, .. } = &next {
-            untold.extend(calls.iter().cloned());
+            });
         }
-        Ok(Answer { next, untold })
     }
 
     /// One of several calls.
@@ -304,18 +293,32 @@ impl Attached {
     }
 
     /// Ends a part, and with it the run if it is over.
-    async fn close(self, done: Result<Answer>) -> Result<Answer> {
+    async fn close(self, done: Result<Next>) -> Result<Next> {
         let Self { driver, lease } = self;
-        let answer = superseded_is_over(done)?;
-        if answer.as_ref().is_none_or(|answer| answer.next == Next::Over) {
+        let next = superseded_is_over(done)?;
+        if next.as_ref().is_none_or(|next| *next == Next::Over) {
             driver.parts().chains().remove(&driver.live().run);
         }
-        match answer {
-            Some(Answer { next: Next::Over, .. }) => driver.end(&lease, Ok(())).await.map(drop)?,
+        match next {
+            Some(Next::Over) => driver.end(&lease, Ok(())).await.map(drop)?,
             _ => driver.feed.flush().await,
         }
-        Ok(answer.unwrap_or(Answer::OVER))
+        Ok(next.unwrap_or(Next::Over))
     }
+}
+
+/// These, and then what goes on after them and after those whose results wait to be told of.
+fn side_by_side(
+    driver: &Driver,
+    calls: Vec<CallId>,
+    at_once: usize,
+    children: Vec<ChildTask>,
+) -> Next {
+    let before = driver.results.waiting();
+    let all = calls.iter().chain(children.iter().map(|task| &task.call)).chain(before);
+    let then = Part::Settle(all.cloned().collect());
+    let child = |ChildTask { call, session, .. }| ChildRef { call, session };
+    Next::Calls { calls, at_once, children: children.into_iter().map(child).collect(), then }
 }
 
 /// Who was superseded has nothing more to do.

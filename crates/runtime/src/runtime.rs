@@ -94,7 +94,15 @@ impl AgentExecutor for Runtime {
         options: ResumeOptions,
     ) -> Result<RunHandle> {
         self.parts.check_open()?;
-        start::resume(self, agent, session, options, &HookChain::none()).await
+        let head = self.head(session).await?;
+        let above = if head.created.parent.is_some() {
+            let parts = &self.parts;
+            let lineage = lineage(&*parts.store, &parts.registry, &head).await?;
+            HookChain::of_lineage(&lineage.above)
+        } else {
+            HookChain::none()
+        };
+        start::resume(self, agent, session, options, &above).await
     }
 
     async fn fork(&self, session: &SessionId, options: ForkOptions) -> Result<SessionId> {

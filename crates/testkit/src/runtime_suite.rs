@@ -223,6 +223,7 @@ macro_rules! runtime_suite {
             telling: results_recorded_before_a_crash_are_told_after_it;
             telling: an_aborted_family_has_its_ends_told;
             telling: a_child_is_aborted_under_the_hooks_of_its_parent;
+            telling: a_child_is_resumed_under_the_hooks_of_its_parent;
             telling: an_owner_passes_an_interrupt_down;
             telling: what_outlives_its_parent_is_counted;
             phases: sub_agents_run_beside_the_tools_of_a_reply;
@@ -235,6 +236,7 @@ macro_rules! runtime_suite {
             hooks: a_hook_refuses_and_changes_calls;
             hooks: a_hooks_state_change_rides_in_the_step;
             hooks: an_abort_that_is_overtaken_tells_hooks_once;
+            hooks: an_abort_after_another_run_tells_of_what_that_left;
             hooks: a_finish_tool_has_the_hooks_of_any_other_and_shows_what_it_does;
             hooks: after_tool_is_told_of_calls_that_failed_or_were_refused;
             hooks: hooks_hear_that_a_child_waits;

@@ -9,7 +9,7 @@ use crate::event::{Event, ToolFinish, Trigger};
 use crate::id::{CallId, SessionId};
 use crate::json::Json;
 use crate::message::ToolCall;
-use crate::session::{RunStatus, Session};
+use crate::session::{OpenStep, RunStatus, Session};
 use crate::tool::FINISH_TOOL;
 
 /// A call that has its result, as hooks are told of it.
@@ -79,35 +79,51 @@ impl Results {
         if !unsettled {
             return results;
         }
-        // A run that ended in this step told of all but of what it waited for.
-        let rested = session.runs().rev().skip(1).find(|run| run.status != RunStatus::Superseded);
-        let on = rested.and_then(|run| run.suspended.as_deref());
-        let on = on.filter(|on| on.step == step.reply.step);
-        let untold = |call: &CallId| {
-            on.is_none_or(|on| {
-                let mut children = on.children.iter();
-                on.calls.iter().any(|it| it.call == *call) || children.any(|it| it.call == *call)
-            })
-        };
-        for finish in step.calls.iter().filter_map(|call| call.finish.as_ref()) {
-            if untold(&finish.call) {
-                results.note_one(session, agent, finish);
-            }
-        }
+        results.note_untold(session, agent, step, |_| true);
         results
     }
 
-    /// Those of these calls of the open step that have one: for a run that is carried out in parts, of
-    /// which each is told what the ones before left [waiting](Self::waiting).
+    /// Those that these calls left, each carried out and recorded by itself; of tools and sub-agents all
+    /// that ran side by side, or were refused then.
     #[must_use]
-    pub fn of_calls(session: &Session, agent: &AgentDefinition, calls: &[CallId]) -> Self {
+    pub fn left_by(session: &Session, agent: &AgentDefinition, calls: &[CallId]) -> Self {
         let mut results = Self::default();
         let Some(step) = session.open_step() else { return results };
-        let states = calls.iter().filter_map(|call| step.call(call));
-        for finish in states.filter_map(|call| call.finish.as_ref()) {
-            results.note_one(session, agent, finish);
-        }
+        // What was refused meanwhile is in no list that was lost.
+        let side_by_side = |call: &CallId| {
+            phase_of(agent, step, call) == Some(Phase::SideBySide) || was_refused(step, call)
+        };
+        let first = calls.iter().any(side_by_side);
+        results.note_untold(session, agent, step, |call| {
+            calls.contains(call) || first && side_by_side(call)
+        });
         results
+    }
+
+    /// Notes the results of these calls of the step, but for those that an earlier run told of.
+    fn note_untold(
+        &mut self,
+        session: &Session,
+        agent: &AgentDefinition,
+        step: &OpenStep,
+        is_asked_for: impl Fn(&CallId) -> bool,
+    ) {
+        // A run that ended in this step told of all but of what it waited for, and of what came later.
+        let rested = session.runs().rev().skip(1).find(|run| run.status != RunStatus::Superseded);
+        let on = rested.and_then(|run| run.suspended.as_deref());
+        let on = on.filter(|on| on.step == step.reply.step);
+        let calls = on.into_iter().flat_map(|on| on.calls.iter().map(|it| &it.call));
+        let children = on.into_iter().flat_map(|on| on.children.iter().map(|it| &it.call));
+        let waited: Vec<_> = calls.chain(children).collect();
+        let phase = |call: &CallId| phase_of(agent, step, call);
+        let rested_in = waited.iter().filter_map(|call| phase(call)).max();
+        for finish in step.calls.iter().filter_map(|call| call.finish.as_ref()) {
+            let call = &finish.call;
+            let is_told = phase(call) <= rested_in && !waited.contains(&call);
+            if !is_told && is_asked_for(call) {
+                self.note_one(session, agent, finish);
+            }
+        }
     }
 
     /// The calls whose results hooks were not told of yet.
@@ -153,6 +169,34 @@ impl Results {
         self.waiting.sort_by_key(|result| (result.call.id.step(), result.call.id.index()));
         std::mem::take(&mut self.waiting)
     }
+}
+
+/// When in its step a call is carried out: tools and sub-agents side by side, then finish tools one by
+/// one, then companions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    SideBySide,
+    Finish(Option<u32>),
+    Companions,
+}
+
+fn phase_of(agent: &AgentDefinition, step: &OpenStep, call: &CallId) -> Option<Phase> {
+    let call = step.tool_call(call)?;
+    Some(if agent.has_companion_tool(&call.name) {
+        Phase::Companions
+    } else if agent.tool(&call.name).is_some_and(|tool| tool.is_finish()) {
+        Phase::Finish(call.id.index())
+    } else {
+        Phase::SideBySide
+    })
+}
+
+/// Whether a call has a result without having been carried out.
+fn was_refused(step: &OpenStep, call: &CallId) -> bool {
+    step.call(call).is_some_and(|state| {
+        let finish = state.finish.as_ref();
+        state.child.is_none() && finish.is_some_and(|finish| finish.attempts == 0)
+    })
 }
 
 /// Whether calls that run side by side are still open.

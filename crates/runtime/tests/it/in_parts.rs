@@ -64,13 +64,11 @@ impl Engine for Tasks {
 
 async fn drive(runtime: &Runtime, of: &RunRef) -> Result<()> {
     let mut part = Part::Open;
-    let mut untold = Vec::new();
     loop {
-        let answer = runtime.perform(of, &part, &untold).await?;
-        part = match answer.next {
+        part = match runtime.perform(of, &part).await? {
             Next::Over => return Ok(()),
             Next::Part(part) => part,
-            Next::Calls { calls, at_once, children } => {
+            Next::Calls { calls, at_once, children, then } => {
                 let calls =
                     calls.into_iter().map(async |call| runtime.perform_call(of, &call, true).await);
                 let calls = stream::iter(calls.map(|call| call.boxed()).collect::<Vec<_>>());
@@ -81,9 +79,8 @@ async fn drive(runtime: &Runtime, of: &RunRef) -> Result<()> {
                 let children = join_all(children);
                 let (calls, children) = tokio::join!(calls, children);
                 calls.into_iter().chain(children).collect::<Result<()>>()?;
-                Part::Settle
+                then
             }
         };
-        untold = answer.untold;
     }
 }

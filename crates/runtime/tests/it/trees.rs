@@ -17,7 +17,7 @@ use helix_agents_testkit::trees::{Booted, Open, Process, Stores, tell_all};
 use crate::in_parts::InParts;
 
 /// How many stories are told in CI.
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 900;
 
 /// How many of them on a bad network.
 const DISTURBED: u64 = 100;

@@ -19,8 +19,8 @@ use serde_json::json;
 
 use super::support::{
     Diary, Notes, Report, S, Word, asks, begin, check_log, check_stream, completes, end, fold,
-    held, helper, note, options, report, resume, run, scripts, shout, submit, teller, until_past,
-    until_shown, word,
+    go_on, held, helper, note, options, report, resume, run, scripts, shout, submit, teller,
+    until_past, until_shown, word,
 };
 use super::{RuntimeHarness, World};
 use crate::faults::{Fault, FaultStore};
@@ -299,6 +299,39 @@ pub async fn an_abort_that_is_overtaken_tells_hooks_once(harness: &impl RuntimeH
         state by after_tool [{"op":"add","path":"/notes/-","value":"1.0 saw 0"}]
         end aborted None
     "#]]).await;
+}
+
+/// The answer arrives after whoever aborts has looked, and another run goes on with it: what that run told
+/// and changed stands, and the abort tells of what it left.
+pub async fn an_abort_after_another_run_tells_of_what_that_left(harness: &impl RuntimeHarness) {
+    let diary = Diary::default();
+    let agent = teller().state::<Notes>().tool(Tool::client::<Word>("ask", "Asks a person."));
+    let agent = agent.hooks(Counter).hooks(diary.clone()).build().unwrap();
+    let asks = |what: &str| Reply::tool_call("ask", word(what));
+    let gate = Gate::new();
+    let store =
+        FaultStore::new(harness.store()).on("abort_requested", Fault::HoldBefore(gate.clone()));
+    let llm = ScriptedLlm::new([asks("colour"), asks("size")]);
+    let executor = harness.boot(World::new(llm).registered(&agent).on(store)).await;
+    run(&*executor, &agent, "go").await;
+    let overtake = async {
+        gate.reached().await;
+        submit(&*executor, Submission::result("1.0", &"red").unwrap()).await;
+        assert!(go_on(&*executor, &agent).await.status.is_suspended());
+        gate.open();
+    };
+    let session = S.into();
+    let both = async { tokio::join!(executor.abort(&session, None), overtake).0 };
+    within(both).await.unwrap();
+    assert_eq!(fold(harness).await.state()["notes"], json!(["1.0 saw 0", "2.0 saw 1"]));
+    expect![[r#"
+        teller: on_message tool 1.0
+        teller: after_tool 1.0 ask success=false tool_not_run
+        teller: on_message tool 1.0
+        teller: after_tool 1.0 ask success=true
+        teller: on_message tool 2.0
+        teller: after_tool 2.0 ask success=false tool_not_run
+    "#]].assert_eq(&diary.results());
 }
 
 /// It is a tool, and runs before the output stands.

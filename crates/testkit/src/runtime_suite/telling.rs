@@ -4,14 +4,15 @@
 use expect_test::expect;
 use helix_agents_core::agent::{Agent, CompanionMode};
 use helix_agents_core::event::Event;
+use helix_agents_core::executor::ResumeOptions;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::session::{RunStatus, load_events};
+use helix_agents_core::session::{RunStatus, Submission, load_events};
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use serde_json::json;
 
 use super::support::{
-    Diary, Report, S, Word, all_dead, asks, begin, child, companion, fold, fold_of, helper, report,
-    resume, run, scripts, shout, status, teller, until, word,
+    Diary, Report, S, Word, all_dead, asks, begin, child, companion, completes, fold, fold_of,
+    helper, report, resume, run, scripts, shout, status, submit, teller, until, word,
 };
 use super::{RuntimeHarness, World};
 use crate::faults::{Fault, FaultStore};
@@ -160,6 +161,40 @@ pub async fn a_child_is_aborted_under_the_hooks_of_its_parent(harness: &impl Run
         helper's in helper: after_tool 1.0 ask success=false tool_not_run
     "#]]
     .assert_eq(&diary.results());
+}
+
+/// Its parent has ended, and somebody goes on with it.
+pub async fn a_child_is_resumed_under_the_hooks_of_its_parent(harness: &impl RuntimeHarness) {
+    let [diary, helpers] = diaries();
+    let helper = helper("helper").tool(ask()).hooks(helpers).build().unwrap();
+    let agent =
+        teller().companion(&helper, CompanionMode::NonBlocking).hooks(diary.clone()).build();
+    let agent = agent.unwrap();
+    let spawn = json!({"agent": "helper", "message": "find out", "name": "rex"});
+    let llm = scripts(
+        [Reply::tool_call("companion__spawnAgent", spawn), Reply::text("Later.")],
+        [Reply::tool_call("ask", word("colour")), report()],
+    );
+    let executor = harness.boot(World::new(llm).registered(&agent)).await;
+    run(&*executor, &agent, "go").await;
+    let rex = companion("rex");
+    let below = executor.handle(&rex).await.unwrap();
+    assert!(within(below.result()).await.unwrap().status.is_suspended());
+    let pending = executor.pending_calls(&S.into()).await.unwrap();
+    let call = pending[0].reference().to_string();
+    submit(&*executor, Submission::result(call.as_str(), &"red").unwrap()).await;
+    let resumed = executor.resume(helper.erased(), &rex, ResumeOptions::default()).await.unwrap();
+    completes(&resumed).await;
+    expect![[r#"
+        teller's in teller: on_message tool 1.0
+        teller's in teller: after_tool 1.0 companion__spawnAgent success=true
+        teller's in helper: on_message tool 1.0
+        helper's in helper: on_message tool 1.0
+        teller's in helper: after_tool 1.0 ask success=true
+        helper's in helper: after_tool 1.0 ask success=true
+        teller's in helper: on_message tool 2.0
+        helper's in helper: on_message tool 2.0
+    "#]].assert_eq(&diary.results());
 }
 
 /// Whoever asked the caller dies before it has asked the child: the caller's owner does.
