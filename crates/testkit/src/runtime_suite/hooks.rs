@@ -331,7 +331,8 @@ pub async fn an_abort_after_another_run_tells_of_what_that_left(harness: &impl R
         teller: after_tool 1.0 ask success=true
         teller: on_message tool 2.0
         teller: after_tool 2.0 ask success=false tool_not_run
-    "#]].assert_eq(&diary.results());
+    "#]]
+    .assert_eq(&diary.results());
 }
 
 /// It is a tool, and runs before the output stands.

@@ -194,7 +194,8 @@ pub async fn a_child_is_resumed_under_the_hooks_of_its_parent(harness: &impl Run
         helper's in helper: after_tool 1.0 ask success=true
         teller's in helper: on_message tool 2.0
         helper's in helper: on_message tool 2.0
-    "#]].assert_eq(&diary.results());
+    "#]]
+    .assert_eq(&diary.results());
 }
 
 /// Whoever asked the caller dies before it has asked the child: the caller's owner does.
