@@ -16,6 +16,7 @@ mod guarantees;
 mod history;
 mod name;
 mod runtime;
+mod server;
 mod step_site;
 mod turns;
 mod workflow;

@@ -12,6 +12,7 @@ use crate::config::Database;
 use crate::engine::Workflows;
 use crate::failure;
 use crate::history;
+use crate::server;
 use crate::turns::Turns;
 use crate::workflow;
 
@@ -71,6 +72,7 @@ impl DurableRuntime {
 forward_executor!(DurableRuntime);
 
 async fn launched(parts: Arc<Parts>, database: Database) -> Result<Arc<Workflows>> {
+    server::check(&database.url).await?;
     let dbos = DBOS::new(database.to_dbos());
     let slot = Arc::new(OnceLock::new());
     let run = workflow::register(&dbos, Arc::clone(&slot));
@@ -81,12 +83,7 @@ async fn launched(parts: Arc<Parts>, database: Database) -> Result<Arc<Workflows
     let engine = Arc::new(engine);
     // Before the launch: workflows that were left begin with it.
     drop(slot.set(Arc::downgrade(&engine)));
-    dbos.launch().await.map_err(|error| {
-        failure::of_dbos("launch", &error).with_context(
-            "hint",
-            "is the database's URL right, does the server run, and may its role create a schema?",
-        )
-    })?;
+    dbos.launch().await.map_err(|error| failure::of_dbos("launch", &error))?;
     history::keep_short(&engine, keep_history);
     Ok(engine)
 }
