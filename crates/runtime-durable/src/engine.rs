@@ -1,7 +1,7 @@
 //! The engine: each run is a workflow.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,13 +12,17 @@ use helix_agents_core::id::RunId;
 use helix_agents_runtime::{Begun, Engine, Listed, LiveRun, Parts, RunRef};
 use tokio::runtime::Handle;
 
+use crate::config::Database;
 use crate::failure::{self, Stopped};
 use crate::name::workflow_id;
 use crate::turns::Turns;
-use crate::workflow::RunWorkflow;
+use crate::workflow::{self, RunWorkflow};
 
 /// How long somebody waits for what is no more than a courtesy.
 const COURTESY: Duration = Duration::from_secs(5);
+
+/// Where the engine is found by what DBOS owns, and what must not own DBOS.
+pub(crate) type Itself = Arc<OnceLock<Weak<Workflows>>>;
 
 /// Carries runs out as workflows of DBOS.
 #[derive(Debug)]
@@ -32,22 +36,34 @@ pub(crate) struct Workflows {
     turns: Turns,
     /// The tokio runtime that DBOS's tasks run on.
     on: Handle,
+    /// The same, for what outlives a call.
+    itself: Itself,
     /// Runs that began here and that their workflows have not taken up yet.
     begun: Mutex<HashMap<RunId, Listed>>,
 }
 
 impl Workflows {
-    /// The engine, on what must be on a tokio runtime already.
-    pub(crate) fn new(
-        parts: Arc<Parts>,
-        dbos: DBOS,
-        run: RunWorkflow,
-        turns: Turns,
-        app: String,
-        is_unique: bool,
-    ) -> Self {
-        let (on, begun) = (Handle::current(), Mutex::default());
-        Self { parts, dbos, run, app, is_unique, turns, on, begun }
+    /// The engine of this process; DBOS is not launched yet. To be called on the tokio runtime that is
+    /// to carry runs out.
+    ///
+    /// # Errors
+    /// DBOS's, put in our words.
+    pub(crate) fn new(parts: Arc<Parts>, database: &Database) -> Result<Arc<Self>> {
+        let (dbos, itself) = (DBOS::new(database.to_dbos()), Itself::default());
+        let run = workflow::register(&dbos, Arc::clone(&itself));
+        let engine = Arc::new(Self {
+            parts,
+            dbos,
+            run: run.map_err(|error| failure::of_dbos("register the workflow", &error))?,
+            app: database.app.clone(),
+            is_unique: database.executor.is_none(),
+            turns: Turns::new(database.max_runs),
+            on: Handle::current(),
+            itself,
+            begun: Mutex::default(),
+        });
+        drop(engine.itself.set(Arc::downgrade(&engine)));
+        Ok(engine)
     }
 
     pub(crate) fn parts(&self) -> &Arc<Parts> {
@@ -109,10 +125,21 @@ impl Workflows {
                 timeout: Timeout::None,
                 ..StartOptions::default()
             };
-            run.start_with(of, options).lift::<dbos::EngineOnly>().await.map(drop)
+            run.start_with(of, options).lift::<dbos::EngineOnly>().await
         };
         // Later, somebody else may have begun to go on with it.
-        self.ask("begin the run's workflow", self.parts.lease, start).await
+        let started = self.ask("begin the run's workflow", self.parts.lease, start).await?;
+        // DBOS notes an end after the run has it. A shutdown waits for that, and so does the runtime.
+        let (engine, parts) = (self.itself.get().and_then(Weak::upgrade), Arc::clone(&self.parts));
+        drop(self.parts.tasks.spawn(async move {
+            tokio::select! {
+                biased;
+                ended = started.result() => drop(ended),
+                () = workflow::shut_down(&parts) => {}
+            }
+            drop(engine);
+        }));
+        Ok(())
     }
 
     /// Cancels the workflow of a run that nobody waits for any more. What it has under way stops; what

@@ -40,6 +40,10 @@ pub(crate) fn to_error(stopped: &Stopped) -> Error {
     if is_cancelled(stopped) {
         return cancelled();
     }
+    if is_elsewhere(stopped) {
+        let message = "another process goes on with the run; ask for a handle on it anew";
+        return Error::new(ErrorCode::Superseded, message);
+    }
     match stopped {
         Stopped::Application(failure) => failure.to_error(),
         Stopped::MaxStepRetriesExceeded { errors, .. } if let Some(last) = errors.last() => {

@@ -1,9 +1,8 @@
 //! The runtime.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use dbos::DBOS;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_runtime::{Parts, Runtime, forward_executor};
 
@@ -13,8 +12,6 @@ use crate::engine::Workflows;
 use crate::failure;
 use crate::history;
 use crate::server;
-use crate::turns::Turns;
-use crate::workflow;
 
 /// How long the database may take to answer, and to have its tables brought up to date.
 const LAUNCH: Duration = Duration::from_secs(60);
@@ -73,17 +70,9 @@ forward_executor!(DurableRuntime);
 
 async fn launched(parts: Arc<Parts>, database: Database) -> Result<Arc<Workflows>> {
     server::check(&database.url).await?;
-    let dbos = DBOS::new(database.to_dbos());
-    let slot = Arc::new(OnceLock::new());
-    let run = workflow::register(&dbos, Arc::clone(&slot));
-    let run = run.map_err(|error| failure::of_dbos("register the workflow", &error))?;
-    let Database { app, executor, max_runs, keep_history, .. } = database;
-    let turns = Turns::new(max_runs);
-    let engine = Workflows::new(parts, dbos.clone(), run, turns, app, executor.is_none());
-    let engine = Arc::new(engine);
-    // Before the launch: workflows that were left begin with it.
-    drop(slot.set(Arc::downgrade(&engine)));
-    dbos.launch().await.map_err(|error| failure::of_dbos("launch", &error))?;
-    history::keep_short(&engine, keep_history);
+    let engine = Workflows::new(parts, &database)?;
+    let launched = engine.dbos().launch().await;
+    launched.map_err(|error| failure::of_dbos("launch", &error))?;
+    history::keep_short(&engine, database.keep_history);
     Ok(engine)
 }

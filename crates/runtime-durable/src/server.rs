@@ -33,6 +33,14 @@ pub(crate) async fn check(url: &str) -> Result<()> {
         Problem::Database(said) if said.code().is_some_and(|code| code.starts_with("28")) => Err(
             Error::new(ErrorCode::ConfigInvalid, format!("PostgreSQL refuses the user: {said}")),
         ),
+        Problem::Database(said) if said.message().contains("startup parameter") => {
+            let message = format!(
+                "a pooler refuses DBOS: {said}; name that parameter in the pooler's \
+                 `ignore_startup_parameters` and have it lend connections for a session, or connect \
+                 to PostgreSQL itself"
+            );
+            Err(Error::new(ErrorCode::ConfigInvalid, message))
+        }
         Problem::Configuration(wrong) => {
             let message = format!("the database's URL cannot be used: {wrong}");
             Err(Error::new(ErrorCode::ConfigInvalid, message))

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 
 use dbos::{DBOS, WorkflowRef};
 use futures_util::FutureExt as _;
@@ -12,7 +12,7 @@ use helix_agents_core::session::{RunStatus, load};
 use helix_agents_runtime::{Parts, RunRef, Runtime};
 use tokio::sync::oneshot;
 
-use crate::engine::Workflows;
+use crate::engine::{Itself, Workflows};
 use crate::failure::{self, Failure, Stopped};
 use crate::name;
 use crate::step_site::Site;
@@ -32,10 +32,7 @@ pub(crate) type RunWorkflow = WorkflowRef<RunRef, (), Failure>;
 ///
 /// # Errors
 /// DBOS's.
-pub(crate) fn register(
-    dbos: &DBOS,
-    engine: Arc<OnceLock<Weak<Workflows>>>,
-) -> Result<RunWorkflow, dbos::Error> {
+pub(crate) fn register(dbos: &DBOS, engine: Itself) -> Result<RunWorkflow, dbos::Error> {
     dbos.register_workflow(NAME, move |of: RunRef| {
         let engine = engine.get().and_then(Weak::upgrade);
         async move {
@@ -50,8 +47,9 @@ pub(crate) fn register(
 
 async fn carry_out(engine: Arc<Workflows>, of: RunRef) -> Result<(), Stopped> {
     let parts = Arc::clone(engine.parts());
-    let _under_way = under_way(&parts);
     let listed = engine.taken_up(&of.run);
+    // Whoever began it here waits for it.
+    let _under_way = listed.is_none().then(|| under_way(&parts));
     let id = name::workflow_id(engine.app(), &of);
     let runtime = Runtime::new(Arc::clone(&parts), Arc::clone(&engine) as _);
     let done = {
@@ -88,7 +86,7 @@ fn under_way(parts: &Parts) -> oneshot::Sender<()> {
 }
 
 /// Ends when the run has had its time to stop by itself.
-async fn shut_down(parts: &Parts) {
+pub(crate) async fn shut_down(parts: &Parts) {
     parts.tasks.shutdown.cancelled().await;
     parts.clock.sleep(parts.grace).await;
 }

@@ -10,7 +10,7 @@ use helix_agents_runtime_durable::{DurableRuntime, DurableRuntimeBuilder};
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::gate::within;
 use helix_agents_testkit::scripted::ScriptedLlm;
-use helix_agents_testkit::servers::unique;
+use helix_agents_testkit::servers::{pgbouncer, unique};
 
 use crate::support::{Corner, acts_once, scratch, teller};
 
@@ -110,4 +110,13 @@ fn a_runtime_says_something_of_every_promise() {
     assert!(one(&guarantees, Promise::TakenOver).reason.contains("2.5 s"));
     let named = builder().executor_id("slot-1").guarantees();
     assert!(one(&named, Promise::TakenOver).reason.starts_with("at once"));
+}
+
+#[tokio::test]
+async fn a_pooler_that_refuses_the_client_is_told_of_with_what_to_do() {
+    let (store, _folder) = scratch().await;
+    let builder = Corner::new().builder().database(pgbouncer()).store(store).llm(acts_once());
+    let error = refused(builder).await;
+    assert_eq!(error.code(), ErrorCode::ConfigInvalid);
+    assert!(error.message().contains("ignore_startup_parameters"), "{error}");
 }
