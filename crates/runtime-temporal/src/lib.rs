@@ -1,0 +1,1 @@
+//! Carries out the runs of agents on Temporal.
