@@ -117,7 +117,9 @@ impl Driver {
     #[must_use]
     pub fn of(&self) -> RunRef {
         let LiveRun { session, run, .. } = &*self.live;
-        RunRef { session: session.clone(), run: run.clone() }
+        let number = self.journal.session().runs().position(|it| it.id == *run).unwrap_or(0);
+        let agent = Arc::clone(self.agent.name());
+        RunRef { session: session.clone(), run: run.clone(), agent, number: number as u32 }
     }
 
     /// What it shares with other runs.

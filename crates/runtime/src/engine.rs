@@ -18,6 +18,20 @@ pub trait Engine: Debug + Send + Sync + 'static {
     /// The kind of runtime, as it stands in logs: each takes over only runs of its own kind.
     fn kind(&self) -> &'static str;
 
+    /// Whether all of a run is carried out in the process that began it.
+    fn keeps_to_process(&self) -> bool {
+        true
+    }
+
+    /// Whether the engine goes on by itself with a run whose lease has run out.
+    ///
+    /// # Errors
+    /// If that could not be found out.
+    async fn goes_on(&self, of: &RunRef) -> Result<bool> {
+        let _ = of;
+        Ok(false)
+    }
+
     /// Has a run carried out that has just begun. Its shared part, if it is this process that carries
     /// it out; other runs are followed through the log.
     ///
@@ -39,6 +53,8 @@ pub struct Begun {
     pub lease: LeaseKeeper,
     /// The events with which it began.
     pub events: Vec<Event>,
+    /// The run that it took over from.
+    pub over: Option<RunRef>,
 }
 
 impl Begun {

@@ -31,6 +31,8 @@ struct Control {
     engine: Arc<dyn Engine>,
     session: SessionId,
     run: RunId,
+    agent: Arc<str>,
+    number: u32,
     /// Whose stream it shows in.
     root: SessionId,
     stream_from: u64,
@@ -41,12 +43,15 @@ struct Control {
 /// A handle on a run that this process has just begun; `live` if it also carries it out.
 pub(crate) fn handle(
     runtime: &Runtime,
-    RunRef { session, run }: RunRef,
+    of: RunRef,
     root: SessionId,
     stream_from: u64,
     live: Option<Arc<LiveRun>>,
 ) -> RunHandle {
+    let RunRef { session, run, agent, number } = of;
     let control = Control {
+        agent,
+        number,
         parts: Arc::clone(runtime.parts()),
         engine: Arc::clone(runtime.engine()),
         session: session.clone(),
@@ -65,14 +70,22 @@ pub(crate) fn attach(
     run: &RunRecord,
     live: Option<Arc<LiveRun>>,
 ) -> RunHandle {
-    let of = RunRef { session: fold.id().clone(), run: run.id.clone() };
+    let number = fold.runs().position(|it| it.id == run.id).unwrap_or(0) as u32;
+    let agent = Arc::clone(fold.agent());
+    let of = RunRef { session: fold.id().clone(), run: run.id.clone(), agent, number };
     let live = live.filter(|live| live.run == run.id);
     handle(runtime, of, fold.root().clone(), run.stream_from, live)
 }
 
 impl Control {
     fn of(&self) -> RunRef {
-        RunRef { session: self.session.clone(), run: self.run.clone() }
+        let Self { session, run, agent, number, .. } = self;
+        RunRef {
+            session: session.clone(),
+            run: run.clone(),
+            agent: Arc::clone(agent),
+            number: *number,
+        }
     }
 
     async fn follow(&self) -> Result<AgentResult> {

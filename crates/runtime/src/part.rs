@@ -33,6 +33,10 @@ pub struct RunRef {
     pub session: SessionId,
     /// The run.
     pub run: RunId,
+    /// The session's agent.
+    pub agent: std::sync::Arc<str>,
+    /// How many runs of the session came before it.
+    pub number: u32,
 }
 
 /// One thing to do for a run, alone: no other part of the run is under way.
@@ -116,9 +120,9 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`perform`](Self::perform).
-    pub async fn follow_child(&self, of: &RunRef, call: &CallId) -> Result<()> {
+    pub async fn follow_child(&self, of: &RunRef, call: &CallId, limit: Duration) -> Result<()> {
         let Some(mut run) = self.attach(of).await? else { return Ok(()) };
-        let done = run.follow(call).await;
+        let Ok(done) = tokio::time::timeout(limit, run.follow(call)).await else { return Ok(()) };
         superseded_is_over(done).map(drop)
     }
 

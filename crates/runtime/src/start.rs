@@ -458,7 +458,7 @@ impl Launch {
         let lease = lease(runtime.parts(), &driver);
         let of = driver.of();
         let (root, from) = (driver.journal.session().root().clone(), driver.stream_from());
-        let live = runtime.engine().carry_out(Begun { driver, lease, events }).await?;
+        let live = runtime.engine().carry_out(Begun { driver, lease, events, over: None }).await?;
         Ok(Launched::Begun(handle(&runtime, of, root, from, live)))
     }
 }

@@ -73,9 +73,9 @@ async fn drive(runtime: &Runtime, of: &RunRef) -> Result<()> {
                     calls.into_iter().map(async |call| runtime.perform_call(of, &call, true).await);
                 let calls = stream::iter(calls.map(|call| call.boxed()).collect::<Vec<_>>());
                 let calls = calls.buffer_unordered(at_once).collect::<Vec<_>>();
-                let children = children
-                    .into_iter()
-                    .map(async |child: ChildRef| runtime.follow_child(of, &child.call).await);
+                let children = children.into_iter().map(async |child: ChildRef| {
+                    runtime.follow_child(of, &child.call, std::time::Duration::MAX).await
+                });
                 let children = join_all(children);
                 let (calls, children) = tokio::join!(calls, children);
                 calls.into_iter().chain(children).collect::<Result<()>>()?;
