@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Carries a run out, from its start to its end.
 pub(crate) async fn drive(begun: Begun) -> Result<AgentResult> {
-    let Begun { mut driver, mut lease, events } = begun;
+    let Begun { mut driver, mut lease, events, .. } = begun;
     let driven = steps(&mut driver, &mut lease, &events).await;
     driver.end(&lease, driven).await
 }

@@ -75,12 +75,7 @@ impl Driver {
         }
         driven?;
         let session = self.journal.session();
-        if session.works_beside() {
-            Box::pin(family::notify(&self.parts, session)).await;
-        }
-        if let Some((children, reason)) = session.aborted_children() {
-            Box::pin(family::stop_below(&self, &children, reason)).await;
-        }
+        Box::pin(family::tell(&self.runtime, &self.agent, session, &self.hooks)).await;
         let last = self.journal.session().last_run();
         last.map(AgentResult::of).ok_or_else(|| self.error(Stop::Superseded))
     }
@@ -116,10 +111,7 @@ impl Driver {
     /// Which run it is.
     #[must_use]
     pub fn of(&self) -> RunRef {
-        let LiveRun { session, run, .. } = &*self.live;
-        let number = self.journal.session().runs().position(|it| it.id == *run).unwrap_or(0);
-        let agent = Arc::clone(self.agent.name());
-        RunRef { session: session.clone(), run: run.clone(), agent, number: number as u32 }
+        RunRef::named(self.session(), &self.live.run)
     }
 
     /// What it shares with other runs.

@@ -128,8 +128,8 @@ impl Driver {
         own.unwrap_or(self.agent.limits().tool_timeout)
     }
 
-    /// How long the owner that started a call in doubt may still be at it: its timeout, counted from
-    /// the recorded start by the store's clock, less what had passed when this run began.
+    /// How long the one that started a call in doubt may still be at it: its timeout, counted from the
+    /// recorded start by the store's clock, less what had passed when that was read last.
     fn doubt(&self, step: &OpenStep, task: &CallTask) -> Duration {
         if !task.in_doubt {
             return Duration::ZERO;
@@ -137,11 +137,8 @@ impl Driver {
         let started = step.call(&task.call).and_then(|state| state.started.as_ref());
         let Some(started) = started else { return Duration::ZERO };
         let limit = Duration::from_millis(started.timeout_ms.unwrap_or(0));
-        let here = self.journal.session().current_run().and_then(|run| run.started);
-        match (started.at, here) {
-            (Some(then), Some(here)) => limit.saturating_sub(here.since(then)),
-            _ => limit,
-        }
+        let now = self.journal.session().clock();
+        started.at.map_or(limit, |then| limit.saturating_sub(now.since(then)))
     }
 
     /// Asks the children that are waited for to stop, if the run was asked to before.

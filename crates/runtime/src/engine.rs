@@ -11,6 +11,7 @@ use crate::driver::Driver;
 use crate::lease::LeaseKeeper;
 use crate::live::LiveRun;
 use crate::part::RunRef;
+use crate::parts::BegunHere;
 
 /// How the runs of a runtime are carried out, once they are in the log.
 #[async_trait]
@@ -18,30 +19,40 @@ pub trait Engine: Debug + Send + Sync + 'static {
     /// The kind of runtime, as it stands in logs: each takes over only runs of its own kind.
     fn kind(&self) -> &'static str;
 
-    /// Whether all of a run is carried out in the process that began it.
+    /// Whether the process that begins a run carries out all of it. If not, agents are found by their
+    /// names, and hooks of one execution are refused: nobody else knows them.
     fn keeps_to_process(&self) -> bool {
         true
-    }
-
-    /// Whether the engine goes on by itself with a run whose lease has run out.
-    ///
-    /// # Errors
-    /// If that could not be found out.
-    async fn goes_on(&self, of: &RunRef) -> Result<bool> {
-        let _ = of;
-        Ok(false)
     }
 
     /// Has a run carried out that has just begun. Its shared part, if it is this process that carries
     /// it out; other runs are followed through the log.
     ///
     /// # Errors
-    /// If nobody could be found who carries it out.
+    /// If nobody could be found who carries it out. Its lease is given up then.
     async fn carry_out(&self, begun: Begun) -> Result<Option<Arc<LiveRun>>>;
 
     /// Why nobody carries a run out any more that has not ended. None as long as somebody may: asked of
     /// runs of other processes, and without a lease.
     async fn stopped(&self, of: &RunRef) -> Option<Error>;
+
+    /// Ends when the engine knows that nobody carries the run out any more; whoever waits looks into the
+    /// log then. An engine that cannot tell never ends it.
+    ///
+    /// # Cancel safety
+    /// May be dropped and called again at any time.
+    async fn ended(&self, _of: &RunRef) {
+        std::future::pending().await
+    }
+
+    /// Whether the engine goes on by itself with a run whose lease has run out, so that sweeps leave it
+    /// alone. It may take up one now that it was never handed, because whoever began it died.
+    ///
+    /// # Errors
+    /// If that cannot be found out now.
+    async fn goes_on(&self, _of: &RunRef) -> Result<bool> {
+        Ok(false)
+    }
 }
 
 /// A run that has just begun.
@@ -53,7 +64,8 @@ pub struct Begun {
     pub lease: LeaseKeeper,
     /// The events with which it began.
     pub events: Vec<Event>,
-    /// The run that it took over from.
+    /// The run that it took over from, which had not ended. Whatever carries that out in vain can be
+    /// stopped.
     pub over: Option<RunRef>,
 }
 
@@ -62,8 +74,11 @@ impl Begun {
     #[must_use]
     pub fn in_parts(self) -> RunRef {
         let of = self.driver.of();
-        let parts = Arc::clone(self.driver.parts());
-        parts.chains().insert(of.run.clone(), self.driver.hooks);
+        if self.driver.runtime().engine().keeps_to_process() {
+            let parts = Arc::clone(self.driver.parts());
+            let here = BegunHere { agent: self.driver.agent, hooks: self.driver.hooks };
+            parts.begun_here().insert(of.run.clone(), here);
+        }
         of
     }
 }

@@ -13,7 +13,6 @@ use helix_agents_core::session::{
     Notice, Request, RequestKind, Session, Stopping, is_taken_care_of, pass_down, standing,
 };
 
-use crate::driver::Driver;
 use crate::parts::Parts;
 use crate::runtime::Runtime;
 use crate::start;
@@ -52,11 +51,28 @@ pub(crate) fn stop<'a>(
     .boxed()
 }
 
+/// Tells those above and below a session what its last run came to. Those who heard it are not
+/// disturbed by hearing it again.
+pub(crate) async fn tell(runtime: &Runtime, agent: &AnyAgent, fold: &Session, hooks: &HookChain) {
+    if fold.works_beside() {
+        notify(runtime.parts(), fold).await;
+    }
+    if let Some((children, reason)) = fold.aborted_children() {
+        stop_below(runtime, agent, &children, reason, hooks).await;
+    }
+}
+
 /// Stops the children of a session that was aborted.
-pub(crate) async fn stop_below(driver: &Driver, children: &[Arc<ChildStart>], why: Option<String>) {
+async fn stop_below(
+    runtime: &Runtime,
+    agent: &AnyAgent,
+    children: &[Arc<ChildStart>],
+    why: Option<String>,
+    above: &HookChain,
+) {
     for child in children {
-        let Some(agent) = driver.agent.agent_of_child(&child.agent) else { continue };
-        let (runtime, session, above) = (&driver.runtime, &child.session, &driver.hooks);
+        let Some(agent) = agent.agent_of_child(&child.agent) else { continue };
+        let session = &child.session;
         let stopped = stop(runtime, Arc::clone(agent), session, why.clone(), false, above);
         if let Err(error) = stopped.await {
             tracing::warn!(%session, %error, "a child was not aborted");
@@ -70,15 +86,15 @@ pub(crate) async fn interrupt_below(parts: &Parts, session: &Session, request: &
     let children: Vec<_> = session.open_children().map(|child| child.session.clone()).collect();
     if !children.is_empty() {
         pass_down(parts.outside(), &children, RequestKind::Interrupt, request).await;
-        parts.runs.nudge();
+        parts.nudge();
     }
 }
 
 /// Tells the parent of a companion that works beside it that a turn is over.
-pub(crate) async fn notify(parts: &Parts, fold: &Session) {
+async fn notify(parts: &Parts, fold: &Session) {
     let Some(notice) = Notice::of(fold) else { return };
     match notice.tell(parts.outside()).await {
-        Ok(()) => parts.runs.nudge(),
+        Ok(()) => parts.nudge(),
         // The parent looks for itself when it goes on.
         Err(error) => tracing::warn!(session = %fold.id(), %error, "the parent was not told"),
     }

@@ -127,6 +127,12 @@ impl Feed {
         }
     }
 
+    /// Takes back what was shown of tries whose outcome is not in the log and never will be.
+    pub(crate) fn abandon(&self, step: u32, version: u64) {
+        let origin = self.chunk(step, ChunkKind::Checkpoint { version });
+        self.batch().abandon(version, origin);
+    }
+
     /// Brings the stream into line with the log after an append: with the next batch.
     pub(crate) fn mark(&self, step: u32, mark: FeedMark) {
         let origin = self.chunk(step, ChunkKind::Checkpoint { version: mark.version });

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::executor::{AgentResult, RunControl, RunHandle};
-use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{
     RequestKind, RunRecord, RunStatus, Session, load, request, usage_of_tree,
 };
@@ -29,10 +29,7 @@ const POLL: Duration = Duration::from_millis(200);
 struct Control {
     parts: Arc<Parts>,
     engine: Arc<dyn Engine>,
-    session: SessionId,
-    run: RunId,
-    agent: Arc<str>,
-    number: u32,
+    of: RunRef,
     /// Whose stream it shows in.
     root: SessionId,
     stream_from: u64,
@@ -54,13 +51,12 @@ pub(crate) fn handle(
         number,
         parts: Arc::clone(runtime.parts()),
         engine: Arc::clone(runtime.engine()),
-        session: session.clone(),
-        run: run.clone(),
+        of: of.clone(),
         root,
         stream_from,
         live,
     };
-    RunHandle::new(session, run, Arc::new(control))
+    RunHandle::new(of.session, of.run, Arc::new(control))
 }
 
 /// A handle on a run found in the log; `live` is the session's run of this process, if any.
@@ -70,38 +66,31 @@ pub(crate) fn attach(
     run: &RunRecord,
     live: Option<Arc<LiveRun>>,
 ) -> RunHandle {
-    let number = fold.runs().position(|it| it.id == run.id).unwrap_or(0) as u32;
-    let agent = Arc::clone(fold.agent());
-    let of = RunRef { session: fold.id().clone(), run: run.id.clone(), agent, number };
     let live = live.filter(|live| live.run == run.id);
-    handle(runtime, of, fold.root().clone(), run.stream_from, live)
+    handle(runtime, RunRef::new(fold, run), fold.root().clone(), run.stream_from, live)
 }
 
 impl Control {
-    fn of(&self) -> RunRef {
-        let Self { session, run, agent, number, .. } = self;
-        RunRef {
-            session: session.clone(),
-            run: run.clone(),
-            agent: Arc::clone(agent),
-            number: *number,
-        }
-    }
-
     async fn follow(&self) -> Result<AgentResult> {
+        // An engine may know sooner than the next look; the log may still be behind it then.
+        let mut told = false;
         loop {
-            let head = self.parts.store.head(&self.session).await?;
-            let same = |head: &Head| head.summary.run.as_ref() == Some(&self.run);
+            let head = self.parts.store.head(&self.of.session).await?;
+            let same = |head: &Head| head.summary.run.as_ref() == Some(&self.of.run);
             let Some(head) = head.filter(same) else { break };
-            if !head.is_leased()
-                && let Some(error) = self.engine.stopped(&self.of()).await
+            if (told || !head.is_leased())
+                && let Some(error) = self.engine.stopped(&self.of).await
             {
                 return Err(error);
             }
-            self.parts.clock.sleep(POLL).await;
+            tokio::select! {
+                biased;
+                () = self.engine.ended(&self.of), if !told => told = true,
+                () = self.parts.clock.sleep(POLL) => {}
+            }
         }
-        let session = load(&*self.parts.store, &self.session).await?;
-        match session.run(&self.run) {
+        let session = load(&*self.parts.store, &self.of.session).await?;
+        match session.run(&self.of.run) {
             Some(run) if run.status == RunStatus::Superseded => {
                 Err(self.error(ErrorCode::Superseded, "another run took over"))
             }
@@ -112,15 +101,15 @@ impl Control {
 
     async fn ask(&self, kind: RequestKind, reason: Option<String>) -> Result<()> {
         let outside = self.parts.outside();
-        request(outside, &self.session, Some(&self.run), kind, reason).await?;
-        self.parts.runs.nudge();
+        request(outside, &self.of.session, Some(&self.of.run), kind, reason).await?;
+        self.parts.nudge();
         Ok(())
     }
 
     fn error(&self, code: ErrorCode, message: &'static str) -> Error {
         Error::new(code, message)
-            .with_context("session", &self.session)
-            .with_context("run", &self.run)
+            .with_context("session", &self.of.session)
+            .with_context("run", &self.of.run)
     }
 }
 
@@ -135,10 +124,10 @@ impl RunControl for Control {
 
     async fn stream(&self) -> Result<ChunkStream> {
         if self.live.is_none() {
-            self.parts.align_ended(&self.session).await?;
+            self.parts.align_ended(&self.of.session).await?;
         }
         let chunks = self.parts.streams.read(&self.root, self.stream_from + 1).await?;
-        let (session, run) = (self.session.clone(), self.run.clone());
+        let (session, run) = (self.of.session.clone(), self.of.run.clone());
         // Up to and with the chunk that ends this run, or up to the run that took over from it.
         let chunks = stream::unfold(Some(chunks), move |chunks| {
             let (session, run) = (session.clone(), run.clone());
@@ -170,10 +159,10 @@ impl RunControl for Control {
     }
 
     async fn session(&self) -> Result<Session> {
-        load(&*self.parts.store, &self.session).await
+        load(&*self.parts.store, &self.of.session).await
     }
 
     async fn usage_rollup(&self) -> Result<UsageRollup> {
-        usage_of_tree(&*self.parts.store, &self.session).await
+        usage_of_tree(&*self.parts.store, &self.of.session).await
     }
 }

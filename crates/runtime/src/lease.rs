@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents_core::clock::Clock;
+use helix_agents_core::error::Result;
 use helix_agents_core::id::{RequestId, RunId, SessionId};
 use helix_agents_core::session::{Journal, Request, RequestKind};
-use helix_agents_core::store::StateStore;
+use helix_agents_core::store::{Head, Renewal, StateStore};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::live::LiveRun;
+use crate::part::RunRef;
+use crate::parts::Parts;
 use crate::stop::Stop;
 
 /// What a run hears of while an effect runs.
@@ -29,35 +32,68 @@ pub struct LeaseKeeper {
     session: SessionId,
     run: RunId,
     ttl: Duration,
-    /// When the lease was extended last, by the process's monotonic clock.
-    renewed: Duration,
-    live: Arc<LiveRun>,
+    /// Until when the lease is good, by the process's monotonic clock.
+    until: Duration,
+    requests: watch::Receiver<()>,
     shutdown: CancellationToken,
     /// The request to interrupt the run that it has heard of.
     interrupt: Option<RequestId>,
 }
 
 impl LeaseKeeper {
-    pub(crate) fn new(
-        store: Arc<dyn StateStore>,
-        clock: Arc<dyn Clock>,
-        ttl: Duration,
-        live: Arc<LiveRun>,
-        shutdown: CancellationToken,
-    ) -> Self {
-        let renewed = clock.monotonic();
-        let (session, run) = (live.session.clone(), live.run.clone());
-        Self { store, clock, session, run, ttl, renewed, live, shutdown, interrupt: None }
+    /// The keeper of a lease that is good until the process's monotonic clock is there.
+    pub(crate) fn new(parts: &Parts, session: SessionId, run: RunId, until: Duration) -> Self {
+        Self {
+            store: Arc::clone(&parts.store),
+            clock: Arc::clone(&parts.clock),
+            session,
+            run,
+            ttl: parts.lease,
+            until,
+            requests: parts.requests.subscribe(),
+            shutdown: parts.tasks.shutdown.clone(),
+            interrupt: None,
+        }
+    }
+
+    /// The keeper of the lease of a run that this one finds in the log, and the session's head; none if
+    /// it is not the session's any more. A lease that has not long to go is extended first.
+    ///
+    /// # Errors
+    /// The store's, and [`ErrorCode::StoreUnavailable`] if the lease could not be extended in time.
+    pub(crate) async fn attach(parts: &Parts, of: &RunRef) -> Result<Option<(Head, Self)>> {
+        let (store, clock, ttl) = (&parts.store, &parts.clock, parts.lease);
+        let keeper = |until| Self::new(parts, of.session.clone(), of.run.clone(), until);
+        let sent = clock.monotonic();
+        let head = store.head(&of.session).await?;
+        let owned = |head: &Head| head.summary.run.as_ref() == Some(&of.run);
+        let Some(head) = head.filter(owned) else { return Ok(None) };
+        let left = head.lease_until.map_or(Duration::ZERO, |until| until.since(head.read_at));
+        if left * 2 > ttl {
+            return Ok(Some((head, keeper(sent + left.min(ttl)))));
+        }
+        let sent = clock.monotonic();
+        let renewal = store.renew(&of.session, &of.run, ttl);
+        let Ok(renewal) = tokio::time::timeout(ttl * 2 / 3, renewal).await else {
+            return Err(Stop::LeaseLost.into_error(&of.session, &of.run));
+        };
+        let Renewal { renewed, head } = renewal?;
+        Ok(renewed.then(|| (head, keeper(sent + ttl))))
     }
 
     /// Notes that an append extended the lease. `sent` is when the append was sent.
     pub(crate) fn extended(&mut self, sent: Duration) {
-        self.renewed = self.renewed.max(sent);
+        self.until = self.until.max(sent + self.ttl);
     }
 
     /// Whether the lease was not extended for so long that no effect may be started any more.
     pub(crate) fn is_lost(&self) -> bool {
-        self.now().saturating_sub(self.renewed) >= self.ttl * 2 / 3
+        self.elapsed() >= self.ttl * 2 / 3
+    }
+
+    /// Since when it was extended last.
+    fn elapsed(&self) -> Duration {
+        (self.now() + self.ttl).saturating_sub(self.until)
     }
 
     pub(crate) fn now(&self) -> Duration {
@@ -82,19 +118,20 @@ impl LeaseKeeper {
             if self.is_lost() {
                 return News::Stop(Stop::LeaseLost);
             }
-            let elapsed = self.now().saturating_sub(self.renewed);
+            let elapsed = self.elapsed();
             let wait = if elapsed < due { due - elapsed } else { (lost - elapsed).min(due) / 4 };
             let wait = wait.max(Duration::from_millis(5));
             tokio::select! {
                 biased;
                 () = self.shutdown.cancelled() => return News::Stop(Stop::ShuttingDown),
-                () = self.live.nudge.notified() => {
+                // The sender lives as long as the runtime.
+                _ = self.requests.changed() => {
                     if let Some(news) = self.requested(known).await {
                         return news;
                     }
                 }
                 () = self.clock.sleep(wait) => {
-                    if self.now().saturating_sub(self.renewed) >= due
+                    if self.elapsed() >= due
                         && let Some(news) = self.renew(known).await
                     {
                         return news;
@@ -106,13 +143,13 @@ impl LeaseKeeper {
 
     async fn renew(&mut self, known: u64) -> Option<News> {
         let sent = self.now();
-        let left = (self.ttl * 2 / 3).saturating_sub(sent.saturating_sub(self.renewed));
+        let left = (self.ttl * 2 / 3).saturating_sub(self.elapsed());
         let renewal =
             tokio::time::timeout(left, self.store.renew(&self.session, &self.run, self.ttl));
         match renewal.await {
             Ok(Ok(renewal)) if !renewal.renewed => Some(News::Stop(Stop::Superseded)),
             Ok(Ok(renewal)) => {
-                self.renewed = sent;
+                self.until = sent + self.ttl;
                 if renewal.head.position.version > known {
                     self.requested(known).await
                 } else {
@@ -145,13 +182,21 @@ impl LeaseKeeper {
 
     /// Gives the lease up, so that another process may go on at once.
     pub(crate) async fn release(&self) {
-        let release = self.store.renew(&self.session, &self.run, Duration::ZERO);
-        match tokio::time::timeout(self.ttl / 3, release).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => {
-                tracing::warn!(session = %self.session, %error, "the lease was not released");
-            }
-            Err(_) => tracing::warn!(session = %self.session, "the lease was not released in time"),
-        }
+        release(&*self.store, &self.session, &self.run, self.ttl).await;
+    }
+}
+
+/// Gives a lease up.
+pub(crate) async fn release(
+    store: &dyn StateStore,
+    session: &SessionId,
+    run: &RunId,
+    ttl: Duration,
+) {
+    let release = store.renew(session, run, Duration::ZERO);
+    match tokio::time::timeout(ttl / 3, release).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => tracing::warn!(%session, %error, "the lease was not released"),
+        Err(_) => tracing::warn!(%session, "the lease was not released in time"),
     }
 }

@@ -17,6 +17,7 @@ mod effects;
 mod engine;
 mod family;
 mod feed;
+mod folds;
 mod forward;
 mod handle;
 mod lease;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::executor::AgentResult;
 use helix_agents_core::id::{RunId, SessionId};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 use crate::parts::Parts;
 
@@ -17,8 +17,6 @@ pub struct LiveRun {
     pub session: SessionId,
     /// The run.
     pub run: RunId,
-    /// Told when a request was appended by this process, so that it is met at once.
-    pub(crate) nudge: Notify,
     end: watch::Sender<Option<End>>,
 }
 
@@ -32,7 +30,7 @@ enum End {
 impl LiveRun {
     pub(crate) fn new(session: SessionId, run: RunId) -> Arc<Self> {
         let (end, _) = watch::channel(None);
-        Arc::new(Self { session, run, nudge: Notify::new(), end })
+        Arc::new(Self { session, run, end })
     }
 
     /// Tells everybody who waits.
@@ -80,13 +78,6 @@ impl LiveRuns {
 
     pub(crate) fn get(&self, session: &SessionId) -> Option<Arc<LiveRun>> {
         self.lock().get(session).cloned()
-    }
-
-    /// Tells all of them that a request was appended by this process, to whichever it was.
-    pub(crate) fn nudge(&self) {
-        for live in self.lock().values() {
-            live.nudge.notify_one();
-        }
     }
 
     /// Forgets a run, unless another one of the session has begun since.

@@ -5,28 +5,37 @@
 //! A part that is done once more, because its answer was lost, finds its effect on record and does not
 //! repeat it; hooks of results may be told once more then. Calls that run side by side are parts of their own,
 //! which record their result and decide nothing; [`Part::Settle`] takes the decisions when all are done, and
-//! has the hooks told of what they left. docs/decisions/0008 lists what is open before a runtime is built on
-//! parts.
+//! has the hooks told of what they left.
+//!
+//! An engine may take somebody for dead who is not, and have another one do the same part. Only one of them
+//! gets it into the log; the other finds that out, looks at the log anew and goes on from there.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::decode;
 use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::{CallId, RunId, SessionId};
-use helix_agents_core::session::{Lineage, lineage, load};
+use helix_agents_core::session::{Lineage, RunRecord, Session, lineage, load};
 use helix_agents_core::step::{Action, CallTask, ChildTask, Results};
+use helix_agents_core::store::Head;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::driver::Driver;
-use crate::lease::LeaseKeeper;
+use crate::family;
+use crate::lease::{self, LeaseKeeper};
+use crate::parts::BegunHere;
 use crate::runtime::Runtime;
 use crate::start;
 use crate::stop::Stop;
 
-/// Which run a part is of.
+/// How often somebody who was overtaken looks at the log anew.
+const MAX_TRIES: u32 = 16;
+
+/// Which run it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RunRef {
     /// Its session.
@@ -34,9 +43,28 @@ pub struct RunRef {
     /// The run.
     pub run: RunId,
     /// The session's agent.
-    pub agent: std::sync::Arc<str>,
+    pub agent: Arc<str>,
     /// How many runs of the session came before it.
     pub number: u32,
+}
+
+impl RunRef {
+    /// A run of a session.
+    #[must_use]
+    pub fn new(session: &Session, run: &RunRecord) -> Self {
+        Self::named(session, &run.id)
+    }
+
+    /// The run of that id, or the next one if the session has none of it yet.
+    pub(crate) fn named(session: &Session, run: &RunId) -> Self {
+        let before = session.runs().take_while(|it| it.id != *run).count();
+        Self {
+            session: session.id().clone(),
+            run: run.clone(),
+            agent: Arc::clone(session.agent()),
+            number: u32::try_from(before).unwrap_or(u32::MAX),
+        }
+    }
 }
 
 /// One thing to do for a run, alone: no other part of the run is under way.
@@ -97,12 +125,22 @@ impl Runtime {
     /// # Errors
     /// Those that stop a run; the part may be tried again.
     pub async fn perform(&self, of: &RunRef, part: &Part) -> Result<Next> {
-        let Some(mut run) = self.attach(of).await? else { return Ok(Next::Over) };
-        let done = match run.carry_out(part).await {
-            Ok(()) => run.advance().await,
-            Err(error) => Err(error),
-        };
-        run.close(done).await
+        for _ in 0..MAX_TRIES {
+            let Some(mut run) = self.attach(of, true).await? else { return self.over(of).await };
+            let done = match run.carry_out(part).await {
+                Ok(()) => run.advance().await,
+                Err(error) => Err(error),
+            };
+            match done {
+                Ok(next) => return run.close(next).await,
+                Err(error) if error.code() == ErrorCode::Superseded => run.overtaken().await,
+                Err(error) => {
+                    run.driver.feed.flush().await;
+                    return Err(error);
+                }
+            }
+        }
+        Err(start::busy(&of.session))
     }
 
     /// Carries out one of several calls that run side by side, and records its result. `is_first` says
@@ -111,48 +149,70 @@ impl Runtime {
     /// # Errors
     /// As [`perform`](Self::perform).
     pub async fn perform_call(&self, of: &RunRef, call: &CallId, is_first: bool) -> Result<()> {
-        let Some(mut run) = self.attach(of).await? else { return Ok(()) };
+        let Some(mut run) = self.attach(of, false).await? else { return Ok(()) };
         let done = run.call(call, is_first).await;
-        superseded_is_over(done).map(drop)
+        superseded_is_over(done)
     }
 
-    /// Waits until a child has ended or has to wait itself.
+    /// Waits until a child has ended or has to wait itself, or so much time has passed: the next
+    /// [`Part::Settle`] finds out which, and a child that goes on is among what is next again.
     ///
     /// # Errors
     /// As [`perform`](Self::perform).
     pub async fn follow_child(&self, of: &RunRef, call: &CallId, limit: Duration) -> Result<()> {
-        let Some(mut run) = self.attach(of).await? else { return Ok(()) };
-        let Ok(done) = tokio::time::timeout(limit, run.follow(call)).await else { return Ok(()) };
-        superseded_is_over(done).map(drop)
+        let Some(mut run) = self.attach(of, false).await? else { return Ok(()) };
+        let done = tokio::time::timeout(limit, run.follow(call)).await;
+        superseded_is_over(done.unwrap_or(Ok(())))
     }
 
     /// Gives up a run that nobody carries out any more, so that others may go on with it at once.
     pub async fn give_up(&self, of: &RunRef) {
-        let released = self.parts().store.renew(&of.session, &of.run, Duration::ZERO).await;
-        if let Err(error) = released {
-            tracing::warn!(session = %of.session, %error, "the lease was not released");
-        }
+        let parts = self.parts();
+        parts.begun_here().remove(&of.run);
+        parts.folds.forget(&of.session);
+        lease::release(&*parts.store, &of.session, &of.run, parts.lease).await;
     }
 
-    /// The run, if it still is its session's.
-    async fn attach(&self, of: &RunRef) -> Result<Option<Attached>> {
+    /// The run, if it still is its session's, with a lease that is good for a while.
+    async fn attach(&self, of: &RunRef, alone: bool) -> Result<Option<Attached>> {
         let parts = self.parts();
-        let head = self.head(&of.session).await?;
-        if head.summary.run.as_ref() != Some(&of.run) {
-            return Ok(None);
-        }
-        let Lineage { agent, above } = lineage(&*parts.store, &parts.registry, &head).await?;
-        let known = parts.chains().get(&of.run).cloned();
-        let hooks =
-            known.unwrap_or_else(|| HookChain::new(&HookChain::of_lineage(&above), &agent, &[]));
-        let fold = load(&*parts.store, &of.session).await?;
+        let Some((head, lease)) = LeaseKeeper::attach(parts, of).await? else { return Ok(None) };
+        let BegunHere { agent, hooks } = self.carried_out_with(of, &head).await?;
+        let mut fold = parts.folds.get(&*parts.store, &head, alone).await?;
         if fold.current_run().is_none_or(|run| run.id != of.run) {
             return Ok(None);
         }
+        fold.observe(head.read_at);
         let journal = start::journal(parts, &agent, fold, &of.run);
         let driver = start::driver(self, agent, journal, hooks);
-        let lease = start::lease(parts, &driver);
         Ok(Some(Attached { driver, lease }))
+    }
+
+    /// The agent of a run, and its hooks.
+    async fn carried_out_with(&self, of: &RunRef, head: &Head) -> Result<BegunHere> {
+        let parts = self.parts();
+        let known = parts.begun_here().get(&of.run).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let Lineage { agent, above } = lineage(&*parts.store, &parts.registry, head).await?;
+        let hooks = HookChain::new(&HookChain::of_lineage(&above), &agent, &[]);
+        Ok(BegunHere { agent, hooks })
+    }
+
+    /// Nothing is next of a run. Whoever ended it may have died before it told anybody.
+    async fn over(&self, of: &RunRef) -> Result<Next> {
+        let parts = self.parts();
+        parts.begun_here().remove(&of.run);
+        parts.folds.forget(&of.session);
+        let fold = load(&*parts.store, &of.session).await?;
+        if fold.current_run().is_none() && fold.last_run().is_some_and(|run| run.id == of.run) {
+            parts.align_ended(&of.session).await?;
+            let head = self.head(&of.session).await?;
+            let BegunHere { agent, hooks } = self.carried_out_with(of, &head).await?;
+            family::tell(self, &agent, &fold, &hooks).await;
+        }
+        Ok(Next::Over)
     }
 }
 
@@ -297,17 +357,27 @@ impl Attached {
     }
 
     /// Ends a part, and with it the run if it is over.
-    async fn close(self, done: Result<Next>) -> Result<Next> {
+    async fn close(self, next: Next) -> Result<Next> {
         let Self { driver, lease } = self;
-        let next = superseded_is_over(done)?;
-        if next.as_ref().is_none_or(|next| *next == Next::Over) {
-            driver.parts().chains().remove(&driver.live().run);
+        let parts = Arc::clone(driver.parts());
+        if next == Next::Over {
+            parts.begun_here().remove(&driver.live().run);
+            parts.folds.forget(driver.session().id());
+            driver.end(&lease, Ok(())).await?;
+        } else {
+            driver.feed.flush().await;
+            if let Some(fold) = driver.journal.into_session() {
+                parts.folds.keep(fold);
+            }
         }
-        match next {
-            Some(Next::Over) => driver.end(&lease, Ok(())).await.map(drop)?,
-            _ => driver.feed.flush().await,
-        }
-        Ok(next.unwrap_or(Next::Over))
+        Ok(next)
+    }
+
+    /// Takes back what it showed that somebody else has done.
+    async fn overtaken(self) {
+        let Self { driver, .. } = self;
+        driver.feed.abandon(driver.session().last_step(), driver.version());
+        driver.feed.flush().await;
     }
 }
 
@@ -326,10 +396,10 @@ fn side_by_side(
 }
 
 /// Who was superseded has nothing more to do.
-fn superseded_is_over<T>(done: Result<T>) -> Result<Option<T>> {
+fn superseded_is_over(done: Result<()>) -> Result<()> {
     match done {
-        Err(error) if error.code() == ErrorCode::Superseded => Ok(None),
-        done => done.map(Some),
+        Err(error) if error.code() == ErrorCode::Superseded => Ok(()),
+        done => done,
     }
 }
 

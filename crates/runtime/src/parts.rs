@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use helix_agents_core::agent::AgentRegistry;
+use helix_agents_core::agent::{AgentRegistry, AnyAgent};
 use helix_agents_core::clock::{Clock, IdSource};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::hooks::HookChain;
@@ -13,7 +13,9 @@ use helix_agents_core::llm::LlmAdapter;
 use helix_agents_core::session::{Durability, Outside, align_ended};
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
+use tokio::sync::watch;
 
+use crate::folds::Folds;
 use crate::live::LiveRuns;
 use crate::tasks::Tasks;
 
@@ -42,11 +44,21 @@ pub struct Parts {
     pub auto_resume: bool,
     /// What this process has under way.
     pub tasks: Tasks,
-    /// The hooks of runs that this process has begun and that are carried out in parts: those of one
-    /// execution are known nowhere else.
-    pub(crate) chains: Mutex<HashMap<RunId, HookChain>>,
+    /// Runs that this process has begun and carries out in parts.
+    pub(crate) begun_here: Mutex<HashMap<RunId, BegunHere>>,
+    /// The sessions that parts were carried out of last.
+    pub(crate) folds: Folds,
     /// The runs of this process.
     pub(crate) runs: Arc<LiveRuns>,
+    /// Told of requests that this process has appended, so that its own runs meet them at once.
+    pub(crate) requests: watch::Sender<()>,
+}
+
+/// What a run is carried out with that began here; it may be known nowhere else.
+#[derive(Debug, Clone)]
+pub(crate) struct BegunHere {
+    pub(crate) agent: AnyAgent,
+    pub(crate) hooks: HookChain,
 }
 
 impl Parts {
@@ -61,8 +73,13 @@ impl Parts {
         align_ended(store, streams, &*self.clock, &*self.ids, session).await
     }
 
-    pub(crate) fn chains(&self) -> MutexGuard<'_, HashMap<RunId, HookChain>> {
-        self.chains.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Lets the runs of this process look for requests: one was appended, to whichever it was.
+    pub(crate) fn nudge(&self) {
+        self.requests.send_replace(());
+    }
+
+    pub(crate) fn begun_here(&self) -> MutexGuard<'_, HashMap<RunId, BegunHere>> {
+        self.begun_here.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// That runs are still taken.

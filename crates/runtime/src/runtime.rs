@@ -8,7 +8,7 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::executor::{
     AgentExecutor, ExecuteOptions, ForkOptions, Input, Resumable, ResumeOptions, RunHandle,
 };
-use helix_agents_core::hooks::HookChain;
+use helix_agents_core::hooks::{AgentHooks, HookChain};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
@@ -63,6 +63,30 @@ impl Runtime {
         })
     }
 
+    /// That the engine can honour this: one whose workers are elsewhere finds agents by their names, and
+    /// hooks of one execution nowhere.
+    fn check_known(&self, agent: &str, hooks: &[Arc<dyn AgentHooks>]) -> Result<()> {
+        if self.engine.keeps_to_process() {
+            return Ok(());
+        }
+        let kind = self.engine.kind();
+        if !hooks.is_empty() {
+            let message = format!(
+                "a run of the {kind} runtime may be carried out by any worker, which does not know the hooks of one \
+                 execution; give them to the agent"
+            );
+            return Err(Error::new(ErrorCode::ConfigInvalid, message));
+        }
+        if !self.parts.registry.contains(agent) {
+            let message = format!(
+                "workers of the {kind} runtime find agents by their names; put this one into the `registry` of the \
+                 runtime and of its workers"
+            );
+            return Err(Error::new(ErrorCode::AgentNotFound, message).with_context("agent", agent));
+        }
+        Ok(())
+    }
+
     pub(crate) async fn ask(
         &self,
         session: &SessionId,
@@ -70,7 +94,7 @@ impl Runtime {
         reason: Option<String>,
     ) -> Result<()> {
         request(self.parts.outside(), session, None, kind, reason).await?;
-        self.parts.runs.nudge();
+        self.parts.nudge();
         Ok(())
     }
 }
@@ -84,6 +108,7 @@ impl AgentExecutor for Runtime {
         options: ExecuteOptions,
     ) -> Result<RunHandle> {
         self.parts.check_open()?;
+        self.check_known(agent.name(), &options.hooks)?;
         start::execute(self, agent, input, options).await
     }
 
@@ -100,6 +125,7 @@ impl AgentExecutor for Runtime {
             let lineage = lineage(&*parts.store, &parts.registry, &head).await?;
             HookChain::of_lineage(&lineage.above)
         } else {
+            self.check_known(agent.name(), &options.hooks)?;
             HookChain::none()
         };
         start::resume(self, agent, session, options, &above).await
@@ -130,7 +156,7 @@ impl AgentExecutor for Runtime {
 
     async fn submit_tool_result(&self, root: &SessionId, submission: Submission) -> Result<()> {
         submit(self.parts.outside(), root, &submission).await?;
-        self.parts.runs.nudge();
+        self.parts.nudge();
         if self.parts.auto_resume { self.go_on(root).await } else { Ok(()) }
     }
 

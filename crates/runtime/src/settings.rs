@@ -11,8 +11,10 @@ use helix_agents_core::session::Durability;
 use helix_agents_core::store::{PatientStore, StateStore};
 use helix_agents_core::stream::{PatientStreams, StreamManager};
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 
 use crate::clock::{SystemIds, TokioClock};
+use crate::folds::Folds;
 use crate::parts::Parts;
 use crate::tasks::Tasks;
 
@@ -97,8 +99,10 @@ impl Settings {
             grace: self.grace,
             auto_resume: self.auto_resume,
             tasks: Tasks::new(self.tasks_on),
-            chains: Mutex::default(),
+            begun_here: Mutex::default(),
+            folds: Folds::default(),
             runs: Arc::default(),
+            requests: watch::Sender::default(),
         }))
     }
 }

@@ -25,6 +25,7 @@ use crate::feed::Feed;
 use crate::handle::{attach, handle};
 use crate::lease::LeaseKeeper;
 use crate::live::LiveRun;
+use crate::part::RunRef;
 use crate::parts::Parts;
 use crate::runtime::Runtime;
 
@@ -385,14 +386,10 @@ pub(crate) fn driver(
     })
 }
 
-pub(crate) fn lease(parts: &Parts, driver: &Driver) -> LeaseKeeper {
-    LeaseKeeper::new(
-        Arc::clone(&parts.store),
-        Arc::clone(&parts.clock),
-        parts.lease,
-        Arc::clone(&driver.live),
-        parts.tasks.shutdown.clone(),
-    )
+/// The lease of a run that has just begun.
+fn lease(driver: &Driver) -> LeaseKeeper {
+    let (LiveRun { session, run, .. }, parts) = (&*driver.live, &driver.parts);
+    LeaseKeeper::new(parts, session.clone(), run.clone(), parts.clock.monotonic() + parts.lease)
 }
 
 /// A run whose end stands among its first events.
@@ -400,7 +397,7 @@ async fn end_at_once(mut driver: Box<Driver>) -> Result<StartOutcome> {
     let begun = driver.journal.staged().to_vec();
     let started = driver.journal.start(Vec::new()).await?;
     if matches!(started, StartOutcome::Started) {
-        let lease = lease(&driver.parts, &driver);
+        let lease = lease(&driver);
         let opened = driver.open(&begun).await;
         driver.end(&lease, opened).await?;
     }
@@ -440,6 +437,7 @@ impl Launch {
 
     async fn carry_out(self) -> Result<Launched> {
         let Self { runtime, agent, mut journal, hooks, events, new } = self;
+        let over = journal.session().current_run().map(|run| RunRef::new(journal.session(), run));
         // Here a shutdown either waits for it or has begun before.
         runtime.parts().check_open()?;
         let started = match new {
@@ -455,11 +453,18 @@ impl Launch {
             StartOutcome::Leased { until, now } => return Ok(Launched::Leased { until, now }),
         }
         let driver = driver(&runtime, agent, journal, hooks);
-        let lease = lease(runtime.parts(), &driver);
+        let lease = lease(&driver);
         let of = driver.of();
         let (root, from) = (driver.journal.session().root().clone(), driver.stream_from());
-        let live = runtime.engine().carry_out(Begun { driver, lease, events, over: None }).await?;
-        Ok(Launched::Begun(handle(&runtime, of, root, from, live)))
+        let begun = Begun { driver, lease, events, over };
+        match runtime.engine().carry_out(begun).await {
+            Ok(live) => Ok(Launched::Begun(handle(&runtime, of, root, from, live))),
+            Err(error) => {
+                // It stands in the log, and others may go on with it at once.
+                runtime.give_up(&of).await;
+                Err(error)
+            }
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{Lineage, is_waited_for, lineage, load};
 use helix_agents_core::store::{Head, Page, SessionFilter};
 
+use crate::part::RunRef;
 use crate::runtime::Runtime;
 use crate::start;
 
@@ -46,6 +47,14 @@ impl Runtime {
             let Some(above) = self.parts().store.head(parent).await? else { return Ok(None) };
             let fold = load(&*self.parts().store, &head.session).await?;
             if is_waited_for(&above, &fold) {
+                return Ok(None);
+            }
+        }
+        if let Some(run) = &head.summary.run {
+            let fold = load(&*self.parts().store, &head.session).await?;
+            if fold.current_run().is_some_and(|current| current.id == *run)
+                && self.engine().goes_on(&RunRef::named(&fold, run)).await?
+            {
                 return Ok(None);
             }
         }

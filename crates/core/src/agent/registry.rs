@@ -79,6 +79,12 @@ impl AgentRegistry {
         }
     }
 
+    /// Whether there is an agent of that name, or a function that makes it.
+    #[must_use]
+    pub fn contains(&self, name: &str) -> bool {
+        self.read().contains_key(name)
+    }
+
     /// The names, sorted.
     #[must_use]
     pub fn names(&self) -> Vec<String> {

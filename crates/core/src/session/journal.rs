@@ -99,6 +99,12 @@ impl Journal {
         self.iterator.session()
     }
 
+    /// The session as the store has it, if nothing is staged.
+    #[must_use]
+    pub fn into_session(self) -> Option<Session> {
+        self.savepoint.is_none().then(|| self.iterator.into_session())
+    }
+
     /// What to do next.
     #[must_use]
     pub fn next(&self) -> Action {
@@ -380,6 +386,10 @@ impl Journal {
                         it.finish.is_some() || it.started.as_ref().is_some_and(here)
                     })
             }
+            // It comes before its call's result, in the same append.
+            Event::UsageRecorded { call: Some(call), .. } => {
+                closed(call) || open(call).is_some_and(|it| it.finish.is_some())
+            }
             _ => false,
         }
     }
@@ -393,6 +403,16 @@ impl Journal {
         match self.session().current_run() {
             Some(current) if current.id == self.run => {}
             _ => return Err(self.superseded()),
+        }
+        // Who decides is alone in a run, unless its engine took it for dead and had somebody else do the
+        // same. What is held then has been recorded by that one; without a key it would be twice.
+        let own = |append: &StoredAppend| append.run.as_ref() == Some(&self.run);
+        let keyless = |event: &Event| {
+            matches!(event, Event::StateChanged { .. } | Event::UsageRecorded { call: None, .. })
+        };
+        if decides && missed.iter().any(own) && held.iter().any(keyless) {
+            let message = "somebody else carries the same run out, and is further";
+            return Err(self.error(ErrorCode::Superseded, message));
         }
         if held.is_empty() {
             // The next `stage` decides, and its caller is told what.

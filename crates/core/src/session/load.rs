@@ -19,7 +19,7 @@ const MAX_LOOKS: u32 = 64;
 /// legal. The log is never touched.
 pub async fn load(store: &dyn StateStore, session: &SessionId) -> Result<Session> {
     let mut fold = Session::new(session.clone());
-    advance(store, &mut fold).await?;
+    catch_up(store, &mut fold).await?;
     if fold.position().version == 0 {
         return Err(not_found(session));
     }
@@ -35,7 +35,7 @@ pub async fn look(store: &dyn StateStore, session: &SessionId) -> Result<Option<
     let mut fold = Session::new(session.clone());
     for _ in 0..MAX_LOOKS {
         let Some(head) = store.head(session).await? else { return Ok(None) };
-        advance(store, &mut fold).await?;
+        catch_up(store, &mut fold).await?;
         if head.position == *fold.position() {
             fold.observe(head.read_at);
             return Ok(Some((head, fold)));
@@ -45,8 +45,11 @@ pub async fn look(store: &dyn StateStore, session: &SessionId) -> Result<Option<
         .with_context("session", session))
 }
 
-/// Takes in what was appended since.
-pub(super) async fn advance(store: &dyn StateStore, fold: &mut Session) -> Result<()> {
+/// Takes in what was appended since the fold was made.
+///
+/// # Errors
+/// As [`load`]. The fold is of no use then.
+pub async fn catch_up(store: &dyn StateStore, fold: &mut Session) -> Result<()> {
     let session = fold.id().clone();
     loop {
         let page = store.read_log(&session, fold.position().version, PAGE).await?;

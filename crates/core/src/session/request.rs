@@ -176,7 +176,7 @@ impl Outside<'_> {
                 }
                 AppendOutcome::Conflict { .. } => {
                     fold.rollback(savepoint);
-                    super::load::advance(self.store, &mut fold).await?;
+                    super::catch_up(self.store, &mut fold).await?;
                 }
                 AppendOutcome::GuardFailed { now, .. } => {
                     fold.rollback(savepoint);

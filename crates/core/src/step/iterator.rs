@@ -133,6 +133,12 @@ impl StepIterator {
         &self.session
     }
 
+    /// The session so far, for others.
+    #[must_use]
+    pub fn into_session(self) -> Session {
+        self.session
+    }
+
     /// Notes what an append was acknowledged as. That changes nothing of what comes next, but for
     /// the time that has passed.
     pub(crate) fn settle(&mut self, append: AppendId, at: Timestamp) {

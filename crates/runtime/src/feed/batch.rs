@@ -138,6 +138,19 @@ impl Batch {
         self.pending.push(Pending::Mark { mark: Box::new(mark), tickets: settled });
     }
 
+    /// Forgets what waits of tries, and discards those that were begun.
+    pub(super) fn abandon(&mut self, version: u64, origin: Chunk) {
+        self.pending.retain(|pending| match pending {
+            Pending::Begin { .. } | Pending::Chunks { ticket: Some(_), .. } => false,
+            Pending::Chunks { ticket: None, .. } | Pending::Mark { .. } => true,
+        });
+        let discarded: Vec<_> = self.open.drain(..).filter_map(|open| open.attempt).collect();
+        if !discarded.is_empty() {
+            let mark = FeedMark { version, discarded, ..FeedMark::default() };
+            self.mark(mark, origin);
+        }
+    }
+
     /// Everything that waits, as the stream takes it, up to a mark that settles what begins before it.
     /// What belongs to a try that could not be begun is left out.
     pub(super) fn take(&mut self) -> Taken {

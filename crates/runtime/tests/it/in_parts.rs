@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
@@ -11,6 +12,9 @@ use helix_agents_core::error::{Error, Result};
 use helix_agents_runtime::{
     Begun, ChildRef, Engine, LiveRun, Next, Part, RunRef, Runtime, Settings, forward_executor,
 };
+
+/// How long a child is followed at once.
+const FOLLOW: Duration = Duration::from_millis(200);
 
 /// A runtime on such an engine.
 #[derive(Debug)]
@@ -41,10 +45,6 @@ impl Engine for Tasks {
 
     async fn carry_out(&self, begun: Begun) -> Result<Option<Arc<LiveRun>>> {
         let runtime = begun.driver.runtime().clone();
-        if begun.driver.session().parent().is_none() {
-            // Workers know the agents that they are given.
-            runtime.parts().registry.replace_erased(Arc::clone(begun.driver.agent()));
-        }
         let of = begun.in_parts();
         let stopped = Arc::clone(&self.stopped);
         let parts = Arc::clone(runtime.parts());
@@ -74,7 +74,7 @@ async fn drive(runtime: &Runtime, of: &RunRef) -> Result<()> {
                 let calls = stream::iter(calls.map(|call| call.boxed()).collect::<Vec<_>>());
                 let calls = calls.buffer_unordered(at_once).collect::<Vec<_>>();
                 let children = children.into_iter().map(async |child: ChildRef| {
-                    runtime.follow_child(of, &child.call, std::time::Duration::MAX).await
+                    runtime.follow_child(of, &child.call, FOLLOW).await
                 });
                 let children = join_all(children);
                 let (calls, children) = tokio::join!(calls, children);

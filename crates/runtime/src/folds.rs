@@ -1,0 +1,94 @@
+//! Sessions as they were when a part of them was carried out last, so that the next part reads only what
+//! came since.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use helix_agents_core::error::Result;
+use helix_agents_core::id::SessionId;
+use helix_agents_core::session::{Session, catch_up, load};
+use helix_agents_core::store::{Head, StateStore};
+
+/// How many are kept. Their messages are shared with whoever works on them.
+const MOST: usize = 256;
+
+/// The sessions of a process whose runs are carried out in parts.
+#[derive(Debug, Default)]
+pub(crate) struct Folds(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// With the time of their last use.
+    folds: HashMap<SessionId, (u64, Session)>,
+    time: u64,
+}
+
+impl Folds {
+    /// A session as its log is now, no earlier than that head. `alone` if nobody else works on it, who
+    /// would look for it meanwhile.
+    ///
+    /// # Errors
+    /// As [`load`].
+    pub(crate) async fn get(
+        &self,
+        store: &dyn StateStore,
+        head: &Head,
+        alone: bool,
+    ) -> Result<Session> {
+        let kept = self.kept(|kept| kept.find(&head.session, alone));
+        if let Some(mut fold) = kept
+            && catch_up(store, &mut fold).await.is_ok()
+            && is_of(&fold, head)
+        {
+            return Ok(fold);
+        }
+        // There is none, or its log is another one now.
+        load(store, &head.session).await
+    }
+
+    /// Keeps a session, unless it is known as it was later.
+    pub(crate) fn keep(&self, fold: Session) {
+        self.kept(|kept| kept.keep(fold));
+    }
+
+    /// Forgets a session that nothing more is to be done for.
+    pub(crate) fn forget(&self, session: &SessionId) {
+        self.kept(|kept| kept.folds.remove(session));
+    }
+
+    fn kept<T>(&self, act: impl FnOnce(&mut Kept) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Kept {
+    fn find(&mut self, session: &SessionId, alone: bool) -> Option<Session> {
+        if alone {
+            return self.folds.remove(session).map(|(_, fold)| fold);
+        }
+        self.time += 1;
+        let (used, fold) = self.folds.get_mut(session)?;
+        *used = self.time;
+        Some(fold.clone())
+    }
+
+    fn keep(&mut self, fold: Session) {
+        let known = self.folds.get(fold.id()).map_or(0, |(_, known)| known.position().version);
+        if known > fold.position().version {
+            return;
+        }
+        self.time += 1;
+        self.folds.insert(fold.id().clone(), (self.time, fold));
+        if self.folds.len() > MOST {
+            let oldest = self.folds.iter().min_by_key(|(_, (used, _))| *used);
+            let oldest = oldest.map(|(session, _)| session.clone());
+            oldest.map(|session| self.folds.remove(&session));
+        }
+    }
+}
+
+/// Whether the fold is of the log that has this head: a session that was deleted may have begun anew.
+fn is_of(fold: &Session, head: &Head) -> bool {
+    let (here, there) = (fold.position(), &head.position);
+    here.version > there.version || here == there
+}
