@@ -45,10 +45,7 @@ pub(crate) fn handle(
     stream_from: u64,
     live: Option<Arc<LiveRun>>,
 ) -> RunHandle {
-    let RunRef { session, run, agent, number } = of;
     let control = Control {
-        agent,
-        number,
         parts: Arc::clone(runtime.parts()),
         engine: Arc::clone(runtime.engine()),
         of: of.clone(),
