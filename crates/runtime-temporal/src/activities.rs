@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use helix_agents_core::error::Result;
 use helix_agents_core::id::CallId;
 use helix_agents_core::store::SessionStatus;
-use helix_agents_runtime::{Next, RunRef, Runtime};
+use helix_agents_runtime::{Next, Part, RunRef, Runtime};
 use serde::{Deserialize, Serialize};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
@@ -15,6 +15,9 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::failure;
+use crate::nursery::{Nursery, Open};
+use crate::runtime::TemporalRuntime;
+use crate::server::Server;
 use crate::workflow::{PerformInput, Performed};
 
 /// How often a sign of life is given, if the server does not say how long it waits for one.
@@ -41,6 +44,8 @@ pub(crate) struct FollowInput {
 #[derive(Debug)]
 pub(crate) struct Activities {
     runtime: Runtime,
+    server: Server,
+    nursery: Nursery,
     signals: Signals,
 }
 
@@ -54,8 +59,13 @@ pub(crate) struct Signals {
 }
 
 impl Activities {
-    pub(crate) fn new(runtime: Runtime, signals: Signals) -> Self {
-        Self { runtime, signals }
+    pub(crate) fn new(runtime: &TemporalRuntime, signals: Signals) -> Self {
+        Self {
+            runtime: runtime.inner().clone(),
+            server: runtime.server().clone(),
+            nursery: runtime.nursery().clone(),
+            signals,
+        }
     }
 
     /// Carries out what an activity is about, and lets the server know that it is at it. It is dropped in the middle when
@@ -92,6 +102,15 @@ impl Activities {
         }
     }
 
+    /// Starts workflows of children whose parent cannot.
+    async fn start(&self, children: &[RunRef]) {
+        for child in children {
+            if let Err(error) = self.server.start(child, false).await {
+                tracing::warn!(session = %child.session, %error, "the child begins when its lease is over");
+            }
+        }
+    }
+
     async fn status(&self, of: &RunRef) -> Option<String> {
         let head = self.runtime.parts().store.head(&of.session).await.ok()??;
         let taken = head.summary.run.is_some_and(|run| run != of.run);
@@ -118,9 +137,19 @@ impl Activities {
     ) -> Result<Performed, ActivityError> {
         let PerformInput { of, part } = &input;
         let work = async {
-            let next = self.runtime.perform(of, part).await?;
-            let status = if matches!(next, Next::Over) { self.status(of).await } else { None };
-            Ok(Performed { next, children: Vec::new(), status })
+            // Companions are spoken to in the very part that begins them, so they cannot wait for its end.
+            let below = (*part == Part::Children).then(|| self.nursery.open(&of.session));
+            let next = self.runtime.perform(of, part).await;
+            let children = below.map(Open::close).unwrap_or_default();
+            let next = match next {
+                Ok(next) => next,
+                Err(error) => {
+                    self.start(&children).await;
+                    return Err(error);
+                }
+            };
+            let status = if next == Next::Over { self.status(of).await } else { None };
+            Ok(Performed { next, children, status })
         };
         self.carry_out(&cx, Box::pin(work)).await
     }

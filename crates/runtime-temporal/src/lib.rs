@@ -11,6 +11,7 @@ mod builder;
 mod failure;
 mod guarantees;
 mod names;
+mod nursery;
 pub mod options;
 mod runtime;
 mod server;

@@ -8,6 +8,7 @@ use helix_agents_runtime::{Begun, Engine, LiveRun, Parts, RunRef, Runtime, forwa
 use temporalio_client::WorkflowExecutionStatus;
 
 use crate::builder::TemporalRuntimeBuilder;
+use crate::nursery::Nursery;
 use crate::server::{Server, Standing};
 
 /// Begins runs, and has them carried out by the [workers](crate::TemporalWorker) of its queue, in this process or others. Cheap
@@ -21,6 +22,7 @@ use crate::server::{Server, Standing};
 pub struct TemporalRuntime {
     runtime: Runtime,
     server: Server,
+    nursery: Nursery,
 }
 
 impl TemporalRuntime {
@@ -30,8 +32,9 @@ impl TemporalRuntime {
     }
 
     pub(crate) fn new(parts: Arc<Parts>, server: Server, own_queue: bool) -> Self {
-        let engine = Workflows { server: server.clone(), own_queue };
-        Self { runtime: Runtime::new(parts, Arc::new(engine)), server }
+        let nursery = Nursery::default();
+        let engine = Workflows { server: server.clone(), nursery: nursery.clone(), own_queue };
+        Self { runtime: Runtime::new(parts, Arc::new(engine)), server, nursery }
     }
 
     pub(crate) fn inner(&self) -> &Runtime {
@@ -40,6 +43,10 @@ impl TemporalRuntime {
 
     pub(crate) fn server(&self) -> &Server {
         &self.server
+    }
+
+    pub(crate) fn nursery(&self) -> &Nursery {
+        &self.nursery
     }
 
     /// Stops taking runs. Those under way are their workers' to end: shut workers of this process down first.
@@ -55,6 +62,7 @@ forward_executor!(TemporalRuntime);
 #[derive(Debug)]
 struct Workflows {
     server: Server,
+    nursery: Nursery,
     /// Whether nobody else carries out what is on the queue.
     own_queue: bool,
 }
@@ -70,14 +78,11 @@ impl Engine for Workflows {
     }
 
     async fn carry_out(&self, mut begun: Begun) -> Result<Option<Arc<LiveRun>>> {
-        let runtime = begun.driver.runtime().clone();
+        let parent = begun.driver.session().parent().map(|parent| parent.session.clone());
         let over = begun.over.take();
         let of = begun.in_parts();
-        let started = self.server.start(&of, false).await;
-        if let Err(error) = started {
-            // Nobody is at it, so nobody has to wait.
-            runtime.give_up(&of).await;
-            return Err(error.with_context("session", &of.session).with_context("run", &of.run));
+        if parent.is_none_or(|parent| !self.nursery.takes(&parent, &of)) {
+            self.server.start(&of, false).await.map_err(|error| about(error, &of))?;
         }
         if let Some(over) = over {
             self.server.end_superseded(&over).await;
@@ -108,11 +113,7 @@ impl Engine for Workflows {
             // What it came to is in the log, or will be.
             _ => return None,
         };
-        Some(
-            Error::new(code, message)
-                .with_context("session", &of.session)
-                .with_context("run", &of.run),
-        )
+        Some(about(Error::new(code, message), of))
     }
 
     async fn goes_on(&self, of: &RunRef) -> Result<bool> {
@@ -126,4 +127,8 @@ impl Engine for Workflows {
             }
         })
     }
+}
+
+fn about(error: Error, of: &RunRef) -> Error {
+    error.with_context("session", &of.session).with_context("run", &of.run)
 }

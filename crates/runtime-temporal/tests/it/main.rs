@@ -1,5 +1,10 @@
 //! Runs on Temporal, on a real server.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod by_hand;
+mod crashes;
+mod deployment;
+mod histories;
 mod parity;
-mod registering;
+mod processes;
+mod refusals;

@@ -13,8 +13,6 @@ use helix_agents_testkit::runtime_suite::{RuntimeHarness, World};
 use helix_agents_testkit::servers;
 use tokio::runtime::Runtime;
 
-use crate::registering::Registering;
-
 /// A store, and the threads of the processes that were booted on it.
 struct Harness<S> {
     store: S,
@@ -61,7 +59,6 @@ impl<S: StateStore + StreamManager + Clone> RuntimeHarness for Harness<S> {
         let tokio =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let tokio = tokio.unwrap();
-        let registry = world.registry.clone();
         let builder = TemporalRuntime::builder()
             .state_store(world.store.unwrap_or_else(|| self.store()))
             .stream_manager(self.streams())
@@ -84,7 +81,7 @@ impl<S: StateStore + StreamManager + Clone> RuntimeHarness for Harness<S> {
         };
         let (runtime, worker) = tokio.spawn(begin).await.unwrap();
         self.processes.lock().unwrap().push(Process { tokio, worker });
-        Arc::new(Registering { runtime, registry })
+        Arc::new(runtime)
     }
 
     async fn kill(&self) {
@@ -109,6 +106,39 @@ mod sqlite {
         let folder = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(folder.path().join("test.db")).await.unwrap();
         Harness::new(store, folder)
+    }
+
+    helix_agents_testkit::runtime_suite!(harness);
+}
+
+mod postgres {
+    use helix_agents_store_postgres::PostgresStore;
+    use helix_agents_testkit::servers::{self, Afterwards};
+
+    use super::Harness;
+
+    async fn harness() -> Harness<PostgresStore> {
+        let url = servers::postgres();
+        let builder = PostgresStore::builder(&url).schema(servers::unique()).connections(4);
+        let gone = builder.clone();
+        let gone = Afterwards::new(|| async { gone.destroy().await.unwrap() });
+        Harness::new(builder.open().await.unwrap(), gone)
+    }
+
+    helix_agents_testkit::runtime_suite!(harness);
+}
+
+mod redis {
+    use helix_agents_store_redis::RedisStore;
+    use helix_agents_testkit::servers::{self, Afterwards};
+
+    use super::Harness;
+
+    async fn harness() -> Harness<RedisStore> {
+        let builder = RedisStore::builder(&servers::redis()).prefix(servers::unique());
+        let gone = builder.clone();
+        let gone = Afterwards::new(|| async { gone.destroy().await.unwrap() });
+        Harness::new(builder.open().await.unwrap(), gone)
     }
 
     helix_agents_testkit::runtime_suite!(harness);
