@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use helix_agents_core::id::CallId;
 use helix_agents_runtime::{Part, RunRef};
 
+#[cfg(test)]
+mod tests;
+
 /// The id of a run's workflow. A session's runs have different ones, so that a start which is repeated is found to be one.
 pub(crate) fn workflow_id(prefix: &str, of: &RunRef) -> String {
     let RunRef { session, agent, number, .. } = of;

@@ -19,6 +19,9 @@ use crate::failure::{self, Stopped};
 use crate::names::{self, Names};
 use crate::workflow::{AgentRun, Left, PerformInput, Performed, RunInput, RunOutput, Terms};
 
+#[cfg(test)]
+mod tests;
+
 /// How long a part may take at most. What it does has limits of its own, and heartbeats find workers that died.
 const LONGEST_PART: Duration = Duration::from_secs(7 * 24 * 3600);
 

@@ -56,8 +56,8 @@ impl TemporalWorkerBuilder {
     /// Starts the worker. It uses the tokio runtime that this is called on.
     ///
     /// # Errors
-    /// [`ErrorCode::ConfigInvalid`] if its options do not go together, or there is no such namespace;
-    /// [`ErrorCode::Internal`] if no thread could be begun.
+    /// [`ErrorCode::ConfigInvalid`] if its options do not go together; [`ErrorCode::Internal`] if no thread could be begun.
+    /// What the server has to say of it, such as that there is no such namespace, [`ended`](TemporalWorker::ended) tells.
     pub async fn start(self) -> Result<TemporalWorker> {
         let (begun, begins) = oneshot::channel();
         let (ended, ends) = watch::channel(None);

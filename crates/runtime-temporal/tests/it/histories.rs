@@ -17,11 +17,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use temporalio_client::{
-    Client, UntypedWorkflow, WorkflowDescribeOptions, WorkflowFetchHistoryOptions,
-    WorkflowGetResultOptions, WorkflowHandle,
+    Client, UntypedWorkflow, WorkflowDescribeOptions, WorkflowExecutionInfo,
+    WorkflowFetchHistoryOptions, WorkflowGetResultOptions, WorkflowHandle,
 };
 
 use crate::deployment::{Deployment, Process};
+
+const RECORD: &str = "HELIX_RECORD_HISTORIES";
 
 #[derive(Deserialize, JsonSchema)]
 struct Word {
@@ -94,15 +96,37 @@ impl Told {
     }
 
     async fn record(&self, name: &str) {
-        if std::env::var_os("HELIX_RECORD_HISTORIES").is_none() {
+        if std::env::var_os(RECORD).is_none() {
             return;
         }
-        let history = self.workflow.fetch_history(WorkflowFetchHistoryOptions::default());
-        let json = history.to_json().await.unwrap();
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("histories/v1");
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join(name).with_extension("json"), json).unwrap();
+        write(name, &self.workflow).await;
     }
+
+    /// The first of its histories.
+    async fn record_first(&self, name: &str) {
+        if std::env::var_os(RECORD).is_none() {
+            return;
+        }
+        let info = WorkflowExecutionInfo::builder()
+            .namespace("default")
+            .workflow_id(self.workflow.info().workflow_id.clone())
+            .run_id(self.first_run().await)
+            .build();
+        write(name, &WorkflowHandle::new(self.workflow.client().clone(), info)).await;
+    }
+
+    async fn first_run(&self) -> String {
+        let seen = self.workflow.describe(WorkflowDescribeOptions::default()).await.unwrap();
+        seen.raw().workflow_execution_info.as_ref().unwrap().first_run_id.clone()
+    }
+}
+
+async fn write(name: &str, workflow: &WorkflowHandle<Client, UntypedWorkflow>) {
+    let history = workflow.fetch_history(WorkflowFetchHistoryOptions::default());
+    let json = history.to_json().await.unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("histories/v1");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join(name).with_extension("json"), json).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -128,6 +152,7 @@ async fn a_long_run_goes_on_in_new_histories() {
     assert!(parts > 60, "{parts} parts");
     assert!(events < 120, "{events} events: it was to be several histories");
     told.record("continued").await;
+    told.record_first("continues").await;
 }
 
 /// The companion stands in its model call while its caller goes on in a new history.
