@@ -21,6 +21,7 @@ pages! {
     models = "models.md",
     people = "people.md",
     plan_execute = "plan-execute.md",
+    runtime_temporal = "runtime-temporal.md",
     sessions = "sessions.md",
     state = "state.md",
     streaming = "streaming.md",

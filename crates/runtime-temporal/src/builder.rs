@@ -134,7 +134,7 @@ impl TemporalRuntimeBuilder {
     }
 
     /// After how many parts a run goes on in a new history, at the latest; the server may ask for it earlier. Default 1,000.
-    pub fn steps_per_history(mut self, parts: u32) -> Self {
+    pub fn parts_per_history(mut self, parts: u32) -> Self {
         self.parts_per_history = parts;
         self
     }
@@ -201,7 +201,7 @@ impl TemporalRuntimeBuilder {
         }
         if self.parts_per_history == 0 {
             return invalid(
-                "a history holds one part at least; set `steps_per_history` to 1 or more",
+                "a history holds one part at least; set `parts_per_history` to 1 or more",
             );
         }
         if self.queue.is_empty() || self.prefix.is_empty() {

@@ -20,6 +20,9 @@ use crate::failure;
 use crate::names;
 use crate::workflow::{AgentRun, RunInput, Terms};
 
+/// The memo that tells which run a workflow is of.
+const RUN: &str = "run";
+
 /// Between two tries to connect.
 const AGAIN: Duration = Duration::from_millis(250);
 
@@ -94,12 +97,12 @@ impl Server {
     /// Starts the workflow of a run. That it was started before is no error.
     ///
     /// # Errors
-    /// If the server cannot be reached.
+    /// If the server cannot be reached, or another store has a run of this name under way.
     pub(crate) async fn start(&self, of: &RunRef, recovered: bool) -> Result<()> {
         let mut memo = MemoValues::new();
         memo.insert("agent", of.agent.to_string());
         memo.insert("session", of.session.to_string());
-        memo.insert("run", of.run.to_string());
+        memo.insert(RUN, of.run.to_string());
         let input = RunInput {
             of: of.clone(),
             terms: self.terms,
@@ -108,16 +111,34 @@ impl Server {
             left: None,
         };
         let options = WorkflowStartOptions::new(&*self.queue, self.id(of))
-            // One that closed is not begun anew: whoever goes on with its session has a run of its own.
-            .id_reuse_policy(WorkflowIdReusePolicy::RejectDuplicate)
-            .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
+            // One that closed was of a run that ended, maybe in a store that is no more: runs of a session have different ids.
+            .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
+            .id_conflict_policy(WorkflowIdConflictPolicy::Fail)
             .maybe_execution_timeout(self.terms.execution())
             .static_summary(names::summary(of))
             .memo(memo)
             .build();
         match Box::pin(self.client.start_workflow(AgentRun::run, input, options)).await {
-            Ok(_) | Err(WorkflowStartError::AlreadyStarted { .. }) => Ok(()),
+            Ok(_) => Ok(()),
+            Err(WorkflowStartError::AlreadyStarted { .. }) => self.is_carried_out(of).await,
             Err(error) => Err(failure::not_started(error)),
+        }
+    }
+
+    /// That the workflow of a run, which is there, is not one of another store's.
+    async fn is_carried_out(&self, of: &RunRef) -> Result<()> {
+        let handle = self.handle(of);
+        let described = Box::pin(handle.describe(WorkflowDescribeOptions::default())).await;
+        let found = described.map_err(failure::not_told)?;
+        match found.memo().get::<String>(RUN) {
+            Ok(Some(run)) if run != of.run.as_str() => Err(Error::new(
+                ErrorCode::ConfigInvalid,
+                "a workflow of this id carries out a run of another store; give deployments that share a \
+                 namespace a `prefix` each",
+            )
+            .with_context("workflow", self.id(of))),
+            // It is this run's, or one that its parent started.
+            _ => Ok(()),
         }
     }
 

@@ -165,7 +165,7 @@ impl<'a> Site<'a> {
                 .workflow_id(names::workflow_id(prefix, &of))
                 .static_summary(names::summary(&of))
                 .parent_close_policy(ParentClosePolicy::Abandon)
-                .id_reuse_policy(WorkflowIdReusePolicy::RejectDuplicate)
+                .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
                 .cancellation_token(WorkflowCancellationToken::new())
                 .maybe_execution_timeout(terms.execution())
                 .build();

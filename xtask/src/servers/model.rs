@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use rustix::process::Signal;
 
 use super::Port;
@@ -135,5 +135,16 @@ fn install(environment: &Environment) -> Result<PathBuf> {
 /// What pip cannot install itself; cmake and ninja it can.
 fn check_prerequisites() -> Result<()> {
     let works = |name| process::succeeds(&mut process::program(name, ["--version"]));
-    python::check_prerequisites(&[("gcc", works("cc")), ("g++", works("c++"))])
+    let needed = [
+        ("python3", works("python3")),
+        ("python3-venv", python::makes_environments()),
+        ("gcc", works("cc")),
+        ("g++", works("c++")),
+    ];
+    let missing: Vec<&str> =
+        needed.iter().filter(|(_, there)| !there).map(|(name, _)| *name).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    bail!("missing: {0}; on Debian: apt-get install {0}", missing.join(" "))
 }

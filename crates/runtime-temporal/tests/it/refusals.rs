@@ -33,7 +33,7 @@ async fn what_contradicts_itself_is_refused() {
     let runtime = || here.runtime(ScriptedLlm::new([]), &[]);
     for wrong in [
         runtime().attempts(0),
-        runtime().steps_per_history(0),
+        runtime().parts_per_history(0),
         runtime().task_queue(""),
         runtime().target("nowhere"),
         runtime().lease(Duration::from_millis(1)),
