@@ -14,7 +14,9 @@ mod folder;
 mod model;
 mod pgbouncer;
 mod postgres;
+mod python;
 mod redis;
+mod temporal;
 
 #[cfg(test)]
 mod tests;
@@ -73,6 +75,14 @@ const KINDS: &[Kind] = &[
         port: redis::PORT,
         stop: redis::STOP,
         start: redis::start,
+    },
+    Kind {
+        name: temporal::NAME,
+        about: "an empty Temporal for tests",
+        instead: Some("HELIX_TEST_TEMPORAL_URL"),
+        port: temporal::PORT,
+        stop: temporal::STOP,
+        start: temporal::start,
     },
 ];
 

@@ -22,6 +22,7 @@ pages! {
     people = "people.md",
     plan_execute = "plan-execute.md",
     runtime_durable = "runtime-durable.md",
+    runtime_temporal = "runtime-temporal.md",
     sessions = "sessions.md",
     state = "state.md",
     streaming = "streaming.md",

@@ -21,6 +21,10 @@ pub use helix_agents_runtime_durable as runtime_durable;
 #[cfg(feature = "runtime-local")]
 pub use helix_agents_runtime_local as runtime_local;
 
+/// Runs on Temporal.
+#[cfg(feature = "runtime-temporal")]
+pub use helix_agents_runtime_temporal as runtime_temporal;
+
 /// Sessions and streams in memory.
 #[cfg(feature = "store-memory")]
 pub use helix_agents_store_memory as store_memory;

@@ -25,6 +25,9 @@ pub use helix_agents_runtime_durable::DurableRuntime;
 #[cfg(feature = "runtime-local")]
 pub use helix_agents_runtime_local::LocalRuntime;
 
+#[cfg(feature = "runtime-temporal")]
+pub use helix_agents_runtime_temporal::{TemporalRuntime, TemporalWorker};
+
 #[cfg(feature = "store-memory")]
 pub use helix_agents_store_memory::MemoryStore;
 

@@ -39,7 +39,7 @@ pub(crate) struct Site<'a> {
     workflow: &'a str,
     turns: &'a Turns,
     /// Whether this execution, and none before, carried out the part that came last. Then nobody has
-    /// begun the calls that it handed out.
+    /// begun what it handed out.
     is_live: AtomicBool,
 }
 
@@ -49,8 +49,9 @@ impl<'a> Site<'a> {
         of: &'a RunRef,
         workflow: &'a str,
         turns: &'a Turns,
+        begun_here: bool,
     ) -> Self {
-        Self { runtime, of, workflow, turns, is_live: AtomicBool::new(false) }
+        Self { runtime, of, workflow, turns, is_live: AtomicBool::new(begun_here) }
     }
 
     /// Carries the run out, from its start to its end.
@@ -77,12 +78,16 @@ impl<'a> Site<'a> {
             Part::Companions => None,
             _ => self.turns.wait(self.runtime, self.of).await,
         };
-        self.is_live.store(false, Ordering::Relaxed);
+        let is_first = self.is_live.swap(false, Ordering::Relaxed);
+        let begun = AtomicBool::new(!is_first);
         let is_long = matches!(part, Part::Model(_) | Part::Companions);
-        let step = dbos::step_with(&name::step(part), options(is_long), move || async move {
-            let next = self.tried(self.runtime.perform(self.of, part)).await?;
-            self.is_live.store(true, Ordering::Relaxed);
-            Ok(next)
+        let step = dbos::step_with(&name::step(part), options(is_long), || {
+            let is_first = !begun.swap(true, Ordering::Relaxed);
+            async move {
+                let next = self.tried(self.runtime.perform(self.of, part, is_first)).await?;
+                self.is_live.store(true, Ordering::Relaxed);
+                Ok(next)
+            }
         });
         step.await
     }

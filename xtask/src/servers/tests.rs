@@ -16,7 +16,7 @@ fn an_unknown_server_is_answered_with_the_known_ones() {
     let error = run(&["mainframe"]).unwrap_err().to_string();
     assert_eq!(
         error,
-        "no server is called mainframe; there are: model, postgres, pgbouncer, redis"
+        "no server is called mainframe; there are: model, postgres, pgbouncer, redis, temporal"
     );
 }
 

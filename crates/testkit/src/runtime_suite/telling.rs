@@ -211,9 +211,9 @@ pub async fn an_owner_passes_an_interrupt_down(harness: &impl RuntimeHarness) {
     let store = holding(&passed).on("child_started", Fault::HoldAfter(begun.clone()));
     let executor = harness.boot(World::new(llm).short_lease().on(store)).await;
     let handle = begin(&*executor, &agent, "Is it so?").await;
-    within(gate.reached()).await;
     within(begun.reached()).await;
     begun.open();
+    within(gate.reached()).await;
     let other = harness.boot(World::new(ScriptedLlm::new([])).on(holding(&asked))).await;
     let requester = async {
         other.interrupt(&S.into(), Some("lunch".to_owned())).await.unwrap();

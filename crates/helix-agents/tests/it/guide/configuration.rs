@@ -64,6 +64,14 @@ fn defaults_are_those_of_the_code() {
         ("| 10 |", "crates/runtime-durable/src/config.rs", "connections: 10,"),
         ("| 30 s |", "crates/store-postgres/src/config.rs", "operation: Duration::from_secs(30) }"),
         ("| 10 s |", "crates/store-postgres/src/config.rs", "connection: Duration::from_secs(10),"),
+        ("| 12 |", "crates/runtime-temporal/src/builder.rs", "ATTEMPTS: u32 = 12;"),
+        ("| 1,000 |", "crates/runtime-temporal/src/builder.rs", "PARTS_PER_HISTORY: u32 = 1_000;"),
+        ("| 200 |", "crates/runtime-temporal/src/worker.rs", "activities: 200,"),
+        (
+            "| 2 s |",
+            "crates/runtime-temporal/src/worker.rs",
+            "sticky_timeout: Duration::from_secs(2),",
+        ),
         ("likewise 100,000", "crates/store-memory/src/config.rs", "stream_retention: 100_000 "),
         (
             "| 50 ms |",
@@ -107,6 +115,8 @@ fn every_option_of_the_builders_is_named() {
     let files = [
         "crates/core/src/agent/builder.rs",
         "crates/runtime-local/src/builder.rs",
+        "crates/runtime-temporal/src/builder.rs",
+        "crates/runtime-temporal/src/worker.rs",
         "crates/runtime/src/settings.rs",
         "crates/store-postgres/src/config.rs",
         "crates/store-sqlite/src/config.rs",

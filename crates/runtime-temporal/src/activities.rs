@@ -1,0 +1,195 @@
+//! The parts of runs, as activities.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use helix_agents_core::error::Result;
+use helix_agents_core::id::CallId;
+use helix_agents_core::store::SessionStatus;
+use helix_agents_runtime::{Next, Part, RunRef, Runtime};
+use serde::{Deserialize, Serialize};
+use temporalio_macros::activities;
+use temporalio_sdk::activities::{ActivityContext, ActivityError};
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+use crate::failure;
+use crate::nursery::{Nursery, Open};
+use crate::runtime::TemporalRuntime;
+use crate::server::Server;
+use crate::workflow::{PerformInput, Performed};
+
+/// How often a sign of life is given, if the server does not say how long it waits for one.
+const USUAL_BEAT: Duration = Duration::from_secs(5);
+
+/// One of several calls to carry out.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct CallInput {
+    pub of: RunRef,
+    pub call: CallId,
+    /// Whether the workflow asks for it for the first time.
+    pub is_first: bool,
+}
+
+/// A child to wait for.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct FollowInput {
+    pub of: RunRef,
+    pub call: CallId,
+    pub limit_ms: u64,
+}
+
+/// What a worker carries parts out with.
+#[derive(Debug)]
+pub(crate) struct Activities {
+    runtime: Runtime,
+    server: Server,
+    nursery: Nursery,
+    signals: Signals,
+}
+
+/// What a worker's activities hear of it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Signals {
+    /// It ends in good order: what is under way is handed to others.
+    pub ending: CancellationToken,
+    /// It is gone, as if its process had been killed.
+    pub gone: CancellationToken,
+}
+
+impl Activities {
+    pub(crate) fn new(runtime: &TemporalRuntime, signals: Signals) -> Self {
+        Self {
+            runtime: runtime.inner().clone(),
+            server: runtime.server().clone(),
+            nursery: runtime.nursery().clone(),
+            signals,
+        }
+    }
+
+    /// Carries out what an activity is about, and lets the server know that it is at it. It is dropped in the middle when
+    /// nobody wants it any more.
+    async fn carry_out<T>(
+        &self,
+        cx: &ActivityContext,
+        mut work: BoxFuture<'_, Result<T>>,
+    ) -> Result<T, ActivityError> {
+        let every = cx.info().heartbeat_timeout.map_or(USUAL_BEAT, |timeout| timeout / 3);
+        let mut beat = tokio::time::interval(every.max(Duration::from_millis(1)));
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                () = self.signals.gone.cancelled() => {
+                    drop(work);
+                    // Who is gone tells nobody: the server misses the heartbeats.
+                    return std::future::pending().await;
+                }
+                done = &mut work => {
+                    return done.map_err(|error| failure::of_part(&error));
+                }
+                () = cx.cancelled() => {
+                    let is_ending = self.signals.ending.is_cancelled();
+                    return Err(if is_ending { failure::of_shutdown() } else { ActivityError::cancelled() });
+                }
+                _ = beat.tick() => {
+                    if let Err(error) = cx.record_heartbeat(()).await {
+                        tracing::warn!(%error, "a heartbeat was not sent");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Starts workflows of children whose parent cannot.
+    async fn start(&self, children: &[RunRef]) {
+        for child in children {
+            if let Err(error) = self.server.start(child, false).await {
+                tracing::warn!(session = %child.session, %error, "the child begins when its lease is over");
+            }
+        }
+    }
+
+    async fn status(&self, of: &RunRef) -> Option<String> {
+        let head = self.runtime.parts().store.head(&of.session).await.ok()??;
+        let taken = head.summary.run.is_some_and(|run| run != of.run);
+        let status = match head.summary.status {
+            _ if taken => "superseded",
+            SessionStatus::Active => "suspended",
+            SessionStatus::Completed => "completed",
+            SessionStatus::Failed => "failed",
+            SessionStatus::Interrupted => "interrupted",
+            SessionStatus::Aborted => "aborted",
+        };
+        Some(status.to_owned())
+    }
+}
+
+#[activities]
+impl Activities {
+    /// Carries out a part, and says what is next.
+    #[activity(name = "perform")]
+    pub(crate) async fn perform(
+        self: Arc<Self>,
+        cx: ActivityContext,
+        input: PerformInput,
+    ) -> Result<Performed, ActivityError> {
+        let PerformInput { of, part } = &input;
+        let work = async {
+            // Companions are spoken to in the very part that begins them, so they cannot wait for its end.
+            let below = (*part == Part::Children).then(|| self.nursery.open(&of.session));
+            let next = self.runtime.perform(of, part, cx.info().attempt <= 1).await;
+            let children = below.map(Open::close).unwrap_or_default();
+            let next = match next {
+                Ok(next) => next,
+                Err(error) => {
+                    self.start(&children).await;
+                    return Err(error);
+                }
+            };
+            let status = if next == Next::Over { self.status(of).await } else { None };
+            Ok(Performed { next, children, status })
+        };
+        self.carry_out(&cx, Box::pin(work)).await
+    }
+
+    /// Carries out one of several calls.
+    #[activity(name = "call")]
+    pub(crate) async fn call(
+        self: Arc<Self>,
+        cx: ActivityContext,
+        input: CallInput,
+    ) -> Result<(), ActivityError> {
+        let CallInput { of, call, is_first } = &input;
+        let is_first = *is_first && cx.info().attempt <= 1;
+        let work = self.runtime.perform_call(of, call, is_first);
+        self.carry_out(&cx, Box::pin(work)).await
+    }
+
+    /// Waits for a child.
+    #[activity(name = "follow")]
+    pub(crate) async fn follow(
+        self: Arc<Self>,
+        cx: ActivityContext,
+        input: FollowInput,
+    ) -> Result<(), ActivityError> {
+        let FollowInput { of, call, limit_ms } = &input;
+        let work = self.runtime.follow_child(of, call, Duration::from_millis(*limit_ms));
+        self.carry_out(&cx, Box::pin(work)).await
+    }
+
+    /// Gives a run up that its workflow does not go on with.
+    #[activity(name = "give_up")]
+    pub(crate) async fn give_up(
+        self: Arc<Self>,
+        cx: ActivityContext,
+        of: RunRef,
+    ) -> Result<(), ActivityError> {
+        let work = async {
+            self.runtime.give_up(&of).await;
+            Ok(())
+        };
+        self.carry_out(&cx, Box::pin(work)).await
+    }
+}

@@ -1,0 +1,110 @@
+//! Errors on their way through Temporal: ours to activities, theirs to workflows, and back to whoever waits.
+
+use std::time::Duration;
+
+use helix_agents_core::error::{Error, ErrorCode};
+use temporalio_client::errors::{WorkflowInteractionError, WorkflowStartError};
+use temporalio_common::error::{ActivityExecutionError, ApplicationFailure, IncomingError};
+use temporalio_sdk::activities::ActivityError;
+
+/// Why a workflow stops before its run has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stopped {
+    /// It was asked to.
+    Cancelled,
+    /// A part failed for good.
+    Failed { code: String, message: String },
+}
+
+/// What an activity fails with. What may pass is tried again, when the other side asked for it.
+pub(crate) fn of_part(error: &Error) -> ActivityError {
+    let may_pass = error.is_retryable() || is_of_the_process(error);
+    failure(error.code().as_str(), error.message(), may_pass, error.retry_after())
+}
+
+/// What an activity fails with whose worker is being shut down: another one may begin at once.
+pub(crate) fn of_shutdown() -> ActivityError {
+    failure(ErrorCode::Closed.as_str(), "the worker was shut down", true, None)
+}
+
+/// Whether an error says something of the process alone.
+fn is_of_the_process(error: &Error) -> bool {
+    error.code() == ErrorCode::Closed
+}
+
+fn failure(code: &str, message: &str, may_pass: bool, wait: Option<Duration>) -> ActivityError {
+    let failure = ApplicationFailure::builder(message.to_owned())
+        .type_name(code.to_owned())
+        .non_retryable(!may_pass)
+        .maybe_next_retry_delay(wait)
+        .build();
+    ActivityError::Application(Box::new(failure))
+}
+
+/// What a workflow fails with.
+pub(crate) fn of_workflow(code: String, message: String) -> ApplicationFailure {
+    ApplicationFailure::builder(message).type_name(code).non_retryable(true).build()
+}
+
+/// Why a part did not come to its end.
+pub(crate) fn stopped(error: &ActivityExecutionError) -> Stopped {
+    match error {
+        ActivityExecutionError::Cancelled(_) => Stopped::Cancelled,
+        ActivityExecutionError::Failed(failure) => match failure.cause() {
+            Some(cause) => {
+                let (code, message) = told(cause);
+                Stopped::Failed { code, message }
+            }
+            None => internal(error.to_string()),
+        },
+        other => internal(other.to_string()),
+    }
+}
+
+fn internal(message: String) -> Stopped {
+    Stopped::Failed { code: ErrorCode::Internal.as_str().to_owned(), message }
+}
+
+/// The error that a failed workflow stopped with.
+pub(crate) fn of_failed(failure: &IncomingError) -> Error {
+    let (code, message) = told(failure);
+    let known = ErrorCode::ALL.iter().find(|known| known.as_str() == code);
+    Error::new(known.copied().unwrap_or(ErrorCode::Internal), message)
+}
+
+/// Code and message of a failure.
+fn told(failure: &IncomingError) -> (String, String) {
+    let message = failure.failure().message.clone();
+    match failure {
+        IncomingError::Application(failure) => {
+            (failure.type_name().unwrap_or(ErrorCode::Internal.as_str()).to_owned(), message)
+        }
+        // Its worker died over it, as often as it was tried.
+        IncomingError::Timeout(_) => (
+            ErrorCode::Closed.as_str().to_owned(),
+            format!("no worker came to the end of a part of the run: {message}"),
+        ),
+        _ => (ErrorCode::Internal.as_str().to_owned(), message),
+    }
+}
+
+/// A workflow could not be started.
+pub(crate) fn not_started(error: WorkflowStartError) -> Error {
+    match error {
+        WorkflowStartError::PayloadConversion(_) => {
+            Error::new(ErrorCode::Internal, "the run could not be told to Temporal")
+        }
+        _ => unreachable("the run could not be handed to Temporal; a sweep does it later"),
+    }
+    .with_source(error)
+}
+
+/// Temporal did not answer a question about a workflow.
+pub(crate) fn not_told(error: WorkflowInteractionError) -> Error {
+    unreachable("Temporal could not be asked about the run").with_source(error)
+}
+
+/// Temporal is not there.
+pub(crate) fn unreachable(message: &'static str) -> Error {
+    Error::new(ErrorCode::StoreUnavailable, message).with_operation("temporal")
+}

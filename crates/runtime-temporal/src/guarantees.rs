@@ -1,0 +1,43 @@
+//! What may be relied on, by how the runtime is put together.
+
+use std::time::Duration;
+
+use helix_agents_core::guarantee::{Guarantee, Promise};
+
+/// One for each promise of a runtime.
+pub(crate) fn of(lease: Duration, own_queue: bool) -> Vec<Guarantee> {
+    vec![
+        Guarantee::given(
+            Promise::RecordedOnce,
+            "each part looks in the log first, and what it holds is not asked for again; two that do the \
+             same part are fenced by its appends",
+        ),
+        Guarantee::given(
+            Promise::LosesNoFinishedEffect,
+            "a reply is appended when it is there, then results as they come; what was under way runs \
+             again under the same idempotency key, an at-most-once tool never",
+        ),
+        takeover(lease, own_queue),
+        Guarantee::given(
+            Promise::OneOwner,
+            "each begins with an append at the same place in the log, and the store takes one; its \
+             workflow has an id of its own",
+        ),
+    ]
+}
+
+fn takeover(lease: Duration, own_queue: bool) -> Guarantee {
+    let seconds = lease.as_secs_f64();
+    let why = if own_queue {
+        format!(
+            "once the lease of the dead one has run out, {seconds} s after its last sign of life by the \
+             store's clock; its queue died with it, so a new run is begun"
+        )
+    } else {
+        format!(
+            "another worker of the queue goes on with the same run once {seconds} s have passed without \
+             a heartbeat; it has an agent of the same name, and its model"
+        )
+    };
+    Guarantee::given(Promise::TakenOver, why)
+}

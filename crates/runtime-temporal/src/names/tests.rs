@@ -1,0 +1,35 @@
+//! Names are stable: they are in the histories of runs that are under way.
+
+use std::sync::Arc;
+
+use helix_agents_core::id::CallId;
+use helix_agents_runtime::{Part, RunRef};
+
+use super::{Names, summary, workflow_id};
+
+fn run(number: u32) -> RunRef {
+    let agent = Arc::from("teller");
+    RunRef { session: "story".into(), run: "run".into(), agent, number }
+}
+
+#[test]
+fn a_workflow_is_called_by_its_session_and_the_number_of_its_run() {
+    assert_eq!(workflow_id("helix", &run(0)), "helix__teller__story");
+    assert_eq!(workflow_id("helix", &run(2)), "helix__teller__story__resume-2");
+    assert_eq!(summary(&run(2)), "teller in session story, run 3");
+}
+
+#[test]
+fn an_activity_is_called_by_what_it_is_about_and_how_often_it_was_asked_for() {
+    let mut names = Names::from_step(2);
+    let call = CallId::from("2.1");
+    assert_eq!(names.part(&Part::Open), "open");
+    assert_eq!(names.part(&Part::Settle(vec![call.clone()])), "settle/2");
+    assert_eq!(names.part(&Part::Settle(vec![call.clone()])), "settle/2/2");
+    assert_eq!(names.call(&call), ("call/2.1".to_owned(), true));
+    assert_eq!(names.call(&call), ("call/2.1/2".to_owned(), false));
+    assert_eq!(names.follow(&call), "follow/2.1");
+    assert_eq!(names.part(&Part::Model(3)), "model/3");
+    assert_eq!(names.part(&Part::Children), "children/3");
+    assert_eq!(names.part(&Part::Companions), "companions/3");
+}

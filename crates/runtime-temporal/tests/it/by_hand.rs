@@ -1,0 +1,97 @@
+//! What people do to workflows in Temporal, and what becomes of their runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helix_agents_core::agent::{Agent, AnyAgent};
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::executor::{AgentExecutor as _, ResumeOptions, RunHandle};
+use helix_agents_core::session::RunStatus;
+use helix_agents_testkit::gate::{Gate, within};
+use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use temporalio_client::WorkflowExecutionStatus;
+
+use crate::deployment::{Deployment, Process, status};
+
+/// A run that stands in its model call, and what carries it out.
+struct Story {
+    here: Deployment,
+    agents: [AnyAgent; 1],
+    gate: Gate,
+    worker: Process,
+    handle: RunHandle,
+}
+
+async fn in_the_model_call() -> Story {
+    let here = Deployment::new().await;
+    let agent = Agent::builder("teller").system_prompt("You tell.").model("scripted");
+    let agents = [agent.build().unwrap().erased()];
+    let gate = Gate::new();
+    let llm = ScriptedLlm::new([Reply::text("done").at_gate(&gate)]);
+    let worker = here.worker(llm, &agents).await;
+    let handle = worker.begin(&agents[0]).await;
+    within(gate.reached()).await;
+    Story { here, agents, gate, worker, handle }
+}
+
+impl Story {
+    /// Whoever waits is told, and a sweep begins another run.
+    async fn tell_and_take_over(self) {
+        let error = within(self.handle.result()).await.unwrap_err();
+        assert_eq!(error.code(), ErrorCode::Cancelled);
+        assert!(error.message().contains("in Temporal"), "{error}");
+        self.gate.open();
+        let taken = within(async {
+            loop {
+                let taken = self.worker.runtime.sweep().await.unwrap();
+                if !taken.is_empty() {
+                    return taken;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        })
+        .await;
+        assert_eq!(taken.len(), 1);
+        assert_eq!(within(taken[0].result()).await.unwrap().status, RunStatus::Completed);
+        assert_eq!(taken[0].fold().await.unwrap().runs().count(), 2);
+        let second = self.here.workflow("teller", "story__resume-1").await;
+        within(second.get_result(Default::default())).await.unwrap();
+        assert_eq!(status(&second).await, WorkflowExecutionStatus::Completed);
+        self.worker.shut_down().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_terminated_run_is_told_of_and_taken_over() {
+    let story = in_the_model_call().await;
+    let workflow = story.here.workflow("teller", "story").await;
+    workflow.terminate(Default::default()).await.unwrap();
+    story.tell_and_take_over().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancelled_run_is_given_up_told_of_and_taken_over() {
+    let story = in_the_model_call().await;
+    let workflow = story.here.workflow("teller", "story").await;
+    workflow.cancel(Default::default()).await.unwrap();
+    within(workflow.get_result(Default::default())).await.unwrap_err();
+    assert_eq!(status(&workflow).await, WorkflowExecutionStatus::Canceled);
+    story.tell_and_take_over().await;
+}
+
+/// An explicit resume goes by the lease alone; the workflow that had the run before is ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_another_one_takes_over_from_has_its_workflow_ended() {
+    let Story { here, agents, gate, worker, handle } = in_the_model_call().await;
+    let session = handle.session().clone();
+    worker.kill().await;
+    gate.open();
+    let client = here.client(&agents).await;
+    let options = ResumeOptions::default().wait(Duration::from_secs(60));
+    let resumed = within(client.resume(Arc::clone(&agents[0]), &session, options)).await.unwrap();
+    let workflow = here.workflow("teller", "story").await;
+    assert_eq!(status(&workflow).await, WorkflowExecutionStatus::Terminated);
+    let worker = here.worker(ScriptedLlm::new([Reply::text("done")]), &agents).await;
+    assert_eq!(within(resumed.result()).await.unwrap().status, RunStatus::Completed);
+    worker.shut_down().await;
+}

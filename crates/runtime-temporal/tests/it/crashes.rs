@@ -1,0 +1,123 @@
+//! Workers that die in the middle.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use helix_agents_core::agent::{Agent, AgentBuilder, AnyAgent};
+use helix_agents_core::executor::AgentExecutor as _;
+use helix_agents_core::session::{RunStatus, Session};
+use helix_agents_core::tool::{EffectClass, Tool, ToolContext};
+use helix_agents_testkit::gate::{Gate, within};
+use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::deployment::{Deployment, Process, begin};
+
+#[derive(Deserialize, JsonSchema)]
+struct Word {
+    word: String,
+}
+
+fn teller() -> AgentBuilder {
+    Agent::builder("teller").system_prompt("You tell.").model("scripted")
+}
+
+type Trace = Arc<Mutex<Vec<String>>>;
+
+/// A tool that writes down its key, and then stands at the gate.
+fn act(trace: &Trace, gate: &Gate) -> Tool {
+    let (trace, gate) = (Arc::clone(trace), gate.clone());
+    Tool::function("act", "Acts.", move |input: Word, cx: ToolContext| {
+        trace.lock().unwrap().push(cx.idempotency_key());
+        let gate = gate.clone();
+        async move {
+            gate.pass().await;
+            Ok(input.word)
+        }
+    })
+}
+
+fn acts() -> Reply {
+    Reply::tool_call("act", json!({ "word": "x" }))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_model_call_whose_worker_dies_is_made_by_another_one_in_the_same_run() {
+    let here = Deployment::new().await;
+    let agents = [teller().build().unwrap().erased()];
+    let gate = Gate::new();
+    let first = here.worker(ScriptedLlm::new([Reply::text("lost").at_gate(&gate)]), &agents).await;
+    let handle = first.begin(&agents[0]).await;
+    within(gate.reached()).await;
+    let client = here.client(&agents).await;
+    first.kill().await;
+    let second = here.worker(ScriptedLlm::new([Reply::text("done")]), &agents).await;
+    let handle = client.handle(handle.session()).await.unwrap();
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    let fold = handle.fold().await.unwrap();
+    assert_eq!(fold.runs().count(), 1, "no other run had to take over");
+    assert!(format!("{:?}", fold.transcript()).contains("done"));
+    second.shut_down().await;
+}
+
+/// Two workers, of which one dies in the tool; the other one has the same script.
+async fn dies_in_the_tool(agent: &AnyAgent, gate: &Gate) -> Session {
+    let here = Deployment::new().await;
+    let agents = [Arc::clone(agent)];
+    let script = || ScriptedLlm::new([acts(), Reply::text("done")]);
+    let first = here.worker(script(), &agents).await;
+    let session = first.begin(agent).await.session().clone();
+    within(gate.reached()).await;
+    first.kill().await;
+    gate.open();
+    let second = here.worker(script(), &agents).await;
+    let handle = second.runtime.handle(&session).await.unwrap();
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    let fold = handle.fold().await.unwrap();
+    assert_eq!(fold.runs().count(), 1);
+    second.shut_down().await;
+    fold
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tool_whose_worker_dies_runs_again_under_the_same_key() {
+    let (trace, gate) = (Trace::default(), Gate::new());
+    let agent = teller().tool(act(&trace, &gate)).build().unwrap();
+    dies_in_the_tool(&agent.erased(), &gate).await;
+    let trace = trace.lock().unwrap();
+    assert_eq!(trace.len(), 2);
+    assert_eq!(trace[0], trace[1]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_at_most_once_tool_whose_worker_dies_is_not_run_again() {
+    let (trace, gate) = (Trace::default(), Gate::new());
+    let tool = act(&trace, &gate).effect(EffectClass::AtMostOnce).timeout(Duration::from_secs(1));
+    let agent = teller().tool(tool).build().unwrap();
+    let fold = dies_in_the_tool(&agent.erased(), &gate).await;
+    assert_eq!(trace.lock().unwrap().len(), 1);
+    let told = format!("{:?}", fold.transcript());
+    assert!(told.contains("whether it acted is not known"), "{told}");
+}
+
+/// Nobody has to wait for missing heartbeats then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_is_shut_down_hands_over_what_it_is_doing() {
+    let here = Deployment::new().await;
+    let agents = [teller().build().unwrap().erased()];
+    let gate = Gate::new();
+    let slow = ScriptedLlm::new([Reply::text("lost").at_gate(&gate)]);
+    let lease = Duration::from_secs(600);
+    let first = Process::new(here.runtime(slow, &agents).lease(lease)).await;
+    let client = here.runtime(ScriptedLlm::new([]), &agents).lease(lease).connect().await.unwrap();
+    let handle = begin(&client, &agents[0]).await;
+    within(gate.reached()).await;
+    within(first.shut_down()).await;
+    let quick = ScriptedLlm::new([Reply::text("done")]);
+    let second = Process::new(here.runtime(quick, &agents).lease(lease)).await;
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    assert_eq!(handle.fold().await.unwrap().runs().count(), 1);
+    second.shut_down().await;
+}

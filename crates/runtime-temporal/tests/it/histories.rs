@@ -1,0 +1,242 @@
+//! What stands in the histories of workflows: little, and what replay needs.
+//!
+//! `HELIX_RECORD_HISTORIES=1` writes those of some runs into `histories/v1` anew, which unit tests of the workflow replay. They are
+//! kept as long as runs may be under way that an older version of it began: a change that breaks one breaks those.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use helix_agents_core::agent::{Agent, AgentBuilder, AnyAgent, CompanionMode};
+use helix_agents_core::executor::{AgentExecutor as _, RunHandle};
+use helix_agents_core::llm::LlmAdapter;
+use helix_agents_core::session::RunStatus;
+use helix_agents_core::tool::{Tool, ToolContext, ToolError};
+use helix_agents_testkit::gate::{Gate, within};
+use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use temporalio_client::{
+    Client, UntypedWorkflow, WorkflowDescribeOptions, WorkflowExecutionInfo,
+    WorkflowFetchHistoryOptions, WorkflowGetResultOptions, WorkflowHandle,
+};
+
+use crate::deployment::{Deployment, Process};
+
+const RECORD: &str = "HELIX_RECORD_HISTORIES";
+
+#[derive(Deserialize, JsonSchema)]
+struct Word {
+    word: String,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+struct Report {
+    answer: String,
+}
+
+fn teller() -> AgentBuilder {
+    Agent::builder("teller").system_prompt("You tell.").model("scripted")
+}
+
+fn helper(name: &str) -> Agent<(), Report> {
+    let helper = Agent::builder(name).description("Helps.").system_prompt("You help.");
+    helper.model("scripted").output::<Report>().build().unwrap()
+}
+
+fn shout() -> Tool {
+    Tool::function("shout", "Says a word loudly.", |input: Word, _: ToolContext| async move {
+        Ok::<_, ToolError>(input.word.to_uppercase())
+    })
+}
+
+fn shouts() -> Reply {
+    Reply::tool_call("shout", json!({ "word": "x" }))
+}
+
+/// A run that has ended, and its workflow.
+struct Told {
+    handle: RunHandle,
+    workflow: WorkflowHandle<Client, UntypedWorkflow>,
+}
+
+/// Carries a run of an agent out, in histories of so many parts.
+async fn tell(agent: &AnyAgent, llm: impl LlmAdapter, parts: u32) -> Told {
+    let here = Deployment::new().await;
+    let builder = here.runtime(llm, &[Arc::clone(agent)]).parts_per_history(parts);
+    let process = Process::new(builder.identity("recorded")).await;
+    let handle = process.begin(agent).await;
+    within(handle.result()).await.unwrap();
+    let workflow = here.workflow("teller", "story").await;
+    within(workflow.get_result(WorkflowGetResultOptions::default())).await.unwrap();
+    // What the log says of it outlives the process, and the store.
+    let handle = here.client(&[Arc::clone(agent)]).await.handle(handle.session()).await.unwrap();
+    process.shut_down().await;
+    Told { handle, workflow }
+}
+
+impl Told {
+    async fn status(&self) -> RunStatus {
+        self.handle.fold().await.unwrap().last_run().unwrap().status
+    }
+
+    /// The bytes of its last history, and how long it is.
+    async fn size(&self) -> (i64, usize) {
+        let seen = self.workflow.describe(WorkflowDescribeOptions::default()).await.unwrap();
+        let length = seen.history_length();
+        (seen.raw().workflow_execution_info.as_ref().unwrap().history_size_bytes, length)
+    }
+
+    /// How many parts it took, in all histories.
+    async fn parts(&self) -> u64 {
+        let output = self.workflow.get_result(WorkflowGetResultOptions::default()).await.unwrap();
+        let output: serde_json::Value =
+            serde_json::from_slice(&output.payloads.first().unwrap().data).unwrap();
+        output["parts"].as_u64().unwrap()
+    }
+
+    async fn record(&self, name: &str) {
+        if std::env::var_os(RECORD).is_none() {
+            return;
+        }
+        write(name, &self.workflow).await;
+    }
+
+    /// The first of its histories.
+    async fn record_first(&self, name: &str) {
+        if std::env::var_os(RECORD).is_none() {
+            return;
+        }
+        let info = WorkflowExecutionInfo::builder()
+            .namespace("default")
+            .workflow_id(self.workflow.info().workflow_id.clone())
+            .run_id(self.first_run().await)
+            .build();
+        write(name, &WorkflowHandle::new(self.workflow.client().clone(), info)).await;
+    }
+
+    async fn first_run(&self) -> String {
+        let seen = self.workflow.describe(WorkflowDescribeOptions::default()).await.unwrap();
+        seen.raw().workflow_execution_info.as_ref().unwrap().first_run_id.clone()
+    }
+}
+
+async fn write(name: &str, workflow: &WorkflowHandle<Client, UntypedWorkflow>) {
+    let history = workflow.fetch_history(WorkflowFetchHistoryOptions::default());
+    let json = history.to_json().await.unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("histories/v1");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join(name).with_extension("json"), json).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_steps_are_a_small_history() {
+    let agent = teller().tool(shout()).max_steps(200).build().unwrap();
+    let script = (0..99).map(|_| shouts()).chain([Reply::text("done")]);
+    let told = tell(&agent.erased(), ScriptedLlm::new(script), 1_000).await;
+    assert_eq!(told.status().await, RunStatus::Completed);
+    let (bytes, events) = told.size().await;
+    assert!(bytes < 1_000_000, "{bytes} bytes");
+    assert!(events > 900, "{events} events: it was to be one history");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_run_goes_on_in_new_histories() {
+    let agent = teller().tool(shout()).max_steps(40).build().unwrap();
+    let script = (0..20).map(|_| shouts()).chain([Reply::text("done")]);
+    let told = tell(&agent.erased(), ScriptedLlm::new(script), 10).await;
+    assert_eq!(told.status().await, RunStatus::Completed);
+    let fold = told.handle.fold().await.unwrap();
+    assert_eq!((fold.runs().count(), fold.last_step()), (1, 21));
+    let (parts, (_, events)) = (told.parts().await, told.size().await);
+    assert!(parts > 60, "{parts} parts");
+    assert!(events < 120, "{events} events: it was to be several histories");
+    told.record("continued").await;
+    told.record_first("continues").await;
+}
+
+/// The companion stands in its model call while its caller goes on in a new history.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_companion_outlives_the_history_in_which_it_began() {
+    let gate = Gate::new();
+    let spawn = json!({ "agent": "critic", "message": "judge this", "name": "rex" });
+    let spawn = Reply::tool_call("companion__spawnAgent", spawn);
+    let wait = Reply::tool_call("companion__waitForResult", json!({ "name": "rex" }));
+    let opens = {
+        let gate = gate.clone();
+        Tool::function("open", "Opens the gate.", move |_: Word, _: ToolContext| {
+            gate.open();
+            async { Ok::<_, ToolError>("open") }
+        })
+    };
+    let agent = teller()
+        .tool(shout())
+        .tool(opens)
+        .companion(&helper("critic"), CompanionMode::NonBlocking)
+        .build()
+        .unwrap();
+    let script = [spawn].into_iter().chain((0..8).map(|_| shouts())).chain([
+        Reply::tool_call("open", json!({ "word": "x" })),
+        wait,
+        Reply::text("done"),
+    ]);
+    let critic = [Reply::finish(json!({ "answer": "fine" })).at_gate(&gate)];
+    let llm = RoutingScriptedLlm::new()
+        .agent("teller", ScriptedLlm::new(script))
+        .agent("critic", ScriptedLlm::new(critic));
+    let told = tell(&agent.erased(), llm, 10).await;
+    assert_eq!(told.status().await, RunStatus::Completed);
+    let transcript = format!("{:?}", told.handle.fold().await.unwrap().transcript());
+    assert!(transcript.contains("fine"), "{transcript}");
+    let (_, events) = told.size().await;
+    assert!(events < 120, "{events} events: it was to be several histories");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plain_run_replays() {
+    let agent = teller().build().unwrap();
+    let told = tell(&agent.erased(), ScriptedLlm::new([Reply::text("done")]), 1_000).await;
+    assert_eq!(told.status().await, RunStatus::Completed);
+    told.record("plain").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tools_side_by_side_replay() {
+    let agent = teller().tool(shout()).tool_concurrency(2).build().unwrap();
+    let word = json!({ "word": "x" });
+    let calls = Reply::calls((0..5).map(|_| ("shout", word.clone())));
+    let told = tell(&agent.erased(), ScriptedLlm::new([calls, Reply::text("done")]), 1_000).await;
+    assert_eq!(told.status().await, RunStatus::Completed);
+    told.record("parallel").await;
+}
+
+/// A sub-agent is a child workflow, which its parent does not take with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sub_agent_is_a_child_workflow() {
+    let agent = teller().tool(shout()).sub_agent(&helper("helper")).build().unwrap();
+    let asks = [
+        ("subagent__helper", json!({ "message": "help" })),
+        ("shout", json!({ "word": "x" })),
+        ("subagent__helper", json!({ "message": "more" })),
+    ];
+    let llm = RoutingScriptedLlm::new()
+        .agent("teller", ScriptedLlm::new([Reply::calls(asks), Reply::text("done")]))
+        .agent("helper", ScriptedLlm::new([Reply::finish(json!({ "answer": "yes" }))]));
+    let told = tell(&agent.erased(), llm, 1_000).await;
+    assert_eq!(told.status().await, RunStatus::Completed);
+    let history = told.workflow.fetch_history(WorkflowFetchHistoryOptions::default());
+    let events = history.into_events().await.unwrap();
+    let kinds: Vec<_> = events.iter().map(|event| event.event_type().as_str_name()).collect();
+    let children = kinds.iter().filter(|kind| kind.contains("CHILD_WORKFLOW_EXECUTION_STARTED"));
+    assert_eq!(children.count(), 2, "{kinds:?}");
+    told.record("children").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_waits_for_people_is_a_workflow_that_has_ended() {
+    let agent = teller().tool(shout().requires_approval()).build().unwrap();
+    let script = ScriptedLlm::new([shouts(), Reply::text("done")]);
+    let told = tell(&agent.erased(), script, 1_000).await;
+    assert_eq!(told.status().await, RunStatus::SuspendedClientTool);
+    told.record("suspended").await;
+}

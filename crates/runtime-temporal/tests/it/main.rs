@@ -1,0 +1,10 @@
+//! Runs on Temporal, on a real server.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+mod by_hand;
+mod crashes;
+mod deployment;
+mod histories;
+mod parity;
+mod processes;
+mod refusals;

@@ -1,0 +1,126 @@
+//! Who begins a run and who carries it out need not be the same process.
+
+use helix_agents_core::agent::{Agent, AgentRegistry};
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions, Resumable, RunHandle};
+use helix_agents_core::session::RunStatus;
+use helix_agents_testkit::gate::within;
+use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use temporalio_client::{WorkflowDescribeOptions, WorkflowExecutionStatus};
+
+use crate::deployment::{Deployment, Process, begin, status};
+
+fn agent() -> Agent {
+    Agent::builder("teller").system_prompt("You tell.").model("scripted").build().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_without_workers_has_its_runs_carried_out_by_another_one() {
+    let here = Deployment::new().await;
+    let agents = [agent().erased()];
+    let client = here.client(&agents).await;
+    let handle = begin(&client, &agents[0]).await;
+    let worker = here.worker(ScriptedLlm::new([Reply::text("done")]), &agents).await;
+    let result = within(handle.result()).await.unwrap();
+    assert_eq!(result.status, RunStatus::Completed);
+    worker.shut_down().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn people_who_look_at_the_workflow_see_whose_it_is_and_what_became_of_it() {
+    let here = Deployment::new().await;
+    let agents = [agent().erased()];
+    let worker = here.worker(ScriptedLlm::new([Reply::text("done")]), &agents).await;
+    let handle = worker.begin(&agents[0]).await;
+    within(handle.result()).await.unwrap();
+    let workflow = here.workflow("teller", "story").await;
+    let output: serde_json::Value = within(workflow.get_result(Default::default()))
+        .await
+        .unwrap()
+        .to_value(&Default::default());
+    assert_eq!(output["status"], "completed");
+    let seen = workflow.describe(WorkflowDescribeOptions::default()).await.unwrap();
+    assert_eq!(seen.status(), WorkflowExecutionStatus::Completed);
+    assert_eq!(seen.workflow_type(), "helix-agent-run");
+    assert_eq!(seen.static_summary(), Some("teller in session story, run 1"));
+    assert_eq!(seen.memo().get::<String>("session").unwrap().as_deref(), Some("story"));
+    worker.shut_down().await;
+}
+
+/// It died between the log and the server: here, it spoke to a server that nobody knows any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_the_server_never_heard_of_is_handed_to_it_by_a_sweep() {
+    let here = Deployment::new().await;
+    let agents = [agent().erased()];
+    let lost = here.runtime(ScriptedLlm::new([]), &agents).prefix("lost").task_queue("lost");
+    let handle = begin(&lost.connect().await.unwrap(), &agents[0]).await;
+    let worker = here.worker(ScriptedLlm::new([Reply::text("done")]), &agents).await;
+    until_over(&worker, &handle).await;
+    let taken = worker.runtime.sweep().await.unwrap();
+    assert!(taken.is_empty(), "the run goes on, no other one takes over");
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    assert_eq!(handle.fold().await.unwrap().runs().count(), 1);
+    worker.shut_down().await;
+}
+
+/// As long as workers may come back, a sweep begins nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_whose_workers_are_away_is_left_alone_by_sweeps() {
+    let here = Deployment::new().await;
+    let agents = [agent().erased()];
+    let client = here.client(&agents).await;
+    let handle = begin(&client, &agents[0]).await;
+    let workflow = here.workflow("teller", "story").await;
+    let sweeper = Process::new(
+        here.runtime(ScriptedLlm::new([]), &agents)
+            .task_queue("another")
+            .registry(AgentRegistry::default()),
+    )
+    .await;
+    until_over(&sweeper, &handle).await;
+    assert!(sweeper.runtime.sweep().await.unwrap().is_empty());
+    assert_eq!(status(&workflow).await, WorkflowExecutionStatus::Running);
+    let worker = here.worker(ScriptedLlm::new([Reply::text("done")]), &agents).await;
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    assert_eq!(handle.fold().await.unwrap().runs().count(), 1);
+    sweeper.shut_down().await;
+    worker.shut_down().await;
+}
+
+/// As when somebody removes a database file and begins anew.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_begins_anew_uses_the_names_of_workflows_that_ended_again() {
+    let agents = [agent().erased()];
+    let (before, mut here) = (Deployment::new().await, Deployment::new().await);
+    here.prefix.clone_from(&before.prefix);
+    for deployment in [&before, &here] {
+        let worker = deployment.worker(ScriptedLlm::new([Reply::text("done")]), &agents).await;
+        let handle = worker.begin(&agents[0]).await;
+        assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+        worker.shut_down().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_stores_do_not_share_a_workflow() {
+    let agents = [agent().erased()];
+    let (other, mut here) = (Deployment::new().await, Deployment::new().await);
+    here.prefix.clone_from(&other.prefix);
+    let (first, second) = (other.client(&agents).await, here.client(&agents).await);
+    begin(&first, &agents[0]).await;
+    let options = ExecuteOptions::default().session("story");
+    let refused = second.execute(agents[0].clone(), "go".into(), options).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::ConfigInvalid);
+    assert!(refused.message().contains("`prefix`"), "{refused}");
+}
+
+/// Waits until a run's lease is over.
+async fn until_over(process: &Process, handle: &RunHandle) {
+    let store = process.runtime.clone();
+    within(async {
+        while !matches!(store.can_resume(handle.session()).await.unwrap(), Resumable::Yes) {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+}
