@@ -14,7 +14,7 @@ use helix_agents_testkit::gate::{Gate, within};
 use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
 use serde_json::json;
 
-use crate::support::{Corner, Count, acts_once, counting, registry, scratch, teller};
+use crate::support::{Corner, Count, act, acts_once, counting, registry, scratch, teller};
 
 fn in_session(id: &str) -> ExecuteOptions {
     ExecuteOptions::default().session(SessionId::from(id))
@@ -263,4 +263,32 @@ async fn a_run_that_waits_for_its_child_leaves_it_the_turn() {
 
 fn teller_of(name: &str) -> helix_agents_core::agent::AgentBuilder {
     helix_agents_core::agent::Agent::builder(name).system_prompt("You tell.").model("scripted")
+}
+
+#[tokio::test]
+async fn a_run_whose_rows_were_deleted_stops_at_its_next_step_and_is_free() {
+    let (store, _folder) = scratch().await;
+    let (corner, gate, count) = (Corner::new(), Gate::new(), Count::default());
+    let agent = teller().tool(counting(&count)).build().unwrap();
+    let builder = || {
+        let builder = corner.builder().store(store.clone()).registry(registry(&agent));
+        builder.lease(Duration::from_secs(60))
+    };
+    let model = ScriptedLlm::new([act().at_gate(&gate), Reply::text("never")]);
+    let first = builder().llm(model).connect().await.unwrap();
+    let handle = first.execute(agent.erased(), "go".into(), in_session("s")).await.unwrap();
+    gate.reached().await;
+    let client = corner.client().await;
+    client.delete(&format!("{}__teller__s", corner.app)).await.unwrap();
+    client.close().await;
+    gate.open();
+    within(handle.result()).await.unwrap_err();
+
+    let second = builder().llm(acts_once()).connect().await.unwrap();
+    let recovered = second.recover().await.unwrap();
+    assert_eq!(within(recovered[0].result()).await.unwrap().status, RunStatus::Completed);
+    assert_eq!(count.get(), 1);
+    corner.stands(&[("teller__s__resume-1", "SUCCESS")]).await;
+    within(first.shutdown()).await;
+    within(second.shutdown()).await;
 }
