@@ -1,6 +1,7 @@
 //! What becomes of runs when their runtime is shut down, when somebody cancels their workflow, when they
 //! panic; and what is left of them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,6 +11,7 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
 use helix_agents_core::session::RunStatus;
 use helix_agents_core::store::StateStore as _;
+use helix_agents_testkit::faults::{Fault, FaultStore};
 use helix_agents_testkit::gate::{Gate, within};
 use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
 use serde_json::json;
@@ -169,6 +171,26 @@ async fn a_panic_fails_the_workflow_and_gives_the_run_up() {
     assert_eq!(within(recovered[0].result()).await.unwrap().status, RunStatus::Completed);
     within(first.shutdown()).await;
     within(second.shutdown()).await;
+}
+
+/// The store is asked again by the step, for nothing below it has the patience.
+#[tokio::test]
+async fn a_part_that_the_store_kept_from_its_end_is_tried_again() {
+    let (store, _folder) = scratch().await;
+    let (corner, count) = (Corner::new(), Count::default());
+    let agent = teller().tool(counting(&count)).build().unwrap();
+    let llm = acts_once();
+    let faults = FaultStore::new(Arc::new(store.clone()))
+        .on("\"done\"", Fault::Refuse(ErrorCode::StoreBusy))
+        .on("\"done\"", Fault::Refuse(ErrorCode::StoreUnavailable));
+    let builder = corner.builder().state_store(Arc::new(faults)).stream_manager(Arc::new(store));
+    let builder = builder.store_patience(Duration::ZERO).llm(llm.clone());
+    let runtime = builder.connect().await.unwrap();
+    let handle = runtime.execute(agent.erased(), "go".into(), in_session("s")).await.unwrap();
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    assert_eq!((llm.calls(), count.get()), (4, 1), "two replies were lost, and nothing else");
+    corner.stands(&[("teller__s", "SUCCESS")]).await;
+    within(runtime.shutdown()).await;
 }
 
 #[tokio::test]
