@@ -9,7 +9,7 @@ use futures_util::FutureExt as _;
 use helix_agents::error::Error;
 use helix_agents::executor::AgentExecutor as _;
 use helix_agents::runtime_local::LocalRuntime;
-use helix_agents_testkit::trees::{Booted, Process, Stores, Story};
+use helix_agents_testkit::trees::{Again, Booted, Process, Stores, Story};
 
 /// `live SEED NUMBER STORE FOLDER`: says what is wrong, or nothing.
 ///
@@ -44,5 +44,5 @@ pub fn boot(process: Process) -> Booted {
         let swept = async move { runtime.sweep().await.map(drop) };
         Box::pin(swept) as std::pin::Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>
     };
-    Booted { executor: Arc::new(runtime), sweep: Arc::new(sweep) }
+    Booted { executor: Arc::new(runtime), sweep: Arc::new(sweep), again: Again::Never }
 }

@@ -21,6 +21,7 @@ pages! {
     models = "models.md",
     people = "people.md",
     plan_execute = "plan-execute.md",
+    runtime_durable = "runtime-durable.md",
     runtime_temporal = "runtime-temporal.md",
     sessions = "sessions.md",
     state = "state.md",

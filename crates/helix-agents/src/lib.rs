@@ -13,6 +13,10 @@ pub use helix_agents_llm as providers;
 #[cfg(feature = "planner")]
 pub use helix_agents_planner as planner;
 
+/// Runs as DBOS workflows, recorded in PostgreSQL.
+#[cfg(feature = "runtime-durable")]
+pub use helix_agents_runtime_durable as runtime_durable;
+
 /// Runs in this process.
 #[cfg(feature = "runtime-local")]
 pub use helix_agents_runtime_local as runtime_local;

@@ -19,6 +19,9 @@ pub use helix_agents_llm::ProviderRegistry;
 #[cfg(feature = "macros")]
 pub use helix_agents_macros::tool;
 
+#[cfg(feature = "runtime-durable")]
+pub use helix_agents_runtime_durable::DurableRuntime;
+
 #[cfg(feature = "runtime-local")]
 pub use helix_agents_runtime_local::LocalRuntime;
 

@@ -9,7 +9,7 @@ use helix_agents_core::executor::{Input, ResumeOptions};
 use helix_agents_core::fault;
 use helix_agents_core::json::Json;
 use helix_agents_core::session::{
-    end_of_call, fold_and_standing, queue_message, standing as standing_of,
+    OpenCall, end_of_call, fold_and_standing, queue_message, standing as standing_of,
 };
 use helix_agents_core::step::{
     CallTask, ChildBeginning, CompanionEnd, CompanionMessage, CompanionTask, Delivery,
@@ -40,8 +40,13 @@ impl Driver {
     ) -> Result<()> {
         for task in tasks {
             let session = self.journal.session();
-            let call = session.open_step().and_then(|step| step.tool_call(&task.call)).cloned();
-            let Some(call) = call else { return Ok(()) };
+            let Some(step) = session.open_step() else { return Ok(()) };
+            let is_open = |call: &OpenCall| call.finish.is_none() && call.child.is_none();
+            if !step.call(&task.call).is_some_and(is_open) {
+                // Somebody else who carries the same run out was here.
+                continue;
+            }
+            let Some(call) = step.tool_call(&task.call).cloned() else { return Ok(()) };
             let Some(asked) = companion_task(session, &self.agent, &call) else { continue };
             let input = call.arguments.as_json().cloned().unwrap_or_else(Json::empty_object);
             let step = session.last_step();

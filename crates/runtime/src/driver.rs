@@ -13,6 +13,7 @@ use helix_agents_core::session::{
     Alignment, Journal, Session, alignment, boundaries, look_for_news, report_waiting,
 };
 use helix_agents_core::step::{Action, Results};
+use helix_agents_core::stream::Boundary;
 
 use crate::family;
 use crate::feed::{Feed, FeedMark, Ticket};
@@ -37,6 +38,8 @@ pub struct Driver {
     pub(crate) unsettled: Vec<Ticket>,
     /// Results that hooks are to be told of.
     pub(crate) results: Results,
+    /// Whether somebody else may be at the same part of the run.
+    pub(crate) in_parts: bool,
 }
 
 /// What hooks were told in a run that is tried until its first append is taken: each thing once.
@@ -181,15 +184,7 @@ impl Driver {
         let trigger = session.last_run().map(|run| run.trigger);
         let begins_turn = matches!(trigger, Some(Trigger::Execute | Trigger::Continue));
         let mut line = if session.runs().nth(1).is_some() {
-            let before = version - begun.len() as u64;
-            let parts = &self.parts;
-            let found =
-                alignment(&*parts.store, &*parts.streams, &*parts.clock, session, before).await;
-            // A stream that cannot be read costs what people see, never the run.
-            found.unwrap_or_else(|error| {
-                tracing::warn!(session = %session.id(), %error, "the stream is out of line");
-                Alignment::default()
-            })
+            self.out_of_line(version - begun.len() as u64).await
         } else {
             Alignment::default()
         };
@@ -283,6 +278,10 @@ impl Driver {
         let sent = lease.now();
         let committed = self.journal.commit().await?;
         if committed.events.is_empty() {
+            if self.in_parts {
+                // Somebody else has recorded it all.
+                self.abandon();
+            }
             return Ok(());
         }
         lease.extended(sent);
@@ -295,10 +294,47 @@ impl Driver {
         let step = step.max(session.last_step());
         let shown = boundaries(session, &committed.events, committed.version);
         let boundaries = self.feed.boundaries(step, shown).collect();
-        let settled = std::mem::take(&mut self.unsettled);
-        let version = committed.version;
-        self.feed.mark(step, FeedMark { version, settled, boundaries, ..FeedMark::default() });
+        self.mark(step, committed.version, &committed.events, boundaries);
         Ok(())
+    }
+
+    /// Brings the stream into line with an append: with what was tried for it, unless somebody else had
+    /// recorded the same before.
+    fn mark(&mut self, step: u32, version: u64, events: &[Event], boundaries: Vec<Boundary>) {
+        let mut settled = std::mem::take(&mut self.unsettled);
+        if self.in_parts {
+            let lost = |ticket: &mut Ticket| !self.feed.is_of(*ticket, events);
+            let lost: Vec<_> = settled.extract_if(.., lost).collect();
+            self.feed.abandon(step, &lost);
+        }
+        self.feed.mark(step, FeedMark { version, settled, boundaries, ..FeedMark::default() });
+    }
+
+    /// Takes back what it showed of what is not in the log, or that somebody else has recorded.
+    pub(crate) fn abandon(&mut self) {
+        self.unsettled.clear();
+        self.feed.abandon_all(self.session().last_step());
+    }
+
+    /// Brings the stream into line with what is on record of this run, if somebody died before doing so.
+    /// What is under way elsewhere is left alone.
+    pub(crate) async fn realign(&mut self) {
+        let version = self.version();
+        let session = self.journal.session();
+        let Alignment { settled, boundaries, .. } = self.out_of_line(version).await;
+        let mark = FeedMark { version, settled_before: settled, boundaries, ..FeedMark::default() };
+        self.feed.mark(session.last_step(), mark);
+    }
+
+    /// What the stream lacks of the log up to a version.
+    async fn out_of_line(&self, version: u64) -> Alignment {
+        let (parts, session) = (&self.parts, self.journal.session());
+        let found = alignment(&*parts.store, &*parts.streams, &*parts.clock, session, version);
+        // A stream that cannot be read costs what people see, never the run.
+        found.await.unwrap_or_else(|error| {
+            tracing::warn!(session = %session.id(), %error, "the stream is out of line");
+            Alignment::default()
+        })
     }
 
     /// Records facts and decides nothing: others of the same phase are under way elsewhere.
@@ -318,8 +354,11 @@ impl Driver {
         let shown = boundaries(session, &committed.events, committed.version);
         let step = session.last_step();
         let boundaries = self.feed.boundaries(step, shown).collect();
-        let (version, settled) = (committed.version, std::mem::take(&mut self.unsettled));
-        self.feed.mark(step, FeedMark { version, settled, boundaries, ..FeedMark::default() });
+        if committed.events.is_empty() {
+            self.abandon();
+        } else {
+            self.mark(step, committed.version, &committed.events, boundaries);
+        }
         self.feed.flush().await;
         Ok(())
     }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use helix_agents_core::clock::{Clock, IdSource};
+use helix_agents_core::event::Event;
 use helix_agents_core::fault;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::stream::{self, Boundary, Chunk, ChunkKind, Effect, StreamManager};
@@ -127,10 +128,23 @@ impl Feed {
         }
     }
 
-    /// Takes back what was shown of tries whose outcome is not in the log and never will be.
-    pub(crate) fn abandon(&self, step: u32, version: u64) {
-        let origin = self.chunk(step, ChunkKind::Checkpoint { version });
-        self.batch().abandon(version, origin);
+    /// Whether these events tell what came of a try.
+    pub(crate) fn is_of(&self, ticket: Ticket, events: &[Event]) -> bool {
+        self.batch().effect(ticket).is_none_or(|effect| events.iter().any(|it| tells(it, effect)))
+    }
+
+    /// Takes back what was shown of tries whose outcome is not theirs.
+    pub(crate) fn abandon(&self, step: u32, tickets: &[Ticket]) {
+        if !tickets.is_empty() {
+            let origin = self.chunk(step, ChunkKind::StepDiscarded { attempts: Vec::new() });
+            self.batch().abandon(tickets, origin);
+        }
+    }
+
+    /// Takes back what was shown of all tries that are not settled.
+    pub(crate) fn abandon_all(&self, step: u32) {
+        let tickets = self.batch().tickets();
+        self.abandon(step, &tickets);
     }
 
     /// Brings the stream into line with the log after an append: with the next batch.
@@ -223,6 +237,20 @@ impl Feed {
 
     fn batch(&self) -> MutexGuard<'_, Batch> {
         self.0.batch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether an event tells what came of an effect.
+fn tells(event: &Event, effect: &Effect) -> bool {
+    match (event, effect) {
+        (Event::ModelReplied(reply), Effect::Model { step }) => reply.step == *step,
+        (Event::ToolFinished(finish), Effect::Tool { call } | Effect::Child { call }) => {
+            finish.call == *call
+        }
+        (Event::ChildStarted(start), Effect::Tool { call } | Effect::Child { call }) => {
+            start.call == *call
+        }
+        _ => false,
     }
 }
 

@@ -120,17 +120,15 @@ struct Attached {
 }
 
 impl Runtime {
-    /// Carries out a part of a run, and says what is next.
+    /// Carries out a part of a run, and says what is next. `is_first` says that nobody has begun it
+    /// before, as far as the engine knows.
     ///
     /// # Errors
     /// Those that stop a run; the part may be tried again.
-    pub async fn perform(&self, of: &RunRef, part: &Part) -> Result<Next> {
-        for _ in 0..MAX_TRIES {
+    pub async fn perform(&self, of: &RunRef, part: &Part, is_first: bool) -> Result<Next> {
+        for tried in 0..MAX_TRIES {
             let Some(mut run) = self.attach(of, true).await? else { return self.over(of).await };
-            let done = match run.carry_out(part).await {
-                Ok(()) => run.advance().await,
-                Err(error) => Err(error),
-            };
+            let done = run.perform(part, is_first && tried == 0).await;
             match done {
                 Ok(next) => return run.close(next).await,
                 Err(error) if error.code() == ErrorCode::Superseded => run.overtaken().await,
@@ -184,7 +182,8 @@ impl Runtime {
         }
         fold.observe(head.read_at);
         let journal = start::journal(parts, &agent, fold, &of.run);
-        let driver = start::driver(self, agent, journal, hooks);
+        let mut driver = start::driver(self, agent, journal, hooks);
+        driver.in_parts = true;
         Ok(Some(Attached { driver, lease }))
     }
 
@@ -217,7 +216,16 @@ impl Runtime {
 }
 
 impl Attached {
-    async fn carry_out(&mut self, part: &Part) -> Result<()> {
+    async fn perform(&mut self, part: &Part, is_first: bool) -> Result<Next> {
+        if !is_first {
+            // Who did it may have died before the stream had it.
+            self.driver.realign().await;
+        }
+        self.carry_out(part, is_first).await?;
+        self.advance().await
+    }
+
+    async fn carry_out(&mut self, part: &Part, is_first: bool) -> Result<()> {
         let Self { driver, lease } = self;
         match (part, driver.next(lease)?) {
             (Part::Open, _) => self.open().await,
@@ -234,7 +242,10 @@ impl Attached {
             }
             (Part::Settle(calls), next) => self.settle(calls, &next).await,
             (Part::Model(_) | Part::Children | Part::Companions, _) => {
-                // It is on record.
+                // Something came in between, or it is on record and its answer was lost.
+                if !is_first && !driver.hooks.is_empty() {
+                    driver.results = Results::left_before(driver.session(), driver.agent());
+                }
                 Ok(())
             }
         }
@@ -313,9 +324,14 @@ impl Attached {
         let step = driver.session().open_step();
         let was_started =
             step.and_then(|step| step.call(call)).is_some_and(|it| it.started.is_some());
-        task.in_doubt |= was_started && !is_first;
+        let (is_repeated, was_in_doubt) = (was_started && !is_first, task.in_doubt);
+        task.in_doubt |= is_repeated;
         let cancel = CancellationToken::new();
-        let Some(run) = driver.calls(&[task], &cancel).pop() else { return Ok(()) };
+        let Some(mut run) = driver.calls(&[task], &cancel).pop() else { return Ok(()) };
+        if is_repeated {
+            // Who was taken for dead may have begun just now, and with a doubt of its own.
+            run.doubt = run.timeout * (1 + u32::from(was_in_doubt));
+        }
         let mut run = pin!(run.carry_out());
         let end = match driver.guarded(lease, run.as_mut()).await {
             Ok(end) => end,
@@ -374,10 +390,9 @@ impl Attached {
     }
 
     /// Takes back what it showed that somebody else has done.
-    async fn overtaken(self) {
-        let Self { driver, .. } = self;
-        driver.feed.abandon(driver.session().last_step(), driver.version());
-        driver.feed.flush().await;
+    async fn overtaken(mut self) {
+        self.driver.abandon();
+        self.driver.feed.flush().await;
     }
 }
 

@@ -383,6 +383,7 @@ pub(crate) fn driver(
         live: LiveRun::new(session, run),
         unsettled: Vec::new(),
         results: Results::default(),
+        in_parts: false,
     })
 }
 

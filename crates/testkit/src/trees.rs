@@ -82,6 +82,21 @@ pub struct Booted {
     pub executor: Arc<dyn AgentExecutor>,
     /// Its sweeper.
     pub sweep: Sweep,
+    /// Whether its engine does what was done.
+    pub again: Again,
+}
+
+/// Whether an engine has a part of a run carried out more than once while its process lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Again {
+    /// It does not.
+    #[default]
+    Never,
+    /// When its answer was lost: hooks may be told again.
+    Later,
+    /// When somebody was taken for dead who was not: effects may run twice, too, as their classes allow, and
+    /// of what two show and tell neither may be right.
+    AtOnce,
 }
 
 impl fmt::Debug for Booted {

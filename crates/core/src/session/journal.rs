@@ -5,7 +5,7 @@ mod late;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Request, RequestKind, Savepoint, Session, StartedCall};
+use super::{OpenCall, Request, RequestKind, Savepoint, Session, StartedCall, WAIT_USAGE};
 use crate::agent::AnyAgent;
 use crate::clock::{IdSource, Timestamp};
 use crate::error::{Error, ErrorCode, Result};
@@ -387,8 +387,12 @@ impl Journal {
                     })
             }
             // It comes before its call's result, in the same append.
-            Event::UsageRecorded { call: Some(call), .. } => {
-                closed(call) || open(call).is_some_and(|it| it.finish.is_some())
+            Event::UsageRecorded { call: Some(call), source_type, .. } => {
+                let accounted = |it: &OpenCall| {
+                    let waited = it.waiting.as_ref().is_some_and(|waiting| waiting.accounted);
+                    it.finish.is_some() || waited && source_type == WAIT_USAGE
+                };
+                closed(call) || open(call).is_some_and(accounted)
             }
             _ => false,
         }

@@ -100,6 +100,17 @@ impl Results {
         results
     }
 
+    /// Those that may wait after a part that was carried out before, and whose answer was lost: all that
+    /// are recorded. Hooks may be told of them again.
+    #[must_use]
+    pub fn left_before(session: &Session, agent: &AgentDefinition) -> Self {
+        let mut results = Self::default();
+        if let Some(step) = session.open_step() {
+            results.note_untold(session, agent, step, |_| true);
+        }
+        results
+    }
+
     /// Notes the results of these calls of the step, but for those that an earlier run told of.
     fn note_untold(
         &mut self,

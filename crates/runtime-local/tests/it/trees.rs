@@ -12,7 +12,7 @@ use helix_agents_core::executor::AgentExecutor as _;
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::chaos::ChaosStore;
-use helix_agents_testkit::trees::{Booted, Open, Process, Stores, tell_all};
+use helix_agents_testkit::trees::{Again, Booted, Open, Process, Stores, tell_all};
 
 /// How many stories are told in CI.
 const SEEDS: u64 = 2_000;
@@ -39,7 +39,7 @@ fn boot(process: Process) -> Booted {
         let runtime = sweeper.clone();
         async move { runtime.sweep().await.map(drop) }.boxed()
     };
-    Booted { executor: Arc::new(runtime), sweep: Arc::new(sweep) }
+    Booted { executor: Arc::new(runtime), sweep: Arc::new(sweep), again: Again::Never }
 }
 
 fn in_memory() -> Box<Open> {

@@ -138,16 +138,29 @@ impl Batch {
         self.pending.push(Pending::Mark { mark: Box::new(mark), tickets: settled });
     }
 
-    /// Forgets what waits of tries, and discards those that were begun.
-    pub(super) fn abandon(&mut self, version: u64, origin: Chunk) {
+    /// Those that are not settled.
+    pub(super) fn tickets(&self) -> Vec<Ticket> {
+        self.open.iter().map(|open| open.ticket).collect()
+    }
+
+    /// What is tried.
+    pub(super) fn effect(&self, ticket: Ticket) -> Option<&Effect> {
+        self.open.iter().find(|open| open.ticket == ticket).map(|open| &open.effect)
+    }
+
+    /// Forgets what waits of tries, and discards what was written of them.
+    pub(super) fn abandon(&mut self, tickets: &[Ticket], origin: Chunk) {
         self.pending.retain(|pending| match pending {
-            Pending::Begin { .. } | Pending::Chunks { ticket: Some(_), .. } => false,
+            Pending::Begin { ticket, .. } | Pending::Chunks { ticket: Some(ticket), .. } => {
+                !tickets.contains(ticket)
+            }
             Pending::Chunks { ticket: None, .. } | Pending::Mark { .. } => true,
         });
-        let discarded: Vec<_> = self.open.drain(..).filter_map(|open| open.attempt).collect();
+        let left = self.open.extract_if(.., |open| tickets.contains(&open.ticket));
+        let discarded: Vec<_> = left.filter_map(|open| open.attempt).collect();
         if !discarded.is_empty() {
-            let mark = FeedMark { version, discarded, ..FeedMark::default() };
-            self.mark(mark, origin);
+            // It says nothing of how far the log is shown: another one may be about to.
+            self.mark(FeedMark { version: 0, discarded, ..FeedMark::default() }, origin);
         }
     }
 

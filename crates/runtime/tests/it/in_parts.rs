@@ -5,13 +5,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream;
 use futures_util::{FutureExt as _, StreamExt as _};
 use helix_agents_core::error::{Error, Result};
+use helix_agents_core::id::CallId;
 use helix_agents_runtime::{
     Begun, ChildRef, Engine, LiveRun, Next, Part, RunRef, Runtime, Settings, forward_executor,
 };
+use helix_agents_testkit::trees::{Again, Dice};
 
 /// How long a child is followed at once.
 const FOLLOW: Duration = Duration::from_millis(200);
@@ -25,8 +27,8 @@ pub(crate) struct InParts {
 forward_executor!(InParts);
 
 impl InParts {
-    pub(crate) fn new(settings: Settings) -> Self {
-        let engine = Tasks { stopped: Arc::default() };
+    pub(crate) fn new(settings: Settings, again: Again) -> Self {
+        let engine = Tasks { again, stopped: Arc::default() };
         Self { runtime: Runtime::new(settings.parts().unwrap(), Arc::new(engine)) }
     }
 }
@@ -34,6 +36,7 @@ impl InParts {
 /// Runs whose parts are tasks of this process.
 #[derive(Debug)]
 struct Tasks {
+    again: Again,
     stopped: Arc<Mutex<HashMap<RunRef, Error>>>,
 }
 
@@ -46,10 +49,11 @@ impl Engine for Tasks {
     async fn carry_out(&self, begun: Begun) -> Result<Option<Arc<LiveRun>>> {
         let runtime = begun.driver.runtime().clone();
         let of = begun.in_parts();
-        let stopped = Arc::clone(&self.stopped);
+        let (stopped, again) = (Arc::clone(&self.stopped), self.again);
         let parts = Arc::clone(runtime.parts());
         drop(parts.tasks.spawn(async move {
-            if let Err(error) = drive(&runtime, &of).await {
+            let driven = Driven { runtime: &runtime, of: &of, again };
+            if let Err(error) = driven.to_its_end().await {
                 stopped.lock().unwrap().insert(of.clone(), error);
                 runtime.give_up(&of).await;
             }
@@ -62,25 +66,61 @@ impl Engine for Tasks {
     }
 }
 
-async fn drive(runtime: &Runtime, of: &RunRef) -> Result<()> {
-    let mut part = Part::Open;
-    loop {
-        part = match runtime.perform(of, &part).await? {
-            Next::Over => return Ok(()),
-            Next::Part(part) => part,
-            Next::Calls { calls, at_once, children, then } => {
-                let calls =
-                    calls.into_iter().map(async |call| runtime.perform_call(of, &call, true).await);
-                let calls = stream::iter(calls.map(|call| call.boxed()).collect::<Vec<_>>());
-                let calls = calls.buffer_unordered(at_once).collect::<Vec<_>>();
-                let children = children.into_iter().map(async |child: ChildRef| {
-                    runtime.follow_child(of, &child.call, FOLLOW).await
-                });
-                let children = join_all(children);
-                let (calls, children) = tokio::join!(calls, children);
-                calls.into_iter().chain(children).collect::<Result<()>>()?;
-                then
+/// Carries out a run, and some of its parts again.
+struct Driven<'a> {
+    runtime: &'a Runtime,
+    of: &'a RunRef,
+    again: Again,
+}
+
+impl Driven<'_> {
+    async fn to_its_end(&self) -> Result<()> {
+        let mut part = Part::Open;
+        loop {
+            let act = |is_first| self.runtime.perform(self.of, &part, is_first).boxed();
+            let performed = self.done(format!("{part:?}"), act).await;
+            part = match performed? {
+                Next::Over => return Ok(()),
+                Next::Part(part) => part,
+                Next::Calls { calls, at_once, children, then } => {
+                    let calls = calls.into_iter().map(async |call| self.call(&call).await);
+                    let calls = stream::iter(calls.map(|call| call.boxed()).collect::<Vec<_>>());
+                    let calls = calls.buffer_unordered(at_once).collect::<Vec<_>>();
+                    let children = children.into_iter().map(async |child| self.child(&child).await);
+                    let (calls, children) = tokio::join!(calls, join_all(children));
+                    calls.into_iter().chain(children).collect::<Result<()>>()?;
+                    then
+                }
+            };
+        }
+    }
+
+    async fn call(&self, call: &CallId) -> Result<()> {
+        let act = |is_first| self.runtime.perform_call(self.of, call, is_first).boxed();
+        self.done(format!("{call}"), act).await
+    }
+
+    async fn child(&self, child: &ChildRef) -> Result<()> {
+        self.runtime.follow_child(self.of, &child.call, FOLLOW).await
+    }
+
+    /// What came of something that may be done again. It is told whether it is the first to be done.
+    async fn done<'a, T>(
+        &self,
+        what: String,
+        act: impl Fn(bool) -> BoxFuture<'a, Result<T>>,
+    ) -> Result<T> {
+        let mut dice = Dice::of((&self.of.run, what));
+        match self.again {
+            Again::Later if dice.once_in(3) => {
+                drop(act(true).await);
+                act(false).await
             }
-        };
+            Again::AtOnce if dice.once_in(3) => {
+                let (first, second) = tokio::join!(act(true), act(false));
+                if dice.once_in(2) { first } else { second }
+            }
+            _ => act(true).await,
+        }
     }
 }

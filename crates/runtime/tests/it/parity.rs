@@ -10,6 +10,7 @@ use helix_agents_core::stream::StreamManager;
 use helix_agents_runtime::Settings;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::runtime_suite::{RuntimeHarness, World};
+use helix_agents_testkit::trees::Again;
 use tokio::runtime::Runtime;
 
 use crate::in_parts::InParts;
@@ -55,7 +56,7 @@ impl RuntimeHarness for Harness {
             tasks_on: Some(process.handle().clone()),
             ..Settings::default()
         };
-        let runtime = InParts::new(settings);
+        let runtime = InParts::new(settings, Again::Never);
         self.processes.lock().unwrap().push(process);
         Arc::new(runtime)
     }

@@ -12,17 +12,20 @@ use helix_agents_core::executor::AgentExecutor as _;
 use helix_agents_runtime::Settings;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::chaos::ChaosStore;
-use helix_agents_testkit::trees::{Booted, Open, Process, Stores, tell_all};
+use helix_agents_testkit::trees::{Again, Booted, Open, Process, Stores, tell_all};
 
 use crate::in_parts::InParts;
 
 /// How many stories are told in CI.
-const SEEDS: u64 = 900;
+const SEEDS: u64 = 600;
+
+/// How many of them with parts that are carried out again.
+const REPEATED: u64 = 150;
 
 /// How many of them on a bad network.
 const DISTURBED: u64 = 100;
 
-fn boot(process: Process) -> Booted {
+fn boot(process: Process, again: Again) -> Booted {
     let settings = Settings {
         store: Some(process.store),
         streams: Some(process.streams),
@@ -33,13 +36,13 @@ fn boot(process: Process) -> Booted {
         ids: process.ids,
         ..Settings::default()
     };
-    let runtime = Arc::new(InParts::new(settings));
+    let runtime = Arc::new(InParts::new(settings, again));
     let sweeper = Arc::clone(&runtime);
     let sweep = move || {
         let runtime = Arc::clone(&sweeper);
         async move { runtime.sweep().await.map(drop) }.boxed()
     };
-    Booted { executor: runtime, sweep: Arc::new(sweep) }
+    Booted { executor: runtime, sweep: Arc::new(sweep), again }
 }
 
 fn in_memory() -> Box<Open> {
@@ -52,7 +55,7 @@ fn in_memory() -> Box<Open> {
 
 #[test]
 fn whatever_happens_a_tree_ends_and_its_logs_agree() {
-    tell_all(SEEDS, &in_memory, &boot);
+    tell_all(SEEDS, &in_memory, &|process| boot(process, Again::Never));
 }
 
 /// Every third operation is late, lost, unanswered or done twice.
@@ -60,6 +63,18 @@ fn whatever_happens_a_tree_ends_and_its_logs_agree() {
 fn on_a_bad_network_a_tree_ends_and_its_logs_agree() {
     tell_all(DISTURBED, &in_memory, &|process: Process| {
         let store = Arc::new(ChaosStore::new(Arc::clone(&process.store), 1));
-        boot(Process { store, ..process })
+        boot(Process { store, ..process }, Again::Never)
     });
+}
+
+/// One part in three is carried out once more, because its answer was lost.
+#[test]
+fn with_answers_that_are_lost_a_tree_ends_and_its_logs_agree() {
+    tell_all(REPEATED, &in_memory, &|process| boot(process, Again::Later));
+}
+
+/// One part in three is carried out by two at once, because one of them was taken for dead.
+#[test]
+fn with_two_at_the_same_part_a_tree_ends_and_its_logs_agree() {
+    tell_all(REPEATED, &in_memory, &|process| boot(process, Again::AtOnce));
 }

@@ -14,12 +14,12 @@ use helix_agents_core::session::{RunStatus, Session, load, load_events, usage_of
 use helix_agents_core::store::{Head, SessionStatus, StateStore};
 use helix_agents_core::stream::StreamManager;
 
-use super::ROOT;
 use super::hooks::Told;
 use super::notes::Execution;
 use super::people::Taken;
 use super::settle::heads;
 use super::story::{Story, Tally};
+use super::{Again, ROOT};
 
 /// One session of the tree.
 struct Member {
@@ -67,6 +67,7 @@ pub(super) async fn check(
     store: &dyn StateStore,
     streams: &dyn StreamManager,
     story: Story,
+    again: Again,
     Noted { answers, trace, told }: &Noted,
 ) -> Result<Tally, String> {
     let mut members = Members::new();
@@ -80,11 +81,11 @@ pub(super) async fn check(
         problems.extend(of_log(store, &member).await?);
         members.insert(id, member);
     }
-    effects::check(story, &members, answers, trace, &mut problems);
+    effects::check(story, again, &members, answers, trace, &mut problems);
     let counted = usage_of_tree(store, &ROOT.into()).await.map_err(|error| error.to_string())?;
     relations::check(&members, &counted, &mut problems);
-    hooks::check(&members, told, &mut problems);
-    stream::check(streams, &members, &mut problems).await?;
+    hooks::check(&members, again, told, &mut problems);
+    stream::check(streams, &members, again, &mut problems).await?;
     if problems.is_empty() {
         return Ok(Tally {
             sessions: members.len(),

@@ -21,7 +21,7 @@ use super::notes::{Execution, Notes};
 use super::people::{Answers, is_expected};
 use super::plan::{Family, Node, Scene};
 use super::settle::{Settling, free_leases, free_leases_of, heads};
-use super::{Boot, Booted, Open, Process, ROOT, Stores};
+use super::{Again, Boot, Booted, Open, Process, ROOT, Stores};
 
 /// A story by its seed.
 #[derive(Debug, Clone, Copy)]
@@ -78,6 +78,7 @@ struct Stage<'a> {
     trace: Arc<Notes<Execution>>,
     told: Arc<Notes<Told>>,
     booted: usize,
+    again: Again,
     deaths: usize,
     problems: Vec<String>,
 }
@@ -146,7 +147,7 @@ impl Story {
             trace: Notes::new(Some(folder), "trace").all(),
             told: Notes::new(Some(folder), "told").all(),
         };
-        check(&*stores.state, &*stores.streams, self, &noted).await
+        check(&*stores.state, &*stores.streams, self, Again::Never, &noted).await
     }
 
     async fn stage<'a>(self, open: &'a Open, boot: &'a Boot, folder: Option<&Path>) -> Stage<'a> {
@@ -176,6 +177,7 @@ impl Story {
             trace,
             told,
             booted: 0,
+            again: Again::default(),
             deaths: 0,
             problems: Vec::new(),
         }
@@ -209,7 +211,9 @@ impl Stage<'_> {
             ids: self.ids.clone().map(|ids| Arc::new(ids) as Arc<dyn IdSource>),
             durability: self.story.durability(),
         };
-        Slot { life, booted: (self.boot)(process), handles: Vec::new() }
+        let booted = (self.boot)(process);
+        self.again = booted.again;
+        Slot { life, booted, handles: Vec::new() }
     }
 
     /// Two processes that die and are replaced, and whatever people and programs do meanwhile.
@@ -383,7 +387,8 @@ impl Stage<'_> {
         }
         let noted =
             Noted { answers: self.answers.all(), trace: self.trace.all(), told: self.told.all() };
-        let tally = check(&*self.stores.state, &*self.stores.streams, self.story, &noted).await?;
+        let (state, streams) = (&*self.stores.state, &*self.stores.streams);
+        let tally = check(state, streams, self.story, self.again, &noted).await?;
         Ok(Tally { deaths: self.deaths, ..tally })
     }
 }

@@ -60,6 +60,8 @@ fn defaults_are_those_of_the_code() {
         ("| 10 s |", "crates/store-sqlite/src/config.rs", "busy_timeout: Duration::from_secs(10),"),
         ("| 100,000 |", "crates/store-sqlite/src/config.rs", "stream_retention: 100_000,"),
         ("| 16 |", "crates/store-postgres/src/config.rs", "connections: 16,"),
+        ("| 1 h |", "crates/runtime-durable/src/config.rs", "Duration::from_secs(60 * 60)"),
+        ("| 10 |", "crates/runtime-durable/src/config.rs", "connections: 10,"),
         ("| 30 s |", "crates/store-postgres/src/config.rs", "operation: Duration::from_secs(30) }"),
         ("| 10 s |", "crates/store-postgres/src/config.rs", "connection: Duration::from_secs(10),"),
         ("| 12 |", "crates/runtime-temporal/src/builder.rs", "ATTEMPTS: u32 = 12;"),

@@ -6,6 +6,7 @@ use helix_agents_core::event::{Answer, Event, ToolOutcome};
 use helix_agents_core::session::Durability;
 use helix_agents_core::tool::EffectClass;
 
+use super::super::Again;
 use super::super::notes::Execution;
 use super::super::people::{Taken, denies};
 use super::super::plan::{Done, result_of};
@@ -14,6 +15,7 @@ use super::{Member, Members};
 
 pub(super) fn check(
     story: Story,
+    again: Again,
     members: &Members,
     answers: &[Taken],
     trace: &[Execution],
@@ -21,13 +23,14 @@ pub(super) fn check(
 ) {
     let mut by_key: BTreeMap<&str, Vec<&Execution>> = BTreeMap::new();
     for execution in trace {
-        if execution.recorded {
+        // Somebody may record it while another one is about to begin.
+        if execution.recorded && again < Again::AtOnce {
             problems.push(format!("it was on record and ran again: {execution:?}"));
         }
         by_key.entry(&execution.key).or_default().push(execution);
     }
     for executions in by_key.values() {
-        problems.extend(too_often(story, members, executions));
+        problems.extend(too_often(story, again, members, executions));
     }
     for taken in answers {
         match members.get(&taken.session) {
@@ -49,18 +52,30 @@ fn class(tool: &str) -> EffectClass {
     }
 }
 
-fn too_often(story: Story, members: &Members, executions: &[&Execution]) -> Option<String> {
+fn too_often(
+    story: Story,
+    again: Again,
+    members: &Members,
+    executions: &[&Execution],
+) -> Option<String> {
     let first = executions.first()?;
     let times = executions.len();
     let member = members.get(&first.session)?;
     let most = match (class(&first.tool), member.finish(&first.call)) {
         (EffectClass::AtMostOnce, _) => 1,
+        (_, _) if again == Again::AtOnce => 2 * times_tried(executions) * member.runs(),
         // A step that was not recorded whole is repeated whole.
         (_, _) if story.durability() == Durability::PerStep => member.runs(),
         (_, Some(finish)) if finish.attempts > 0 => finish.attempts as usize,
         _ => member.runs(),
     };
     (times > most).then(|| format!("it ran {times} times, {most} at most: {executions:?}"))
+}
+
+/// How often one of those who carried a call out tried it.
+fn times_tried(executions: &[&Execution]) -> usize {
+    let most = executions.iter().map(|execution| execution.attempt).max().unwrap_or_default();
+    usize::try_from(most).unwrap_or(usize::MAX).saturating_add(1)
 }
 
 /// What became of an answer that was taken.

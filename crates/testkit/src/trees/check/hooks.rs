@@ -6,12 +6,13 @@ use helix_agents_core::event::{Event, ToolOutcome};
 use helix_agents_core::id::{CallId, RunId, SessionId};
 use helix_agents_core::session::RunStatus;
 
+use super::super::Again;
 use super::super::hooks::{Hook, Told};
 use super::{Member, Members};
 
 type Of<'a> = (&'a SessionId, &'a RunId, &'a CallId);
 
-pub(super) fn check(members: &Members, told: &[Told], problems: &mut Vec<String>) {
+pub(super) fn check(members: &Members, again: Again, told: &[Told], problems: &mut Vec<String>) {
     let mut of_calls: BTreeMap<Of<'_>, Vec<Hook>> = BTreeMap::new();
     for it in told {
         of_calls.entry((&it.session, &it.run, &it.call)).or_default().push(it.hook);
@@ -21,9 +22,13 @@ pub(super) fn check(members: &Members, told: &[Told], problems: &mut Vec<String>
         let mut after = hooks.clone();
         after.retain(|hook| *hook != Hook::BeforeTool);
         let repeated = after.windows(2).any(|pair| pair[0] >= pair[1]);
-        if repeated || !hooks.is_sorted() {
+        if again == Again::Never && (repeated || !hooks.is_sorted()) {
             problems.push(format!("the hooks of {of:?} ran as {hooks:?}"));
         }
+    }
+    if again == Again::AtOnce {
+        // Each of two may have left it to the other one.
+        return;
     }
     for member in members.values() {
         problems.extend(left_out(member, &of_calls));

@@ -1,0 +1,162 @@
+//! Where the parts of a run are carried out, each as a step of its workflow.
+//!
+//! DBOS finds a step again by its place among all that the body builds, and checks its name. So what is
+//! built here, and in which order, may depend on nothing but what earlier steps came to; whoever changes
+//! that gives the body a new number (`workflow::BODY`).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use dbos::{PendingStep, StepOptions};
+use futures_util::future::{join, join_all};
+use futures_util::{StreamExt as _, stream};
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::id::CallId;
+use helix_agents_runtime::{ChildRef, Next, Part, RunRef, Runtime};
+
+use crate::failure::{Failure, Stopped};
+use crate::name;
+use crate::turns::Turns;
+
+/// How often a part is tried that a store, or something else that may pass, kept from its end.
+const TRIES: u32 = 6;
+
+/// How long to wait before the second try; twice as long before each further one.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+
+/// The longest wait before another try, also if whoever refused asks for more.
+const LONGEST_WAIT: Duration = Duration::from_secs(20);
+
+/// How long one step waits for a child. Then there is another one: nothing depends on it, but a step that
+/// ends shows that somebody is alive.
+const FOLLOW: Duration = Duration::from_secs(10 * 60);
+
+/// One execution of a run's workflow.
+#[derive(Debug)]
+pub(crate) struct Site<'a> {
+    runtime: &'a Runtime,
+    of: &'a RunRef,
+    workflow: &'a str,
+    turns: &'a Turns,
+    /// Whether this execution, and none before, carried out the part that came last. Then nobody has
+    /// begun the calls that it handed out.
+    is_live: AtomicBool,
+}
+
+impl<'a> Site<'a> {
+    pub(crate) fn new(
+        runtime: &'a Runtime,
+        of: &'a RunRef,
+        workflow: &'a str,
+        turns: &'a Turns,
+    ) -> Self {
+        Self { runtime, of, workflow, turns, is_live: AtomicBool::new(false) }
+    }
+
+    /// Carries the run out, from its start to its end.
+    ///
+    /// # Errors
+    /// Why it stopped before.
+    pub(crate) async fn drive(&self) -> Result<(), Stopped> {
+        let mut part = Part::Open;
+        loop {
+            part = match self.part(&part).await? {
+                Next::Over => return Ok(()),
+                Next::Part(part) => part,
+                Next::Calls { calls, at_once, children, then } => {
+                    self.side_by_side(&calls, at_once, &children).await?;
+                    then
+                }
+            };
+        }
+    }
+
+    async fn part(&self, part: &Part) -> Result<Next, Stopped> {
+        // Companions may be waited for, and need turns themselves then.
+        let _turn = match part {
+            Part::Companions => None,
+            _ => self.turns.wait(self.runtime, self.of).await,
+        };
+        self.is_live.store(false, Ordering::Relaxed);
+        let is_long = matches!(part, Part::Model(_) | Part::Companions);
+        let step = dbos::step_with(&name::step(part), options(is_long), move || async move {
+            let next = self.tried(self.runtime.perform(self.of, part)).await?;
+            self.is_live.store(true, Ordering::Relaxed);
+            Ok(next)
+        });
+        step.await
+    }
+
+    /// Carries out calls, so many at once, and waits for children beside them.
+    async fn side_by_side(
+        &self,
+        calls: &[CallId],
+        at_once: usize,
+        children: &[ChildRef],
+    ) -> Result<(), Stopped> {
+        let is_first = self.is_live.load(Ordering::Relaxed);
+        // All are built before any is begun: their places are those in which they are built.
+        let calls: Vec<_> = calls.iter().map(|call| self.call(call, is_first)).collect();
+        let children: Vec<_> = children.iter().map(|child| self.follow(&child.call)).collect();
+        let calls = async {
+            if calls.is_empty() {
+                return Vec::new();
+            }
+            let _turn = self.turns.wait(self.runtime, self.of).await;
+            stream::iter(calls).buffer_unordered(at_once.max(1)).collect().await
+        };
+        let (calls, children) = join(calls, join_all(children)).await;
+        calls.into_iter().chain(children).collect()
+    }
+
+    fn call(&'a self, call: &'a CallId, is_first: bool) -> PendingStep<'a, (), Failure> {
+        let begun = AtomicBool::new(!is_first);
+        dbos::step_with(&format!("call/{call}"), options(true), move || {
+            let is_first = !begun.swap(true, Ordering::Relaxed);
+            self.tried(self.runtime.perform_call(self.of, call, is_first))
+        })
+    }
+
+    fn follow(&'a self, call: &'a CallId) -> PendingStep<'a, (), Failure> {
+        dbos::step_with(&format!("follow/{call}"), options(true), move || {
+            self.tried(self.runtime.follow_child(self.of, call, FOLLOW))
+        })
+    }
+
+    /// One try at a part, in DBOS's words.
+    async fn tried<T>(&self, part: impl Future<Output = Result<T>>) -> Result<T, Stopped> {
+        // Boxed: what DBOS wraps around it would lay it out once more for each layer.
+        let error = match Box::pin(part).await {
+            Ok(done) => return Ok(done),
+            Err(error) => error,
+        };
+        if self.is_shut_down(&error) {
+            // Nothing is recorded then, and whoever goes on carries the part out.
+            return Err(Stopped::Interrupted { workflow_id: self.workflow.to_owned() });
+        }
+        if error.is_retryable()
+            && let Some(wait) = error.retry_after()
+        {
+            self.runtime.parts().clock.sleep(wait.min(LONGEST_WAIT)).await;
+        }
+        Err(Failure::from(&error).into())
+    }
+
+    fn is_shut_down(&self, error: &Error) -> bool {
+        error.code() == ErrorCode::Closed && self.runtime.parts().tasks.drain.is_cancelled()
+    }
+}
+
+/// How a step is tried. One that may take long is dropped in the middle once its workflow is cancelled.
+fn options(is_long: bool) -> StepOptions<Failure> {
+    let options = StepOptions {
+        max_attempts: TRIES,
+        interval: FIRST_WAIT,
+        max_interval: LONGEST_WAIT,
+        preemptible: is_long,
+        ..StepOptions::default()
+    };
+    options.should_retry(
+        |error| matches!(error, Stopped::Application(failure) if failure.is_retryable()),
+    )
+}

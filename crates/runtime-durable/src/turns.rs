@@ -1,0 +1,39 @@
+//! How many runs of a process do something at the same time.
+
+use std::pin::pin;
+
+use helix_agents_runtime::{RunRef, Runtime};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// Whose turn it is.
+#[derive(Debug)]
+pub(crate) struct Turns(Option<Semaphore>);
+
+impl Turns {
+    /// So many at once, or all.
+    pub(crate) fn new(most: Option<usize>) -> Self {
+        Self(most.map(|most| Semaphore::new(most.min(Semaphore::MAX_PERMITS))))
+    }
+
+    /// Waits for a turn, and keeps the run's lease meanwhile: the run is alive. There is nothing to wait
+    /// for without a limit, nor when the runtime shuts down: the next part then finds that out.
+    pub(crate) async fn wait(&self, runtime: &Runtime, of: &RunRef) -> Option<SemaphorePermit<'_>> {
+        let turns = self.0.as_ref()?;
+        let parts = runtime.parts();
+        let mut turn = pin!(turns.acquire());
+        loop {
+            tokio::select! {
+                biased;
+                turn = turn.as_mut() => return turn.ok(),
+                () = parts.tasks.drain.cancelled() => return None,
+                () = parts.clock.sleep(parts.lease / 3) => {
+                    // Whether the run is still its session's is the next part's to find out.
+                    let renewed = parts.store.renew(&of.session, &of.run, parts.lease).await;
+                    if let Err(error) = renewed {
+                        tracing::warn!(session = %of.session, %error, "the lease was not renewed");
+                    }
+                }
+            }
+        }
+    }
+}

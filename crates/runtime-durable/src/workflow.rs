@@ -1,0 +1,126 @@
+//! The one workflow that carries out all runs: what is around its steps.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Weak};
+
+use dbos::{DBOS, WorkflowRef};
+use futures_util::FutureExt as _;
+use helix_agents_core::error::{Error, ErrorCode, Result};
+use helix_agents_core::executor::AgentResult;
+use helix_agents_core::session::{RunStatus, load};
+use helix_agents_runtime::{Parts, RunRef, Runtime};
+use tokio::sync::oneshot;
+
+use crate::engine::{Itself, Workflows};
+use crate::failure::{self, Failure, Stopped};
+use crate::name;
+use crate::step_site::Site;
+
+/// The number of the body. Whoever changes which steps it builds, or in which order, raises it: DBOS
+/// gives a workflow to processes with the same body only, and the others take its run over by its lease.
+pub(crate) const BODY: u32 = 1;
+
+/// What it is called in DBOS.
+pub(crate) const NAME: &str = "run";
+
+/// The workflow, of a run's ids.
+pub(crate) type RunWorkflow = WorkflowRef<RunRef, (), Failure>;
+
+/// Tells DBOS of the workflow. DBOS keeps it for as long as it lives itself, and so it must not own what
+/// owns DBOS.
+///
+/// # Errors
+/// DBOS's.
+pub(crate) fn register(dbos: &DBOS, engine: Itself) -> Result<RunWorkflow, dbos::Error> {
+    dbos.register_workflow(NAME, move |of: RunRef| {
+        let engine = engine.get().and_then(Weak::upgrade);
+        async move {
+            match engine {
+                Some(engine) => carry_out(engine, of).await,
+                // Nobody has the runtime any more; the row stays as it is.
+                None => Err(Stopped::Interrupted { workflow_id: of.run.to_string() }),
+            }
+        }
+    })
+}
+
+async fn carry_out(engine: Arc<Workflows>, of: RunRef) -> Result<(), Stopped> {
+    let parts = Arc::clone(engine.parts());
+    let listed = engine.taken_up(&of.run);
+    // Whoever began it here waits for it.
+    let _under_way = listed.is_none().then(|| under_way(&parts));
+    let id = name::workflow_id(engine.app(), &of);
+    let runtime = Runtime::new(Arc::clone(&parts), Arc::clone(&engine) as _);
+    let done = {
+        let site = Site::new(&runtime, &of, &id, engine.turns());
+        let driven = AssertUnwindSafe(site.drive()).catch_unwind();
+        tokio::select! {
+            biased;
+            done = driven => done.unwrap_or_else(|panic| Err(panicked(&of, &*panic))),
+            // No race that a replay would have to repeat: whoever loses it records nothing.
+            () = shut_down(&parts) => Err(Stopped::Interrupted { workflow_id: id.clone() }),
+        }
+    };
+    if let Err(stopped) = &done {
+        tracing::warn!(session = %of.session, run = %of.run, error = %stopped, "the run stopped");
+        if !failure::is_elsewhere(stopped) {
+            runtime.give_up(&of).await;
+        }
+    }
+    if let Some(listed) = listed {
+        let result = match &done {
+            Ok(()) => result(&parts, &of).await,
+            Err(stopped) => Err(why(&parts, &of, stopped).await),
+        };
+        listed.run().finish(result);
+    }
+    done
+}
+
+/// Has a shutdown wait until this is dropped.
+fn under_way(parts: &Parts) -> oneshot::Sender<()> {
+    let (ends, ended) = oneshot::channel();
+    drop(parts.tasks.spawn(async move { drop(ended.await) }));
+    ends
+}
+
+/// Ends when the run has had its time to stop by itself.
+pub(crate) async fn shut_down(parts: &Parts) {
+    parts.tasks.shutdown.cancelled().await;
+    parts.clock.sleep(parts.grace).await;
+}
+
+/// What a panic means: it does not happen again, as it would if DBOS were left to it.
+fn panicked(of: &RunRef, panic: &(dyn Any + Send)) -> Stopped {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text = text.unwrap_or("no message");
+    tracing::error!(session = %of.session, run = %of.run, "carrying out the run panicked: {text}");
+    // What a panic says may be anything, and this goes into DBOS's tables.
+    Failure::new(ErrorCode::Internal, "carrying out the run panicked; the log says where").into()
+}
+
+/// Why nobody carries a run out any more. Whoever takes one over cancels its workflow.
+async fn why(parts: &Parts, of: &RunRef, stopped: &Stopped) -> Error {
+    match result(parts, of).await {
+        Err(error) if error.code() == ErrorCode::Superseded => error,
+        _ => failure::to_error(stopped),
+    }
+}
+
+/// How a run ended.
+async fn result(parts: &Parts, of: &RunRef) -> Result<AgentResult> {
+    let session = load(&*parts.store, &of.session).await?;
+    let error = |code, message: &'static str| {
+        let error = Error::new(code, message);
+        error.with_context("session", &of.session).with_context("run", &of.run)
+    };
+    match session.run(&of.run) {
+        Some(run) if run.status == RunStatus::Superseded => {
+            Err(error(ErrorCode::Superseded, "another run took over"))
+        }
+        Some(run) => Ok(AgentResult::of(run)),
+        None => Err(error(ErrorCode::RunNotFound, "the session has no such run")),
+    }
+}

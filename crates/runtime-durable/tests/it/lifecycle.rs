@@ -1,0 +1,266 @@
+//! What becomes of runs when their runtime is shut down, when somebody cancels their workflow, when they
+//! panic; and what is left of them.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use helix_agents_core::error::{ErrorCode, Result};
+use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions};
+use helix_agents_core::id::SessionId;
+use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
+use helix_agents_core::session::RunStatus;
+use helix_agents_core::store::StateStore as _;
+use helix_agents_testkit::gate::{Gate, within};
+use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
+use serde_json::json;
+
+use crate::support::{Corner, Count, acts_once, counting, registry, scratch, teller};
+
+fn in_session(id: &str) -> ExecuteOptions {
+    ExecuteOptions::default().session(SessionId::from(id))
+}
+
+#[tokio::test]
+async fn shutdown_stops_runs_and_another_runtime_recovers_them_at_once() {
+    let (store, _folder) = scratch().await;
+    let (corner, gate) = (Corner::new(), Gate::new());
+    let agent = teller().build().unwrap();
+    let builder = |llm| {
+        let builder = corner.builder().store(store.clone()).registry(registry(&agent)).llm(llm);
+        builder.lease(Duration::from_secs(60)).grace(Duration::from_millis(50))
+    };
+    let llm = ScriptedLlm::new([Reply::text("done").at_gate(&gate)]);
+    let first = builder(llm).connect().await.unwrap();
+    let mut handles = Vec::new();
+    for id in ["a", "b"] {
+        handles.push(first.execute(agent.erased(), "go".into(), in_session(id)).await.unwrap());
+    }
+    gate.reached_by(2).await;
+    within(first.shutdown()).await;
+    for handle in &handles {
+        assert_eq!(within(handle.result()).await.unwrap_err().code(), ErrorCode::Closed);
+    }
+    let refused = first.execute(agent.erased(), "go".into(), ExecuteOptions::default()).await;
+    assert_eq!(refused.unwrap_err().code(), ErrorCode::Closed);
+    corner.stands(&[("teller__a", "PENDING"), ("teller__b", "PENDING")]).await;
+
+    let second = builder(ScriptedLlm::new([Reply::text("done")])).connect().await.unwrap();
+    let recovered = second.recover().await.unwrap();
+    assert_eq!(recovered.len(), 2);
+    for handle in recovered {
+        assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    }
+    let mut stands = corner.workflows().await;
+    stands.sort();
+    assert_eq!(stands[0], ("teller__a".to_owned(), "CANCELLED".to_owned()));
+    assert_eq!(stands[2], ("teller__b".to_owned(), "CANCELLED".to_owned()));
+    within(second.shutdown()).await;
+}
+
+#[tokio::test]
+async fn a_runtime_that_is_idle_shuts_down_at_once_and_twice() {
+    let (store, _folder) = scratch().await;
+    let builder = Corner::new();
+    let runtime = builder.builder().store(store).llm(acts_once()).connect().await.unwrap();
+    within(runtime.shutdown()).await;
+    within(runtime.shutdown()).await;
+}
+
+/// A model that tells when it is dropped in the middle.
+#[derive(Debug)]
+struct Watched {
+    model: ScriptedLlm,
+    dropped: Gate,
+}
+
+/// Opens a gate when it goes.
+struct Leaves(Gate);
+
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
+#[async_trait]
+impl LlmAdapter for Watched {
+    async fn generate_step(
+        &self,
+        request: LlmRequest<'_>,
+        sink: &dyn LlmSink,
+    ) -> Result<LlmResponse> {
+        let _leaves = Leaves(self.dropped.clone());
+        self.model.generate_step(request, sink).await
+    }
+
+    fn check(&self, config: &LlmConfig) -> Result<()> {
+        self.model.check(config)
+    }
+}
+
+#[tokio::test]
+async fn a_workflow_cancelled_by_hand_stops_in_the_middle_and_its_run_is_taken_over() {
+    let (store, _folder) = scratch().await;
+    let (corner, gate, dropped) = (Corner::new(), Gate::new(), Gate::new());
+    let agent = teller().build().unwrap();
+    let builder = || {
+        let builder = corner.builder().store(store.clone()).registry(registry(&agent));
+        builder.lease(Duration::from_secs(60))
+    };
+    let model = ScriptedLlm::new([Reply::text("never").at_gate(&gate)]);
+    let llm = Watched { model, dropped: dropped.clone() };
+    let first = builder().llm(llm).connect().await.unwrap();
+    let handle = first.execute(agent.erased(), "go".into(), in_session("s")).await.unwrap();
+    gate.reached().await;
+
+    let client = corner.client().await;
+    client.cancel(&format!("{}__teller__s", corner.app)).await.unwrap();
+    client.close().await;
+    within(dropped.pass()).await;
+    assert_eq!(within(handle.result()).await.unwrap_err().code(), ErrorCode::Cancelled);
+    // Others who wait hear of it, too.
+    let second = builder().llm(ScriptedLlm::new([Reply::text("done")])).connect().await.unwrap();
+    let seen = second.handle(handle.session()).await.unwrap();
+    assert_eq!(within(seen.result()).await.unwrap_err().code(), ErrorCode::Cancelled);
+
+    let swept = second.sweep().await.unwrap();
+    assert_eq!(swept.len(), 1);
+    assert_eq!(within(swept[0].result()).await.unwrap().status, RunStatus::Completed);
+    corner.stands(&[("teller__s", "CANCELLED"), ("teller__s__resume-1", "SUCCESS")]).await;
+    within(first.shutdown()).await;
+    within(second.shutdown()).await;
+}
+
+/// A model with a mistake in it.
+#[derive(Debug)]
+struct Panics;
+
+#[async_trait]
+impl LlmAdapter for Panics {
+    async fn generate_step(&self, _: LlmRequest<'_>, _: &dyn LlmSink) -> Result<LlmResponse> {
+        panic!("the secret of the model")
+    }
+
+    fn check(&self, _: &LlmConfig) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_panic_fails_the_workflow_and_gives_the_run_up() {
+    let (store, _folder) = scratch().await;
+    let corner = Corner::new();
+    let agent = teller().build().unwrap();
+    let builder = || {
+        let builder = corner.builder().store(store.clone()).registry(registry(&agent));
+        builder.lease(Duration::from_secs(60))
+    };
+    let first = builder().llm(Panics).connect().await.unwrap();
+    let handle = first.execute(agent.erased(), "go".into(), in_session("s")).await.unwrap();
+    assert_eq!(within(handle.result()).await.unwrap_err().code(), ErrorCode::Internal);
+    corner.stands(&[("teller__s", "ERROR")]).await;
+    assert!(!corner.dump().await.contains("secret"));
+    let second = builder().llm(ScriptedLlm::new([Reply::text("done")])).connect().await.unwrap();
+    let seen = second.handle(handle.session()).await.unwrap();
+    let error = within(seen.result()).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Internal);
+    assert!(error.message().contains("panicked"), "{error}");
+    let recovered = second.recover().await.unwrap();
+    assert_eq!(within(recovered[0].result()).await.unwrap().status, RunStatus::Completed);
+    within(first.shutdown()).await;
+    within(second.shutdown()).await;
+}
+
+#[tokio::test]
+async fn a_session_that_was_deleted_begins_anew() {
+    let (store, _folder) = scratch().await;
+    let (corner, count) = (Corner::new(), Count::default());
+    let agent = teller().tool(counting(&count)).build().unwrap();
+    let runtime = corner.builder().store(store.clone()).llm(acts_once()).connect().await.unwrap();
+    for times in 1..3 {
+        let handle = runtime.execute(agent.erased(), "go".into(), in_session("s")).await.unwrap();
+        assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+        assert_eq!(count.get(), times);
+        corner.stands(&[("teller__s", "SUCCESS")]).await;
+        store.delete(handle.session()).await.unwrap();
+    }
+    within(runtime.shutdown()).await;
+}
+
+#[tokio::test]
+async fn what_ended_is_removed_after_its_time() {
+    let (store, _folder) = scratch().await;
+    let corner = Corner::new();
+    let agent = teller().build().unwrap();
+    let builder = corner.builder().store(store).llm(ScriptedLlm::new([Reply::text("done")]));
+    let runtime = builder.keep_history(Duration::from_millis(1)).connect().await.unwrap();
+    let handle = runtime.execute(agent.erased(), "go".into(), in_session("s")).await.unwrap();
+    within(handle.result()).await.unwrap();
+    corner.stands(&[]).await;
+    assert_eq!(corner.dump().await, "");
+    // The log has it still.
+    let again = runtime.handle(handle.session()).await.unwrap();
+    assert_eq!(within(again.result()).await.unwrap().status, RunStatus::Completed);
+    within(runtime.shutdown()).await;
+}
+
+#[tokio::test]
+async fn the_tables_hold_ids_and_no_word_of_the_conversation() {
+    let (store, _folder) = scratch().await;
+    let (corner, count) = (Corner::new(), Count::default());
+    let agent = teller().tool(counting(&count)).build().unwrap();
+    let calls = [("act", json!({ "word": "secret" })), ("act", json!({ "word": "secret" }))];
+    let llm = ScriptedLlm::new([Reply::calls(calls), Reply::text("secret")]);
+    let runtime = corner.builder().store(store).llm(llm).connect().await.unwrap();
+    let options = in_session("s");
+    let handle = runtime.execute(agent.erased(), "secret".into(), options).await.unwrap();
+    within(handle.result()).await.unwrap();
+    corner.stands(&[("teller__s", "SUCCESS")]).await;
+    let steps = corner.steps("teller__s").await;
+    assert_eq!(steps, ["open", "model/1", "call/1.0", "call/1.1", "settle/1", "model/2"]);
+    let dump = corner.dump().await;
+    assert!(dump.contains("teller__s") && !dump.contains("secret"), "{dump}");
+    within(runtime.shutdown()).await;
+}
+
+#[tokio::test]
+async fn runs_beyond_the_limit_wait_for_their_turn_and_stay_alive() {
+    let (store, _folder) = scratch().await;
+    let (corner, gate) = (Corner::new(), Gate::new());
+    let agent = teller().build().unwrap();
+    let llm = ScriptedLlm::new([Reply::text("done").at_gate(&gate)]);
+    let builder = corner.builder().store(store.clone()).llm(llm).registry(registry(&agent));
+    let runtime = builder.lease(Duration::from_millis(600)).max_runs(1).connect().await.unwrap();
+    let first = runtime.execute(agent.erased(), "go".into(), in_session("a")).await.unwrap();
+    gate.reached().await;
+    let second = runtime.execute(agent.erased(), "go".into(), in_session("b")).await.unwrap();
+    // Longer than its lease.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert_eq!(gate.arrived(), 1);
+    assert!(runtime.recover().await.unwrap().is_empty());
+    gate.open();
+    for handle in [first, second] {
+        assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    }
+    within(runtime.shutdown()).await;
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_its_child_leaves_it_the_turn() {
+    let (store, _folder) = scratch().await;
+    let corner = Corner::new();
+    let helper = teller_of("helper").description("Helps.").output::<bool>().build().unwrap();
+    let boss = teller_of("boss").sub_agent(&helper).build().unwrap();
+    let asks = Reply::tool_call("subagent__helper", json!({ "message": "help" }));
+    let asks = ScriptedLlm::new([asks, Reply::text("done")]);
+    let helps = ScriptedLlm::new([Reply::finish(json!(true))]);
+    let llm = RoutingScriptedLlm::new().agent("boss", asks).agent("helper", helps);
+    let runtime = corner.builder().store(store).llm(llm).max_runs(1).connect().await.unwrap();
+    let handle = runtime.execute(boss.erased(), "go".into(), in_session("s")).await.unwrap();
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    within(runtime.shutdown()).await;
+}
+
+fn teller_of(name: &str) -> helix_agents_core::agent::AgentBuilder {
+    helix_agents_core::agent::Agent::builder(name).system_prompt("You tell.").model("scripted")
+}

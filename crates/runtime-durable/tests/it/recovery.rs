@@ -1,0 +1,221 @@
+//! Processes that die, and what the next one makes of their runs.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use helix_agents_core::agent::Agent;
+use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions, ResumeOptions};
+use helix_agents_core::id::SessionId;
+use helix_agents_core::message::Message;
+use helix_agents_core::session::{RunStatus, load};
+use helix_agents_core::tool::{EffectClass, Tool, ToolContext};
+use helix_agents_runtime_durable::DurableRuntimeBuilder;
+use helix_agents_store_sqlite::SqliteStore;
+use helix_agents_testkit::gate::{Gate, within};
+use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use serde_json::json;
+
+use crate::support::{
+    Corner, Count, Process, Word, act, acts_once, counting, registry, scratch, teller,
+};
+
+fn in_session(id: &str) -> ExecuteOptions {
+    ExecuteOptions::default().session(SessionId::from(id))
+}
+
+/// Long enough that nobody takes anything over by it.
+const LONG: Duration = Duration::from_secs(600);
+
+#[tokio::test]
+async fn what_a_process_left_goes_on_when_one_of_its_name_connects() {
+    let (store, _folder) = scratch().await;
+    let (corner, gate, count) = (Corner::new(), Gate::new(), Count::default());
+    let agent = teller().tool(counting(&count)).build().unwrap();
+    let builder = |llm| {
+        let builder = corner.builder().store(store.clone()).registry(registry(&agent));
+        builder.lease(LONG).executor_id("slot-1").llm(llm)
+    };
+    let llm = ScriptedLlm::new([act(), Reply::text("never").at_gate(&gate)]);
+    let first = Process::boot(builder(llm)).await;
+    let handle = first.runtime.execute(agent.erased(), "go".into(), in_session("s")).await.unwrap();
+    gate.reached().await;
+    first.kill().await;
+
+    let llm = acts_once();
+    let second = Process::boot(builder(llm.clone())).await;
+    let same = second.runtime.handle(handle.session()).await.unwrap();
+    assert_eq!(same.run(), handle.run());
+    assert_eq!(within(same.result()).await.unwrap().status, RunStatus::Completed);
+    assert_eq!(count.get(), 1, "its step is on record in DBOS, and its result in the log");
+    assert_eq!(llm.calls(), 1, "the reply that was under way, and no other");
+    corner.stands(&[("teller__s", "SUCCESS")]).await;
+    let steps = corner.steps("teller__s").await;
+    assert_eq!(steps, ["open", "model/1", "call/1.0", "settle/1", "model/2"]);
+    within(second.runtime.shutdown()).await;
+}
+
+/// The steps of the journal are gone, as when somebody copies the store and not DBOS's tables.
+#[tokio::test]
+async fn steps_that_are_carried_out_again_find_their_effects_on_record() {
+    let (store, _folder) = scratch().await;
+    let (corner, gate, count) = (Corner::new(), Gate::new(), Count::default());
+    let agent = teller().tool(counting(&count)).build().unwrap();
+    let builder = |llm| {
+        let builder = corner.builder().store(store.clone()).registry(registry(&agent));
+        builder.lease(LONG).executor_id("slot-1").llm(llm)
+    };
+    let llm = ScriptedLlm::new([act(), act(), Reply::text("never").at_gate(&gate)]);
+    let first = Process::boot(builder(llm)).await;
+    let handle = first.runtime.execute(agent.erased(), "go".into(), in_session("s")).await.unwrap();
+    gate.reached().await;
+    first.kill().await;
+    assert_eq!(count.get(), 2);
+    corner.forget_steps().await;
+
+    let llm = ScriptedLlm::new([act(), act(), Reply::text("done")]);
+    let second = Process::boot(builder(llm.clone())).await;
+    let same = second.runtime.handle(handle.session()).await.unwrap();
+    assert_eq!(within(same.result()).await.unwrap().status, RunStatus::Completed);
+    assert_eq!((count.get(), llm.calls()), (2, 1));
+    within(second.runtime.shutdown()).await;
+}
+
+#[tokio::test]
+async fn two_runtimes_take_over_from_each_other() {
+    let (store, _folder) = scratch().await;
+    let (corner, count) = (Corner::new(), Count::default());
+    let agent = teller().tool(counting(&count)).build().unwrap();
+    let builder = || {
+        let builder = corner.builder().store(store.clone()).registry(registry(&agent));
+        builder.lease(Duration::from_secs(1))
+    };
+    let replies =
+        |last: Reply, before: usize| ScriptedLlm::new((0..before).map(|_| act()).chain([last]));
+    let gate = Gate::new();
+    let first = Process::boot(builder().llm(replies(Reply::text("never").at_gate(&gate), 1))).await;
+    let handle = first.runtime.execute(agent.erased(), "go".into(), in_session("s")).await.unwrap();
+    gate.reached().await;
+    first.kill().await;
+    for number in 1..4 {
+        let gate = Gate::new();
+        let next = replies(Reply::text("never").at_gate(&gate), number + 1);
+        let next = Process::boot(builder().llm(next)).await;
+        let options = ResumeOptions::default().wait(Duration::from_secs(30));
+        within(next.runtime.resume(agent.erased(), handle.session(), options)).await.unwrap();
+        gate.reached().await;
+        assert_eq!(count.get(), number + 1);
+        next.kill().await;
+    }
+    let last = Process::boot(builder().llm(replies(Reply::text("done"), 4))).await;
+    let options = ResumeOptions::default().wait(Duration::from_secs(30));
+    let resumed = within(last.runtime.resume(agent.erased(), handle.session(), options)).await;
+    let result = within(resumed.unwrap().result()).await.unwrap();
+    assert_eq!((result.status, count.get()), (RunStatus::Completed, 4));
+    let ends = ["CANCELLED", "CANCELLED", "CANCELLED", "CANCELLED", "SUCCESS"];
+    let ids = ["", "__resume-1", "__resume-2", "__resume-3", "__resume-4"];
+    let ids = ids.map(|end| format!("teller__s{end}"));
+    let stands: Vec<_> = ids.iter().map(String::as_str).zip(ends).collect();
+    corner.stands(&stands).await;
+    within(last.runtime.shutdown()).await;
+}
+
+/// What both processes have: a tool that must not act twice, and one that may.
+fn risky(acts: impl Fn(&str) + Clone + Send + Sync + 'static) -> Agent {
+    let tool = |name: &'static str, hangs: bool| {
+        let acts = acts.clone();
+        Tool::function(name, "Acts.", move |_: Word, _: ToolContext| {
+            acts(name);
+            async move {
+                if hangs {
+                    std::future::pending::<()>().await;
+                }
+                Ok("acted")
+            }
+        })
+    };
+    // Whoever goes on waits so long for an owner that might be slow and not dead.
+    let once = tool("once", true).effect(EffectClass::AtMostOnce).timeout(Duration::from_secs(2));
+    teller().tool(tool("quick", false)).tool(once).build().unwrap()
+}
+
+fn risky_calls() -> Reply {
+    Reply::calls([("quick", json!({ "word": "a" })), ("once", json!({ "word": "b" }))])
+}
+
+fn slot(corner: &Corner, store: SqliteStore, agent: &Agent) -> DurableRuntimeBuilder {
+    let builder = corner.builder().store(store).registry(registry(agent)).lease(LONG);
+    let llm = ScriptedLlm::new([risky_calls(), Reply::text("done")]);
+    builder.executor_id("slot-1").llm(llm)
+}
+
+/// What the process does that is killed. In a plain run of the tests nothing.
+#[tokio::test]
+async fn other_process() {
+    let Ok(app) = std::env::var("HELIX_TEST_APP") else { return };
+    let file = std::env::var("HELIX_TEST_FILE").unwrap();
+    let corner = Corner::of(app);
+    let store = SqliteStore::open(Path::new(&file)).await.unwrap();
+    let agent = risky(|name| println!("acts: {name}"));
+    let runtime = slot(&corner, store, &agent).connect().await.unwrap();
+    let handle = runtime.execute(agent.erased(), "go".into(), in_session("s")).await.unwrap();
+    drop(handle.result().await);
+}
+
+/// The process until both of its tools act.
+fn killed_once_both_act(app: &str, file: &Path) {
+    let mut child: Child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "recovery::other_process", "--nocapture", "--test-threads=1"])
+        .env("HELIX_TEST_APP", app)
+        .env("HELIX_TEST_FILE", file)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut acting = BTreeSet::new();
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        let line = line.unwrap();
+        // The harness prints lines of its own, and not always whole ones.
+        let Some((_, name)) = line.split_once("acts: ") else { continue };
+        assert!(acting.insert(name.to_owned()));
+        if acting.len() == 2 {
+            break;
+        }
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(acting.len(), 2);
+}
+
+#[tokio::test]
+async fn kill_in_the_middle_of_a_call_that_must_not_run_twice() {
+    let (store, folder) = scratch().await;
+    let corner = Corner::new();
+    let (app, file) = (corner.app.clone(), folder.path().join("test.db"));
+    let killed = move || killed_once_both_act(&app, &file);
+    within(tokio::task::spawn_blocking(killed)).await.unwrap();
+
+    let count = Count::default();
+    let counted = count.clone();
+    let agent = risky(move |name| {
+        assert_eq!(name, "quick", "what may have acted is not begun again");
+        counted.one_more();
+    });
+    let second = Process::boot(slot(&corner, store.clone(), &agent)).await;
+    let same = second.runtime.handle(&SessionId::from("s")).await.unwrap();
+    assert_eq!(within(same.result()).await.unwrap().status, RunStatus::Completed);
+    let session = load(&store, same.session()).await.unwrap();
+    assert_eq!(session.runs().count(), 1, "the same run, in another process");
+    let results: Vec<_> = session
+        .transcript()
+        .iter()
+        .filter_map(|message| match &**message {
+            Message::Tool(result) => Some(result.content.to_string()),
+            _ => None,
+        })
+        .collect();
+    assert!(results[1].contains("it was not run again"), "{results:?}");
+    assert!(count.get() <= 1, "it may run again as long as its result is not on record");
+    within(second.runtime.shutdown()).await;
+}
