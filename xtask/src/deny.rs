@@ -12,6 +12,7 @@ use crate::workspace::{self, Package};
 use config::{Config, Level};
 
 mod config;
+mod files;
 mod spdx;
 
 #[cfg(test)]
@@ -63,8 +64,16 @@ fn check_licenses(config: &Config, packages: &[Package]) -> Vec<String> {
 
 fn check_license(config: &Config, package: &Package) -> Option<String> {
     let Package { name, version, license, .. } = package;
-    let Some(license) = license else {
-        return Some(format!("{name} {version}: states no licence"));
+    let clarified = config.licenses.clarify.iter().find(|it| it.package == *name);
+    let license = match (license, clarified) {
+        (Some(license), _) => license,
+        (None, Some(it)) if files::are_unchanged(package, &it.license_files) => &it.expression,
+        (None, Some(_)) => {
+            return Some(format!(
+                "{name} {version}: its licence is not what somebody read; see `clarify`"
+            ));
+        }
+        (None, None) => return Some(format!("{name} {version}: states no licence")),
     };
     let exceptions = config.licenses.exceptions.iter().filter(|it| it.package == *name);
     let allowed: BTreeSet<&str> = config

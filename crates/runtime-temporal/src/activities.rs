@@ -135,11 +135,12 @@ impl Activities {
         cx: ActivityContext,
         input: PerformInput,
     ) -> Result<Performed, ActivityError> {
-        let PerformInput { of, part } = &input;
+        let PerformInput { of, part, is_first } = &input;
+        let is_first = *is_first && cx.info().attempt <= 1;
         let work = async {
             // Companions are spoken to in the very part that begins them, so they cannot wait for its end.
             let below = (*part == Part::Children).then(|| self.nursery.open(&of.session));
-            let next = self.runtime.perform(of, part, cx.info().attempt <= 1).await;
+            let next = self.runtime.perform(of, part, is_first).await;
             let children = below.map(Open::close).unwrap_or_default();
             let next = match next {
                 Ok(next) => next,

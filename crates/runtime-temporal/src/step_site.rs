@@ -108,7 +108,8 @@ impl<'a> Site<'a> {
 
     async fn perform(&self, part: Part) -> Result<Performed, Stopped> {
         let id = self.names.borrow_mut().part(&part);
-        let input = PerformInput { of: self.input.of.clone(), part };
+        let is_first = !self.input.recovered;
+        let input = PerformInput { of: self.input.of.clone(), part, is_first };
         let options = self.options(id, LONGEST_PART, None);
         let done = self.cx.execute_activity(Activities::perform, input, options).await;
         done.map_err(|error| failure::stopped(&error))

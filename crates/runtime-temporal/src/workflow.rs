@@ -77,6 +77,8 @@ pub(crate) struct RunOutput {
 pub(crate) struct PerformInput {
     pub of: RunRef,
     pub part: Part,
+    /// Whether nobody has begun it before, as far as the workflow knows.
+    pub is_first: bool,
 }
 
 /// What came of a part.

@@ -27,6 +27,28 @@ pub(super) struct Licenses {
     pub allow: Vec<String>,
     #[serde(default)]
     pub exceptions: Vec<Exception>,
+    #[serde(default)]
+    pub clarify: Vec<Clarification>,
+}
+
+/// The licence of a package that states none but has a file with it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Clarification {
+    #[serde(rename = "crate")]
+    pub package: String,
+    pub expression: String,
+    pub license_files: Vec<LicenseFile>,
+}
+
+/// A file as it was when a person read it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LicenseFile {
+    /// Within the package.
+    pub path: String,
+    /// The CRC-32 of what it says.
+    pub hash: u32,
 }
 
 /// Licences that are fine for one package only.

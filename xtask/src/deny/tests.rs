@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use super::config::Config;
+use super::config::{Clarification, Config, LicenseFile};
 use super::{
-    DEFAULT_REGISTRY, Locked, check_bans, check_licenses, check_sources, check_wildcards, repeated,
-    spdx,
+    DEFAULT_REGISTRY, Locked, check_bans, check_licenses, check_sources, check_wildcards, files,
+    repeated, spdx,
 };
 use crate::workspace::{Dependency, Package};
 
@@ -146,4 +146,24 @@ fn a_setting_that_is_not_understood_is_an_error() {
                   wildcards = \"deny\"\ndeny = []\n[sources]\nunknown-registry = \"deny\"\nunknown-git = \"deny\"\n";
     let error = toml::from_str::<Config>(config).err().unwrap();
     assert!(error.to_string().contains("confidence-threshold"), "{error}");
+}
+
+#[test]
+fn a_licence_in_a_file_is_taken_as_long_as_the_file_is_what_was_read() {
+    assert_eq!(files::crc32(b"123456789"), 0xCBF4_3926);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("LICENSE.txt"), "123456789").unwrap();
+    let manifest_path = folder.path().join("Cargo.toml");
+    let package = [Package { manifest_path, ..package("file-only", None) }];
+    let mut config = config();
+    assert_eq!(check_licenses(&config, &package), ["file-only 1.0.0: states no licence"]);
+    let clarify = |hash| Clarification {
+        package: "file-only".to_owned(),
+        expression: "MIT".to_owned(),
+        license_files: vec![LicenseFile { path: "LICENSE.txt".to_owned(), hash }],
+    };
+    config.licenses.clarify = vec![clarify(0xCBF4_3926)];
+    assert_eq!(check_licenses(&config, &package), NONE);
+    config.licenses.clarify = vec![clarify(1)];
+    assert_eq!(check_licenses(&config, &package).len(), 1);
 }

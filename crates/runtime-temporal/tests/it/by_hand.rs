@@ -3,13 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use helix_agents_core::agent::{Agent, AnyAgent};
+use helix_agents_core::agent::{Agent, AgentBuilder, AnyAgent};
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::{AgentExecutor as _, ResumeOptions, RunHandle};
 use helix_agents_core::session::RunStatus;
+use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use helix_agents_testkit::gate::{Gate, within};
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_testkit::servers;
+use serde_json::json;
 use temporalio_client::WorkflowExecutionStatus;
+use temporalio_client::tonic::IntoRequest as _;
+use temporalio_common::protos::temporal::api::common::v1::WorkflowExecution;
+use temporalio_common::protos::temporal::api::workflowservice::v1::ResetWorkflowExecutionRequest;
 
 use crate::deployment::{Deployment, Process, status};
 
@@ -22,10 +28,13 @@ struct Story {
     handle: RunHandle,
 }
 
+fn agent() -> AgentBuilder {
+    Agent::builder("teller").system_prompt("You tell.").model("scripted")
+}
+
 async fn in_the_model_call() -> Story {
     let here = Deployment::new().await;
-    let agent = Agent::builder("teller").system_prompt("You tell.").model("scripted");
-    let agents = [agent.build().unwrap().erased()];
+    let agents = [agent().build().unwrap().erased()];
     let gate = Gate::new();
     let llm = ScriptedLlm::new([Reply::text("done").at_gate(&gate)]);
     let worker = here.worker(llm, &agents).await;
@@ -94,4 +103,50 @@ async fn a_run_that_another_one_takes_over_from_has_its_workflow_ended() {
     let worker = here.worker(ScriptedLlm::new([Reply::text("done")]), &agents).await;
     assert_eq!(within(resumed.result()).await.unwrap().status, RunStatus::Completed);
     worker.shut_down().await;
+}
+
+/// Somebody lets it begin once more from its first task on, while it stands in a tool: each part is done again, and what is on
+/// record is not asked for again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reset_workflow_does_not_repeat_what_is_on_record() {
+    let here = Deployment::new().await;
+    let gate = Gate::new();
+    let agents = [agent().tool(held(&gate)).build().unwrap().erased()];
+    let llm = ScriptedLlm::new([Reply::tool_call("wait", json!({})), Reply::text("done")]);
+    let worker = here.worker(llm.clone(), &agents).await;
+    let handle = worker.begin(&agents[0]).await;
+    within(gate.reached()).await;
+    let workflow = here.workflow("teller", "story").await;
+    let request = ResetWorkflowExecutionRequest {
+        namespace: "default".to_owned(),
+        workflow_execution: Some(WorkflowExecution {
+            workflow_id: workflow.info().workflow_id.clone(),
+            ..WorkflowExecution::default()
+        }),
+        reason: "a test".to_owned(),
+        workflow_task_finish_event_id: 4,
+        request_id: servers::unique(),
+        ..ResetWorkflowExecutionRequest::default()
+    };
+    let mut service = workflow.client().connection().workflow_service();
+    service.reset_workflow_execution(request.into_request()).await.unwrap();
+    within(gate.reached_by(2)).await;
+    gate.open();
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    assert_eq!(llm.calls(), 2, "one for each step");
+    let fold = handle.fold().await.unwrap();
+    assert_eq!((fold.runs().count(), fold.last_step()), (1, 2));
+    worker.shut_down().await;
+}
+
+/// A tool that stands at the gate.
+fn held(gate: &Gate) -> Tool {
+    let gate = gate.clone();
+    Tool::function("wait", "Stands still.", move |_: serde_json::Value, _: ToolContext| {
+        let gate = gate.clone();
+        async move {
+            gate.pass().await;
+            Ok::<_, ToolError>("waited")
+        }
+    })
 }

@@ -123,7 +123,8 @@ impl Told {
 
 async fn write(name: &str, workflow: &WorkflowHandle<Client, UntypedWorkflow>) {
     let history = workflow.fetch_history(WorkflowFetchHistoryOptions::default());
-    let json = history.to_json().await.unwrap();
+    let mut json = history.to_json().await.unwrap();
+    json.push(b'\n');
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("histories/v1");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join(name).with_extension("json"), json).unwrap();

@@ -6,6 +6,7 @@ use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions, Resumable,
 use helix_agents_core::session::RunStatus;
 use helix_agents_testkit::gate::within;
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_testkit::servers;
 use temporalio_client::{WorkflowDescribeOptions, WorkflowExecutionStatus};
 
 use crate::deployment::{Deployment, Process, begin, status};
@@ -52,7 +53,10 @@ async fn people_who_look_at_the_workflow_see_whose_it_is_and_what_became_of_it()
 async fn a_run_that_the_server_never_heard_of_is_handed_to_it_by_a_sweep() {
     let here = Deployment::new().await;
     let agents = [agent().erased()];
-    let lost = here.runtime(ScriptedLlm::new([]), &agents).prefix("lost").task_queue("lost");
+    let lost = here
+        .runtime(ScriptedLlm::new([]), &agents)
+        .prefix(servers::unique())
+        .task_queue(servers::unique());
     let handle = begin(&lost.connect().await.unwrap(), &agents[0]).await;
     let worker = here.worker(ScriptedLlm::new([Reply::text("done")]), &agents).await;
     until_over(&worker, &handle).await;
