@@ -1,5 +1,6 @@
 //! What workers and the tests that kill them have in common.
 
+pub mod runtimes;
 pub mod scenarios;
 pub mod stores;
 pub mod telling;

@@ -4,6 +4,7 @@
 //! `helix-e2e-worker VERB SCENARIO MODE STORE TRACE [ARGUMENT]` prints one JSON object: the status and
 //! output of the run, or the code of the error that it met. The store is a URL, such as `sqlite:FILE` or
 //! `redis://HOST?prefix=NAME`. What the verbs do is told in `telling.rs`.
+//! `HELIX_RUNTIME` names the runtime, such as `temporal:QUEUE`.
 //! `helix-e2e-worker import FILE STORE` imports a session.
 //! `helix-e2e-worker live SEED NUMBER STORE FOLDER` is one process of a story of a random tree.
 #![expect(
@@ -16,9 +17,20 @@ use anyhow::{Result, bail};
 use helix_agents::session::{Durability, import_session};
 use helix_agents_tests_e2e::{stores, telling::Teller, trees};
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<()> {
+fn main() -> Result<()> {
     helix_agents_testkit::kill::install_from_env();
+    // Which runtime: `local:`, unless told.
+    let runtime = std::env::var("HELIX_RUNTIME").unwrap_or_else(|_| "local:".to_owned());
+    let mut threads = if runtime == "local:" {
+        tokio::runtime::Builder::new_current_thread()
+    } else {
+        // An engine has threads of its own, which wait for this one's.
+        tokio::runtime::Builder::new_multi_thread()
+    };
+    threads.enable_all().build()?.block_on(carry_out(&runtime))
+}
+
+async fn carry_out(runtime: &str) -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let answer = match *arguments.as_slice() {
@@ -34,7 +46,8 @@ async fn main() -> Result<()> {
         }
         [verb, scenario, mode, store, trace, ref rest @ ..] if rest.len() < 2 => {
             let store = stores::open(store).await?;
-            let teller = Teller::new(scenario, durability(mode)?, store, trace.as_ref())?;
+            let teller =
+                Teller::new(runtime, scenario, durability(mode)?, store, trace.as_ref()).await?;
             match teller.carry_out(verb, rest.first().copied()).await? {
                 Ok(answer) => answer,
                 Err(error) => {

@@ -17,17 +17,16 @@ use helix_agents::budget::Budget;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::event::Event;
 use helix_agents::executor::{
-    AgentExecutor as _, AgentResult, ExecuteOptions, ForkOptions, Resumable, ResumeOptions,
-    RunHandle,
+    AgentExecutor, AgentResult, ExecuteOptions, ForkOptions, Resumable, ResumeOptions, RunHandle,
 };
 use helix_agents::id::SessionId;
-use helix_agents::runtime_local::LocalRuntime;
 use helix_agents::session::{Durability, RunStatus, load_events};
 use helix_agents::store::{Page, SessionFilter};
 use helix_agents_testkit::trees::Stores;
 use serde_json::{Value, json};
 
-use crate::scenarios::{self, Sequel};
+use crate::runtimes::{self, Opened, World};
+use crate::scenarios::{self, Scenario, Sequel};
 
 /// How long a story may take.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -47,18 +46,21 @@ const FORK: &str = "fork";
 /// One worker.
 #[derive(Debug)]
 pub struct Teller {
-    runtime: LocalRuntime,
+    runtime: Arc<dyn AgentExecutor>,
     store: Stores,
+    /// What carries runs out, as long as this is told.
+    _opened: Opened,
     agent: AnyAgent,
     sequel: Sequel,
 }
 
 impl Teller {
-    /// A worker on that store, whose tools leave a trace in that file.
+    /// A worker on that runtime and store, whose tools leave a trace in that file.
     ///
     /// # Errors
-    /// If there is no such scenario.
-    pub fn new(
+    /// If there is no such scenario, and the runtime's.
+    pub async fn new(
+        runtime: &str,
         scenario: &str,
         durability: Durability,
         store: Stores,
@@ -66,15 +68,17 @@ impl Teller {
     ) -> Result<Self> {
         let scenario = scenarios::named(scenario, trace)
             .with_context(|| format!("unknown scenario `{scenario}`"))?;
-        let runtime = LocalRuntime::builder()
-            .state_store(Arc::clone(&store.state))
-            .stream_manager(Arc::clone(&store.streams))
-            .llm_adapter(scenario.llm)
-            .registry(scenario.registry)
-            .durability(durability)
-            .lease(lease()?)
-            .build()?;
-        Ok(Self { runtime, store, agent: scenario.agent, sequel: scenario.sequel })
+        let world = World {
+            store: store.clone(),
+            llm: Arc::clone(&scenario.llm),
+            registry: scenario.registry.clone(),
+            durability,
+            lease: lease()?,
+        };
+        let opened = runtimes::open(runtime, world).await?;
+        let runtime = Arc::clone(&opened.executor);
+        let Scenario { agent, sequel, .. } = scenario;
+        Ok(Self { runtime, store, _opened: opened, agent, sequel })
     }
 
     /// Does what a verb says. What the session answered, or what was refused.

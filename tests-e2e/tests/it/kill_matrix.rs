@@ -55,14 +55,12 @@ fn is_root(log: &[RecordedEvent]) -> bool {
 }
 
 /// What is wrong with the story after a kill at the n-th point, if anything is.
-async fn problem(
-    kind: &'static Kind,
-    scenario: &'static str,
-    mode: &'static str,
+pub(crate) async fn problem(
+    story: Story,
+    scenario: &str,
     kill_at: usize,
     expected: &Expected,
 ) -> Result<(), String> {
-    let story = Story::new(kind, scenario, mode);
     let killed = story.tell(Some(kill_at));
     // Results that end together share an append, so some runs have a few points less.
     if killed.points.len() < kill_at && killed.stdout.contains("completed") {
@@ -117,7 +115,8 @@ fn matrix(kind: &'static Kind, scenario: &'static str, mode: &'static str) {
     let expected = blocking().block_on(told(&story));
     let points: Vec<_> = (1..).zip(whole.points).collect();
     sweep(kind, ["kill matrix"], [scenario, mode], &points, |kill_at| {
-        [blocking().block_on(problem(kind, scenario, mode, *kill_at, &expected))]
+        let story = Story::new(kind, scenario, mode);
+        [blocking().block_on(problem(story, scenario, *kill_at, &expected))]
     });
 }
 

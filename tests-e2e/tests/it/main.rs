@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod engines;
 mod hostile;
 mod kill_matrix;
 mod kill_resumers;

@@ -12,6 +12,7 @@ use helix_agents::store::{Page, SessionFilter, StateStore};
 use helix_agents::stream::{StoredChunk, StreamManager};
 use helix_agents_testkit::kill::{WorkerEnd, run_worker};
 use helix_agents_testkit::trees::Stores;
+use helix_agents_tests_e2e::runtimes;
 use helix_agents_tests_e2e::stores::{self, Kind, Place};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
@@ -92,9 +93,13 @@ macro_rules! on_store {
 
 pub(crate) use {on_each_store, on_store};
 
+/// The runtime that most tests are about.
+const LOCAL: &str = "local";
+
 /// One scenario in a folder of its own.
 pub(crate) struct Story {
     opened: OnceCell<Stores>,
+    runtime: String,
     place: Place,
     folder: tempfile::TempDir,
     scenario: &'static str,
@@ -104,9 +109,19 @@ pub(crate) struct Story {
 
 impl Story {
     pub(crate) fn new(kind: &'static Kind, scenario: &'static str, mode: &'static str) -> Self {
+        Self::on(LOCAL, kind, scenario, mode)
+    }
+
+    pub(crate) fn on(
+        runtime: &str,
+        kind: &'static Kind,
+        scenario: &'static str,
+        mode: &'static str,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let place = kind.place(folder.path());
-        Self { opened: OnceCell::new(), place, folder, scenario, mode, lease_ms: None }
+        let runtime = runtimes::Kind::named(runtime).unwrap().place();
+        Self { opened: OnceCell::new(), runtime, place, folder, scenario, mode, lease_ms: None }
     }
 
     /// Workers' leases run out in so short a time that it can be waited for.
@@ -127,7 +142,7 @@ impl Story {
     pub(crate) fn command(&self, verb: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_helix-e2e-worker"));
         command.args([verb, self.scenario, self.mode, &self.place.url]);
-        command.arg(self.folder().join("trace"));
+        command.arg(self.folder().join("trace")).env("HELIX_RUNTIME", &self.runtime);
         command.envs(self.lease_ms.map(|time| ("HELIX_LEASE_MS", time)));
         command
     }
@@ -233,18 +248,28 @@ pub(crate) fn answer(end: &WorkerEnd) -> Value {
 }
 
 /// For `cargo xtask e2e`, which prints all reports as one table. `holds` is what was looked at.
-pub(crate) fn write_report(kind: &Kind, [holds, scenario, mode]: [&str; 3], points: &[Value]) {
+pub(crate) fn write_report(kind: &Kind, told: [&str; 3], points: &[Value]) {
+    write_report_on(LOCAL, kind, told, points);
+}
+
+/// The same of a runtime.
+pub(crate) fn write_report_on(
+    runtime: &str,
+    kind: &Kind,
+    [holds, scenario, mode]: [&str; 3],
+    points: &[Value],
+) {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/e2e");
     std::fs::create_dir_all(&folder).unwrap();
     let store = kind.name;
     let report = json!({
-        "runtime": "local",
+        "runtime": runtime,
         "store": store,
         "holds": holds,
         "scenario": scenario,
         "mode": mode,
         "fault_points": points,
     });
-    let file = format!("local-{store}-{holds}-{scenario}-{mode}.json").replace(' ', "_");
+    let file = format!("{runtime}-{store}-{holds}-{scenario}-{mode}.json").replace(' ', "_");
     std::fs::write(folder.join(file), report.to_string()).unwrap();
 }

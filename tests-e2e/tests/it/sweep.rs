@@ -8,7 +8,7 @@ use helix_agents_tests_e2e::stores::Kind;
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::support::write_report;
+use crate::support::write_report_on;
 
 /// How often workers of a sweep run side by side: there is always one that waits for a disk.
 pub(crate) const BESIDE: usize = 4;
@@ -57,6 +57,18 @@ pub(crate) fn sweep<T: Sync + Debug, const N: usize>(
     points: &[(T, String)],
     problems: impl Fn(&T) -> [Result<(), String>; N] + Sync,
 ) {
+    sweep_on("local", kind, holds, told, points, problems);
+}
+
+/// The same on a runtime.
+pub(crate) fn sweep_on<T: Sync + Debug, const N: usize>(
+    runtime: &str,
+    kind: &Kind,
+    holds: [&str; N],
+    told: [&str; 2],
+    points: &[(T, String)],
+    problems: impl Fn(&T) -> [Result<(), String>; N] + Sync,
+) {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut outcomes = Vec::new();
@@ -80,7 +92,7 @@ pub(crate) fn sweep<T: Sync + Debug, const N: usize>(
             let problem = outcome.as_ref().err();
             problems.extend(problem.map(|text| format!("{holds}, {kill_at:?} {point}: {text}")));
         }
-        write_report(kind, [holds, told[0], told[1]], &report);
+        write_report_on(runtime, kind, [holds, told[0], told[1]], &report);
     }
     let (wrong, all) = (problems.len(), points.len() * N);
     assert!(problems.is_empty(), "{wrong} of {all}:\n{}", problems.join("\n"));

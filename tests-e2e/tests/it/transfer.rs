@@ -47,7 +47,8 @@ impl Shelf {
     /// Tells the story here, as far as that verb does; says how it stands.
     async fn tell(&self, verb: &str) -> String {
         let (mode, store) = (Durability::PerEffect, self.store.clone());
-        let teller = Teller::new(SCENARIO, mode, store, &self.trace_file()).unwrap();
+        let teller =
+            Teller::new("local:", SCENARIO, mode, store, &self.trace_file()).await.unwrap();
         let told = teller.carry_out(verb, None).await.unwrap().unwrap();
         told.get("status").and_then(Value::as_str).unwrap().to_owned()
     }

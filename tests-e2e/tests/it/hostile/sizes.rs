@@ -72,7 +72,7 @@ pub(super) fn fifty_thousand_events(kind: &'static Kind) {
         let before = load(&*ground.store.state, &root).await.unwrap().position().version;
         assert!(before > 50_000);
         let (mode, store) = (Durability::PerEffect, ground.store.clone());
-        let teller = Teller::new("plain", mode, store, &ground.trace()).unwrap();
+        let teller = Teller::new("local:", "plain", mode, store, &ground.trace()).await.unwrap();
         let told = teller.carry_out("resume", None).await.unwrap().unwrap();
         assert_eq!(told.get("status").unwrap(), "completed");
         let fold = load(&*ground.store.state, &root).await.unwrap();

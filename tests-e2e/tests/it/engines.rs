@@ -1,0 +1,80 @@
+//! Every scenario on every engine: told as in this process, and killed on the way.
+
+use helix_agents_tests_e2e::stores::Kind;
+use serde_json::json;
+
+use crate::kill_matrix::{difference, problem, told};
+use crate::support::{Extent, Story, answer, on_each_store, write_report_on};
+use crate::sweep::{blocking, sweep_on};
+
+/// An engine appends as it goes.
+const MODE: &str = "per_effect";
+
+/// At how many fault points a worker is killed where only a sample is wanted.
+const SAMPLE: usize = 4;
+
+/// At how many where more is.
+const USUAL: usize = 12;
+
+/// What the engine makes of it is what this process does, killed or not.
+fn same(runtime: &'static str, kind: &'static Kind, scenario: &'static str) {
+    let here = Story::new(kind, scenario, MODE);
+    let whole = here.tell(None);
+    assert_eq!(answer(&whole).get("status").unwrap(), "completed", "{}", whole.stderr);
+    let expected = blocking().block_on(told(&here));
+
+    let story = Story::on(runtime, kind, scenario, MODE);
+    let whole = story.tell(None);
+    assert_eq!(answer(&whole).get("status").unwrap(), "completed", "{}", whole.stderr);
+    let got = blocking().block_on(told(&story));
+    let problems = [
+        (got.logs != expected.logs).then(|| difference(&expected.logs, &got.logs)),
+        (got.stream != expected.stream).then(|| difference(&expected.stream, &got.stream)),
+    ];
+    let is_same = problems.iter().all(Option::is_none);
+    let point = json!({ "name": "told", "ok": is_same });
+    write_report_on(runtime, kind, ["same as local", scenario, MODE], &[point]);
+    assert!(is_same, "{runtime} told something else:\n{problems:?}");
+
+    let points: Vec<_> = (1..).zip(whole.points).collect();
+    let most = match Extent::on(kind) {
+        Extent::Sample => SAMPLE,
+        Extent::Usual => USUAL,
+        Extent::Full => usize::MAX,
+    };
+    let every = points.len().div_ceil(most).max(1);
+    let points: Vec<_> = points.into_iter().skip(every / 2).step_by(every).collect();
+    sweep_on(runtime, kind, ["kill matrix"], [scenario, MODE], &points, |kill_at| {
+        let story = Story::on(runtime, kind, scenario, MODE);
+        [blocking().block_on(problem(story, scenario, *kill_at, &expected))]
+    });
+}
+
+/// Tests of an engine, in a module of its name.
+macro_rules! on_engine {
+    ($runtime:ident) => {
+        mod $runtime {
+            use super::*;
+
+            on_each_store! {
+                Everywhere plain_tools(kind) { crate::engines::same(stringify!($runtime), kind, "plain") }
+                Sqlite parallel_tools(kind) { crate::engines::same(stringify!($runtime), kind, "parallel") }
+                Sqlite finish_tool(kind) { crate::engines::same(stringify!($runtime), kind, "finish") }
+                Sqlite at_most_once(kind) { crate::engines::same(stringify!($runtime), kind, "at_most_once") }
+                Everywhere people_answer(kind) { crate::engines::same(stringify!($runtime), kind, "people") }
+                Sqlite a_child_works(kind) { crate::engines::same(stringify!($runtime), kind, "child") }
+                Sqlite a_child_waits(kind) { crate::engines::same(stringify!($runtime), kind, "child_waits") }
+                Sqlite a_companion_answers(kind) { crate::engines::same(stringify!($runtime), kind, "companion") }
+                Sqlite a_companion_beside_is_heard(kind) { crate::engines::same(stringify!($runtime), kind, "companion_beside") }
+                Sqlite deadlines_pass(kind) { crate::engines::same(stringify!($runtime), kind, "deadlines") }
+                Sqlite a_fork_is_made(kind) { crate::engines::same(stringify!($runtime), kind, "fork") }
+                Sqlite a_rewind_goes_on(kind) { crate::engines::same(stringify!($runtime), kind, "rewind") }
+                Sqlite a_budget_is_raised(kind) { crate::engines::same(stringify!($runtime), kind, "budget") }
+                Sqlite a_planner_makes_rounds(kind) { crate::engines::same(stringify!($runtime), kind, "planner") }
+            }
+        }
+    };
+}
+
+on_engine!(durable);
+on_engine!(temporal);
