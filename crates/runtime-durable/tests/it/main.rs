@@ -4,6 +4,7 @@
 
 mod building;
 mod lifecycle;
+mod outage;
 mod parity;
 mod recovery;
 mod support;

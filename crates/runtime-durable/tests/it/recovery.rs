@@ -13,6 +13,7 @@ use helix_agents_core::message::Message;
 use helix_agents_core::session::{RunStatus, load};
 use helix_agents_core::tool::{EffectClass, Tool, ToolContext};
 use helix_agents_runtime_durable::DurableRuntimeBuilder;
+use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_sqlite::SqliteStore;
 use helix_agents_testkit::gate::{Gate, within};
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
@@ -120,6 +121,32 @@ async fn two_runtimes_take_over_from_each_other() {
     let stands: Vec<_> = ids.iter().map(String::as_str).zip(ends).collect();
     corner.stands(&stands).await;
     within(last.runtime.shutdown()).await;
+}
+
+/// The local runtime knows nothing of workflows, and so one is left that nobody ends.
+#[tokio::test]
+async fn another_runtime_goes_on_and_what_is_left_in_dbos_is_removed() {
+    let (store, _folder) = scratch().await;
+    let (corner, gate, count) = (Corner::new(), Gate::new(), Count::default());
+    let agent = teller().tool(counting(&count)).build().unwrap();
+    let llm = ScriptedLlm::new([act(), Reply::text("never").at_gate(&gate)]);
+    let builder = corner.builder().store(store.clone()).lease(Duration::from_secs(1)).llm(llm);
+    let first = Process::boot(builder).await;
+    let handle = first.runtime.execute(agent.erased(), "go".into(), in_session("s")).await.unwrap();
+    gate.reached().await;
+    first.kill().await;
+
+    let local = LocalRuntime::builder().store(store.clone()).llm(acts_once()).build().unwrap();
+    let options = ResumeOptions::default().wait(Duration::from_secs(30));
+    let resumed = within(local.resume(agent.erased(), handle.session(), options)).await.unwrap();
+    assert_eq!(within(resumed.result()).await.unwrap().status, RunStatus::Completed);
+    assert_eq!(count.get(), 1);
+    corner.stands(&[("teller__s", "PENDING")]).await;
+
+    let builder = corner.builder().store(store).llm(acts_once());
+    let tidy = builder.keep_history(Duration::from_millis(1)).connect().await.unwrap();
+    corner.stands(&[]).await;
+    within(tidy.shutdown()).await;
 }
 
 /// What both processes have: a tool that must not act twice, and one that may.
