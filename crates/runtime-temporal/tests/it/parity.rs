@@ -13,6 +13,8 @@ use helix_agents_testkit::runtime_suite::{RuntimeHarness, World};
 use helix_agents_testkit::servers;
 use tokio::runtime::Runtime;
 
+const LEAST_LEASE: Duration = Duration::from_secs(3);
+
 /// A store, and the threads of the processes that were booted on it.
 struct Harness<S> {
     store: S,
@@ -64,7 +66,8 @@ impl<S: StateStore + StreamManager + Clone> RuntimeHarness for Harness<S> {
             .stream_manager(self.streams())
             .llm_adapter(world.llm)
             .registry(world.registry)
-            .lease(world.lease)
+            // Each part takes a way over the server: on a busy machine a lease has to outlast that.
+            .lease(world.lease.max(LEAST_LEASE))
             .grace(world.grace)
             .auto_resume(world.auto_resume)
             .tasks_on(tokio.handle().clone())
