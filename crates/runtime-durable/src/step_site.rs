@@ -38,19 +38,21 @@ pub(crate) struct Site<'a> {
     of: &'a RunRef,
     workflow: &'a str,
     turns: &'a Turns,
-    /// Whether this execution, and none before, carried out the part that came last. Then nobody has
-    /// begun the calls that it handed out.
-    is_live: AtomicBool,
+    /// Whether this execution, and none before, carried out what came last, so that nobody has begun
+    /// what comes now. It is so from the first step on that was not on record.
+    is_first: AtomicBool,
 }
 
 impl<'a> Site<'a> {
+    /// `is_new` says that there was no execution before.
     pub(crate) fn new(
         runtime: &'a Runtime,
         of: &'a RunRef,
         workflow: &'a str,
         turns: &'a Turns,
+        is_new: bool,
     ) -> Self {
-        Self { runtime, of, workflow, turns, is_live: AtomicBool::new(false) }
+        Self { runtime, of, workflow, turns, is_first: AtomicBool::new(is_new) }
     }
 
     /// Carries the run out, from its start to its end.
@@ -77,12 +79,10 @@ impl<'a> Site<'a> {
             Part::Companions => None,
             _ => self.turns.wait(self.runtime, self.of).await,
         };
-        self.is_live.store(false, Ordering::Relaxed);
         let is_long = matches!(part, Part::Model(_) | Part::Companions);
-        let step = dbos::step_with(&name::step(part), options(is_long), move || async move {
-            let next = self.tried(self.runtime.perform(self.of, part)).await?;
-            self.is_live.store(true, Ordering::Relaxed);
-            Ok(next)
+        let is_first = self.first_try();
+        let step = dbos::step_with(&name::step(part), options(is_long), || {
+            self.tried(self.runtime.perform(self.of, part, is_first()))
         });
         step.await
     }
@@ -94,9 +94,8 @@ impl<'a> Site<'a> {
         at_once: usize,
         children: &[ChildRef],
     ) -> Result<(), Stopped> {
-        let is_first = self.is_live.load(Ordering::Relaxed);
         // All are built before any is begun: their places are those in which they are built.
-        let calls: Vec<_> = calls.iter().map(|call| self.call(call, is_first)).collect();
+        let calls: Vec<_> = calls.iter().map(|call| self.call(call)).collect();
         let children: Vec<_> = children.iter().map(|child| self.follow(&child.call)).collect();
         let calls = async {
             if calls.is_empty() {
@@ -109,11 +108,10 @@ impl<'a> Site<'a> {
         calls.into_iter().chain(children).collect()
     }
 
-    fn call(&'a self, call: &'a CallId, is_first: bool) -> PendingStep<'a, (), Failure> {
-        let begun = AtomicBool::new(!is_first);
+    fn call(&'a self, call: &'a CallId) -> PendingStep<'a, (), Failure> {
+        let is_first = self.first_try();
         dbos::step_with(&format!("call/{call}"), options(true), move || {
-            let is_first = !begun.swap(true, Ordering::Relaxed);
-            self.tried(self.runtime.perform_call(self.of, call, is_first))
+            self.tried(self.runtime.perform_call(self.of, call, is_first()))
         })
     }
 
@@ -123,11 +121,20 @@ impl<'a> Site<'a> {
         })
     }
 
+    /// Answers once whether nobody has begun before what is built now, and then that somebody has.
+    fn first_try(&self) -> impl Fn() -> bool + use<> {
+        let is_first = AtomicBool::new(self.is_first.load(Ordering::Relaxed));
+        move || is_first.swap(false, Ordering::Relaxed)
+    }
+
     /// One try at a part, in DBOS's words.
     async fn tried<T>(&self, part: impl Future<Output = Result<T>>) -> Result<T, Stopped> {
         // Boxed: what DBOS wraps around it would lay it out once more for each layer.
         let error = match Box::pin(part).await {
-            Ok(done) => return Ok(done),
+            Ok(done) => {
+                self.is_first.store(true, Ordering::Relaxed);
+                return Ok(done);
+            }
             Err(error) => error,
         };
         if self.is_shut_down(&error) {

@@ -53,7 +53,7 @@ async fn carry_out(engine: Arc<Workflows>, of: RunRef) -> Result<(), Stopped> {
     let id = name::workflow_id(engine.app(), &of);
     let runtime = Runtime::new(Arc::clone(&parts), Arc::clone(&engine) as _);
     let done = {
-        let site = Site::new(&runtime, &of, &id, engine.turns());
+        let site = Site::new(&runtime, &of, &id, engine.turns(), listed.is_some());
         let driven = AssertUnwindSafe(site.drive()).catch_unwind();
         tokio::select! {
             biased;

@@ -4,6 +4,8 @@ use super::{Listing, SUITES, check, scenarios};
 
 const PACKAGES: [&str; 3] = ["helix-agents-core", "helix-agents-store-a", "helix-agents-store-b"];
 
+const RUNTIMES: [&str; 2] = ["helix-agents-runtime-a", "helix-agents-runtime-b"];
+
 /// A listing with one binary per line of `package kind test…`.
 fn listing(lines: &[&str]) -> Listing {
     let binaries = lines.iter().enumerate().map(|(index, line)| {
@@ -61,4 +63,25 @@ fn a_backend_without_the_suite_is_told_how_to_get_it() {
          tests/it/main.rs"
         ]
     );
+}
+
+#[test]
+fn a_runtime_runs_all_on_each_store_that_it_is_used_with() {
+    let places = |stores: &[&str], names: &[&str]| -> String {
+        let tests = stores.iter().flat_map(|store| names.iter().map(move |name| (store, name)));
+        tests.map(|(store, name)| format!(" parity::{store}::{name}")).collect()
+    };
+    let suite = SUITES.iter().find(|it| !it.places.is_empty()).unwrap();
+    let complaints = |b: &str| {
+        let all = places(&["memory", "postgres", "redis", "sqlite"], &["one", "two"]);
+        let a = format!("helix-agents-runtime-a test{all}");
+        let listing = listing(&[&a, &format!("helix-agents-runtime-b test{b}")]);
+        check(suite, &scenarios(suite, &RUNTIMES, &listing))
+    };
+    let usual = places(suite.places, &["one", "two"]);
+    assert_eq!(complaints(&usual), [] as [&str; 0], "not every runtime is used in memory");
+    let said =
+        complaints(&(places(suite.places, &["one"]) + " parity::sqlite::two parity::own::two"));
+    let missing = |test| format!("helix-agents-runtime-b: does not run parity::{test}");
+    assert_eq!(said, ["own::one", "postgres::two", "redis::two"].map(missing));
 }

@@ -1,3 +1,5 @@
+//! Names that stand for themselves, and names that cannot.
+
 use std::collections::HashSet;
 
 use helix_agents_core::id::{CallId, RunId, SessionId};

@@ -1,6 +1,7 @@
 //! What becomes of runs when their runtime is shut down, when somebody cancels their workflow, when they
 //! panic; and what is left of them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,11 +11,12 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
 use helix_agents_core::session::RunStatus;
 use helix_agents_core::store::StateStore as _;
+use helix_agents_testkit::faults::{Fault, FaultStore};
 use helix_agents_testkit::gate::{Gate, within};
 use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
 use serde_json::json;
 
-use crate::support::{Corner, Count, acts_once, counting, registry, scratch, teller};
+use crate::support::{Corner, Count, act, acts_once, counting, registry, scratch, teller};
 
 fn in_session(id: &str) -> ExecuteOptions {
     ExecuteOptions::default().session(SessionId::from(id))
@@ -171,6 +173,26 @@ async fn a_panic_fails_the_workflow_and_gives_the_run_up() {
     within(second.shutdown()).await;
 }
 
+/// The store is asked again by the step, for nothing below it has the patience.
+#[tokio::test]
+async fn a_part_that_the_store_kept_from_its_end_is_tried_again() {
+    let (store, _folder) = scratch().await;
+    let (corner, count) = (Corner::new(), Count::default());
+    let agent = teller().tool(counting(&count)).build().unwrap();
+    let llm = acts_once();
+    let faults = FaultStore::new(Arc::new(store.clone()))
+        .on("\"done\"", Fault::Refuse(ErrorCode::StoreBusy))
+        .on("\"done\"", Fault::Refuse(ErrorCode::StoreUnavailable));
+    let builder = corner.builder().state_store(Arc::new(faults)).stream_manager(Arc::new(store));
+    let builder = builder.store_patience(Duration::ZERO).llm(llm.clone());
+    let runtime = builder.connect().await.unwrap();
+    let handle = runtime.execute(agent.erased(), "go".into(), in_session("s")).await.unwrap();
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    assert_eq!((llm.calls(), count.get()), (4, 1), "two replies were lost, and nothing else");
+    corner.stands(&[("teller__s", "SUCCESS")]).await;
+    within(runtime.shutdown()).await;
+}
+
 #[tokio::test]
 async fn a_session_that_was_deleted_begins_anew() {
     let (store, _folder) = scratch().await;
@@ -263,4 +285,32 @@ async fn a_run_that_waits_for_its_child_leaves_it_the_turn() {
 
 fn teller_of(name: &str) -> helix_agents_core::agent::AgentBuilder {
     helix_agents_core::agent::Agent::builder(name).system_prompt("You tell.").model("scripted")
+}
+
+#[tokio::test]
+async fn a_run_whose_rows_were_deleted_stops_at_its_next_step_and_is_free() {
+    let (store, _folder) = scratch().await;
+    let (corner, gate, count) = (Corner::new(), Gate::new(), Count::default());
+    let agent = teller().tool(counting(&count)).build().unwrap();
+    let builder = || {
+        let builder = corner.builder().store(store.clone()).registry(registry(&agent));
+        builder.lease(Duration::from_secs(60))
+    };
+    let model = ScriptedLlm::new([act().at_gate(&gate), Reply::text("never")]);
+    let first = builder().llm(model).connect().await.unwrap();
+    let handle = first.execute(agent.erased(), "go".into(), in_session("s")).await.unwrap();
+    gate.reached().await;
+    let client = corner.client().await;
+    client.delete(&format!("{}__teller__s", corner.app)).await.unwrap();
+    client.close().await;
+    gate.open();
+    within(handle.result()).await.unwrap_err();
+
+    let second = builder().llm(acts_once()).connect().await.unwrap();
+    let recovered = second.recover().await.unwrap();
+    assert_eq!(within(recovered[0].result()).await.unwrap().status, RunStatus::Completed);
+    assert_eq!(count.get(), 1);
+    corner.stands(&[("teller__s__resume-1", "SUCCESS")]).await;
+    within(first.shutdown()).await;
+    within(second.shutdown()).await;
 }
