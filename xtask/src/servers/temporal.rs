@@ -37,11 +37,17 @@ const PYTHON: Package = Package {
 /// A new database takes it two seconds, unless the machine is busy.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The server is made for many users who wait little each; tests are one user who waits for each step.
-const DYNAMIC: [&str; 3] = [
+/// The server is made for many users who wait little each; tests are one user who waits for each step, and who leaves a queue
+/// behind with each test.
+const DYNAMIC: [&str; 8] = [
     "history.transferProcessorMaxPollRPS=2000",
     "history.timerProcessorMaxPollRPS=2000",
     "history.timerProcessorMaxTimeShift=\"10ms\"",
+    "history.cacheTTL=\"1m\"",
+    "history.eventsCacheTTL=\"1m\"",
+    "matching.numTaskqueueReadPartitions=1",
+    "matching.numTaskqueueWritePartitions=1",
+    "matching.maxTaskQueueIdleTime=\"30s\"",
 ];
 
 /// Installs what is missing and starts the server on fresh data.

@@ -1,5 +1,7 @@
 //! Who begins a run and who carries it out need not be the same process.
 
+use std::sync::Arc;
+
 use helix_agents_core::agent::{Agent, AgentRegistry};
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions, Resumable, RunHandle};
@@ -7,7 +9,9 @@ use helix_agents_core::session::RunStatus;
 use helix_agents_testkit::gate::within;
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use helix_agents_testkit::servers;
-use temporalio_client::{WorkflowDescribeOptions, WorkflowExecutionStatus};
+use temporalio_client::{
+    WorkflowDescribeOptions, WorkflowExecutionStatus, WorkflowGetResultOptions,
+};
 
 use crate::deployment::{Deployment, Process, begin, status};
 
@@ -101,6 +105,8 @@ async fn a_store_that_begins_anew_uses_the_names_of_workflows_that_ended_again()
         let worker = deployment.worker(ScriptedLlm::new([Reply::text("done")]), &agents).await;
         let handle = worker.begin(&agents[0]).await;
         assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+        let workflow = deployment.workflow("teller", "story").await;
+        within(workflow.get_result(WorkflowGetResultOptions::default())).await.unwrap();
         worker.shut_down().await;
     }
 }
@@ -113,7 +119,7 @@ async fn two_stores_do_not_share_a_workflow() {
     let (first, second) = (other.client(&agents).await, here.client(&agents).await);
     begin(&first, &agents[0]).await;
     let options = ExecuteOptions::default().session("story");
-    let refused = second.execute(agents[0].clone(), "go".into(), options).await.unwrap_err();
+    let refused = second.execute(Arc::clone(&agents[0]), "go".into(), options).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::ConfigInvalid);
     assert!(refused.message().contains("`prefix`"), "{refused}");
 }
