@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 mod subject;
 
-pub(crate) use subject::{Store, Subject};
+pub(crate) use subject::{Engine, Store, Subject};
 
 /// How replies come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,6 +10,7 @@ use crate::job::{Job, Outcome, Subject, Work};
 use crate::pin;
 
 mod bare;
+mod engine;
 mod left;
 mod load;
 mod ours;

@@ -15,14 +15,15 @@ mod load;
 mod memory;
 mod pgbench;
 mod readers;
+mod runtimes;
 mod step;
 mod stores;
 mod stream;
 
 /// All groups, in order.
-pub(super) const NAMES: [&str; 11] = [
+pub(super) const NAMES: [&str; 12] = [
     "step", "growth", "stream", "memory", "cold", "load", "durable", "stores", "append", "pgbench",
-    "readers",
+    "readers", "runtimes",
 ];
 
 /// Measures a group.
@@ -39,6 +40,7 @@ pub(super) async fn run(name: &str, bench: &mut Bench) -> Result<()> {
         "append" => append::measure(bench).await,
         "pgbench" => pgbench::measure(bench).await,
         "readers" => readers::measure(bench).await,
+        "runtimes" => runtimes::measure(bench).await,
         _ => bail!("there is no group `{name}`"),
     }
 }

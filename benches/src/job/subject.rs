@@ -29,6 +29,21 @@ pub(crate) enum Subject {
     RedisPerEffect,
     /// The same, facts appended once per step.
     RedisPerStep,
+    /// The durable runtime: DBOS and the sessions on the PostgreSQL server for tests.
+    DurablePostgres,
+    /// Temporal's server for tests, the sessions on the PostgreSQL server for tests.
+    TemporalPostgres,
+}
+
+/// What carries runs out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Engine {
+    /// This process.
+    Local,
+    /// Workflows of DBOS.
+    Durable,
+    /// Workflows of Temporal.
+    Temporal,
 }
 
 impl Subject {
@@ -39,9 +54,21 @@ impl Subject {
             Self::Memory => Store::Memory,
             Self::SqlitePerEffect | Self::SqlitePerStep => Store::Sqlite,
             Self::SqliteNormalPerEffect | Self::SqliteNormalPerStep => Store::SqliteNormal,
-            Self::PostgresPerEffect | Self::PostgresPerStep => Store::Postgres,
+            Self::PostgresPerEffect
+            | Self::PostgresPerStep
+            | Self::DurablePostgres
+            | Self::TemporalPostgres => Store::Postgres,
             Self::RedisPerEffect | Self::RedisPerStep => Store::Redis,
         })
+    }
+
+    /// What carries its runs out.
+    pub(crate) fn engine(self) -> Engine {
+        match self {
+            Self::DurablePostgres => Engine::Durable,
+            Self::TemporalPostgres => Engine::Temporal,
+            _ => Engine::Local,
+        }
     }
 
     /// When its facts are appended.
@@ -69,6 +96,8 @@ impl fmt::Display for Subject {
             Self::PostgresPerStep => "PostgreSQL PerStep",
             Self::RedisPerEffect => "Redis PerEffect",
             Self::RedisPerStep => "Redis PerStep",
+            Self::DurablePostgres => "DBOS and PostgreSQL",
+            Self::TemporalPostgres => "Temporal and PostgreSQL",
         })
     }
 }

@@ -4,10 +4,12 @@ use std::sync::Barrier;
 
 use anyhow::{Result, ensure};
 use futures_util::StreamExt as _;
+use helix_agents::agent::AgentRegistry;
 use helix_agents::prelude::*;
 use helix_agents::providers::{OpenAiChatOptions, ServerProfile};
 
 use super::bare::{Pair, Total};
+use super::engine::{self, Running};
 use super::left::Watch;
 use super::place::{Handles, Place};
 use super::{INPUT, PROMPT, Runs, load};
@@ -22,21 +24,21 @@ async fn add(pair: Pair) -> Result<u64, ToolError> {
 
 /// Runs of tool calls.
 struct ToolRuns {
-    runtime: LocalRuntime,
+    running: Running,
     agent: Agent<(), Total>,
     calls: u32,
 }
 
 /// Runs of one long text, followed by a reader of the stream.
 struct TextRuns {
-    runtime: LocalRuntime,
+    running: Running,
     agent: Agent,
     bytes: usize,
 }
 
 /// Runs that are left suspended.
 struct SuspendedRuns {
-    runtime: LocalRuntime,
+    running: Running,
     agent: Agent<(), Total>,
 }
 
@@ -51,10 +53,9 @@ pub(super) async fn measure(job: &Job, store: Store, warmed: &Barrier) -> Result
     Ok(outcome)
 }
 
-async fn on(job: &Job, Handles { state, streams }: Handles, warmed: &Barrier) -> Result<Outcome> {
-    let builder = LocalRuntime::builder().state_store(state).stream_manager(streams);
-    let builder = builder.durability(job.subject.durability());
-    let runtime = builder.llm(models(job)?).build()?;
+async fn on(job: &Job, handles: Handles, warmed: &Barrier) -> Result<Outcome> {
+    let registry = AgentRegistry::default();
+    let begin = async |registry| engine::begin(job, handles, models(job)?, registry).await;
     match job.work {
         Work::Tools { calls, ending, .. } => {
             let agent = Agent::builder("adder")
@@ -67,12 +68,18 @@ async fn on(job: &Job, Handles { state, streams }: Handles, warmed: &Barrier) ->
                 Ending::Native => agent.native_output(),
                 Ending::Finish => agent,
             };
-            load::run(ToolRuns { runtime, agent: agent.build()?, calls }, job, warmed).await
+            let agent = agent.build()?;
+            registry.replace(&agent);
+            let running = begin(registry).await?;
+            load::run(ToolRuns { running, agent, calls }, job, warmed).await
         }
         Work::Text { chunks, .. } => {
             let agent = Agent::builder("writer").system_prompt(PROMPT).model("bench:bench");
             let bytes = chunks as usize * WORD.len();
-            load::run(TextRuns { runtime, agent: agent.build()?, bytes }, job, warmed).await
+            let agent = agent.build()?;
+            registry.replace(&agent);
+            let running = begin(registry).await?;
+            load::run(TextRuns { running, agent, bytes }, job, warmed).await
         }
         Work::Suspend => {
             let agent = Agent::builder("asker")
@@ -81,7 +88,9 @@ async fn on(job: &Job, Handles { state, streams }: Handles, warmed: &Barrier) ->
                 .tool(Tool::client::<Pair>("add", "Adds two numbers."))
                 .output::<Total>();
             let agent = agent.native_output().build()?;
-            load::run(SuspendedRuns { runtime, agent }, job, warmed).await
+            registry.replace(&agent);
+            let running = begin(registry).await?;
+            load::run(SuspendedRuns { running, agent }, job, warmed).await
         }
     }
 }
@@ -95,7 +104,7 @@ fn models(job: &Job) -> Result<ProviderRegistry> {
 
 impl Runs for ToolRuns {
     async fn once(&self) -> Result<()> {
-        let total = self.runtime.run(&self.agent, INPUT).await?;
+        let total = self.running.executor.run(&self.agent, INPUT).await?;
         ensure!(total.result == u64::from(self.calls), "the result is {}", total.result);
         Ok(())
     }
@@ -103,7 +112,8 @@ impl Runs for ToolRuns {
 
 impl Runs for SuspendedRuns {
     async fn once(&self) -> Result<()> {
-        let handle = self.runtime.start(&self.agent, INPUT, ExecuteOptions::default()).await?;
+        let handle =
+            self.running.executor.start(&self.agent, INPUT, ExecuteOptions::default()).await?;
         let status = handle.result().await?.status;
         ensure!(status.is_suspended(), "the run is {}", status.as_str());
         Ok(())
@@ -112,7 +122,8 @@ impl Runs for SuspendedRuns {
 
 impl Runs for TextRuns {
     async fn once(&self) -> Result<()> {
-        let handle = self.runtime.start(&self.agent, INPUT, ExecuteOptions::default()).await?;
+        let handle =
+            self.running.executor.start(&self.agent, INPUT, ExecuteOptions::default()).await?;
         let mut shown = 0;
         let mut chunks = handle.stream().await?;
         while let Some(chunk) = chunks.next().await {
