@@ -67,7 +67,9 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     if let Some((name, number)) = &options.seeds {
         tests.env(name, number);
     }
-    tests.args(options.filter());
+    if let Some(filter) = options.filter() {
+        tests.args(["-E", &filter]);
+    }
     let tested = process::run(&mut tests);
     let shown = show();
     tested.and(shown)?;

@@ -11,10 +11,10 @@ use crate::sweep::{blocking, sweep_on};
 const MODE: &str = "per_effect";
 
 /// At how many fault points a worker is killed where only a sample is wanted.
-const SAMPLE: usize = 4;
+const SAMPLE: usize = 3;
 
 /// At how many where more is.
-const USUAL: usize = 12;
+const USUAL: usize = 6;
 
 /// What the engine makes of it is what this process does, killed or not.
 fn same(runtime: &'static str, kind: &'static Kind, scenario: &'static str) {

@@ -2,11 +2,11 @@
 
 use anyhow::{Context as _, Result, bail};
 
-const USAGE: &str = "usage: cargo xtask e2e [--runtime NAME] [--store NAME|all] [--scenario WORD] \
+const USAGE: &str = "usage: cargo xtask e2e [--runtime NAME|all] [--store NAME|all] [--scenario WORD] \
                      [--seed N | --seeds N] [--full]\n       cargo xtask e2e --check";
 
 /// The runtimes that stories can be told on.
-const RUNTIMES: &[&str] = &["local"];
+const RUNTIMES: &[&str] = &["local", "durable", "temporal", "all"];
 
 /// What becomes of the table in the guide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub(super) struct Options {
     /// The kind of store, or `all`; the tests know which there are. Unless told, SQLite, and of what
     /// there is to do on servers a sample.
     pub(super) store: Option<String>,
+    /// The runtime that tests are about; unless told, all of them.
+    pub(super) runtime: Option<String>,
     /// Only tests with this word in their names.
     pub(super) scenario: Option<String>,
     /// Only stories of random trees: the variable, and its value.
@@ -52,7 +54,8 @@ impl Options {
                 "--runtime" if !RUNTIMES.contains(value) => {
                     bail!("there is no runtime `{value}`; known are: {}", RUNTIMES.join(", "));
                 }
-                "--runtime" => {}
+                "--runtime" if *value == "all" => {}
+                "--runtime" => options.runtime = Some((*value).to_owned()),
                 "--store" => options.store = Some((*value).to_owned()),
                 "--scenario" => options.scenario = Some((*value).to_owned()),
                 option => {
@@ -65,9 +68,16 @@ impl Options {
         Ok(options)
     }
 
-    /// What of the tests' names has to be there.
-    pub(super) fn filter(&self) -> Option<&str> {
-        self.scenario.as_deref().or(self.seeds.as_ref().map(|_| "trees::"))
+    /// Which tests run, in the words of the test runner; none for all of them.
+    pub(super) fn filter(&self) -> Option<String> {
+        let word = self.scenario.as_deref().or(self.seeds.as_ref().map(|_| "trees::"));
+        let word = word.map(|word| format!("test({word})"));
+        let runtime = self.runtime.as_deref().map(|runtime| match runtime {
+            "local" => "not test(/^engines::/)".to_owned(),
+            engine => format!("test(/^engines::{engine}::/)"),
+        });
+        let both: Vec<_> = runtime.into_iter().chain(word).collect();
+        (!both.is_empty()).then(|| both.join(" & "))
     }
 
     /// What of the guide there is to do after these tests.

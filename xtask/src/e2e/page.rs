@@ -1,4 +1,4 @@
-//! The table of what held where, in `docs/src/guarantees.md`.
+//! The table of what held where, in `docs/src/parity.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail};
 use super::Report;
 
 /// The page.
-pub(super) const PAGE: &str = "docs/src/guarantees.md";
+pub(super) const PAGE: &str = "docs/src/parity.md";
 
 const BEGIN: &str = "<!-- begin: written by `cargo xtask e2e` -->";
 const END: &str = "<!-- end -->";

@@ -96,7 +96,8 @@ fn what_did_not_run_somewhere_has_an_empty_cell() {
 fn only_what_ran_whole_on_all_stores_is_written_down() {
     for (args, expected) in [
         (&["--store", "all"][..], Page::Written),
-        (&["--store", "all", "--runtime", "local"], Page::Written),
+        (&["--store", "all", "--runtime", "all"], Page::Written),
+        (&["--store", "all", "--runtime", "local"], Page::LeftAlone),
         (&[], Page::Compared),
         (&["--store", "redis"], Page::LeftAlone),
         (&["--store", "all", "--full"], Page::LeftAlone),
@@ -114,8 +115,11 @@ fn options_that_nobody_knows_are_refused() {
     let all = ["--store", "sqlite", "--scenario", "people", "--seeds", "7", "--full"];
     let options = read(&all).unwrap();
     assert_eq!(options.seeds, Some(("HELIX_SEEDS", "7".to_owned())));
-    assert_eq!((options.filter(), options.full), (Some("people"), true));
-    assert_eq!(read(&["--seed", "3"]).unwrap().filter(), Some("trees::"));
+    assert_eq!((options.filter().as_deref(), options.full), (Some("test(people)"), true));
+    assert_eq!(read(&["--seed", "3"]).unwrap().filter().as_deref(), Some("test(trees::)"));
+    let engine = read(&["--runtime", "durable", "--scenario", "people"]).unwrap();
+    let expected = "test(/^engines::durable::/) & test(people)";
+    assert_eq!(engine.filter().as_deref(), Some(expected));
     for wrong in [&["--runtime", "moon"][..], &["--seed", "x"], &["--store"], &["fast"]] {
         assert!(read(wrong).is_err(), "{wrong:?}");
     }
