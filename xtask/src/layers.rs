@@ -2,12 +2,14 @@
 //!
 //! Direct dependencies on our own crates come from `cargo metadata`; what lies further below, and with which features,
 //! from `cargo tree` of that crate alone, so that another crate's features cannot hide or cause anything. Only normal
-//! dependencies count: a test may use what it likes.
+//! dependencies count: a test may use what it likes. What the library has below it with few features is beside the table.
 
 use anyhow::Result;
 
 use crate::process;
 use crate::workspace::{self, Package, name_matches};
+
+mod features;
 
 #[cfg(test)]
 mod tests;
@@ -110,9 +112,14 @@ pub(crate) fn complaints() -> Result<Vec<String>> {
         };
         complaints.extend(check_direct(layer, package));
         if !layer.never.is_empty() || !layer.never_features.is_empty() {
-            complaints.extend(check_below(layer, &package.name, &below(&package.name)?));
+            complaints.extend(check_below(
+                layer,
+                &package.name,
+                &below(&package.name, &["--all-features"])?,
+            ));
         }
     }
+    complaints.extend(features::complaints()?);
     Ok(complaints)
 }
 
@@ -149,21 +156,11 @@ fn check_below(layer: &Layer, package: &str, below: &[Below]) -> Vec<String> {
     complaints
 }
 
-/// All packages below one of ours, built alone.
-fn below(package: &str) -> Result<Vec<Below>> {
-    let tree = process::capture(&mut process::cargo([
-        "tree",
-        "--quiet",
-        "--package",
-        package,
-        "--all-features",
-        "--edges",
-        "normal",
-        "--prefix",
-        "none",
-        "--format",
-        "{p}|{f}",
-    ]))?;
+/// All packages below one of ours, built alone with the features that these arguments turn on.
+fn below(package: &str, features: &[&str]) -> Result<Vec<Below>> {
+    let tree = ["tree", "--quiet", "--edges", "normal", "--prefix", "none", "--format", "{p}|{f}"];
+    let mut command = process::cargo(tree);
+    let tree = process::capture(command.args(["--package", package]).args(features))?;
     Ok(tree.lines().filter_map(parse).collect())
 }
 

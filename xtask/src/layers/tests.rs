@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Below, check_below, check_direct, layer_of, parse};
+use super::{Below, check_below, check_direct, features, layer_of, parse};
 use crate::workspace::{Dependency, Package};
 
 fn package(name: &str, dependencies: Vec<Dependency>) -> Package {
@@ -86,6 +86,27 @@ fn core_may_have_channels_but_no_executor() {
     let wrong = further(name, "tokio v1.54.0|default,rt,sync (*)");
     assert_eq!(wrong.len(), 1, "{wrong:?}");
     assert!(wrong.iter().all(|it| it.contains("must not turn on the feature `rt` of tokio")));
+}
+
+#[test]
+fn few_features_bring_no_client_of_a_server() {
+    let below = |tree: &str| -> Vec<Below> { tree.lines().filter_map(parse).collect() };
+    let quiet = below("helix-agents v0.1.0 (x)|\nlibsqlite3-sys v0.38.2|\ntokio v1.54.0|");
+    assert_eq!(features::check(&[], &quiet), [] as [&str; 0]);
+
+    let clients = below(
+        "dbos v0.5.0|\nredis v1.8.0|\nsqlx-core v0.9.0|\nsqlx-postgres v0.9.0|\n\
+         temporalio-sdk v1.1.1|\ntonic v0.14.9|\ntonic v0.14.9| (*)",
+    );
+    let wrong = features::check(&["--no-default-features"], &clients);
+    assert_eq!(wrong.len(), 5, "{wrong:?}");
+    assert_eq!(
+        wrong.first().unwrap(),
+        "helix-agents --no-default-features: must not have dbos below it; \
+         see `cargo tree -p helix-agents --no-default-features -e normal -i dbos`"
+    );
+    let by_default = features::check(&[], &clients);
+    assert!(by_default.iter().all(|it| it.starts_with("helix-agents as it is by default: ")));
 }
 
 #[test]
