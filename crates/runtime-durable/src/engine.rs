@@ -14,7 +14,6 @@ use tokio::runtime::Handle;
 
 use crate::config::Database;
 use crate::failure::{self, Stopped};
-use crate::name::workflow_id;
 use crate::turns::Turns;
 use crate::workflow::{self, RunWorkflow};
 
@@ -116,7 +115,7 @@ impl Workflows {
 
     /// Begins the workflow of a run.
     async fn start(&self, of: &RunRef) -> Result<()> {
-        let id = workflow_id(&self.app, of);
+        let id = of.workflow_id(&self.app);
         let (run, of, dbos) = (self.run.clone(), of.clone(), self.dbos.clone());
         let start = async move {
             make_room(&dbos, &id, &of).await?;
@@ -145,7 +144,7 @@ impl Workflows {
     /// Cancels the workflow of a run that nobody waits for any more. What it has under way stops; what
     /// is left of it would find out by itself.
     async fn cancel(&self, of: &RunRef) {
-        let id = workflow_id(&self.app, of);
+        let id = of.workflow_id(&self.app);
         let dbos = self.dbos.clone();
         let cancel = async move { dbos.cancel(&id).await };
         if let Err(error) = self.ask("cancel a workflow", COURTESY, cancel).await {
@@ -182,7 +181,7 @@ impl Engine for Workflows {
     }
 
     async fn stopped(&self, of: &RunRef) -> Option<Error> {
-        let id = workflow_id(&self.app, of);
+        let id = of.workflow_id(&self.app);
         let dbos = self.dbos.clone();
         let look = async move { row(&dbos, &id, true).await };
         let row = match self.ask("look at a workflow", COURTESY, look).await {

@@ -1,51 +1,12 @@
-//! The names of workflows, and which names DBOS and PostgreSQL can do with.
+//! The names of steps, and which names DBOS and PostgreSQL can do with.
 
-use std::borrow::Cow;
-use std::fmt::Write as _;
-
-use helix_agents_runtime::{Part, RunRef};
-use sha2::{Digest as _, Sha256};
+use helix_agents_runtime::Part;
 
 #[cfg(test)]
 mod tests;
 
 /// What stands between the parts of a workflow's id.
 const BETWEEN: &str = "__";
-
-/// The longest part that stands for itself.
-const MAX_PART: usize = 120;
-
-/// The id of the workflow that carries out a run: `{app}__{agent}__{session}`, and for all but the
-/// session's first run `__resume-{number}` after it. Which run it is can be read off it, for none of its
-/// parts holds what stands between them.
-pub(crate) fn workflow_id(app: &str, of: &RunRef) -> String {
-    let mut id = format!("{app}{BETWEEN}{}{BETWEEN}{}", part(&of.agent), part(of.session.as_str()));
-    if of.number > 0 {
-        // Writing to a string does not fail.
-        let _ = write!(id, "{BETWEEN}resume-{}", of.number);
-    }
-    id
-}
-
-/// A name as part of an id: itself, or a digest if it is long or could be taken for something else.
-fn part(name: &str) -> Cow<'_, str> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '@');
-    let stands_alone = !name.is_empty()
-        && name.len() <= MAX_PART
-        && name.chars().all(plain)
-        && !name.contains(BETWEEN)
-        && !name.starts_with('_')
-        && !name.ends_with('_');
-    if stands_alone {
-        return Cow::Borrowed(name);
-    }
-    // `~` stands in no plain one.
-    let mut text = String::from("~");
-    for byte in Sha256::digest(name).iter().take(16) {
-        let _ = write!(text, "{byte:02x}");
-    }
-    Cow::Owned(text)
-}
 
 /// The name of the step that a part is.
 pub(crate) fn step(part: &Part) -> String {

@@ -8,13 +8,12 @@ use dbos::{DBOS, WorkflowRef};
 use futures_util::FutureExt as _;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::executor::AgentResult;
-use helix_agents_core::session::{RunStatus, load};
+use helix_agents_core::session::{RunStatus, Session, load};
 use helix_agents_runtime::{Parts, RunRef, Runtime};
 use tokio::sync::oneshot;
 
 use crate::engine::{Itself, Workflows};
 use crate::failure::{self, Failure, Stopped};
-use crate::name;
 use crate::step_site::Site;
 
 /// The number of the body. Whoever changes which steps it builds, or in which order, raises it: DBOS
@@ -50,7 +49,7 @@ async fn carry_out(engine: Arc<Workflows>, of: RunRef) -> Result<(), Stopped> {
     let listed = engine.taken_up(&of.run);
     // Whoever began it here waits for it.
     let _under_way = listed.is_none().then(|| under_way(&parts));
-    let id = name::workflow_id(engine.app(), &of);
+    let id = of.workflow_id(engine.app());
     let runtime = Runtime::new(Arc::clone(&parts), Arc::clone(&engine) as _);
     let done = {
         let site = Site::new(&runtime, &of, &id, engine.turns(), listed.is_some());
@@ -71,7 +70,7 @@ async fn carry_out(engine: Arc<Workflows>, of: RunRef) -> Result<(), Stopped> {
     if let Some(listed) = listed {
         let result = match &done {
             Ok(()) => result(&parts, &of).await,
-            Err(stopped) => Err(why(&parts, &of, stopped).await),
+            Err(stopped) => why(&parts, &of, stopped).await,
         };
         listed.run().finish(result);
     }
@@ -102,10 +101,13 @@ fn panicked(of: &RunRef, panic: &(dyn Any + Send)) -> Stopped {
 }
 
 /// Why nobody carries a run out any more. Whoever takes one over cancels its workflow.
-async fn why(parts: &Parts, of: &RunRef, stopped: &Stopped) -> Error {
-    match result(parts, of).await {
-        Err(error) if error.code() == ErrorCode::Superseded => error,
-        _ => failure::to_error(stopped),
+/// What the log says of it goes first: it may have ended before DBOS could note that.
+async fn why(parts: &Parts, of: &RunRef, stopped: &Stopped) -> Result<AgentResult> {
+    let session = load(&*parts.store, &of.session).await;
+    let is_current = |session: &Session| session.current_run().is_some_and(|run| run.id == of.run);
+    match session {
+        Ok(session) if !is_current(&session) => result(parts, of).await,
+        _ => Err(failure::to_error(stopped)),
     }
 }
 

@@ -88,12 +88,20 @@ fn told(failure: &IncomingError) -> (String, String) {
     }
 }
 
+/// What gRPC calls an invalid argument, something that is not found, a lack of permission and of a login:
+/// asking again does not help.
+const FINAL: [i32; 4] = [3, 5, 7, 16];
+
 /// A workflow could not be started.
 pub(crate) fn not_started(error: WorkflowStartError) -> Error {
-    match error {
+    match &error {
         WorkflowStartError::PayloadConversion(_) => {
             Error::new(ErrorCode::Internal, "the run could not be told to Temporal")
         }
+        WorkflowStartError::Rpc(status) if FINAL.contains(&i32::from(status.code())) => Error::new(
+            ErrorCode::ConfigInvalid,
+            "Temporal refuses to start workflows here; look at the namespace, and at what the client may do",
+        ),
         _ => unreachable("the run could not be handed to Temporal; a sweep does it later"),
     }
     .with_source(error)

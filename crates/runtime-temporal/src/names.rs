@@ -8,15 +8,6 @@ use helix_agents_runtime::{Part, RunRef};
 #[cfg(test)]
 mod tests;
 
-/// The id of a run's workflow. A session's runs have different ones, so that a start which is repeated is found to be one.
-pub(crate) fn workflow_id(prefix: &str, of: &RunRef) -> String {
-    let RunRef { session, agent, number, .. } = of;
-    match number {
-        0 => format!("{prefix}__{agent}__{session}"),
-        number => format!("{prefix}__{agent}__{session}__resume-{number}"),
-    }
-}
-
 /// What people see beside the id.
 pub(crate) fn summary(of: &RunRef) -> String {
     format!("{} in session {}, run {}", of.agent, of.session, of.number + 1)

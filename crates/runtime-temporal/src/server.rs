@@ -190,6 +190,6 @@ impl Server {
     }
 
     fn id(&self, of: &RunRef) -> String {
-        names::workflow_id(&self.prefix, of)
+        of.workflow_id(&self.prefix)
     }
 }

@@ -1,6 +1,6 @@
 //! One run, part by part, as a workflow: what is scheduled here follows from what came of earlier parts, and from nothing else.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -64,12 +64,19 @@ struct Site<'a> {
     cx: &'a Context,
     input: RunInput,
     names: RefCell<Names>,
+    /// How many parts it had performed.
+    performed: Cell<u32>,
 }
 
 impl<'a> Site<'a> {
     fn new(cx: &'a Context, input: RunInput) -> Self {
         let step = input.left.as_ref().map_or(0, |left| left.step);
-        Self { cx, input, names: RefCell::new(Names::from_step(step)) }
+        Self { cx, input, names: RefCell::new(Names::from_step(step)), performed: Cell::new(0) }
+    }
+
+    /// Whether somebody may have begun what comes after so many parts: one that the server has forgotten.
+    fn in_doubt(&self, performed: u32) -> bool {
+        self.input.recovered && self.performed.get() <= performed
     }
 
     async fn go(&self) -> Result<Ended, Stopped> {
@@ -87,7 +94,11 @@ impl<'a> Site<'a> {
             if parts > 0 && (full || self.cx.continue_as_new_suggested()) {
                 let step = self.names.borrow().step;
                 let left = Some(Left { next, step, parts: before + parts });
-                return Ok(Ended::Continued(Box::new(RunInput { left, ..self.input.clone() })));
+                return Ok(Ended::Continued(Box::new(RunInput {
+                    left,
+                    recovered: self.in_doubt(1),
+                    ..self.input.clone()
+                })));
             }
             let part = match next {
                 Next::Over => continue,
@@ -108,7 +119,8 @@ impl<'a> Site<'a> {
 
     async fn perform(&self, part: Part) -> Result<Performed, Stopped> {
         let id = self.names.borrow_mut().part(&part);
-        let is_first = !self.input.recovered;
+        let is_first = !self.in_doubt(0);
+        self.performed.set(self.performed.get().saturating_add(1));
         let input = PerformInput { of: self.input.of.clone(), part, is_first };
         let options = self.options(id, LONGEST_PART, None);
         let done = self.cx.execute_activity(Activities::perform, input, options).await;
@@ -141,7 +153,7 @@ impl<'a> Site<'a> {
 
     async fn call(&self, call: CallId) -> Result<(), Stopped> {
         let (id, is_first) = self.names.borrow_mut().call(&call);
-        let is_first = is_first && !self.input.recovered;
+        let is_first = is_first && !self.in_doubt(1);
         let input = CallInput { of: self.input.of.clone(), call, is_first };
         let options = self.options(id, LONGEST_PART, None);
         let done = self.cx.execute_activity(Activities::call, input, options).await;
@@ -163,7 +175,7 @@ impl<'a> Site<'a> {
         let RunInput { terms, prefix, .. } = &self.input;
         let starts = children.into_iter().map(|of| {
             let options = ChildWorkflowOptions::builder()
-                .workflow_id(names::workflow_id(prefix, &of))
+                .workflow_id(of.workflow_id(prefix))
                 .static_summary(names::summary(&of))
                 .parent_close_policy(ParentClosePolicy::Abandon)
                 .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents_core::agent::AnyAgent;
+use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{ChildStart, Event, ToolFinish};
 use helix_agents_core::executor::{AgentExecutor as _, AgentResult, ResumeOptions, RunHandle};
 use helix_agents_core::fault;
 use helix_agents_core::hooks::{HookChain, HookContext, HookPoint, changed};
 use helix_agents_core::id::CallId;
-use helix_agents_core::session::{RequestKind, Standing, is_taken_care_of, standing};
+use helix_agents_core::session::{RequestKind, Standing, is_taken_care_of, load, standing};
 use helix_agents_core::step::{
     ChildBeginning, ChildTask, child_not_begun, child_outcome, child_refused,
 };
@@ -115,6 +116,8 @@ pub struct ChildRun {
     start: Arc<ChildStart>,
     above: HookChain,
     cancel: CancellationToken,
+    /// When the run began that waits.
+    since: Option<Timestamp>,
     /// Whether one that was interrupted is gone on with: by a run that began since, once.
     goes_on: bool,
 }
@@ -133,6 +136,7 @@ impl ChildRun {
             start,
             above: driver.hooks.clone(),
             cancel: cancel.clone(),
+            since: session.current_run().and_then(|run| run.started),
             goes_on: session.interrupt_request().is_none(),
         })
     }
@@ -174,6 +178,12 @@ impl ChildRun {
                         }
                     }
                 }
+                Standing::Ready if self.is_carried_out().await? => {
+                    self.follow(&self.runtime.handle(child).await?).await?;
+                }
+                Standing::Interrupted if self.was_stopped_since().await? => {
+                    return Ok(self.waits());
+                }
                 Standing::Ready | Standing::Interrupted => {
                     let (agent, options) = (Arc::clone(&self.agent), ResumeOptions::default());
                     let resume =
@@ -188,6 +198,19 @@ impl ChildRun {
         }
         Err(Error::new(ErrorCode::StoreBusy, "others go on with the child without pause")
             .with_context("session", child))
+    }
+
+    /// Whether the engine goes on with it by itself, though nobody has a lease on it.
+    async fn is_carried_out(&self) -> Result<bool> {
+        let head = self.runtime.head(&self.start.session).await?;
+        Ok(!head.is_leased() && self.runtime.goes_on(&head).await?)
+    }
+
+    /// Whether it was interrupted after the run began that waits for it, which is not for that to undo.
+    async fn was_stopped_since(&self) -> Result<bool> {
+        let child = load(&*self.runtime.parts().store, &self.start.session).await?;
+        let ended = child.last_run().and_then(|run| run.ended);
+        Ok(ended > self.since)
     }
 
     /// What there is to tell of it now; none if it goes on.

@@ -19,8 +19,8 @@ use crate::family;
 use crate::feed::{Feed, FeedMark, Ticket};
 use crate::lease::LeaseKeeper;
 use crate::live::LiveRun;
-use crate::part::RunRef;
 use crate::parts::Parts;
+use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
 use crate::stop::Stop;
 

@@ -10,8 +10,8 @@ use helix_agents_core::event::Event;
 use crate::driver::Driver;
 use crate::lease::LeaseKeeper;
 use crate::live::LiveRun;
-use crate::part::RunRef;
 use crate::parts::BegunHere;
+use crate::run_ref::RunRef;
 
 /// How the runs of a runtime are carried out, once they are in the log.
 #[async_trait]

@@ -36,14 +36,19 @@ impl Folds {
         alone: bool,
     ) -> Result<Session> {
         let kept = self.kept(|kept| kept.find(&head.session, alone));
-        if let Some(mut fold) = kept
-            && catch_up(store, &mut fold).await.is_ok()
-            && is_of(&fold, head)
-        {
-            return Ok(fold);
+        let kept = kept.filter(|fold| fold.position().version <= head.position.version);
+        let fold = match kept {
+            Some(fold) => caught_up(store, fold, head).await,
+            None => None,
+        };
+        let fold = match fold {
+            Some(fold) => fold,
+            None => load(store, &head.session).await?,
+        };
+        if !alone {
+            self.keep(fold.clone());
         }
-        // There is none, or its log is another one now.
-        load(store, &head.session).await
+        Ok(fold)
     }
 
     /// Keeps a session, unless it is known as it was later.
@@ -87,8 +92,10 @@ impl Kept {
     }
 }
 
-/// Whether the fold is of the log that has this head: a session that was deleted may have begun anew.
-fn is_of(fold: &Session, head: &Head) -> bool {
+/// The fold with what came since; none if its log is another one now: a session that was deleted may have
+/// begun anew.
+async fn caught_up(store: &dyn StateStore, mut fold: Session, head: &Head) -> Option<Session> {
+    catch_up(store, &mut fold).await.ok()?;
     let (here, there) = (fold.position(), &head.position);
-    here.version > there.version || here == there
+    (here.version > there.version || here == there).then_some(fold)
 }

@@ -17,8 +17,8 @@ use helix_agents_core::usage::UsageRollup;
 
 use crate::engine::Engine;
 use crate::live::LiveRun;
-use crate::part::RunRef;
 use crate::parts::Parts;
+use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
 
 /// How often a run of another process is looked at.
@@ -74,11 +74,16 @@ impl Control {
         loop {
             let head = self.parts.store.head(&self.of.session).await?;
             let same = |head: &Head| head.summary.run.as_ref() == Some(&self.of.run);
-            let Some(head) = head.filter(same) else { break };
+            let Some(head) = head.filter(|head| same(head)) else { break };
             if (told || !head.is_leased())
                 && let Some(error) = self.engine.stopped(&self.of).await
             {
-                return Err(error);
+                // It may have been stopped for another one, or have ended meanwhile.
+                let now = self.parts.store.head(&self.of.session).await?;
+                if now.is_some_and(|head| same(&head)) {
+                    return Err(error);
+                }
+                continue;
             }
             tokio::select! {
                 biased;

@@ -11,8 +11,8 @@ use helix_agents_core::store::{Head, Renewal, StateStore};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::part::RunRef;
 use crate::parts::Parts;
+use crate::run_ref::RunRef;
 use crate::stop::Stop;
 
 /// What a run hears of while an effect runs.

@@ -17,8 +17,8 @@ use std::time::Duration;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::decode;
 use helix_agents_core::hooks::HookChain;
-use helix_agents_core::id::{CallId, RunId, SessionId};
-use helix_agents_core::session::{Lineage, RunRecord, Session, lineage, load};
+use helix_agents_core::id::{CallId, SessionId};
+use helix_agents_core::session::{Lineage, lineage, load};
 use helix_agents_core::step::{Action, CallTask, ChildTask, Results};
 use helix_agents_core::store::Head;
 use serde::{Deserialize, Serialize};
@@ -28,44 +28,13 @@ use crate::driver::Driver;
 use crate::family;
 use crate::lease::{self, LeaseKeeper};
 use crate::parts::BegunHere;
+use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
 use crate::start;
 use crate::stop::Stop;
 
 /// How often somebody who was overtaken looks at the log anew.
 const MAX_TRIES: u32 = 16;
-
-/// Which run it is.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct RunRef {
-    /// Its session.
-    pub session: SessionId,
-    /// The run.
-    pub run: RunId,
-    /// The session's agent.
-    pub agent: Arc<str>,
-    /// How many runs of the session came before it.
-    pub number: u32,
-}
-
-impl RunRef {
-    /// A run of a session.
-    #[must_use]
-    pub fn new(session: &Session, run: &RunRecord) -> Self {
-        Self::named(session, &run.id)
-    }
-
-    /// The run of that id, or the next one if the session has none of it yet.
-    pub(crate) fn named(session: &Session, run: &RunId) -> Self {
-        let before = session.runs().take_while(|it| it.id != *run).count();
-        Self {
-            session: session.id().clone(),
-            run: run.clone(),
-            agent: Arc::clone(session.agent()),
-            number: u32::try_from(before).unwrap_or(u32::MAX),
-        }
-    }
-}
 
 /// One thing to do for a run, alone: no other part of the run is under way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -200,16 +169,27 @@ impl Runtime {
     }
 
     /// Nothing is next of a run. Whoever ended it may have died before it told anybody.
+    ///
+    /// # Errors
+    /// If it is not so: the run has begun since it was looked for.
     async fn over(&self, of: &RunRef) -> Result<Next> {
         let parts = self.parts();
-        parts.begun_here().remove(&of.run);
         parts.folds.forget(&of.session);
         let fold = load(&*parts.store, &of.session).await?;
+        if fold.current_run().is_some_and(|run| run.id == of.run) {
+            return Err(start::busy(&of.session));
+        }
+        let known = parts.begun_here().remove(&of.run);
         if fold.current_run().is_none() && fold.last_run().is_some_and(|run| run.id == of.run) {
             parts.align_ended(&of.session).await?;
-            let head = self.head(&of.session).await?;
-            let BegunHere { agent, hooks } = self.carried_out_with(of, &head).await?;
-            family::tell(self, &agent, &fold, &hooks).await;
+            let with = match known {
+                Some(known) => Ok(known),
+                None => self.carried_out_with(of, &self.head(&of.session).await?).await,
+            };
+            match with {
+                Ok(BegunHere { agent, hooks }) => family::tell(self, &agent, &fold, &hooks).await,
+                Err(error) => tracing::warn!(session = %of.session, %error, "nobody was told"),
+            }
         }
         Ok(Next::Over)
     }

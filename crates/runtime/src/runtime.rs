@@ -65,7 +65,7 @@ impl Runtime {
 
     /// That the engine can honour this: one whose workers are elsewhere finds agents by their names, and
     /// hooks of one execution nowhere.
-    fn check_known(&self, agent: &str, hooks: &[Arc<dyn AgentHooks>]) -> Result<()> {
+    fn check_known(&self, agent: Option<&str>, hooks: &[Arc<dyn AgentHooks>]) -> Result<()> {
         if self.engine.keeps_to_process() {
             return Ok(());
         }
@@ -77,7 +77,7 @@ impl Runtime {
             );
             return Err(Error::new(ErrorCode::ConfigInvalid, message));
         }
-        if !self.parts.registry.contains(agent) {
+        if let Some(agent) = agent.filter(|agent| !self.parts.registry.contains(agent)) {
             let message = format!(
                 "workers of the {kind} runtime find agents by their names; put this one into the `registry` of the \
                  runtime and of its workers"
@@ -108,7 +108,7 @@ impl AgentExecutor for Runtime {
         options: ExecuteOptions,
     ) -> Result<RunHandle> {
         self.parts.check_open()?;
-        self.check_known(agent.name(), &options.hooks)?;
+        self.check_known(Some(agent.name()), &options.hooks)?;
         start::execute(self, agent, input, options).await
     }
 
@@ -120,12 +120,14 @@ impl AgentExecutor for Runtime {
     ) -> Result<RunHandle> {
         self.parts.check_open()?;
         let head = self.head(session).await?;
+        // Those of children are found by way of their parents'.
+        let named = head.created.parent.is_none().then(|| &**agent.name());
+        self.check_known(named, &options.hooks)?;
         let above = if head.created.parent.is_some() {
             let parts = &self.parts;
             let lineage = lineage(&*parts.store, &parts.registry, &head).await?;
             HookChain::of_lineage(&lineage.above)
         } else {
-            self.check_known(agent.name(), &options.hooks)?;
             HookChain::none()
         };
         start::resume(self, agent, session, options, &above).await

@@ -25,8 +25,8 @@ use crate::feed::Feed;
 use crate::handle::{attach, handle};
 use crate::lease::LeaseKeeper;
 use crate::live::LiveRun;
-use crate::part::RunRef;
 use crate::parts::Parts;
+use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
 
 /// How often a start is tried on a session that others change at the same time.
@@ -457,6 +457,9 @@ impl Launch {
         let lease = lease(&driver);
         let of = driver.of();
         let (root, from) = (driver.journal.session().root().clone(), driver.stream_from());
+        if let Some(over) = &over {
+            runtime.parts().begun_here().remove(&over.run);
+        }
         let begun = Begun { driver, lease, events, over };
         match runtime.engine().carry_out(begun).await {
             Ok(live) => Ok(Launched::Begun(handle(&runtime, of, root, from, live))),

@@ -8,7 +8,7 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{Lineage, is_waited_for, lineage, load};
 use helix_agents_core::store::{Head, Page, SessionFilter};
 
-use crate::part::RunRef;
+use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
 use crate::start;
 
@@ -36,7 +36,14 @@ impl Runtime {
             let Some(last) = heads.last() else { return Ok(handles) };
             page.after = Some(last.session.clone());
             for head in heads {
-                handles.extend(self.take(&head).await?);
+                match self.take(&head).await {
+                    Ok(taken) => handles.extend(taken),
+                    // It must not keep others from being gone on with.
+                    Err(error) if !error.is_retryable() => {
+                        tracing::warn!(session = %head.session, %error, "the session is left alone");
+                    }
+                    Err(error) => return Err(error),
+                }
             }
         }
     }
@@ -50,23 +57,20 @@ impl Runtime {
                 return Ok(None);
             }
         }
-        if let Some(run) = &head.summary.run {
-            let fold = load(&*self.parts().store, &head.session).await?;
-            if fold.current_run().is_some_and(|current| current.id == *run)
-                && self.engine().goes_on(&RunRef::named(&fold, run)).await?
-            {
-                return Ok(None);
-            }
+        if self.goes_on(head).await? {
+            return Ok(None);
         }
         let mut options = ResumeOptions::default();
         options.after.clone_from(&head.summary.run);
-        match self.resume_registered(head, options).await {
-            Err(error) if !error.is_retryable() => {
-                tracing::warn!(session = %head.session, %error, "the session is left alone");
-                Ok(None)
-            }
-            taken => taken,
-        }
+        self.resume_registered(head, options).await
+    }
+
+    /// Whether the engine goes on by itself with the run of a session that has no lease.
+    pub(crate) async fn goes_on(&self, head: &Head) -> Result<bool> {
+        let Some(run) = &head.summary.run else { return Ok(false) };
+        let fold = load(&*self.parts().store, &head.session).await?;
+        let is_current = fold.current_run().is_some_and(|current| current.id == *run);
+        Ok(is_current && self.engine().goes_on(&RunRef::named(&fold, run)).await?)
     }
 
     /// Goes on with a session after an answer, for `auto_resume`. A run that is under way meets the

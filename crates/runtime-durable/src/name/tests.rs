@@ -1,39 +1,9 @@
-//! Names that stand for themselves, and names that cannot.
+//! Names of steps, and names that cannot be used.
 
-use std::collections::HashSet;
+use helix_agents_core::id::CallId;
+use helix_agents_runtime::Part;
 
-use helix_agents_core::id::{CallId, RunId, SessionId};
-use helix_agents_runtime::{Part, RunRef};
-
-use super::{problem_of_app, problem_of_schema, step, workflow_id};
-
-fn of(agent: &str, session: &str, number: u32) -> RunRef {
-    let (session, run) = (SessionId::from(session), RunId::from("r"));
-    RunRef { session, run, agent: agent.into(), number }
-}
-
-#[test]
-fn a_workflow_is_called_after_its_agent_and_session() {
-    assert_eq!(workflow_id("app", &of("poet", "s-1", 0)), "app__poet__s-1");
-    assert_eq!(workflow_id("app", &of("poet", "s-1", 2)), "app__poet__s-1__resume-2");
-}
-
-#[test]
-fn no_two_runs_have_workflows_of_the_same_name() {
-    let names =
-        ["a", "a_", "_a", "a__b", "b", "resume-1", "a__resume-1", "", "é", "~", "a b", "a/b"];
-    let mut ids = HashSet::new();
-    for agent in names {
-        for session in names {
-            for number in 0..3 {
-                assert!(ids.insert(workflow_id("app", &of(agent, session, number))));
-            }
-        }
-    }
-    let long = "x".repeat(200);
-    let id = workflow_id("app", &of(&long, &long, 7));
-    assert!(id.len() < 300 && id.is_ascii(), "{id}");
-}
+use super::{problem_of_app, problem_of_schema, step};
 
 #[test]
 fn steps_are_called_after_what_they_do_and_for_which_call() {

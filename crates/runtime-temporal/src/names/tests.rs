@@ -5,7 +5,7 @@ use std::sync::Arc;
 use helix_agents_core::id::CallId;
 use helix_agents_runtime::{Part, RunRef};
 
-use super::{Names, summary, workflow_id};
+use super::{Names, summary};
 
 fn run(number: u32) -> RunRef {
     let agent = Arc::from("teller");
@@ -13,9 +13,7 @@ fn run(number: u32) -> RunRef {
 }
 
 #[test]
-fn a_workflow_is_called_by_its_session_and_the_number_of_its_run() {
-    assert_eq!(workflow_id("helix", &run(0)), "helix__teller__story");
-    assert_eq!(workflow_id("helix", &run(2)), "helix__teller__story__resume-2");
+fn a_workflow_tells_its_agent_session_and_run() {
     assert_eq!(summary(&run(2)), "teller in session story, run 3");
 }
 
