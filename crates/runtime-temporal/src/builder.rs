@@ -156,7 +156,8 @@ impl TemporalRuntimeBuilder {
     /// What may be relied on in a runtime that is put together so, and why: one for each of
     /// [`Promise::OF_RUNTIMES`](helix_agents_core::guarantee::Promise::OF_RUNTIMES), in that order.
     pub fn guarantees(&self) -> Vec<Guarantee> {
-        guarantees::of(self.settings.lease, self.own_queue)
+        let Settings { lease, store, .. } = &self.settings;
+        guarantees::of(*lease, self.own_queue, store.as_deref())
     }
 
     /// Connects to the server.
@@ -182,6 +183,11 @@ impl TemporalRuntimeBuilder {
             execution_ms: self.execution.map(millis),
         };
         let parts = self.settings.parts()?;
+        if parts.store.reach() == Reach::Machine {
+            tracing::warn!(
+                "workers on other machines do not see this store; keep all of them on this one"
+            );
+        }
         let client = Box::pin(server::connect(&connection, &client, self.patience)).await?;
         let server = Server { client, queue: self.queue, prefix: self.prefix, terms };
         Ok(TemporalRuntime::new(parts, server, self.own_queue))

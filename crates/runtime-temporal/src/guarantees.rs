@@ -3,9 +3,14 @@
 use std::time::Duration;
 
 use helix_agents_core::guarantee::{Guarantee, Promise};
+use helix_agents_core::store::{Reach, StateStore};
 
 /// One for each promise of a runtime.
-pub(crate) fn of(lease: Duration, own_queue: bool) -> Vec<Guarantee> {
+pub(crate) fn of(
+    lease: Duration,
+    own_queue: bool,
+    store: Option<&dyn StateStore>,
+) -> Vec<Guarantee> {
     vec![
         Guarantee::given(
             Promise::RecordedOnce,
@@ -17,7 +22,7 @@ pub(crate) fn of(lease: Duration, own_queue: bool) -> Vec<Guarantee> {
             "a reply is appended when it is there, then results as they come; what was under way runs \
              again under the same idempotency key, an at-most-once tool never",
         ),
-        takeover(lease, own_queue),
+        takeover(lease, own_queue, store),
         Guarantee::given(
             Promise::OneOwner,
             "each begins with an append at the same place in the log, and the store takes one; its \
@@ -26,7 +31,7 @@ pub(crate) fn of(lease: Duration, own_queue: bool) -> Vec<Guarantee> {
     ]
 }
 
-fn takeover(lease: Duration, own_queue: bool) -> Guarantee {
+fn takeover(lease: Duration, own_queue: bool, store: Option<&dyn StateStore>) -> Guarantee {
     let seconds = lease.as_secs_f64();
     let why = if own_queue {
         format!(
@@ -39,5 +44,7 @@ fn takeover(lease: Duration, own_queue: bool) -> Guarantee {
              a heartbeat; it has an agent of the same name, and its model"
         )
     };
-    Guarantee::given(Promise::TakenOver, why)
+    let near = store.is_some_and(|store| store.reach() == Reach::Machine);
+    let where_to = if near { "; on this machine only, for no other sees its store" } else { "" };
+    Guarantee::given(Promise::TakenOver, format!("{why}{where_to}"))
 }

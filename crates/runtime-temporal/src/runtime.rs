@@ -116,6 +116,10 @@ impl Engine for Workflows {
         Some(about(Error::new(code, message), of))
     }
 
+    async fn ended(&self, of: &RunRef) {
+        self.server.ended(of).await;
+    }
+
     async fn goes_on(&self, of: &RunRef) -> Result<bool> {
         Ok(match self.server.standing(of).await? {
             // What is on a queue that died with its process is carried out by nobody.

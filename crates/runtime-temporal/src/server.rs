@@ -172,6 +172,16 @@ impl Server {
         }
     }
 
+    /// Waits until the workflow of a run is over, or is found not to be there. If the server cannot tell, it never ends.
+    pub(crate) async fn ended(&self, of: &RunRef) {
+        let handle = self.handle(of);
+        let result = Box::pin(handle.get_result(WorkflowGetResultOptions::default())).await;
+        if let Err(WorkflowGetResultError::Rpc(error)) = result {
+            tracing::debug!(session = %of.session, %error, "the server does not say when a run is over");
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// Ends the workflow of a run that another one took over from, if it is still there.
     pub(crate) async fn end_superseded(&self, of: &RunRef) {
         let options = WorkflowTerminateOptions::builder().reason("another run took over").build();

@@ -40,7 +40,7 @@ pub trait Engine: Debug + Send + Sync + 'static {
     /// log then. An engine that cannot tell never ends it.
     ///
     /// # Cancel safety
-    /// May be dropped and called again at any time.
+    /// May be dropped at any time.
     async fn ended(&self, _of: &RunRef) {
         std::future::pending().await
     }

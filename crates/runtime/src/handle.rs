@@ -1,5 +1,6 @@
 //! Handles: on runs of this process, and on runs of others seen through the store.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,12 +71,12 @@ pub(crate) fn attach(
 impl Control {
     async fn follow(&self) -> Result<AgentResult> {
         // An engine may know sooner than the next look; the log may still be behind it then.
-        let mut told = false;
+        let (mut told, mut ended) = (false, pin!(self.engine.ended(&self.of)));
         loop {
             let head = self.parts.store.head(&self.of.session).await?;
             let same = |head: &Head| head.summary.run.as_ref() == Some(&self.of.run);
             let Some(head) = head.filter(|head| same(head)) else { break };
-            if (told || !head.is_leased())
+            if !head.is_leased()
                 && let Some(error) = self.engine.stopped(&self.of).await
             {
                 // It may have been stopped for another one, or have ended meanwhile.
@@ -87,7 +88,7 @@ impl Control {
             }
             tokio::select! {
                 biased;
-                () = self.engine.ended(&self.of), if !told => told = true,
+                () = ended.as_mut(), if !told => told = true,
                 () = self.parts.clock.sleep(POLL) => {}
             }
         }

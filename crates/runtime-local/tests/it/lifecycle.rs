@@ -6,10 +6,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use helix_agents_core::agent::{Agent, AgentRegistry};
 use helix_agents_core::error::{ErrorCode, Result};
+use helix_agents_core::event::SCHEMA;
 use helix_agents_core::executor::{AgentExecutor, ExecuteOptions, ResumeOptions, RunHandle};
+use helix_agents_core::id::AppendId;
 use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
 use helix_agents_core::session::{RunStatus, export_session, import_session};
-use helix_agents_core::store::{Page, SessionFilter, StateStore};
+use helix_agents_core::store::{Append, Guard, LeaseChange, Page, SessionFilter, StateStore};
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::faults::{Fault, FaultStore};
@@ -82,6 +84,39 @@ async fn recovery_leaves_sessions_of_unknown_agents_alone() {
     let options = ResumeOptions::default();
     let resumed = second.resume(agent().erased(), handle.session(), options).await.unwrap();
     assert_eq!(within(resumed.result()).await.unwrap().status, RunStatus::Completed);
+}
+
+/// A newer process wrote to it, say.
+#[tokio::test]
+async fn a_log_that_cannot_be_read_keeps_no_other_from_recovery() {
+    let store = MemoryStore::default();
+    let gate = Gate::new();
+    let first = runtime(&store, ScriptedLlm::new([Reply::text("done").at_gate(&gate)]));
+    for session in ["one", "other"] {
+        let options = ExecuteOptions::default().session(session);
+        first.execute(agent().erased(), "go".into(), options).await.unwrap();
+    }
+    gate.reached_by(2).await;
+    within(first.shutdown()).await;
+    // The one that a sweep comes to first.
+    let heads = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();
+    let strange = Append {
+        session: heads[0].session.clone(),
+        expected: heads[0].position.clone(),
+        id: AppendId::from("newer"),
+        run: None,
+        schema: SCHEMA + 1,
+        count: 1,
+        body: "[]".into(),
+        summary: None,
+        lease: LeaseChange::Keep,
+        guard: Guard::None,
+    };
+    store.append(strange).await.unwrap();
+    let second = runtime(&store, ScriptedLlm::new([Reply::text("done")]));
+    let recovered = second.recover().await.unwrap();
+    let recovered: Vec<_> = recovered.iter().map(RunHandle::session).collect();
+    assert_eq!(recovered, [&heads[1].session]);
 }
 
 #[tokio::test]

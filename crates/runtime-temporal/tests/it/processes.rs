@@ -1,19 +1,27 @@
 //! Who begins a run and who carries it out need not be the same process.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use helix_agents_core::agent::{Agent, AgentRegistry};
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions, Resumable, RunHandle};
 use helix_agents_core::session::RunStatus;
+use helix_agents_core::tool::{EffectClass, Tool};
 use helix_agents_testkit::gate::within;
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use helix_agents_testkit::servers;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
 use temporalio_client::{
     WorkflowDescribeOptions, WorkflowExecutionStatus, WorkflowGetResultOptions,
 };
 
 use crate::deployment::{Deployment, Process, begin, status};
+
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
 
 fn agent() -> Agent {
     Agent::builder("teller").system_prompt("You tell.").model("scripted").build().unwrap()
@@ -56,18 +64,28 @@ async fn people_who_look_at_the_workflow_see_whose_it_is_and_what_became_of_it()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_the_server_never_heard_of_is_handed_to_it_by_a_sweep() {
     let here = Deployment::new().await;
-    let agents = [agent().erased()];
+    let paid = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&paid);
+    let pay = Tool::function("pay", "Pays.", move |_: Nothing, _| {
+        count.fetch_add(1, Ordering::Relaxed);
+        async { Ok("paid") }
+    });
+    let teller = Agent::builder("teller").system_prompt("You tell.").model("scripted");
+    let teller = teller.tool(pay.effect(EffectClass::AtMostOnce)).build().unwrap();
+    let agents = [teller.erased()];
     let lost = here
         .runtime(ScriptedLlm::new([]), &agents)
         .prefix(servers::unique())
         .task_queue(servers::unique());
     let handle = begin(&lost.connect().await.unwrap(), &agents[0]).await;
-    let worker = here.worker(ScriptedLlm::new([Reply::text("done")]), &agents).await;
+    let replies = [Reply::tool_call("pay", json!({})), Reply::text("done")];
+    let worker = here.worker(ScriptedLlm::new(replies), &agents).await;
     until_over(&worker, &handle).await;
     let taken = worker.runtime.sweep().await.unwrap();
     assert!(taken.is_empty(), "the run goes on, no other one takes over");
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
     assert_eq!(handle.fold().await.unwrap().runs().count(), 1);
+    assert_eq!(paid.load(Ordering::Relaxed), 1, "nobody can have called it before");
     worker.shut_down().await;
 }
 

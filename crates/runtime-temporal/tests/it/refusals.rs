@@ -5,8 +5,10 @@ use std::time::Duration;
 use helix_agents_core::agent::Agent;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions};
+use helix_agents_core::guarantee::Promise;
 use helix_agents_runtime_temporal::{TemporalRuntime, TemporalWorker};
 use helix_agents_store_memory::MemoryStore;
+use helix_agents_store_sqlite::SqliteStore;
 use helix_agents_testkit::scripted::ScriptedLlm;
 use helix_agents_testkit::servers;
 
@@ -25,6 +27,17 @@ async fn a_store_that_no_other_process_sees_is_refused() {
     let error = runtime.connect().await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::ConfigInvalid);
     assert!(error.message().contains("use a store that they share"), "{error}");
+}
+
+#[tokio::test]
+async fn a_store_of_one_machine_is_taken_and_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(folder.path().join("here.db")).await.unwrap();
+    let guarantees = TemporalRuntime::builder().store(store).guarantees();
+    let takeover = guarantees.iter().find(|it| it.promise == Promise::TakenOver).unwrap();
+    assert!(takeover.holds && takeover.reason.contains("on this machine only"), "{takeover:?}");
+    let anywhere = TemporalRuntime::builder().guarantees();
+    assert!(anywhere.iter().all(|it| !it.reason.contains("machine")), "{anywhere:?}");
 }
 
 #[tokio::test]
