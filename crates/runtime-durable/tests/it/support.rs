@@ -37,6 +37,12 @@ impl Corner {
         let gone = Afterwards::new(move || async move {
             let mut db = PgConnection::connect(&gone_url).await.unwrap();
             for table in ["workflow_status", "application_versions"] {
+                let there = sqlx::query("SELECT to_regclass($1) IS NOT NULL");
+                let there = there.bind(format!("{SCHEMA}.{table}")).fetch_one(&mut db).await;
+                if !there.unwrap().get::<bool, _>(0) {
+                    // Nobody has connected to DBOS on this server yet.
+                    continue;
+                }
                 let sql = format!("DELETE FROM {SCHEMA}.{table} WHERE application_name = $1");
                 sqlx::query(AssertSqlSafe(sql)).bind(&gone_app).execute(&mut db).await.unwrap();
             }
