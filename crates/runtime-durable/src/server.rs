@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection as _, Error as Problem};
 
@@ -18,6 +19,7 @@ const NO_DATABASE: &str = "3D000";
 /// [`ErrorCode::ConfigInvalid`] if the URL or what it says of the user is wrong,
 /// [`ErrorCode::StoreUnavailable`] if nobody answers.
 pub(crate) async fn check(url: &str) -> Result<()> {
+    choose_cryptography();
     let connected = tokio::time::timeout(PATIENCE, PgConnection::connect(url)).await;
     let problem = match connected {
         Ok(Ok(connection)) => {
@@ -54,5 +56,14 @@ pub(crate) async fn check(url: &str) -> Result<()> {
             format!("PostgreSQL cannot be reached; does the server run? {problem}"),
         )
         .with_source(problem)),
+    }
+}
+
+/// Where a program has several kinds of cryptography, the driver's checks of certificates panic unless the
+/// process has chosen one; that is ours if nobody was first.
+fn choose_cryptography() {
+    if CryptoProvider::get_default().is_none() {
+        // Somebody else may be faster; theirs is as good.
+        drop(aws_lc_rs::default_provider().install_default());
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use sqlx::postgres::{PgConnectOptions, PgPool};
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
@@ -262,6 +263,7 @@ impl Config {
             Some(_) => options,
             None => options.application_name("helix-agents"),
         };
+        choose_cryptography();
         // The store has no such numbers, and a pooler may refuse to set it.
         let options = options.extra_float_digits(None);
         Ok(Connections::own(quiet(options), self.connections, self.greeting(), self.patience))
@@ -271,6 +273,15 @@ impl Config {
     fn greeting(&self) -> Option<String> {
         let timeout = self.patience.operation.as_millis().clamp(1, i32::MAX.unsigned_abs().into());
         (!self.behind_pooler).then(|| format!("SET statement_timeout = {timeout}"))
+    }
+}
+
+/// Where a program has several kinds of cryptography, the driver's checks of certificates panic unless the
+/// process has chosen one; that is ours if nobody was first.
+fn choose_cryptography() {
+    if CryptoProvider::get_default().is_none() {
+        // Somebody else may be faster; theirs is as good.
+        drop(aws_lc_rs::default_provider().install_default());
     }
 }
 
