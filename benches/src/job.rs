@@ -145,6 +145,16 @@ pub(crate) struct Left {
     /// Appends of the first session's log, by the step that they belong to.
     pub(crate) steps: Vec<StepAppends>,
     pub(crate) traces: Traces,
+    pub(crate) engine: EngineTraces,
+}
+
+/// What runs left with the engine that carried them out, beside the store.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub(crate) struct EngineTraces {
+    /// Rows of DBOS's workflows and their steps, or events of a Temporal history.
+    pub(crate) rows: u64,
+    /// Those of the rows or events, without indexes.
+    pub(crate) bytes: u64,
 }
 
 /// What runs left in a database, as it says itself.

@@ -4,7 +4,7 @@
 //! `helix-e2e-worker VERB SCENARIO MODE STORE TRACE [ARGUMENT]` prints one JSON object: the status and
 //! output of the run, or the code of the error that it met. The store is a URL, such as `sqlite:FILE` or
 //! `redis://HOST?prefix=NAME`. What the verbs do is told in `telling.rs`.
-//! `HELIX_RUNTIME` names the runtime, such as `temporal:QUEUE`.
+//! `HELIX_RUNTIME` names the runtime, such as `temporal:QUEUE@SERVER`.
 //! `helix-e2e-worker import FILE STORE` imports a session.
 //! `helix-e2e-worker live SEED NUMBER STORE FOLDER` is one process of a story of a random tree.
 #![expect(

@@ -40,21 +40,22 @@ pub struct Opened {
     _worker: Option<TemporalWorker>,
 }
 
-/// A kind of runtime.
+/// A kind of runtime. Its URLs are `NAME:`, or `NAME:CORNER@SERVER` of one with an engine.
 #[derive(Debug)]
 pub struct Kind {
-    /// Its name, with which its URLs begin.
+    /// Its name.
     pub name: &'static str,
-    place: fn() -> String,
-    open: fn(String, World) -> BoxFuture<'static, Result<Opened>>,
+    /// The engine's server for tests.
+    server: Option<fn() -> String>,
+    open: fn(String, String, World) -> BoxFuture<'static, Result<Opened>>,
 }
 
 /// All kinds.
 #[rustfmt::skip]
 pub const KINDS: &[Kind] = &[
-    Kind { name: "local",    place: || "local:".to_owned(),                         open: |_, world| async { local(world) }.boxed() },
-    Kind { name: "durable",  place: || format!("durable:{}", servers::unique()),    open: |app, world| async move { durable(&app, world).await }.boxed() },
-    Kind { name: "temporal", place: || format!("temporal:{}", servers::unique()),   open: |queue, world| async move { temporal(&queue, world).await }.boxed() },
+    Kind { name: "local",    server: None,                    open: |_, _, world| async { local(world) }.boxed() },
+    Kind { name: "durable",  server: Some(servers::postgres), open: |app, server, world| async move { durable(&app, server, world).await }.boxed() },
+    Kind { name: "temporal", server: Some(servers::temporal), open: |queue, server, world| async move { temporal(&queue, server, world).await }.boxed() },
 ];
 
 /// The schema of DBOS's tables that all stories share: to make one takes longer than most of them.
@@ -72,14 +73,14 @@ fn local(world: World) -> Result<Opened> {
     Ok(Opened { executor: Arc::new(runtime), _worker: None })
 }
 
-async fn durable(app: &str, world: World) -> Result<Opened> {
+async fn durable(app: &str, server: String, world: World) -> Result<Opened> {
     let runtime = DurableRuntime::builder()
         .state_store(world.store.state)
         .stream_manager(world.store.streams)
         .llm_adapter(world.llm)
         .registry(world.registry)
         .lease(world.lease)
-        .database(servers::postgres())
+        .database(server)
         .schema(SCHEMA)
         .app_name(app)
         .connections(3)
@@ -88,14 +89,14 @@ async fn durable(app: &str, world: World) -> Result<Opened> {
     Ok(Opened { executor: Arc::new(runtime), _worker: None })
 }
 
-async fn temporal(queue: &str, world: World) -> Result<Opened> {
+async fn temporal(queue: &str, server: String, world: World) -> Result<Opened> {
     let runtime = TemporalRuntime::builder()
         .state_store(world.store.state)
         .stream_manager(world.store.streams)
         .llm_adapter(world.llm)
         .registry(world.registry)
         .lease(world.lease)
-        .target(servers::temporal())
+        .target(server)
         .task_queue(queue)
         .prefix(queue)
         .connect()
@@ -115,10 +116,16 @@ impl Kind {
         found.with_context(|| format!("there is no runtime `{name}`; known are: {}", known()))
     }
 
-    /// A corner of its own on whatever server it needs.
+    /// The URL of a corner of its own on the server that its engine needs, if any.
     #[must_use]
     pub fn place(&self) -> String {
-        (self.place)()
+        self.server.map_or_else(|| format!("{}:", self.name), |server| self.place_on(&server()))
+    }
+
+    /// The same on another server.
+    #[must_use]
+    pub fn place_on(&self, server: &str) -> String {
+        format!("{}:{}@{server}", self.name, servers::unique())
     }
 }
 
@@ -130,5 +137,6 @@ pub async fn open(url: &str, world: World) -> Result<Opened> {
     let Some((name, place)) = url.split_once(':') else {
         bail!("`{url}` is no URL of a runtime, such as local:");
     };
-    (Kind::named(name)?.open)(place.to_owned(), world).await
+    let (corner, server) = place.split_once('@').unwrap_or_default();
+    (Kind::named(name)?.open)(corner.to_owned(), server.to_owned(), world).await
 }

@@ -19,20 +19,35 @@ pub(super) struct Running {
     _worker: Option<TemporalWorker>,
 }
 
-/// The schema of DBOS's tables; each measurement is an application of its own.
-const SCHEMA: &str = "helix_dbos_bench";
+/// Where on its server an engine carries out a job's runs.
+pub(super) struct Spot {
+    pub(super) engine: Engine,
+    /// Of DBOS's application, or of Temporal's task queue: each measurement has one of its own.
+    pub(super) name: String,
+}
+
+/// The schema of DBOS's tables.
+pub(super) const SCHEMA: &str = "helix_dbos_bench";
 
 /// How many parts of runs a worker of Temporal carries out at once: more than there are sessions.
 const ACTIVITIES: usize = 1_000;
 
+impl Spot {
+    /// A new one for the job's engine.
+    pub(super) fn new(job: &Job) -> Self {
+        Self { engine: job.subject.engine(), name: servers::unique() }
+    }
+}
+
 /// Begins the job's runtime, as a program would.
 pub(super) async fn begin(
     job: &Job,
+    spot: &Spot,
     Handles { state, streams }: Handles,
     llm: impl LlmAdapter,
     registry: AgentRegistry,
 ) -> Result<Running> {
-    let (executor, worker): (Arc<dyn AgentExecutor>, _) = match job.subject.engine() {
+    let (executor, worker): (Arc<dyn AgentExecutor>, _) = match spot.engine {
         Engine::Local => {
             let builder = LocalRuntime::builder().state_store(state).stream_manager(streams);
             let runtime = builder.llm(llm).durability(job.subject.durability()).build()?;
@@ -41,14 +56,13 @@ pub(super) async fn begin(
         Engine::Durable => {
             let builder = DurableRuntime::builder().state_store(state).stream_manager(streams);
             let builder = builder.llm(llm).registry(registry).database(servers::postgres());
-            let builder = builder.schema(SCHEMA).app_name(servers::unique()).connections(16);
+            let builder = builder.schema(SCHEMA).app_name(&spot.name).connections(16);
             (Arc::new(builder.connect().await?), None)
         }
         Engine::Temporal => {
             let builder = TemporalRuntime::builder().state_store(state).stream_manager(streams);
             let builder = builder.llm(llm).registry(registry).target(servers::temporal());
-            let queue = servers::unique();
-            let runtime = builder.task_queue(&queue).prefix(&queue).connect().await?;
+            let runtime = builder.task_queue(&spot.name).prefix(&spot.name).connect().await?;
             let worker = TemporalWorker::builder(&runtime).activities(ACTIVITIES).start().await?;
             (Arc::new(runtime), Some(worker))
         }

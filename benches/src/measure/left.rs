@@ -2,15 +2,19 @@
 
 use anyhow::{Context as _, Result};
 use helix_agents::event::Event;
+use helix_agents::id::SessionId;
 use helix_agents::prelude::*;
-use helix_agents::store::{MAX_PAGE, Page, SessionFilter};
+use helix_agents::store::{Head, MAX_PAGE, Page, SessionFilter};
 
+use super::engine::Spot;
 use super::place::{Corner, Place};
-use crate::job::{Left, StepAppends, Traces};
+use crate::job::{Engine, EngineTraces, Left, StepAppends, Traces};
 
+mod dbos;
 mod postgres;
 mod redis;
 mod sqlite;
+mod temporal;
 
 /// Looks at a database while runs write to it.
 pub(super) enum Watch {
@@ -31,23 +35,34 @@ impl Watch {
     }
 
     /// What is there that was not.
-    pub(super) async fn end(self, place: &Place) -> Result<Left> {
+    pub(super) async fn end(self, place: &Place, spot: &Spot) -> Result<Left> {
+        let session = first_session(&*place.handles.state).await?;
+        // It is told of the end after whoever began the run.
+        let engine = match spot.engine {
+            Engine::Local => EngineTraces::default(),
+            Engine::Durable => dbos::left(spot).await?,
+            Engine::Temporal => temporal::left(spot, &session).await?,
+        };
         let traces = match self {
             Self::Nowhere => Traces::default(),
             Self::Sqlite(watch) => watch.end()?,
             Self::Postgres(watch) => watch.end().await?,
             Self::Redis(watch) => watch.end().await?,
         };
-        Ok(Left { steps: steps(&*place.handles.state).await?, traces })
+        Ok(Left { steps: steps(&*place.handles.state, &session.session).await?, traces, engine })
     }
 }
 
-/// The appends to the first session's log by step. What comes before the first reply is step 0; an append with a reply
-/// in it and all after it belong to the reply's step.
-async fn steps(store: &dyn StateStore) -> Result<Vec<StepAppends>> {
+/// The runs' session, or one of them.
+async fn first_session(store: &dyn StateStore) -> Result<Head> {
     let page = Page { after: None, limit: 1 };
     let heads = store.list(&SessionFilter::default(), &page).await?;
-    let session = &heads.first().context("the runs left no session")?.session;
+    heads.into_iter().next().context("the runs left no session")
+}
+
+/// The appends to a session's log by step. What comes before the first reply is step 0; an append with a reply
+/// in it and all after it belong to the reply's step.
+async fn steps(store: &dyn StateStore, session: &SessionId) -> Result<Vec<StepAppends>> {
     let mut steps: Vec<StepAppends> = Vec::new();
     let (mut step, mut after) = (0, 0);
     loop {

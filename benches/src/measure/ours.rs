@@ -9,7 +9,7 @@ use helix_agents::prelude::*;
 use helix_agents::providers::{OpenAiChatOptions, ServerProfile};
 
 use super::bare::{Pair, Total};
-use super::engine::{self, Running};
+use super::engine::{self, Running, Spot};
 use super::left::Watch;
 use super::place::{Handles, Place};
 use super::{INPUT, PROMPT, Runs, load};
@@ -45,17 +45,18 @@ struct SuspendedRuns {
 pub(super) async fn measure(job: &Job, store: Store, warmed: &Barrier) -> Result<Outcome> {
     let place = Place::open(store, &job.folder).await?;
     let watch = if job.inspect { Some(Watch::begin(&place).await?) } else { None };
-    let mut outcome = on(job, place.handles.clone(), warmed).await?;
+    let spot = Spot::new(job);
+    let mut outcome = on(job, &spot, place.handles.clone(), warmed).await?;
     if let Some(watch) = watch {
-        outcome.left = Some(watch.end(&place).await?);
+        outcome.left = Some(watch.end(&place, &spot).await?);
     }
     place.remove().await?;
     Ok(outcome)
 }
 
-async fn on(job: &Job, handles: Handles, warmed: &Barrier) -> Result<Outcome> {
+async fn on(job: &Job, spot: &Spot, handles: Handles, warmed: &Barrier) -> Result<Outcome> {
     let registry = AgentRegistry::default();
-    let begin = async |registry| engine::begin(job, handles, models(job)?, registry).await;
+    let begin = async |registry| engine::begin(job, spot, handles, models(job)?, registry).await;
     match job.work {
         Work::Tools { calls, ending, .. } => {
             let agent = Agent::builder("adder")

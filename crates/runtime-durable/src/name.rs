@@ -1,5 +1,6 @@
 //! The names of steps, and which names DBOS and PostgreSQL can do with.
 
+use helix_agents_core::id::CallId;
 use helix_agents_runtime::Part;
 
 #[cfg(test)]
@@ -15,11 +16,17 @@ pub(crate) fn step(part: &Part) -> String {
         Part::Model(step) => format!("model/{step}"),
         Part::Children => "children".to_owned(),
         Part::Companions => "companions".to_owned(),
+        Part::Call(call) => self::call(call),
         Part::Settle(calls) => match calls.iter().find_map(|call| call.step()) {
             Some(step) => format!("settle/{step}"),
             None => "settle".to_owned(),
         },
     }
+}
+
+/// The name of the step that is one of several calls, or the only one.
+pub(crate) fn call(call: &CallId) -> String {
+    format!("call/{call}")
 }
 
 /// Why a schema cannot be called so.

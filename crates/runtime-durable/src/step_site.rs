@@ -79,7 +79,7 @@ impl<'a> Site<'a> {
             Part::Companions => None,
             _ => self.turns.wait(self.runtime, self.of).await,
         };
-        let is_long = matches!(part, Part::Model(_) | Part::Companions);
+        let is_long = matches!(part, Part::Model(_) | Part::Companions | Part::Call(_));
         let is_first = self.first_try();
         let step = dbos::step_with(&name::step(part), options(is_long), || {
             self.tried(self.runtime.perform(self.of, part, is_first()))
@@ -110,7 +110,7 @@ impl<'a> Site<'a> {
 
     fn call(&'a self, call: &'a CallId) -> PendingStep<'a, (), Failure> {
         let is_first = self.first_try();
-        dbos::step_with(&format!("call/{call}"), options(true), move || {
+        dbos::step_with(&name::call(call), options(true), move || {
             self.tried(self.runtime.perform_call(self.of, call, is_first()))
         })
     }

@@ -27,8 +27,8 @@ impl Names {
         Self { step, ..Self::default() }
     }
 
-    /// The id of a part.
-    pub(crate) fn part(&mut self, part: &Part) -> String {
+    /// The id of a part, and whether it is the first of that name.
+    pub(crate) fn part(&mut self, part: &Part) -> (String, bool) {
         let name = match part {
             Part::Open => "open".to_owned(),
             Part::Model(step) => {
@@ -37,9 +37,10 @@ impl Names {
             }
             Part::Children => format!("children/{}", self.step),
             Part::Companions => format!("companions/{}", self.step),
+            Part::Call(call) => return self.call(call),
             Part::Settle(_) => format!("settle/{}", self.step),
         };
-        self.give(name).0
+        self.give(name)
     }
 
     /// The id of a call, and whether it is the first of that name.

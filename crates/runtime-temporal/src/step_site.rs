@@ -118,8 +118,9 @@ impl<'a> Site<'a> {
     }
 
     async fn perform(&self, part: Part) -> Result<Performed, Stopped> {
-        let id = self.names.borrow_mut().part(&part);
-        let is_first = !self.in_doubt(0);
+        let (id, is_first) = self.names.borrow_mut().part(&part);
+        // A call is begun once; whether another part is done once more, it finds out by itself.
+        let is_first = (is_first || !matches!(part, Part::Call(_))) && !self.in_doubt(0);
         self.performed.set(self.performed.get().saturating_add(1));
         let input = PerformInput { of: self.input.of.clone(), part, is_first };
         let options = self.options(id, LONGEST_PART, None);

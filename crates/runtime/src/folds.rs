@@ -95,6 +95,9 @@ impl Kept {
 /// The fold with what came since; none if its log is another one now: a session that was deleted may have
 /// begun anew.
 async fn caught_up(store: &dyn StateStore, mut fold: Session, head: &Head) -> Option<Session> {
+    if *fold.position() == head.position {
+        return Some(fold);
+    }
     catch_up(store, &mut fold).await.ok()?;
     let (here, there) = (fold.position(), &head.position);
     (here.version > there.version || here == there).then_some(fold)

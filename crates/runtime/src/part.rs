@@ -3,9 +3,9 @@
 //! ids only; what they are about is in the log.
 //!
 //! A part that is done once more, because its answer was lost, finds its effect on record and does not
-//! repeat it; hooks of results may be told once more then. Calls that run side by side are parts of their own,
-//! which record their result and decide nothing; [`Part::Settle`] takes the decisions when all are done, and
-//! has the hooks told of what they left.
+//! repeat it; hooks of results may be told once more then. A call that runs alone is a part like any other.
+//! Those that run side by side are carried out each by itself, record their result and decide nothing;
+//! [`Part::Settle`] takes the decisions when all are done, and has the hooks told of what they left.
 //!
 //! An engine may take somebody for dead who is not, and have another one do the same part. Only one of them
 //! gets it into the log; the other finds that out, looks at the log anew and goes on from there.
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
-use helix_agents_core::event::decode;
+use helix_agents_core::event::{Event, decode};
 use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::{CallId, SessionId};
 use helix_agents_core::session::{Lineage, lineage, load};
@@ -48,6 +48,8 @@ pub enum Part {
     Children,
     /// Carry out calls of companion tools.
     Companions,
+    /// Carry out this call, the only one that is next.
+    Call(CallId),
     /// Go on after these calls, which ran side by side.
     Settle(Vec<CallId>),
 }
@@ -117,8 +119,7 @@ impl Runtime {
     /// As [`perform`](Self::perform).
     pub async fn perform_call(&self, of: &RunRef, call: &CallId, is_first: bool) -> Result<()> {
         let Some(mut run) = self.attach(of, false).await? else { return Ok(()) };
-        let done = run.call(call, is_first).await;
-        superseded_is_over(done)
+        superseded_is_over(run.one_of_several(call, is_first).await)
     }
 
     /// Waits until a child has ended or has to wait itself, or so much time has passed: the next
@@ -221,13 +222,25 @@ impl Attached {
                 Box::pin(driver.run_companions(lease, &tasks)).await
             }
             (Part::Settle(calls), next) => self.settle(calls, &next).await,
-            (Part::Model(_) | Part::Children | Part::Companions, _) => {
-                // Something came in between, or it is on record and its answer was lost.
-                if !is_first && !driver.hooks.is_empty() {
-                    driver.results = Results::left_before(driver.session(), driver.agent());
+            (Part::Call(call), _) => {
+                if let Some(facts) = self.call(call, is_first).await? {
+                    return self.driver.record(&mut self.lease, facts).await;
                 }
+                self.pass(is_first);
                 Ok(())
             }
+            (Part::Model(_) | Part::Children | Part::Companions, _) => {
+                self.pass(is_first);
+                Ok(())
+            }
+        }
+    }
+
+    /// Leaves a part that is not next: something came in between, or it is on record and its answer was lost.
+    fn pass(&mut self, is_first: bool) {
+        let driver = &mut self.driver;
+        if !is_first && !driver.hooks.is_empty() {
+            driver.results = Results::left_before(driver.session(), driver.agent());
         }
     }
 
@@ -297,17 +310,25 @@ impl Attached {
         }
     }
 
-    /// One of several calls.
-    async fn call(&mut self, call: &CallId, is_first: bool) -> Result<()> {
+    /// One of several calls, whose result leaves it to others what follows.
+    async fn one_of_several(&mut self, call: &CallId, is_first: bool) -> Result<()> {
+        match self.call(call, is_first).await? {
+            Some(facts) => self.driver.record_only(&mut self.lease, &facts).await,
+            None => Ok(()),
+        }
+    }
+
+    /// What a call comes to, unless it is not next, or is left to be answered by the abort.
+    async fn call(&mut self, call: &CallId, is_first: bool) -> Result<Option<Vec<Event>>> {
         let Self { driver, lease } = self;
-        let Some(mut task) = task_of(driver.next(lease)?, call) else { return Ok(()) };
+        let Some(mut task) = task_of(driver.next(lease)?, call) else { return Ok(None) };
         let step = driver.session().open_step();
         let was_started =
             step.and_then(|step| step.call(call)).is_some_and(|it| it.started.is_some());
         let (is_repeated, was_in_doubt) = (was_started && !is_first, task.in_doubt);
         task.in_doubt |= is_repeated;
         let cancel = CancellationToken::new();
-        let Some(mut run) = driver.calls(&[task], &cancel).pop() else { return Ok(()) };
+        let Some(mut run) = driver.calls(&[task], &cancel).pop() else { return Ok(None) };
         if is_repeated {
             // Who was taken for dead may have begun just now, and with a doubt of its own.
             run.doubt = run.timeout * (1 + u32::from(was_in_doubt));
@@ -320,13 +341,13 @@ impl Attached {
                 // What does not stop in time is answered by the abort.
                 match tokio::time::timeout(driver.parts().grace, run).await {
                     Ok(end) => end,
-                    Err(_) => return Ok(()),
+                    Err(_) => return Ok(None),
                 }
             }
             Err(stop) => return Err(driver.error(stop)),
         };
         driver.settles([end.ticket]);
-        driver.record_only(lease, &end.facts().collect::<Vec<_>>()).await
+        Ok(Some(end.facts().collect()))
     }
 
     /// One of several children.
@@ -376,14 +397,21 @@ impl Attached {
     }
 }
 
-/// These, and then what goes on after them and after those whose results wait to be told of.
+/// These, and then what goes on after them and after those whose results wait to be told of. A call that
+/// nothing of that is beside is a part like any other.
 fn side_by_side(
     driver: &Driver,
     calls: Vec<CallId>,
     at_once: usize,
     children: Vec<ChildTask>,
 ) -> Next {
-    let before = driver.results.waiting();
+    let mut before = driver.results.waiting().peekable();
+    if let [only] = &*calls
+        && children.is_empty()
+        && before.peek().is_none()
+    {
+        return Next::Part(Part::Call(only.clone()));
+    }
     let all = calls.iter().chain(children.iter().map(|task| &task.call)).chain(before);
     let then = Part::Settle(all.cloned().collect());
     let child = |ChildTask { call, session, .. }| ChildRef { call, session };

@@ -50,6 +50,27 @@ pub fn temporal() -> String {
     url("temporal", "HELIX_TEST_TEMPORAL_URL")
 }
 
+/// The command that starts another Temporal server like that of [`temporal`], for a test that has one to itself: on that port
+/// of the loopback address, with its data in that file.
+///
+/// # Panics
+/// If xtask started none: then there is no telling where the program is.
+#[must_use]
+pub fn temporal_command(port: u16, data: &str) -> Vec<String> {
+    let record = record("temporal");
+    let record =
+        record.unwrap_or_else(|| panic!("run `cargo xtask servers up`, which installs it"));
+    let mut command = record.command;
+    let mut set = |option: &str, value: String| {
+        let at = command.iter().position(|word| word == option);
+        let word = at.and_then(|at| command.get_mut(at + 1));
+        *word.unwrap_or_else(|| panic!("Temporal was started without {option}")) = value;
+    };
+    set("--port", port.to_string());
+    set("--db-filename", data.to_owned());
+    command
+}
+
 /// A name that no other test has, in whichever process: lower case, at most 40 bytes, good as an identifier.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "names have to differ from those of other runs")]
@@ -100,21 +121,21 @@ impl std::fmt::Debug for Afterwards {
 #[derive(Deserialize)]
 struct Record {
     url: String,
+    command: Vec<String>,
 }
 
 fn url(name: &str, variable: &str) -> String {
     if let Some(url) = std::env::var(variable).ok().filter(|it| !it.is_empty()) {
         return url;
     }
-    let found = recorded(name).filter(|url| answers(url));
+    let found = record(name).map(|it| it.url).filter(|url| answers(url));
     found.unwrap_or_else(|| panic!("{name} does not run; run `cargo xtask servers up`"))
 }
 
-fn recorded(name: &str) -> Option<String> {
+fn record(name: &str) -> Option<Record> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/servers");
     let json = std::fs::read(folder.join(name).with_extension("json")).ok()?;
-    let record: Record = serde_json::from_slice(&json).ok()?;
-    Some(record.url)
+    serde_json::from_slice(&json).ok()
 }
 
 /// Whether something listens at the address of `scheme://user@address/path`.

@@ -13,18 +13,32 @@ on_each_store! {
     Sqlite of_eight_processes_one_runs_and_seven_are_told(kind) {
         super::one_of_eight_goes_on("local", kind, 1)
     }
-    /// Whoever was told ends with its worker, in the middle of what the engine had handed to that.
-    Sqlite of_eight_workers_of_temporal_one_goes_on(kind) {
-        super::one_of_eight_goes_on("temporal", kind, 2)
-    }
-    Sqlite of_eight_processes_with_dbos_one_goes_on(kind) {
-        super::one_of_eight_goes_on("durable", kind, 1)
-    }
     Sqlite a_resumer_that_is_killed_in_its_start_leaves_the_session_to_the_next(kind) {
         super::a_resumer_that_is_killed_in_its_start_leaves_the_session_to_the_next(kind)
     }
     Sqlite a_run_that_is_killed_again_and_again_gets_to_its_end(kind) {
         super::a_run_that_is_killed_again_and_again_gets_to_its_end(kind)
+    }
+}
+
+mod durable {
+    use super::on_each_store;
+
+    on_each_store! {
+        Sqlite of_eight_processes_one_goes_on(kind) {
+            crate::kill_resumers::one_of_eight_goes_on("durable", kind, 1)
+        }
+    }
+}
+
+mod temporal {
+    use super::on_each_store;
+
+    on_each_store! {
+        /// Whoever was told ends with its worker, in the middle of what the engine had handed to that.
+        Sqlite of_eight_workers_one_goes_on(kind) {
+            crate::kill_resumers::one_of_eight_goes_on("temporal", kind, 2)
+        }
     }
 }
 

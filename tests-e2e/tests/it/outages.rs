@@ -1,9 +1,10 @@
-//! Servers that crash and come back while a hundred runs are under way on them.
+//! Servers that crash and come back while a hundred runs are under way on them: the store's, the engine's, or one that is both.
 //!
 //! The process that carries out the runs lives on, so each of their calls is carried out once: what
 //! an append was to record is asked again until the server has it. So are the batches of the streams.
 //! A Redis that confirms what is on its disk shows each stream whole. PostgreSQL is not waited for with
 //! batches, so a crash may take back the last of them; what is there is there once.
+//! An engine that was away hands a part out again if it does not know that it was done, and then it stands in the log.
 
 mod server;
 
@@ -12,32 +13,37 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use helix_agents::agent::{Agent, AnyAgent};
+use helix_agents::agent::{Agent, AgentRegistry};
 use helix_agents::event::{Event, ToolOutcome};
-use helix_agents::executor::{AgentExecutor as _, ExecuteOptions};
+use helix_agents::executor::ExecuteOptions;
 use helix_agents::id::SessionId;
-use helix_agents::runtime_local::LocalRuntime;
-use helix_agents::session::{RunStatus, load, load_events};
+use helix_agents::session::{Durability, RunStatus, load, load_events};
 use helix_agents::store::StateStore;
 use helix_agents::store_postgres::PostgresStore;
 use helix_agents::store_redis::RedisStore;
+use helix_agents::store_sqlite::SqliteStore;
 use helix_agents::stream::{StoredChunk, StreamManager};
 use helix_agents::tool::{EffectClass, Tool, ToolContext};
 use helix_agents_testkit::gate::within;
 use helix_agents_testkit::normalise;
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_testkit::trees::Stores;
+use helix_agents_tests_e2e::runtimes::{self, Opened, World};
 use helix_agents_tests_e2e::stores::Kind;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::support::{Extent, On, wanted, write_report};
+use crate::support::{Extent, On, wanted, write_report_on};
 use server::Server;
 
 const RUNS: usize = 100;
 
 /// Those of each run.
 const CALLS: usize = 5;
+
+/// An owner is not taken for dead while the server is away.
+const LEASE: Duration = Duration::from_secs(20);
 
 /// How long the server is away, beside the time that it takes to start.
 const AWAY: Duration = Duration::from_secs(1);
@@ -69,10 +75,10 @@ fn tool(name: &str, trace: &Arc<Trace>) -> Tool {
     })
 }
 
-fn agent(trace: &Arc<Trace>) -> AnyAgent {
+fn agent(trace: &Arc<Trace>) -> Agent {
     let agent = Agent::builder("worker").system_prompt("You work.").model("scripted");
     let pay = tool("pay", trace).effect(EffectClass::AtMostOnce);
-    agent.tool(tool("act", trace)).tool(pay).build().unwrap().erased()
+    agent.tool(tool("act", trace)).tool(pay).build().unwrap()
 }
 
 fn script() -> ScriptedLlm {
@@ -119,19 +125,52 @@ fn compare(is: &[String], expected: &[String], streams: Streams) -> Result<(), S
     Err(format!("{}\n--- not\n{}", is.join("\n"), expected.join("\n")))
 }
 
-/// What is wrong with the runs if the server crashes once so many calls were carried out, if anything.
-async fn problem<S: StateStore + StreamManager + Clone>(
-    server: &mut Server,
-    store: S,
+/// What a story of a hundred runs is told on.
+struct Setting {
+    /// The runtime's URL.
+    runtime: String,
+    store: Stores,
     streams: Streams,
-    crash_at: usize,
-) -> Result<(), String> {
+}
+
+impl Setting {
+    fn local<S: StateStore + StreamManager + Clone>(store: S, streams: Streams) -> Self {
+        Self::on("local:".to_owned(), store, streams)
+    }
+
+    fn on<S: StateStore + StreamManager + Clone>(
+        runtime: String,
+        store: S,
+        streams: Streams,
+    ) -> Self {
+        let store = Stores { state: Arc::new(store.clone()), streams: Arc::new(store) };
+        Self { runtime, store, streams }
+    }
+
+    /// The runtime, with that agent.
+    async fn open(&self, agent: &Agent) -> Opened {
+        let registry = AgentRegistry::default();
+        registry.replace(agent);
+        let world = World {
+            store: self.store.clone(),
+            llm: Arc::new(script()),
+            registry,
+            durability: Durability::PerEffect,
+            lease: LEASE,
+        };
+        runtimes::open(&self.runtime, world).await.unwrap()
+    }
+}
+
+/// What is wrong with the runs if the server crashes once so many calls were carried out, if anything.
+async fn problem(server: &mut Server, setting: &Setting, crash_at: usize) -> Result<(), String> {
     let trace = Arc::new(Trace::default());
-    let runtime = LocalRuntime::builder().store(store.clone()).llm(script()).build().unwrap();
     let agent = agent(&trace);
+    let opened = setting.open(&agent).await;
+    let agent = agent.erased();
     let mut runs = JoinSet::new();
     let run = |session: SessionId| {
-        let (runtime, agent) = (runtime.clone(), Arc::clone(&agent));
+        let (runtime, agent) = (Arc::clone(&opened.executor), Arc::clone(&agent));
         async move {
             let options = ExecuteOptions::default().session(session.clone());
             let told = async { runtime.execute(agent, "go".into(), options).await?.result().await };
@@ -161,21 +200,22 @@ async fn problem<S: StateStore + StreamManager + Clone>(
 
     // One that nothing happened to.
     run(session(RUNS)).await?;
-    let undisturbed = load_events(&store, &session(RUNS), 0).await.unwrap();
+    let (state, streams) = (&*setting.store.state, &*setting.store.streams);
+    let undisturbed = load_events(state, &session(RUNS), 0).await.unwrap();
     let expected = normalise::log(&undisturbed);
-    let expected_stream = shown(&store, &session(RUNS)).await;
+    let expected_stream = shown(streams, &session(RUNS)).await;
     let mut executed = trace.calls.lock().unwrap().clone();
     for number in 0..=RUNS {
         let session = session(number);
         // Folding it shows that it is legal.
-        load(&store, &session).await.map_err(|error| format!("{session}: {error:?}"))?;
-        let log = load_events(&store, &session, 0).await.unwrap();
+        load(state, &session).await.map_err(|error| format!("{session}: {error:?}"))?;
+        let log = load_events(state, &session, 0).await.unwrap();
         let is = normalise::log(&log);
         if is != expected {
             return Err(format!("{session} is another:\n{is}\n--- not\n{expected}"));
         }
-        let shown = shown(&store, &session).await;
-        compare(&shown, &expected_stream, streams)
+        let shown = shown(streams, &session).await;
+        compare(&shown, &expected_stream, setting.streams)
             .map_err(|text| format!("{session} shows\n{text}"))?;
         for recorded in log {
             let Event::ToolFinished(finish) = recorded.event else { continue };
@@ -191,31 +231,31 @@ async fn problem<S: StateStore + StreamManager + Clone>(
 }
 
 /// Crashes in the middle; with `HELIX_FULL=1` also near the beginning and the end.
-async fn outages<S: StateStore + StreamManager + Clone>(
-    kind: &Kind,
-    mut server: Server,
-    store: S,
-    streams: Streams,
-) {
+async fn outages(holds: &str, kind: &Kind, mut server: Server, setting: Setting) {
     let full = Extent::on(kind) == Extent::Full;
     let moments: &[usize] = if full { &[1, 100, 200, 300, 400] } else { &[200] };
     let mut report = Vec::new();
     let mut problems = Vec::new();
     for crash_at in moments {
-        let outcome = problem(&mut server, store.clone(), streams, *crash_at).await;
+        let outcome = problem(&mut server, &setting, *crash_at).await;
         report.push(json!({ "name": "server crashes", "ok": outcome.is_ok() }));
         problems.extend(outcome.err().map(|text| format!("at call {crash_at}: {text}")));
     }
-    write_report(kind, ["outage of the server", "100 runs", "per_effect"], &report);
+    let (runtime, _) = setting.runtime.split_once(':').unwrap();
+    write_report_on(runtime, kind, [holds, "100 runs", "per_effect"], &report);
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
+
+/// What is looked at where the store's server crashes, and where the engine's does.
+const OF_STORE: &str = "outage of the server";
+const OF_ENGINE: &str = "outage of the engine";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_runs_outlive_a_crash_of_postgres() {
     let Some(kind) = wanted("postgres", On::Everywhere) else { return };
     let server = Server::postgres();
     let store = PostgresStore::open(&server.url).await.unwrap();
-    outages(kind, server, store, Streams::Lately).await;
+    outages(OF_STORE, kind, server, Setting::local(store, Streams::Lately)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -223,5 +263,56 @@ async fn a_hundred_runs_outlive_a_crash_of_redis() {
     let Some(kind) = wanted("redis", On::Everywhere) else { return };
     let server = Server::redis();
     let store = RedisStore::open(&server.url).await.unwrap();
-    outages(kind, server, store, Streams::Whole).await;
+    outages(OF_STORE, kind, server, Setting::local(store, Streams::Whole)).await;
+}
+
+/// The URL of a runtime whose engine is on that server.
+fn engine(runtime: &str, server: &Server) -> String {
+    runtimes::Kind::named(runtime).unwrap().place_on(&server.url)
+}
+
+mod durable {
+    use super::*;
+
+    /// DBOS's tables are on the server that crashes, beside the store's.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_hundred_runs_outlive_a_crash_of_postgres() {
+        let Some(kind) = wanted("postgres", On::Everywhere) else { return };
+        let server = Server::postgres();
+        let store = PostgresStore::open(&server.url).await.unwrap();
+        let runtime = engine("durable", &server);
+        outages(OF_STORE, kind, server, Setting::on(runtime, store, Streams::Lately)).await;
+    }
+
+    /// Only DBOS's tables are on the server that crashes.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_hundred_runs_outlive_a_crash_of_the_engine() {
+        let Some(kind) = wanted("sqlite", On::Everywhere) else { return };
+        let (server, folder) = (Server::postgres(), tempfile::tempdir().unwrap());
+        let store = SqliteStore::open(folder.path().join("runs.db")).await.unwrap();
+        let runtime = engine("durable", &server);
+        outages(OF_ENGINE, kind, server, Setting::on(runtime, store, Streams::Whole)).await;
+    }
+}
+
+mod temporal {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_hundred_runs_outlive_a_crash_of_postgres() {
+        let Some(kind) = wanted("postgres", On::Everywhere) else { return };
+        let server = Server::postgres();
+        let store = PostgresStore::open(&server.url).await.unwrap();
+        let runtime = runtimes::Kind::named("temporal").unwrap().place();
+        outages(OF_STORE, kind, server, Setting::on(runtime, store, Streams::Lately)).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_hundred_runs_outlive_a_crash_of_the_engine() {
+        let Some(kind) = wanted("sqlite", On::Everywhere) else { return };
+        let (server, folder) = (Server::temporal(), tempfile::tempdir().unwrap());
+        let store = SqliteStore::open(folder.path().join("runs.db")).await.unwrap();
+        let runtime = engine("temporal", &server);
+        outages(OF_ENGINE, kind, server, Setting::on(runtime, store, Streams::Whole)).await;
+    }
 }

@@ -8,9 +8,11 @@ use super::{problem_of_app, problem_of_schema, step};
 #[test]
 fn steps_are_called_after_what_they_do_and_for_which_call() {
     let calls = vec![CallId::new(3, 0), CallId::new(3, 1)];
-    let parts = [Part::Open, Part::Model(3), Part::Children, Part::Companions, Part::Settle(calls)];
+    let only = Part::Call(CallId::new(3, 2));
+    let settle = Part::Settle(calls);
+    let parts = [Part::Open, Part::Model(3), Part::Children, Part::Companions, only, settle];
     let names: Vec<_> = parts.iter().map(step).collect();
-    assert_eq!(names, ["open", "model/3", "children", "companions", "settle/3"]);
+    assert_eq!(names, ["open", "model/3", "children", "companions", "call/3.2", "settle/3"]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use helix_agents_testkit::servers::temporal_command;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Where Debian keeps PostgreSQL's programs, which are not in `PATH`.
@@ -83,6 +84,25 @@ impl Server {
         .started()
     }
 
+    /// Temporal's development server, with all that it knows in a file.
+    pub(super) fn temporal() -> Self {
+        let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
+        let command = temporal_command(port, &text(&folder.path().join("temporal.db")));
+        let address = format!("127.0.0.1:{port}");
+        let ready = [&command[0], "operator", "cluster", "health", "--address", &address];
+        Self {
+            url: format!("http://{address}"),
+            port,
+            account: None,
+            crash: Signal::KILL,
+            ready: Some(ready.map(str::to_owned).into()),
+            command,
+            process: None,
+            folder,
+        }
+        .started()
+    }
+
     fn started(mut self) -> Self {
         self.go_on();
         self
@@ -112,7 +132,7 @@ impl Server {
         self.process = Some(server.spawn().unwrap());
         let begun = Instant::now();
         while !self.is_ready() {
-            assert!(begun.elapsed() < Duration::from_secs(30), "{program} did not start");
+            assert!(begun.elapsed() < Duration::from_secs(60), "{program} did not start");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
