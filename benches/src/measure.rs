@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result};
 use crate::job::{Job, Outcome, Subject, Work};
 use crate::pin;
 
+mod alone;
 mod bare;
 mod engine;
 mod left;
@@ -72,6 +73,12 @@ async fn measure(job: &Job, warmed: &Barrier) -> Result<Outcome> {
         }
         (Subject::Bare, Work::Text { chunks, .. }) => {
             load::run(bare::TextRuns::new(job, chunks)?, job, warmed).await
+        }
+        (Subject::BareDbos, _) => {
+            load::run(alone::dbos::Workflows::new(job).await?, job, warmed).await
+        }
+        (Subject::BareTemporal, _) => {
+            load::run(alone::temporal::Workflows::new(job).await?, job, warmed).await
         }
         (subject, _) => {
             let store = subject.store().context("the bare loop does not do that")?;

@@ -29,6 +29,10 @@ pub(crate) enum Subject {
     RedisPerEffect,
     /// The same, facts appended once per step.
     RedisPerStep,
+    /// Workflows of DBOS with a step that does nothing for each effect of a run.
+    BareDbos,
+    /// Workflows of Temporal with an activity that does nothing for each effect of a run.
+    BareTemporal,
     /// The durable runtime: DBOS and the sessions on the PostgreSQL server for tests.
     DurablePostgres,
     /// Temporal's server for tests, the sessions on the PostgreSQL server for tests.
@@ -50,7 +54,7 @@ impl Subject {
     /// Where its sessions are kept, if anywhere.
     pub(crate) fn store(self) -> Option<Store> {
         Some(match self {
-            Self::Bare => return None,
+            Self::Bare | Self::BareDbos | Self::BareTemporal => return None,
             Self::Memory => Store::Memory,
             Self::SqlitePerEffect | Self::SqlitePerStep => Store::Sqlite,
             Self::SqliteNormalPerEffect | Self::SqliteNormalPerStep => Store::SqliteNormal,
@@ -96,8 +100,10 @@ impl fmt::Display for Subject {
             Self::PostgresPerStep => "PostgreSQL PerStep",
             Self::RedisPerEffect => "Redis PerEffect",
             Self::RedisPerStep => "Redis PerStep",
-            Self::DurablePostgres => "DBOS and PostgreSQL",
-            Self::TemporalPostgres => "Temporal and PostgreSQL",
+            Self::BareDbos => "DBOS alone",
+            Self::BareTemporal => "Temporal alone",
+            Self::DurablePostgres => "durable runtime",
+            Self::TemporalPostgres => "Temporal runtime",
         })
     }
 }

@@ -29,6 +29,9 @@ pub(super) struct Spot {
 /// The schema of DBOS's tables.
 pub(super) const SCHEMA: &str = "helix_dbos_bench";
 
+/// How many connections DBOS has.
+pub(super) const CONNECTIONS: u32 = 16;
+
 /// How many parts of runs a worker of Temporal carries out at once: more than there are sessions.
 const ACTIVITIES: usize = 1_000;
 
@@ -56,7 +59,7 @@ pub(super) async fn begin(
         Engine::Durable => {
             let builder = DurableRuntime::builder().state_store(state).stream_manager(streams);
             let builder = builder.llm(llm).registry(registry).database(servers::postgres());
-            let builder = builder.schema(SCHEMA).app_name(&spot.name).connections(16);
+            let builder = builder.schema(SCHEMA).app_name(&spot.name).connections(CONNECTIONS);
             (Arc::new(builder.connect().await?), None)
         }
         Engine::Temporal => {

@@ -3,7 +3,7 @@
 use std::sync::Barrier;
 
 use anyhow::{Result, ensure};
-use futures_util::StreamExt as _;
+use futures::StreamExt as _;
 use helix_agents::agent::AgentRegistry;
 use helix_agents::prelude::*;
 use helix_agents::providers::{OpenAiChatOptions, ServerProfile};

@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Every figure, of every subject that has it, but for those that need a counter of instructions.
-const FIGURES: [(&str, usize); 32] = [
+const FIGURES: [(&str, usize); 38] = [
     ("step.wall", 10),
     ("step.cpu", 10),
     ("durable.cpu", 4),
@@ -38,6 +38,12 @@ const FIGURES: [(&str, usize); 32] = [
     ("readers.one stream each: memory", 4),
     ("readers.one stream for all: p50", 4),
     ("readers.one stream for all: chunks", 4),
+    ("runtimes.steps.2", 5),
+    ("runtimes.step.2", 5),
+    ("runtimes.cpu.2", 5),
+    ("runtimes.rows.4", 2),
+    ("runtimes.bytes.4", 2),
+    ("runtimes.wal.4", 3),
 ];
 
 #[test]

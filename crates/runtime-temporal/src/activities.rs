@@ -11,7 +11,7 @@ use helix_agents_runtime::{Next, Part, RunRef, Runtime};
 use serde::{Deserialize, Serialize};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use crate::failure;
@@ -76,7 +76,9 @@ impl Activities {
         mut work: BoxFuture<'_, Result<T>>,
     ) -> Result<T, ActivityError> {
         let every = cx.info().heartbeat_timeout.map_or(USUAL_BEAT, |timeout| timeout / 3);
-        let mut beat = tokio::time::interval(every.max(Duration::from_millis(1)));
+        let every = every.max(Duration::from_millis(1));
+        // Most parts are over before they have to give a sign of life.
+        let mut beat = tokio::time::interval_at(Instant::now() + every, every);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {

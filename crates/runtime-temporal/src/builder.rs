@@ -6,7 +6,7 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::store::Reach;
 use helix_agents_runtime::{Settings, builder_methods};
-use temporalio_client::{ClientOptions, ConnectionOptions, Url};
+use temporalio_client::{ClientOptions, ConnectionOptions, GrpcCompression, Url};
 
 use crate::guarantees;
 use crate::runtime::TemporalRuntime;
@@ -226,6 +226,8 @@ impl TemporalRuntimeBuilder {
         Ok(ConnectionOptions::new(target)
             .identity(identity)
             .connect_timeout(Duration::from_secs(5))
+            // What goes there and back are ids, which are small.
+            .grpc_compression(GrpcCompression::None)
             .build())
     }
 }

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use futures_util::{StreamExt as _, TryStreamExt as _};
+use futures::{StreamExt as _, TryStreamExt as _};
 use helix_agents::clock::Timestamp;
 use helix_agents::id::{BatchId, RunId, SessionId};
 use helix_agents::stream::{Batch, Chunk, ChunkKind, StreamManager, StreamOp};
@@ -167,7 +167,7 @@ async fn write(streams: &dyn StreamManager, stage: &Stage, phase: Phase) -> Resu
         return Ok(());
     }
     let writes = batches.map(|stream| streams.write(stream, batch(stage, stream)));
-    let writes = futures_util::stream::iter(writes).buffer_unordered(AT_ONCE);
+    let writes = futures::stream::iter(writes).buffer_unordered(AT_ONCE);
     writes.try_for_each(async |_| Ok(())).await?;
     Ok(())
 }

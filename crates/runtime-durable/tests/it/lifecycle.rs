@@ -11,6 +11,7 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
 use helix_agents_core::session::RunStatus;
 use helix_agents_core::store::StateStore as _;
+use helix_agents_store_sqlite::SqliteStore;
 use helix_agents_testkit::faults::{Fault, FaultStore};
 use helix_agents_testkit::gate::{Gate, within};
 use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
@@ -256,8 +257,7 @@ async fn runs_beyond_the_limit_wait_for_their_turn_and_stay_alive() {
     let first = runtime.execute(agent.erased(), "go".into(), in_session("a")).await.unwrap();
     gate.reached().await;
     let second = runtime.execute(agent.erased(), "go".into(), in_session("b")).await.unwrap();
-    // Longer than its lease.
-    tokio::time::sleep(Duration::from_millis(1500)).await;
+    outlives_its_lease(&store, second.session()).await;
     assert_eq!(gate.arrived(), 1);
     assert!(runtime.recover().await.unwrap().is_empty());
     gate.open();
@@ -265,6 +265,20 @@ async fn runs_beyond_the_limit_wait_for_their_turn_and_stay_alive() {
         assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
     }
     within(runtime.shutdown()).await;
+}
+
+/// Waits until the lease has run out that a session had.
+async fn outlives_its_lease(store: &SqliteStore, session: &SessionId) {
+    let lease = async || store.head(session).await.unwrap().unwrap();
+    let first = lease().await.lease_until.unwrap();
+    loop {
+        let head = lease().await;
+        assert!(head.is_leased(), "nobody kept the lease of {session}");
+        if head.read_at > first {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]
