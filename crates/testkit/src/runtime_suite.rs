@@ -16,6 +16,7 @@ pub mod interleavings;
 pub mod limits;
 pub mod people;
 pub mod phases;
+pub mod processes;
 pub mod requests;
 pub mod restarts;
 mod support;

@@ -18,9 +18,17 @@ pub(in crate::measure) struct Workflows {
 
 impl Workflows {
     pub(in crate::measure) async fn new(job: &Job) -> Result<Self> {
-        let config = Config::new(servers::unique(), servers::postgres());
-        let schema = SCHEMA.to_owned();
-        let dbos = DBOS::new(Config { schema, max_connections: CONNECTIONS, ..config });
+        let app = servers::unique();
+        let dbos = DBOS::new(Config {
+            app_version: Some(app.clone()),
+            executor_id: Some(app.clone()),
+            schema: SCHEMA.to_owned(),
+            max_connections: CONNECTIONS,
+            // As the durable runtime has it.
+            use_listen_notify: false,
+            listen_queues: Some(Vec::new()),
+            ..Config::new(app, servers::postgres())
+        });
         let workflow = dbos.register_workflow("empty", |steps: u32| async move {
             for step in 0..steps {
                 dbos::step(&step.to_string(), || async { Ok(()) }).await?;

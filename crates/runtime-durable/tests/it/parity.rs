@@ -1,95 +1,44 @@
 //! The parity suite, on every store that other processes see.
 
-use std::any::Any;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use helix_agents_core::executor::AgentExecutor;
-use helix_agents_core::store::StateStore;
-use helix_agents_core::stream::StreamManager;
-use helix_agents_testkit::runtime_suite::{RuntimeHarness, World};
-use tokio::runtime::Runtime;
+use helix_agents_testkit::runtime_suite::processes::{Beginning, Begun, Boot, Processes};
 
 use crate::support::Corner;
 
-/// A store, a corner of DBOS's tables, and the threads of the processes that were booted on them.
-struct Harness<S> {
-    store: S,
-    corner: Corner,
-    /// The workflows of each boot live on a tokio runtime of their own, which dies with its process.
-    processes: Mutex<Vec<Runtime>>,
-    // Dropped after all else: what the store needs, and what removes what is left of it.
-    _place: Box<dyn Any + Send + Sync>,
-}
-
-impl<S> Harness<S> {
-    fn new(store: S, place: impl Any + Send + Sync) -> Self {
-        let (corner, processes) = (Corner::new(), Mutex::default());
-        Self { store, corner, processes, _place: Box::new(place) }
-    }
-}
-
-impl<S> Drop for Harness<S> {
-    fn drop(&mut self) {
-        for process in self.processes.lock().unwrap().drain(..) {
-            process.shutdown_background();
-        }
-    }
-}
+type Harness<S> = Processes<S, Corner>;
 
 #[async_trait]
-impl<S: StateStore + StreamManager + Clone> RuntimeHarness for Harness<S> {
-    fn store(&self) -> Arc<dyn StateStore> {
-        Arc::new(self.store.clone())
-    }
-
-    fn streams(&self) -> Arc<dyn StreamManager> {
-        Arc::new(self.store.clone())
-    }
-
-    async fn boot(&self, world: World) -> Arc<dyn AgentExecutor> {
-        let process =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-        let process = process.unwrap();
-        let builder = self.corner.builder();
-        let runtime = builder
-            .state_store(world.store.unwrap_or_else(|| self.store()))
-            .stream_manager(self.streams())
+impl Boot for Corner {
+    async fn boot(&self, with: Beginning) -> Begun {
+        let Beginning { world, store, streams, tasks_on } = with;
+        let runtime = self
+            .builder()
+            .state_store(store)
+            .stream_manager(streams)
             .llm_adapter(world.llm)
             .registry(world.registry)
             .lease(world.lease)
             .grace(world.grace)
             .auto_resume(world.auto_resume)
-            .tasks_on(process.handle().clone())
+            .tasks_on(tasks_on)
             .connect()
             .await
             .unwrap();
-        self.processes.lock().unwrap().push(process);
-        Arc::new(runtime)
-    }
-
-    async fn kill(&self) {
-        let processes: Vec<_> = self.processes.lock().unwrap().drain(..).collect();
-        // Waits until the threads have stopped: a killed process does nothing any more.
-        let stop = move || {
-            for process in processes {
-                process.shutdown_timeout(Duration::from_secs(60));
-            }
-        };
-        tokio::task::spawn_blocking(stop).await.unwrap();
+        Begun { executor: Arc::new(runtime), worker: Box::new(()) }
     }
 }
 
 mod sqlite {
     use helix_agents_store_sqlite::SqliteStore;
 
-    use super::Harness;
+    use super::{Corner, Harness};
 
     async fn harness() -> Harness<SqliteStore> {
         let folder = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(folder.path().join("test.db")).await.unwrap();
-        Harness::new(store, folder)
+        Harness::new(store, folder, Corner::new())
     }
 
     helix_agents_testkit::runtime_suite!(harness);
@@ -99,14 +48,14 @@ mod postgres {
     use helix_agents_store_postgres::PostgresStore;
     use helix_agents_testkit::servers::{self, Afterwards};
 
-    use super::Harness;
+    use super::{Corner, Harness};
 
     async fn harness() -> Harness<PostgresStore> {
         let url = servers::postgres();
         let builder = PostgresStore::builder(&url).schema(servers::unique()).connections(4);
         let gone = builder.clone();
         let gone = Afterwards::new(|| async { gone.destroy().await.unwrap() });
-        Harness::new(builder.open().await.unwrap(), gone)
+        Harness::new(builder.open().await.unwrap(), gone, Corner::new())
     }
 
     helix_agents_testkit::runtime_suite!(harness);
@@ -116,13 +65,13 @@ mod redis {
     use helix_agents_store_redis::RedisStore;
     use helix_agents_testkit::servers::{self, Afterwards};
 
-    use super::Harness;
+    use super::{Corner, Harness};
 
     async fn harness() -> Harness<RedisStore> {
         let builder = RedisStore::builder(&servers::redis()).prefix(servers::unique());
         let gone = builder.clone();
         let gone = Afterwards::new(|| async { gone.destroy().await.unwrap() });
-        Harness::new(builder.open().await.unwrap(), gone)
+        Harness::new(builder.open().await.unwrap(), gone, Corner::new())
     }
 
     helix_agents_testkit::runtime_suite!(harness);

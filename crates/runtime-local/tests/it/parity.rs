@@ -1,88 +1,41 @@
 //! The parity suite, on every store.
 
-use std::any::Any;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use helix_agents_core::executor::AgentExecutor;
-use helix_agents_core::store::StateStore;
-use helix_agents_core::stream::StreamManager;
 use helix_agents_runtime_local::LocalRuntime;
-use helix_agents_testkit::runtime_suite::{RuntimeHarness, World};
-use tokio::runtime::Runtime;
+use helix_agents_testkit::runtime_suite::processes::{Beginning, Begun, Boot, Processes};
 
-/// A store, and the threads of the processes that were booted on it.
-struct Harness<S> {
-    store: S,
-    /// The runs of each boot live on a tokio runtime of their own, which dies with its process.
-    processes: Mutex<Vec<Runtime>>,
-    // Dropped after all else: what the store needs, and what removes what is left of it.
-    _place: Box<dyn Any + Send + Sync>,
-}
+type Harness<S> = Processes<S, Local>;
 
-impl<S> Harness<S> {
-    fn new(store: S, place: impl Any + Send + Sync) -> Self {
-        Self { store, processes: Mutex::default(), _place: Box::new(place) }
-    }
-}
-
-impl<S> Drop for Harness<S> {
-    fn drop(&mut self) {
-        for process in self.processes.lock().unwrap().drain(..) {
-            process.shutdown_background();
-        }
-    }
-}
+struct Local;
 
 #[async_trait]
-impl<S: StateStore + StreamManager + Clone> RuntimeHarness for Harness<S> {
-    fn store(&self) -> Arc<dyn StateStore> {
-        Arc::new(self.store.clone())
-    }
-
-    fn streams(&self) -> Arc<dyn StreamManager> {
-        Arc::new(self.store.clone())
-    }
-
-    async fn boot(&self, world: World) -> Arc<dyn AgentExecutor> {
-        let process =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-        let process = process.unwrap();
+impl Boot for Local {
+    async fn boot(&self, with: Beginning) -> Begun {
+        let Beginning { world, store, streams, tasks_on } = with;
         let runtime = LocalRuntime::builder()
-            .state_store(world.store.unwrap_or_else(|| self.store()))
-            .stream_manager(self.streams())
+            .state_store(store)
+            .stream_manager(streams)
             .llm_adapter(world.llm)
             .registry(world.registry)
             .lease(world.lease)
             .grace(world.grace)
             .auto_resume(world.auto_resume)
-            .tasks_on(process.handle().clone())
+            .tasks_on(tasks_on)
             .build()
             .unwrap();
-        self.processes.lock().unwrap().push(process);
-        Arc::new(runtime)
-    }
-
-    async fn kill(&self) {
-        let processes: Vec<_> = self.processes.lock().unwrap().drain(..).collect();
-        // Waits until the threads have stopped: a killed process does nothing any more.
-        let stop = move || {
-            for process in processes {
-                process.shutdown_timeout(Duration::from_secs(60));
-            }
-        };
-        tokio::task::spawn_blocking(stop).await.unwrap();
+        Begun { executor: Arc::new(runtime), worker: Box::new(()) }
     }
 }
 
 mod memory {
     use helix_agents_store_memory::MemoryStore;
 
-    use super::Harness;
+    use super::{Harness, Local};
 
     async fn harness() -> Harness<MemoryStore> {
-        Harness::new(MemoryStore::default(), ())
+        Harness::new(MemoryStore::default(), (), Local)
     }
 
     helix_agents_testkit::runtime_suite!(harness);
@@ -91,12 +44,12 @@ mod memory {
 mod sqlite {
     use helix_agents_store_sqlite::SqliteStore;
 
-    use super::Harness;
+    use super::{Harness, Local};
 
     async fn harness() -> Harness<SqliteStore> {
         let folder = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(folder.path().join("test.db")).await.unwrap();
-        Harness::new(store, folder)
+        Harness::new(store, folder, Local)
     }
 
     helix_agents_testkit::runtime_suite!(harness);
@@ -106,14 +59,14 @@ mod postgres {
     use helix_agents_store_postgres::PostgresStore;
     use helix_agents_testkit::servers::{self, Afterwards};
 
-    use super::Harness;
+    use super::{Harness, Local};
 
     async fn harness() -> Harness<PostgresStore> {
         let url = servers::postgres();
         let builder = PostgresStore::builder(&url).schema(servers::unique()).connections(4);
         let gone = builder.clone();
         let gone = Afterwards::new(|| async { gone.destroy().await.unwrap() });
-        Harness::new(builder.open().await.unwrap(), gone)
+        Harness::new(builder.open().await.unwrap(), gone, Local)
     }
 
     helix_agents_testkit::runtime_suite!(harness);
@@ -123,13 +76,13 @@ mod redis {
     use helix_agents_store_redis::RedisStore;
     use helix_agents_testkit::servers::{self, Afterwards};
 
-    use super::Harness;
+    use super::{Harness, Local};
 
     async fn harness() -> Harness<RedisStore> {
         let builder = RedisStore::builder(&servers::redis()).prefix(servers::unique());
         let gone = builder.clone();
         let gone = Afterwards::new(|| async { gone.destroy().await.unwrap() });
-        Harness::new(builder.open().await.unwrap(), gone)
+        Harness::new(builder.open().await.unwrap(), gone, Local)
     }
 
     helix_agents_testkit::runtime_suite!(harness);
