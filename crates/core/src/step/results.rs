@@ -182,12 +182,12 @@ impl Results {
     }
 }
 
-/// When in its step a call is carried out: tools and sub-agents side by side, then finish tools one by
-/// one, then companions.
+/// When in its step a call is carried out: tools and sub-agents side by side, then finish tools, none of
+/// which waits for people, then companions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     SideBySide,
-    Finish(Option<u32>),
+    Finish,
     Companions,
 }
 
@@ -196,7 +196,7 @@ fn phase_of(agent: &AgentDefinition, step: &OpenStep, call: &CallId) -> Option<P
     Some(if agent.has_companion_tool(&call.name) {
         Phase::Companions
     } else if agent.tool(&call.name).is_some_and(|tool| tool.is_finish()) {
-        Phase::Finish(call.id.index())
+        Phase::Finish
     } else {
         Phase::SideBySide
     })
