@@ -178,12 +178,13 @@ pub(crate) fn tells() -> ScriptedLlm {
     ScriptedLlm::new([Reply::text("So.")])
 }
 
-fn helps() -> Agent<(), bool> {
+/// One that says yes.
+pub(crate) fn helps() -> Agent<(), bool> {
     let helper = Agent::builder("helper").description("Helps.").system_prompt("You help.");
     helper.model("scripted").output().build().unwrap()
 }
 
-/// One that says yes.
+/// The same, as executors take it.
 pub(crate) fn helper() -> AnyAgent {
     helps().erased()
 }

@@ -10,4 +10,5 @@ mod parity;
 mod refusals;
 mod side_by_side;
 mod sweeps;
+mod told;
 mod trees;
