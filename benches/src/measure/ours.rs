@@ -1,6 +1,6 @@
 //! The framework, set up as a program would set it up.
 
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier};
 
 use anyhow::{Result, ensure};
 use futures::StreamExt as _;
@@ -24,21 +24,21 @@ async fn add(pair: Pair) -> Result<u64, ToolError> {
 
 /// Runs of tool calls.
 struct ToolRuns {
-    running: Running,
+    running: Arc<Running>,
     agent: Agent<(), Total>,
     calls: u32,
 }
 
 /// Runs of one long text, followed by a reader of the stream.
 struct TextRuns {
-    running: Running,
+    running: Arc<Running>,
     agent: Agent,
     bytes: usize,
 }
 
 /// Runs that are left suspended.
 struct SuspendedRuns {
-    running: Running,
+    running: Arc<Running>,
     agent: Agent<(), Total>,
 }
 
@@ -46,15 +46,22 @@ pub(super) async fn measure(job: &Job, store: Store, warmed: &Barrier) -> Result
     let place = Place::open(store, &job.folder).await?;
     let watch = if job.inspect { Some(Watch::begin(&place).await?) } else { None };
     let spot = Spot::new(job);
-    let mut outcome = on(job, &spot, place.handles.clone(), warmed).await?;
+    let (mut outcome, running) = on(job, &spot, place.handles.clone(), warmed).await?;
     if let Some(watch) = watch {
         outcome.left = Some(watch.end(&place, &spot).await?);
     }
+    // An engine hears of a run's end after us, from whoever carried it out.
+    drop(running);
     place.remove().await?;
     Ok(outcome)
 }
 
-async fn on(job: &Job, spot: &Spot, handles: Handles, warmed: &Barrier) -> Result<Outcome> {
+async fn on(
+    job: &Job,
+    spot: &Spot,
+    handles: Handles,
+    warmed: &Barrier,
+) -> Result<(Outcome, Arc<Running>)> {
     let registry = AgentRegistry::default();
     let begin = async |registry| engine::begin(job, spot, handles, models(job)?, registry).await;
     match job.work {
@@ -71,16 +78,18 @@ async fn on(job: &Job, spot: &Spot, handles: Handles, warmed: &Barrier) -> Resul
             };
             let agent = agent.build()?;
             registry.replace(&agent);
-            let running = begin(registry).await?;
-            load::run(ToolRuns { running, agent, calls }, job, warmed).await
+            let running = Arc::new(begin(registry).await?);
+            let runs = ToolRuns { running: Arc::clone(&running), agent, calls };
+            Ok((load::run(runs, job, warmed).await?, running))
         }
         Work::Text { chunks, .. } => {
             let agent = Agent::builder("writer").system_prompt(PROMPT).model("bench:bench");
             let bytes = chunks as usize * WORD.len();
             let agent = agent.build()?;
             registry.replace(&agent);
-            let running = begin(registry).await?;
-            load::run(TextRuns { running, agent, bytes }, job, warmed).await
+            let running = Arc::new(begin(registry).await?);
+            let runs = TextRuns { running: Arc::clone(&running), agent, bytes };
+            Ok((load::run(runs, job, warmed).await?, running))
         }
         Work::Suspend => {
             let agent = Agent::builder("asker")
@@ -90,8 +99,9 @@ async fn on(job: &Job, spot: &Spot, handles: Handles, warmed: &Barrier) -> Resul
                 .output::<Total>();
             let agent = agent.native_output().build()?;
             registry.replace(&agent);
-            let running = begin(registry).await?;
-            load::run(SuspendedRuns { running, agent }, job, warmed).await
+            let running = Arc::new(begin(registry).await?);
+            let runs = SuspendedRuns { running: Arc::clone(&running), agent };
+            Ok((load::run(runs, job, warmed).await?, running))
         }
     }
 }

@@ -39,7 +39,7 @@ pub use ledger::{
     Answered, ChildCall, ClosedStep, CompanionRecord, OpenCall, OpenStep, QueuedMessage, Request,
     SettledCall, StartedCall, Waiting,
 };
-pub use load::{catch_up, load, load_events, look};
+pub use load::{catch_up, catch_up_kept, load, load_events, look};
 pub use page::{SessionPage, session_page};
 pub use people::{WAIT_USAGE, report_waiting};
 pub use request::{Outside, RequestKind, pass_down, queue_message, request};

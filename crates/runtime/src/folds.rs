@@ -6,8 +6,11 @@ use std::sync::{Mutex, PoisonError};
 
 use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::session::{Session, catch_up, load};
+use helix_agents_core::session::{Session, catch_up_kept, load};
 use helix_agents_core::store::{Head, StateStore};
+
+#[cfg(test)]
+mod tests;
 
 /// How many are kept. Their messages are shared with whoever works on them.
 const MOST: usize = 256;
@@ -36,14 +39,12 @@ impl Folds {
         alone: bool,
     ) -> Result<Session> {
         let kept = self.kept(|kept| kept.find(&head.session, alone));
-        let kept = kept.filter(|fold| fold.position().version <= head.position.version);
-        let fold = match kept {
-            Some(fold) => caught_up(store, fold, head).await,
-            None => None,
-        };
-        let fold = match fold {
+        let fold = match caught_up(store, kept, head).await {
             Some(fold) => fold,
-            None => load(store, &head.session).await?,
+            None => {
+                self.forget(&head.session);
+                load(store, &head.session).await?
+            }
         };
         if !alone {
             self.keep(fold.clone());
@@ -92,13 +93,9 @@ impl Kept {
     }
 }
 
-/// The fold with what came since; none if its log is another one now: a session that was deleted may have
-/// begun anew.
-async fn caught_up(store: &dyn StateStore, mut fold: Session, head: &Head) -> Option<Session> {
-    if *fold.position() == head.position {
-        return Some(fold);
-    }
-    catch_up(store, &mut fold).await.ok()?;
-    let (here, there) = (fold.position(), &head.position);
-    (here.version > there.version || here == there).then_some(fold)
+/// A kept fold with what came since; none if its log is another one now: a session that was deleted may
+/// have begun anew.
+async fn caught_up(store: &dyn StateStore, kept: Option<Session>, head: &Head) -> Option<Session> {
+    let mut fold = kept?;
+    catch_up_kept(store, &mut fold, head).await.ok()?.then_some(fold)
 }

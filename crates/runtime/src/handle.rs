@@ -75,13 +75,14 @@ impl Control {
         loop {
             let head = self.parts.store.head(&self.of.session).await?;
             let same = |head: &Head| head.summary.run.as_ref() == Some(&self.of.run);
-            let Some(head) = head.filter(|head| same(head)) else { break };
-            if !head.is_leased()
+            let stands = |head: &Head| same(head) && !head.is_leased();
+            let Some(head) = head.filter(same) else { break };
+            if stands(&head)
                 && let Some(error) = self.engine.stopped(&self.of).await
             {
-                // It may have been stopped for another one, or have ended meanwhile.
+                // It may have been stopped for another one, have ended or been taken up meanwhile.
                 let now = self.parts.store.head(&self.of.session).await?;
-                if now.is_some_and(|head| same(&head)) {
+                if now.as_ref().is_some_and(stands) {
                     return Err(error);
                 }
                 continue;

@@ -209,19 +209,21 @@ impl Attached {
     async fn carry_out(&mut self, part: &Part, is_first: bool) -> Result<()> {
         let Self { driver, lease } = self;
         match (part, driver.next(lease)?) {
-            (Part::Open, _) => self.open().await,
+            (Part::Open, _) => self.open(is_first).await,
             (Part::Model(asked), Action::CallModel { step, force_completion })
                 if step == *asked =>
             {
                 driver.call_model(lease, step, force_completion).await
             }
             (Part::Children, Action::StartChildren(tasks)) => {
+                // Of what was refused beside them nobody was told yet.
+                note_all(driver);
                 Box::pin(driver.start_children(lease, &tasks)).await
             }
             (Part::Companions, Action::RunCompanions(tasks)) => {
                 Box::pin(driver.run_companions(lease, &tasks)).await
             }
-            (Part::Settle(calls), next) => self.settle(calls, &next).await,
+            (Part::Settle(calls), next) => self.settle(calls, &next, is_first).await,
             (Part::Call(call), _) => {
                 if let Some(facts) = self.call(call, is_first).await? {
                     return self.driver.record(&mut self.lease, facts).await;
@@ -238,14 +240,13 @@ impl Attached {
 
     /// Leaves a part that is not next: something came in between, or it is on record and its answer was lost.
     fn pass(&mut self, is_first: bool) {
-        let driver = &mut self.driver;
-        if !is_first && !driver.hooks.is_empty() {
-            driver.results = Results::left_before(driver.session(), driver.agent());
+        if !is_first {
+            note_all(&mut self.driver);
         }
     }
 
     /// Says that the run began.
-    async fn open(&mut self) -> Result<()> {
+    async fn open(&mut self, is_first: bool) -> Result<()> {
         let Self { driver, lease } = self;
         let appends = driver.parts().store.read_log(driver.session().id(), 0, u32::MAX).await?;
         let run = Some(&driver.live().run);
@@ -253,6 +254,9 @@ impl Attached {
         let Some(first) = own.next() else { return Ok(()) };
         if own.next().is_some() {
             // This part was carried out before.
+            if !is_first {
+                note_all(driver);
+            }
             return Ok(());
         }
         let begun = decode(driver.session().id(), first)?;
@@ -262,9 +266,11 @@ impl Attached {
     }
 
     /// Takes over what children came to. One that goes on meanwhile stays open, and is next again.
-    async fn settle(&mut self, calls: &[CallId], next: &Action) -> Result<()> {
+    async fn settle(&mut self, calls: &[CallId], next: &Action, is_first: bool) -> Result<()> {
         let Self { driver, lease } = self;
-        if !driver.hooks.is_empty() {
+        if !is_first {
+            note_all(driver);
+        } else if !driver.hooks.is_empty() {
             driver.results = Results::left_by(driver.session(), driver.agent(), calls);
         }
         let children = match next {
@@ -394,6 +400,13 @@ impl Attached {
     async fn overtaken(mut self) {
         self.driver.abandon();
         self.driver.feed.flush().await;
+    }
+}
+
+/// Notes all results that hooks may not have been told of.
+fn note_all(driver: &mut Driver) {
+    if !driver.hooks.is_empty() {
+        driver.results = Results::left_before(driver.session(), driver.agent());
     }
 }
 

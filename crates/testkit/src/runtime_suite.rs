@@ -3,6 +3,7 @@
 //! A runtime's test binary implements [`RuntimeHarness`] and expands `runtime_suite!` in a
 //! module named `parity`.
 
+pub mod aborts;
 pub mod answers;
 pub mod budgets;
 pub mod children;
@@ -236,8 +237,8 @@ macro_rules! runtime_suite {
             hooks: hooks_are_told_of_results_in_call_order;
             hooks: a_hook_refuses_and_changes_calls;
             hooks: a_hooks_state_change_rides_in_the_step;
-            hooks: an_abort_that_is_overtaken_tells_hooks_once;
-            hooks: an_abort_after_another_run_tells_of_what_that_left;
+            aborts: an_abort_that_is_overtaken_tells_hooks_once;
+            aborts: an_abort_after_another_run_tells_of_what_that_left;
             hooks: a_finish_tool_has_the_hooks_of_any_other_and_shows_what_it_does;
             hooks: after_tool_is_told_of_calls_that_failed_or_were_refused;
             hooks: hooks_hear_that_a_child_waits;

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::ledger::{ChildCall, OpenCall, OpenStep, QueuedMessage, Request, StartedCall, Unpaired};
+use super::ledger::{
+    ChildCall, Ledger, OpenCall, OpenStep, QueuedMessage, Request, StartedCall, Unpaired,
+};
 use super::people::WAIT_USAGE;
 use super::travel::Mark;
 use super::{Checkpoint, RunRecord, RunStatus, Session};
@@ -57,17 +59,22 @@ impl Session {
         for recorded in crate::event::decode(&self.id, append)? {
             self.apply_recorded(&recorded)?;
         }
-        self.ledger.position.append = append.id.clone();
-        self.cuts.clear();
+        self.end_append(append.id.clone());
         Ok(())
     }
 
     /// Notes that the store took the events applied since the last append, as this one.
     pub fn settle(&mut self, append: AppendId, at: Timestamp) {
-        self.ledger.position.append = append;
-        self.cuts.clear();
+        self.end_append(append);
         self.observe(at);
         self.stamp(at);
+    }
+
+    fn end_append(&mut self, append: AppendId) {
+        let Ledger { position, last_append, .. } = &mut self.ledger;
+        position.append = append;
+        *last_append = last_append.end..position.version;
+        self.cuts.clear();
     }
 
     fn fold(&mut self, event: &Event, run: Option<&RunId>, legacy: bool) -> Result<()> {

@@ -1,6 +1,7 @@
 //! The part of a session that is small and changes: what a savepoint copies.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ use crate::usage::Usage;
 #[derive(Debug, Clone)]
 pub(super) struct Ledger {
     pub position: Position,
+    /// The versions before and after the last append.
+    pub last_append: Range<u64>,
     pub status: SessionStatus,
     pub state: Arc<Value>,
     pub run: Option<RunRecord>,
@@ -91,6 +94,7 @@ impl Ledger {
     pub(super) fn new() -> Self {
         Self {
             position: Position::start(),
+            last_append: 0..0,
             status: SessionStatus::Active,
             state: Arc::new(Value::Null),
             run: None,

@@ -62,6 +62,34 @@ pub async fn catch_up(store: &dyn StateStore, fold: &mut Session) -> Result<()> 
     }
 }
 
+/// [`catch_up`] of a fold that was kept for a while, at least up to that head. False if its log is another
+/// one now, because the session was deleted and began anew.
+///
+/// # Errors
+/// As [`load`]. The fold is of no use then, nor if it is of another log.
+pub async fn catch_up_kept(
+    store: &dyn StateStore,
+    fold: &mut Session,
+    head: &Head,
+) -> Result<bool> {
+    if *fold.position() == head.position {
+        return Ok(true);
+    }
+    // The fold's last append is read once more: a log that has it is the same up to there.
+    let page = store.read_log(&head.session, fold.ledger.last_append.start, PAGE).await?;
+    let mut appends = page.iter();
+    if appends.next().is_none_or(|last| last.position() != *fold.position()) {
+        return Ok(false);
+    }
+    for append in appends {
+        fold.apply_append(append)?;
+    }
+    if fold.position().version < head.position.version {
+        catch_up(store, fold).await?;
+    }
+    Ok(true)
+}
+
 pub(super) fn not_found(session: &SessionId) -> Error {
     Error::new(ErrorCode::SessionNotFound, "there is no session of this id")
         .with_context("session", session)

@@ -83,25 +83,18 @@ impl Results {
         results
     }
 
-    /// Those that these calls left, each carried out and recorded by itself; of tools and sub-agents all
-    /// that ran side by side, or were refused then.
+    /// Those that these calls left, each carried out and recorded by itself.
     #[must_use]
     pub fn left_by(session: &Session, agent: &AgentDefinition, calls: &[CallId]) -> Self {
         let mut results = Self::default();
-        let Some(step) = session.open_step() else { return results };
-        // What was refused meanwhile is in no list that was lost.
-        let side_by_side = |call: &CallId| {
-            phase_of(agent, step, call) == Some(Phase::SideBySide) || was_refused(step, call)
-        };
-        let first = calls.iter().any(side_by_side);
-        results.note_untold(session, agent, step, |call| {
-            calls.contains(call) || first && side_by_side(call)
-        });
+        if let Some(step) = session.open_step() {
+            results.note_untold(session, agent, step, |call| calls.contains(call));
+        }
         results
     }
 
-    /// Those that may wait after a part that was carried out before, and whose answer was lost: all that
-    /// are recorded. Hooks may be told of them again.
+    /// Those that may wait where it is not known which do, as after a part that was carried out before,
+    /// and whose answer was lost: all that are recorded. Hooks may be told of them again.
     #[must_use]
     pub fn left_before(session: &Session, agent: &AgentDefinition) -> Self {
         let mut results = Self::default();
@@ -182,12 +175,12 @@ impl Results {
     }
 }
 
-/// When in its step a call is carried out: tools and sub-agents side by side, then finish tools one by
-/// one, then companions.
+/// When in its step a call is carried out: tools and sub-agents side by side, then finish tools, none of
+/// which waits for people, then companions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     SideBySide,
-    Finish(Option<u32>),
+    Finish,
     Companions,
 }
 
@@ -196,17 +189,9 @@ fn phase_of(agent: &AgentDefinition, step: &OpenStep, call: &CallId) -> Option<P
     Some(if agent.has_companion_tool(&call.name) {
         Phase::Companions
     } else if agent.tool(&call.name).is_some_and(|tool| tool.is_finish()) {
-        Phase::Finish(call.id.index())
+        Phase::Finish
     } else {
         Phase::SideBySide
-    })
-}
-
-/// Whether a call has a result without having been carried out.
-fn was_refused(step: &OpenStep, call: &CallId) -> bool {
-    step.call(call).is_some_and(|state| {
-        let finish = state.finish.as_ref();
-        state.child.is_none() && finish.is_some_and(|finish| finish.attempts == 0)
     })
 }
 

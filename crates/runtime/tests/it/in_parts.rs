@@ -52,8 +52,7 @@ impl Engine for Tasks {
         let (stopped, again) = (Arc::clone(&self.stopped), self.again);
         let parts = Arc::clone(runtime.parts());
         drop(parts.tasks.spawn(async move {
-            let driven = Driven { runtime: &runtime, of: &of, again };
-            if let Err(error) = driven.to_its_end().await {
+            if let Err(error) = carry_out(&runtime, &of, again).await {
                 stopped.lock().unwrap().insert(of.clone(), error);
                 runtime.give_up(&of).await;
             }
@@ -64,6 +63,11 @@ impl Engine for Tasks {
     async fn stopped(&self, of: &RunRef) -> Option<Error> {
         self.stopped.lock().unwrap().remove(of)
     }
+}
+
+/// Carries a run out to its end.
+pub(crate) async fn carry_out(runtime: &Runtime, of: &RunRef, again: Again) -> Result<()> {
+    Driven { runtime, of, again }.to_its_end().await
 }
 
 /// Carries out a run, and some of its parts again.

@@ -1,7 +1,14 @@
 //! Runs in parts against the executor contract: an engine of tasks that finds each run in the log again
-//! for each of its parts.
+//! for each of its parts. And what runtimes make of what engines say: one that does nothing by itself.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod by_hand;
+mod children;
+mod handles;
 mod in_parts;
 mod parity;
+mod refusals;
+mod side_by_side;
+mod sweeps;
+mod told;
 mod trees;

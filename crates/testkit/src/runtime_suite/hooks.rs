@@ -11,20 +11,18 @@ use helix_agents_core::hooks::{
 };
 use helix_agents_core::json::Json;
 use helix_agents_core::llm::LlmConfig;
-use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::Submission;
 use helix_agents_core::stream::ChunkKind;
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use serde_json::json;
 
 use super::support::{
-    Diary, Notes, Report, S, Word, asks, begin, check_log, check_stream, completes, end, fold,
-    go_on, held, helper, note, options, report, resume, run, scripts, shout, submit, teller,
-    until_past, until_shown, word,
+    Diary, Notes, Report, Word, asks, begin, check_log, check_stream, completes, end, fold, held,
+    helper, note, options, report, resume, run, scripts, shout, submit, teller, until_past,
+    until_shown, word,
 };
 use super::{RuntimeHarness, World};
-use crate::faults::{Fault, FaultStore};
-use crate::gate::{Gate, within};
+use crate::gate::Gate;
 use crate::scripted::{Reply, ScriptedLlm};
 
 /// Fails where nothing can be refused.
@@ -207,7 +205,7 @@ pub async fn a_hook_refuses_and_changes_calls(harness: &impl RuntimeHarness) {
 }
 
 /// Counts into the state from every hook that may.
-struct Counter;
+pub(super) struct Counter;
 
 #[async_trait]
 impl AgentHooks for Counter {
@@ -257,82 +255,6 @@ pub async fn a_hooks_state_change_rides_in_the_step(harness: &impl RuntimeHarnes
         let text = String::from_utf8_lossy(&append.body);
         assert!(append.count > 1 || !text.contains("state_changed"), "by itself: {text}");
     }
-}
-
-/// A message arrives after whoever aborts has looked and before it appends: it looks again, and the
-/// hooks have been told.
-pub async fn an_abort_that_is_overtaken_tells_hooks_once(harness: &impl RuntimeHarness) {
-    let diary = Diary::default();
-    let agent = teller().state::<Notes>().tool(Tool::client::<Word>("ask", "Asks a person."));
-    let agent = agent.hooks(Counter).hooks(diary.clone()).build().unwrap();
-    let llm = ScriptedLlm::new([Reply::tool_call("ask", word("colour"))]);
-    let gate = Gate::new();
-    let store =
-        FaultStore::new(harness.store()).on("abort_requested", Fault::HoldBefore(gate.clone()));
-    let executor = harness.boot(World::new(llm).registered(&agent).on(store)).await;
-    run(&*executor, &agent, "go").await;
-    let overtake = async {
-        gate.reached().await;
-        executor.send_message(&S.into(), UserMessage::new("Never mind.")).await.unwrap();
-        gate.open();
-    };
-    let session = S.into();
-    let both = async { tokio::join!(executor.abort(&session, None), overtake).0 };
-    within(both).await.unwrap();
-    expect![[r#"
-        teller: on_message tool 1.0
-        teller: after_tool 1.0 ask success=false tool_not_run
-    "#]]
-    .assert_eq(&diary.results());
-    check_log(harness, &expect![[r#"
-        session teller state={"notes":[],"last":""}
-        run Execute
-        user "go"
-        step 1 reply ToolUse in=10 out=5
-          call 1.0 ask({"word":"colour"})
-        end suspended 1.0 ask Client
-        queued "Never mind."
-        run Abort
-        abort requested None
-          result 1.0 error tool_not_run: not run: the run was aborted while the call waited for people
-        step 1 closed
-        state by after_tool [{"op":"add","path":"/notes/-","value":"1.0 saw 0"}]
-        end aborted None
-    "#]]).await;
-}
-
-/// The answer arrives after whoever aborts has looked, and another run goes on with it: what that run told
-/// and changed stands, and the abort tells of what it left.
-pub async fn an_abort_after_another_run_tells_of_what_that_left(harness: &impl RuntimeHarness) {
-    let diary = Diary::default();
-    let agent = teller().state::<Notes>().tool(Tool::client::<Word>("ask", "Asks a person."));
-    let agent = agent.hooks(Counter).hooks(diary.clone()).build().unwrap();
-    let asks = |what: &str| Reply::tool_call("ask", word(what));
-    let gate = Gate::new();
-    let store =
-        FaultStore::new(harness.store()).on("abort_requested", Fault::HoldBefore(gate.clone()));
-    let llm = ScriptedLlm::new([asks("colour"), asks("size")]);
-    let executor = harness.boot(World::new(llm).registered(&agent).on(store)).await;
-    run(&*executor, &agent, "go").await;
-    let overtake = async {
-        gate.reached().await;
-        submit(&*executor, Submission::result("1.0", &"red").unwrap()).await;
-        assert!(go_on(&*executor, &agent).await.status.is_suspended());
-        gate.open();
-    };
-    let session = S.into();
-    let both = async { tokio::join!(executor.abort(&session, None), overtake).0 };
-    within(both).await.unwrap();
-    assert_eq!(fold(harness).await.state()["notes"], json!(["1.0 saw 0", "2.0 saw 1"]));
-    expect![[r#"
-        teller: on_message tool 1.0
-        teller: after_tool 1.0 ask success=false tool_not_run
-        teller: on_message tool 1.0
-        teller: after_tool 1.0 ask success=true
-        teller: on_message tool 2.0
-        teller: after_tool 2.0 ask success=false tool_not_run
-    "#]]
-    .assert_eq(&diary.results());
 }
 
 /// It is a tool, and runs before the output stands.

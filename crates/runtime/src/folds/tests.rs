@@ -1,0 +1,114 @@
+//! What is kept of sessions, and when it is of use.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use helix_agents_core::agent::Agent;
+use helix_agents_core::clock::IdSource;
+use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::message::UserMessage;
+use helix_agents_core::session::{
+    BeginRun, Durability, Journal, JournalParts, Outside, Session, catch_up, execute_events, load,
+    queue_message,
+};
+use helix_agents_core::store::{Head, NewSession, StateStore};
+use helix_agents_store_memory::MemoryStore;
+use helix_agents_testkit::normalise;
+
+use super::Folds;
+use crate::clock::SystemIds;
+
+fn session() -> SessionId {
+    SessionId::from("s")
+}
+
+/// A session that begins with this message. Its run has an id that people may choose again.
+async fn begun(store: &MemoryStore, words: &str) -> Session {
+    let agent = Agent::builder("teller").system_prompt("You tell.").model("scripted");
+    let (agent, run) = (agent.build().unwrap().erased(), RunId::from("chosen"));
+    let (fold, begin) = (Session::new(session()), BeginRun::new(run.clone(), "parts", 0));
+    let input = words.into();
+    let events = execute_events(&fold, &agent, &begin, &input, &BTreeMap::new(), false).unwrap();
+    let parts = JournalParts {
+        store: Arc::new(store.clone()),
+        ids: Arc::new(SystemIds),
+        lease: Duration::from_secs(60),
+        durability: Durability::default(),
+    };
+    let new = NewSession {
+        agent: Arc::clone(agent.name()),
+        root: session(),
+        parent: None,
+        tags: BTreeMap::new(),
+    };
+    let mut journal = Journal::new(parts, agent, fold, run);
+    journal.create(new, events).await.unwrap();
+    journal.into_session().unwrap()
+}
+
+/// Makes the log longer by so many messages, which no run has written.
+async fn lengthen(store: &MemoryStore, messages: usize) {
+    let ids: &dyn IdSource = &SystemIds;
+    for _ in 0..messages {
+        let (outside, message) = (Outside { store, ids }, UserMessage::new("and then"));
+        queue_message(outside, &session(), &ids.request(), &message, None).await.unwrap();
+    }
+}
+
+async fn head(store: &MemoryStore) -> Head {
+    store.head(&session()).await.unwrap().unwrap()
+}
+
+/// A fold is kept of a log with so many messages after the first, and a session of the same id has a log
+/// with so many: what is found is the new one's.
+async fn is_found_anew(kept: usize, new: usize) {
+    for alone in [true, false] {
+        let (store, folds) = (MemoryStore::new(), Folds::default());
+        let mut fold = begun(&store, "old").await;
+        lengthen(&store, kept).await;
+        catch_up(&store, &mut fold).await.unwrap();
+        folds.keep(fold);
+        store.delete(&session()).await.unwrap();
+        begun(&store, "new").await;
+        lengthen(&store, new).await;
+
+        let head = head(&store).await;
+        let found = folds.get(&store, &head, alone).await.unwrap();
+        assert_eq!(normalise::transcript(found.transcript()), "user \"new\"\n", "alone: {alone}");
+        assert_eq!(*found.position(), head.position, "alone: {alone}");
+        assert_eq!(found.queued_messages().len(), new, "alone: {alone}");
+    }
+}
+
+#[tokio::test]
+async fn a_fold_is_not_used_for_a_log_that_began_anew_and_is_as_long() {
+    is_found_anew(0, 0).await;
+    is_found_anew(2, 2).await;
+}
+
+/// What came since would go on from the old one, too.
+#[tokio::test]
+async fn a_fold_is_not_used_for_a_log_that_began_anew_and_is_longer() {
+    is_found_anew(0, 1).await;
+    is_found_anew(1, 3).await;
+}
+
+#[tokio::test]
+async fn a_fold_is_not_used_for_a_log_that_began_anew_and_is_shorter() {
+    is_found_anew(1, 0).await;
+    is_found_anew(3, 1).await;
+}
+
+#[tokio::test]
+async fn a_fold_takes_in_what_came_since() {
+    let (store, folds) = (MemoryStore::new(), Folds::default());
+    folds.keep(begun(&store, "go").await);
+    for _ in 0..2 {
+        lengthen(&store, 1).await;
+        let found = folds.get(&store, &head(&store).await, false).await.unwrap();
+        let known = load(&store, &session()).await.unwrap();
+        assert_eq!(found.position(), known.position());
+        assert_eq!(found.queued_messages(), known.queued_messages());
+    }
+}

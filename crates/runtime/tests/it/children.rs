@@ -1,0 +1,124 @@
+//! A parent in parts and its child: who goes on with it, and whose word it is to stop.
+
+use std::time::Duration;
+
+use helix_agents_core::executor::AgentExecutor as _;
+use helix_agents_core::id::{CallId, SessionId};
+use helix_agents_core::session::RunStatus;
+use helix_agents_runtime::{Next, Part, RunRef};
+use helix_agents_testkit::gate::Gate;
+
+use crate::by_hand::{ByHand, S, Scene, asks, boss};
+
+/// How long a child is followed at once.
+const FOLLOW: Duration = Duration::from_secs(1);
+
+fn call() -> CallId {
+    CallId::from("1.0")
+}
+
+fn child() -> SessionId {
+    SessionId::of_call(&S.into(), &call())
+}
+
+fn scene(engine: ByHand) -> Scene {
+    Scene::new(engine, asks(), [boss()])
+}
+
+/// A parent that is about to wait for its child, both begun.
+async fn begun(scene: &Scene) -> (RunRef, RunRef) {
+    let (_, parent) = scene.begin(boss()).await;
+    let next = scene.up_to_calls(&parent).await;
+    assert!(matches!(next, Next::Calls { ref children, .. } if children.len() == 1), "{next:?}");
+    (parent, scene.begun_as(1).await)
+}
+
+/// The child is asked to stop, and does.
+async fn interrupted(scene: &Scene, run: &RunRef) {
+    // It is later than whatever began before, by the clock that tells.
+    let before = scene.head(&S.into()).await.updated_at;
+    scene.until_past(before).await;
+    scene.runtime.interrupt(&child(), None).await.unwrap();
+    scene.carry_out(run).await;
+    assert_eq!(scene.runs(&child()).await, [RunStatus::Interrupted]);
+}
+
+async fn follow(scene: &Scene, parent: &RunRef) {
+    scene.runtime.follow_child(parent, &call(), FOLLOW).await.unwrap();
+}
+
+/// It was followed before, and is followed again since.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_is_interrupted_between_two_follows_stays_so() {
+    let scene = scene(ByHand::default());
+    let (parent, run) = begun(&scene).await;
+    follow(&scene, &parent).await;
+    interrupted(&scene, &run).await;
+    follow(&scene, &parent).await;
+    assert_eq!(scene.runs(&child()).await, [RunStatus::Interrupted]);
+    let settled = scene.runtime.perform(&parent, &Part::Settle(vec![call()]), true).await.unwrap();
+    assert_eq!(settled, Next::Over);
+    assert_eq!(scene.runs(&S.into()).await, [RunStatus::SuspendedAwaitingChildren]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_begins_after_its_child_was_interrupted_goes_on_with_it() {
+    let scene = scene(ByHand::default());
+    let (parent, run) = begun(&scene).await;
+    interrupted(&scene, &run).await;
+    scene.carry_out(&parent).await;
+    let parent = scene.resume(boss()).await;
+    let helped = async {
+        let run = scene.begun_as(3).await;
+        scene.carry_out(&run).await;
+    };
+    tokio::join!(scene.carry_out(&parent), helped);
+    assert_eq!(scene.runs(&child()).await, [RunStatus::Interrupted, RunStatus::Completed]);
+    let above = scene.runs(&S.into()).await;
+    assert_eq!(above, [RunStatus::SuspendedAwaitingChildren, RunStatus::Completed]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_asked_to_stop_itself_does_not_go_on_with_an_interrupted_child() {
+    let scene = scene(ByHand::default());
+    let (parent, run) = begun(&scene).await;
+    interrupted(&scene, &run).await;
+    scene.carry_out(&parent).await;
+    let parent = scene.resume(boss()).await;
+    scene.up_to_calls(&parent).await;
+    scene.runtime.interrupt(&S.into(), None).await.unwrap();
+    follow(&scene, &parent).await;
+    assert_eq!(scene.runs(&child()).await, [RunStatus::Interrupted]);
+}
+
+/// Whoever had its lease died, and the engine gives it to another one.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_its_engine_goes_on_with_is_waited_for() {
+    let asked = Gate::opened();
+    let scene = scene(ByHand { goes_on: Some(asked.clone()), ..ByHand::default() });
+    let (parent, run) = begun(&scene).await;
+    scene.abandon(&run).await;
+    let carried_out = async {
+        asked.reached().await;
+        scene.carry_out(&run).await;
+    };
+    tokio::join!(follow(&scene, &parent), carried_out);
+    assert_eq!(scene.runs(&child()).await, [RunStatus::Completed]);
+    scene.carry_out(&parent).await;
+    assert_eq!(scene.runs(&S.into()).await, [RunStatus::Completed]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_its_engine_does_not_go_on_with_is_taken_over() {
+    let scene = scene(ByHand::default());
+    let (parent, run) = begun(&scene).await;
+    scene.abandon(&run).await;
+    let taken_over = async {
+        let run = scene.begun_as(2).await;
+        scene.carry_out(&run).await;
+    };
+    tokio::join!(follow(&scene, &parent), taken_over);
+    assert_eq!(scene.runs(&child()).await, [RunStatus::Superseded, RunStatus::Completed]);
+    scene.carry_out(&parent).await;
+    assert_eq!(scene.runs(&S.into()).await, [RunStatus::Completed]);
+}

@@ -1,0 +1,90 @@
+//! Aborts that are overtaken, and what hooks are told of them.
+
+use expect_test::expect;
+use helix_agents_core::message::UserMessage;
+use helix_agents_core::session::Submission;
+use helix_agents_core::tool::Tool;
+use serde_json::json;
+
+use super::hooks::Counter;
+use super::support::{Diary, Notes, S, Word, check_log, fold, go_on, run, submit, teller, word};
+use super::{RuntimeHarness, World};
+use crate::faults::{Fault, FaultStore};
+use crate::gate::{Gate, within};
+use crate::scripted::{Reply, ScriptedLlm};
+
+/// A message arrives after whoever aborts has looked and before it appends: it looks again, and the
+/// hooks have been told.
+pub async fn an_abort_that_is_overtaken_tells_hooks_once(harness: &impl RuntimeHarness) {
+    let diary = Diary::default();
+    let agent = teller().state::<Notes>().tool(Tool::client::<Word>("ask", "Asks a person."));
+    let agent = agent.hooks(Counter).hooks(diary.clone()).build().unwrap();
+    let llm = ScriptedLlm::new([Reply::tool_call("ask", word("colour"))]);
+    let gate = Gate::new();
+    let store =
+        FaultStore::new(harness.store()).on("abort_requested", Fault::HoldBefore(gate.clone()));
+    let executor = harness.boot(World::new(llm).registered(&agent).on(store)).await;
+    run(&*executor, &agent, "go").await;
+    let overtake = async {
+        gate.reached().await;
+        executor.send_message(&S.into(), UserMessage::new("Never mind.")).await.unwrap();
+        gate.open();
+    };
+    let session = S.into();
+    let both = async { tokio::join!(executor.abort(&session, None), overtake).0 };
+    within(both).await.unwrap();
+    expect![[r#"
+        teller: on_message tool 1.0
+        teller: after_tool 1.0 ask success=false tool_not_run
+    "#]]
+    .assert_eq(&diary.results());
+    check_log(harness, &expect![[r#"
+        session teller state={"notes":[],"last":""}
+        run Execute
+        user "go"
+        step 1 reply ToolUse in=10 out=5
+          call 1.0 ask({"word":"colour"})
+        end suspended 1.0 ask Client
+        queued "Never mind."
+        run Abort
+        abort requested None
+          result 1.0 error tool_not_run: not run: the run was aborted while the call waited for people
+        step 1 closed
+        state by after_tool [{"op":"add","path":"/notes/-","value":"1.0 saw 0"}]
+        end aborted None
+    "#]]).await;
+}
+
+/// The answer arrives after whoever aborts has looked, and another run goes on with it: what that run told
+/// and changed stands, and the abort tells of what it left.
+pub async fn an_abort_after_another_run_tells_of_what_that_left(harness: &impl RuntimeHarness) {
+    let diary = Diary::default();
+    let agent = teller().state::<Notes>().tool(Tool::client::<Word>("ask", "Asks a person."));
+    let agent = agent.hooks(Counter).hooks(diary.clone()).build().unwrap();
+    let asks = |what: &str| Reply::tool_call("ask", word(what));
+    let gate = Gate::new();
+    let store =
+        FaultStore::new(harness.store()).on("abort_requested", Fault::HoldBefore(gate.clone()));
+    let llm = ScriptedLlm::new([asks("colour"), asks("size")]);
+    let executor = harness.boot(World::new(llm).registered(&agent).on(store)).await;
+    run(&*executor, &agent, "go").await;
+    let overtake = async {
+        gate.reached().await;
+        submit(&*executor, Submission::result("1.0", &"red").unwrap()).await;
+        assert!(go_on(&*executor, &agent).await.status.is_suspended());
+        gate.open();
+    };
+    let session = S.into();
+    let both = async { tokio::join!(executor.abort(&session, None), overtake).0 };
+    within(both).await.unwrap();
+    assert_eq!(fold(harness).await.state()["notes"], json!(["1.0 saw 0", "2.0 saw 1"]));
+    expect![[r#"
+        teller: on_message tool 1.0
+        teller: after_tool 1.0 ask success=false tool_not_run
+        teller: on_message tool 1.0
+        teller: after_tool 1.0 ask success=true
+        teller: on_message tool 2.0
+        teller: after_tool 2.0 ask success=false tool_not_run
+    "#]]
+    .assert_eq(&diary.results());
+}
