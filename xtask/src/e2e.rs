@@ -42,7 +42,8 @@ struct FaultPoint {
 }
 
 /// Runs the tests, then prints the matrix, whether they passed or not. With `--store all` it writes what
-/// held into the guide; without, of the servers only a sample ran, and the guide is compared with that.
+/// held into the guide, of one runtime if it is told to; without, of the servers only a sample ran, and
+/// the guide is compared with that.
 /// `--check` runs nothing: it compares the guide with the reports of the last run.
 pub(crate) fn run(args: &[&str]) -> Result<()> {
     if args == ["--check"] {

@@ -11,7 +11,7 @@ const RUNTIMES: &[&str] = &["local", "durable", "temporal", "all"];
 /// What becomes of the table in the guide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Page {
-    /// All of it ran.
+    /// All of it ran, or all of one runtime.
     Written,
     /// A sample of all of it ran, as in CI.
     Compared,
@@ -83,11 +83,13 @@ impl Options {
 
     /// What of the guide there is to do after these tests.
     pub(super) fn page(&self) -> Page {
+        let is_part = self.scenario.is_some() || self.seeds.is_some();
         match self.store.as_deref() {
             // More scenarios than the page tells of, or fewer.
-            _ if self.full || self.filter().is_some() => Page::LeftAlone,
+            _ if self.full || is_part => Page::LeftAlone,
             Some("all") => Page::Written,
             Some(_) => Page::LeftAlone,
+            None if self.runtime.is_some() => Page::LeftAlone,
             None => Page::Compared,
         }
     }

@@ -38,14 +38,52 @@ fn table(reports: &[Report]) -> Table {
 }
 
 /// The reports as a table.
+#[cfg(test)]
 pub(super) fn render(reports: &[Report]) -> String {
-    let table = table(reports);
+    lines(&table(reports))
+}
+
+/// The reports as a table, and of runtimes that they say nothing of what the page says.
+pub(super) fn render_beside(page: &str, reports: &[Report]) -> Result<String> {
+    let ran: BTreeSet<_> = reports.iter().map(|it| format!("{} on ", it.runtime)).collect();
+    let mut table = table(reports);
+    for (name, cells) in written(page)? {
+        let others =
+            cells.into_iter().filter(|(column, _)| !ran.iter().any(|it| column.starts_with(it)));
+        let mut others = others.peekable();
+        if others.peek().is_some() {
+            table.entry(name).or_default().extend(others);
+        }
+    }
+    Ok(lines(&table))
+}
+
+/// The table that a page has.
+fn written(page: &str) -> Result<Table> {
+    let (_, generated, _) = around(page)?;
+    let cells = |line: &str| -> Vec<String> {
+        let inner = line.trim().trim_start_matches('|').trim_end_matches('|');
+        inner.split('|').map(|cell| cell.trim().to_owned()).collect()
+    };
+    let mut lines = generated.lines().map(cells);
+    let columns = lines.next().unwrap_or_default();
+    let mut table = Table::new();
+    for line in lines.skip(1) {
+        let [holds, scenario, ..] = &*line else { continue };
+        let row = columns.iter().zip(&line).skip(2).filter(|(_, cell)| *cell != NOTHING);
+        let row = row.map(|(column, cell)| (column.clone(), cell.clone())).collect();
+        table.insert((holds.clone(), scenario.trim_matches('`').to_owned()), row);
+    }
+    Ok(table)
+}
+
+fn lines(table: &Table) -> String {
     let columns: BTreeSet<&str> =
         table.values().flat_map(|row| row.keys().map(String::as_str)).collect();
     let names: String = columns.iter().map(|column| format!(" {column} |")).collect();
     let rules = "---|".repeat(columns.len());
     let mut lines = vec![format!("| what holds | scenario |{names}"), format!("|---|---|{rules}")];
-    for ((holds, scenario), row) in &table {
+    for ((holds, scenario), row) in table {
         let cell = |column: &&str| row.get(*column).map_or(NOTHING, String::as_str);
         let cells: String = columns.iter().map(|column| format!(" {} |", cell(column))).collect();
         lines.push(format!("| {holds} | `{scenario}` |{cells}"));
@@ -81,7 +119,7 @@ pub(super) fn complaints(page: &str, reports: &[Report]) -> Result<Vec<String>> 
         };
         text.lines().skip(2).map(cells).collect()
     };
-    let fresh = render(reports);
+    let fresh = lines(&table(reports));
     let (is, should) = (rows(generated), rows(&fresh));
     let lacks = should.difference(&is).map(|row| format!("{PAGE} lacks the row `{row}`"));
     let stale = is.difference(&should).map(|row| format!("{PAGE} has the row `{row}`, of no test"));
@@ -99,10 +137,10 @@ pub(super) fn complaints(page: &str, reports: &[Report]) -> Result<Vec<String>> 
     Ok(complaints)
 }
 
-/// Writes what was reported into the page.
+/// Writes what was reported into the page; what it says of runtimes that did not run stays.
 pub(super) fn write(reports: &[Report]) -> Result<()> {
     let page = read()?;
-    let fresh = with_table(&page, &render(reports))?;
+    let fresh = with_table(&page, &render_beside(&page, reports)?)?;
     if fresh != page {
         std::fs::write(PAGE, fresh).with_context(|| format!("could not write {PAGE}"))?;
     }

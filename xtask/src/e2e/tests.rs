@@ -93,11 +93,39 @@ fn what_did_not_run_somewhere_has_an_empty_cell() {
 }
 
 #[test]
+fn what_the_page_says_of_other_runtimes_stays() {
+    let page = page::with_table(PAGE, &page::render(&reports())).unwrap();
+    let [mut one, mut other] = reports();
+    one.runtime = "temporal".to_owned();
+    other.runtime = "temporal".to_owned();
+    other.holds = "same as local".to_owned();
+    let both = page::render_beside(&page, &[one, other]).unwrap();
+    let expected = "\
+| what holds | scenario | local on sqlite | temporal on sqlite |
+|---|---|---|---|
+| consume-once | `plain` | 2 kills | 2 kills |
+| kill matrix | `plain` | 2 kills | – |
+| same as local | `plain` | – | 2 kills |";
+    assert_eq!(both, expected);
+    let page = page::with_table(&page, &both).unwrap();
+    let [mut alone, _] = reports();
+    alone.runtime = "temporal".to_owned();
+    alone.fault_points.truncate(1);
+    let expected = "\
+| what holds | scenario | local on sqlite | temporal on sqlite |
+|---|---|---|---|
+| consume-once | `plain` | 2 kills | 1 kill |
+| kill matrix | `plain` | 2 kills | – |";
+    assert_eq!(page::render_beside(&page, &[alone]).unwrap(), expected);
+}
+
+#[test]
 fn only_what_ran_whole_on_all_stores_is_written_down() {
     for (args, expected) in [
         (&["--store", "all"][..], Page::Written),
         (&["--store", "all", "--runtime", "all"], Page::Written),
-        (&["--store", "all", "--runtime", "local"], Page::LeftAlone),
+        (&["--store", "all", "--runtime", "local"], Page::Written),
+        (&["--runtime", "local"], Page::LeftAlone),
         (&[], Page::Compared),
         (&["--store", "redis"], Page::LeftAlone),
         (&["--store", "all", "--full"], Page::LeftAlone),
