@@ -126,8 +126,9 @@ impl Story {
 
     /// Workers' leases run out in so short a time that it can be waited for.
     pub(crate) fn with_short_leases(mut self) -> Self {
-        // An engine's server has its say in between.
-        self.lease_ms = Some(if self.runtime == "local:" { "300" } else { "3000" });
+        // An engine's server has its say in between, and gives a part to another worker when as much time has passed. Whoever
+        // comes so late to a busy machine takes the run over.
+        self.lease_ms = Some(if self.runtime == "local:" { "300" } else { "8000" });
         self
     }
 
