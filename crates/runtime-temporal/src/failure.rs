@@ -1,9 +1,11 @@
 //! Errors on their way through Temporal: ours to activities, theirs to workflows, and back to whoever waits.
 
+use std::error::Error as StdError;
 use std::time::Duration;
+use std::{io, iter};
 
 use helix_agents_core::error::{Error, ErrorCode};
-use temporalio_client::errors::{WorkflowInteractionError, WorkflowStartError};
+use temporalio_client::errors::{ClientConnectError, WorkflowInteractionError, WorkflowStartError};
 use temporalio_common::error::{ActivityExecutionError, ApplicationFailure, IncomingError};
 use temporalio_sdk::activities::ActivityError;
 
@@ -91,6 +93,38 @@ fn told(failure: &IncomingError) -> (String, String) {
 /// What gRPC calls an invalid argument, something that is not found, a lack of permission and of a login:
 /// asking again does not help.
 const FINAL: [i32; 4] = [3, 5, 7, 16];
+
+/// There is no connection. [`ErrorCode::StoreUnavailable`] if that may pass.
+pub(crate) fn not_connected(error: ClientConnectError) -> Error {
+    use ClientConnectError::{DnsResolutionError, SystemInfoCallError, TonicTransportError};
+    let cause: Option<&(dyn StdError + 'static)> = match &error {
+        SystemInfoCallError(status) if FINAL.contains(&i32::from(status.code())) => {
+            let message = "Temporal refuses this client; look at its API key, or its certificate";
+            return Error::new(ErrorCode::ConfigInvalid, message).with_source(error);
+        }
+        SystemInfoCallError(status) => Some(status),
+        TonicTransportError(cause) => Some(cause),
+        DnsResolutionError { .. } => None,
+        _ => {
+            let message = "the connection to Temporal is configured in a way that cannot work";
+            return Error::new(ErrorCode::ConfigInvalid, message).with_source(error);
+        }
+    };
+    if cause.is_some_and(is_of_tls) {
+        let message = "no connection to Temporal by TLS: its certificate is not trusted, it does not \
+            trust ours, or has no TLS; look at the cause";
+        return Error::new(ErrorCode::ConfigInvalid, message).with_source(error);
+    }
+    unreachable("Temporal could not be reached").with_source(error)
+}
+
+/// Whether the two sides did not agree on TLS. That comes as data that makes no sense, whatever it was.
+fn is_of_tls(error: &(dyn StdError + 'static)) -> bool {
+    let mut causes = iter::successors(Some(error), |error| (*error).source());
+    causes.any(|it| {
+        it.downcast_ref::<io::Error>().is_some_and(|it| it.kind() == io::ErrorKind::InvalidData)
+    })
+}
 
 /// A workflow could not be started.
 pub(crate) fn not_started(error: WorkflowStartError) -> Error {

@@ -49,6 +49,13 @@ impl TemporalRuntime {
         &self.nursery
     }
 
+    /// From now on this API key is shown to the server, by this runtime and its workers in this process: how a key is changed
+    /// without stopping anything. It has to be called before the old one ceases to count: a run that is begun in between is
+    /// refused, though not lost, and a worker whose key is refused for a while [ends](crate::TemporalWorker::ended).
+    pub fn set_api_key(&self, key: impl Into<String>) {
+        self.server.client.connection().set_api_key(Some(key.into()));
+    }
+
     /// Stops taking runs. Those under way are their workers' to end: shut workers of this process down first.
     pub async fn shutdown(&self) {
         let parts = self.runtime.parts();

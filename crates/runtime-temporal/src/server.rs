@@ -6,7 +6,7 @@ use std::time::Duration;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_runtime::RunRef;
 use temporalio_client::errors::{
-    ClientConnectError, WorkflowGetResultError, WorkflowInteractionError, WorkflowStartError,
+    WorkflowGetResultError, WorkflowInteractionError, WorkflowStartError,
 };
 use temporalio_client::{
     Client, ClientOptions, Connection, ConnectionOptions, WorkflowDescribeOptions,
@@ -14,7 +14,7 @@ use temporalio_client::{
     WorkflowIdReusePolicy, WorkflowStartOptions, WorkflowTerminateOptions,
 };
 use temporalio_common::MemoValues;
-use tokio::time::Instant;
+use tokio::time::{sleep, timeout};
 
 use crate::failure;
 use crate::names;
@@ -64,33 +64,27 @@ pub(crate) async fn connect(
     options: &ClientOptions,
     patience: Duration,
 ) -> Result<Client> {
-    let begun = Instant::now();
-    let connection = loop {
-        match Connection::connect(to.clone()).await {
-            Ok(connection) => break connection,
-            Err(error) if is_final(&error) => {
-                let message = "the connection to Temporal is configured in a way that cannot work";
-                return Err(Error::new(ErrorCode::ConfigInvalid, message).with_source(error));
+    let mut found = failure::unreachable("Temporal did not answer");
+    let tries = async {
+        loop {
+            match Connection::connect(to.clone()).await {
+                Ok(connection) => return Some(connection),
+                Err(error) => found = failure::not_connected(error),
             }
-            Err(error) if begun.elapsed() >= patience => {
-                return Err(failure::unreachable("Temporal could not be reached")
-                    .with_context("target", &to.target)
-                    .with_source(error));
+            if found.code() != ErrorCode::StoreUnavailable {
+                return None;
             }
-            Err(error) => tracing::debug!(%error, "Temporal is not there yet"),
+            tracing::debug!(error = %found, "Temporal is not there yet");
+            sleep(AGAIN).await;
         }
-        tokio::time::sleep(AGAIN).await;
+    };
+    let Ok(Some(connection)) = timeout(patience, tries).await else {
+        return Err(found.with_context("target", &to.target));
     };
     Client::new(connection, options.clone()).map_err(|error| {
         Error::new(ErrorCode::ConfigInvalid, "the client of Temporal has contradicting options")
             .with_source(error)
     })
-}
-
-/// Whether asking again cannot help.
-fn is_final(error: &ClientConnectError) -> bool {
-    use ClientConnectError::{DnsResolutionError, SystemInfoCallError, TonicTransportError};
-    !matches!(error, TonicTransportError(_) | SystemInfoCallError(_) | DnsResolutionError { .. })
 }
 
 impl Server {

@@ -1,6 +1,8 @@
 //! Workers: what carries runs out, on a thread of its own.
 
 use std::collections::HashSet;
+use std::error::Error as StdError;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -134,7 +136,21 @@ impl TemporalWorker {
 type Stop = Box<dyn Fn() + Send + Sync>;
 
 /// How a worker ended, in a form that many may ask for.
-type End = Result<(), (ErrorCode, String)>;
+type End = Result<(), Failure>;
+
+/// Why a worker cannot go on.
+#[derive(Debug, Clone)]
+struct Failure {
+    code: ErrorCode,
+    message: &'static str,
+    cause: Arc<dyn StdError + Send + Sync>,
+}
+
+impl From<Failure> for Error {
+    fn from(Failure { code, message, cause }: Failure) -> Self {
+        Self::new(code, message).with_source(cause)
+    }
+}
 
 /// What asks a worker that has begun to stop.
 struct Begun(Stop);
@@ -143,7 +159,7 @@ async fn end_of(mut ends: watch::Receiver<Option<End>>) -> Result<()> {
     let end = ends.wait_for(Option::is_some).await.ok().and_then(|end| end.clone());
     match end {
         Some(Ok(())) => Ok(()),
-        Some(Err((code, message))) => Err(Error::new(code, message)),
+        Some(Err(failure)) => Err(failure.into()),
         None => Err(closed("the worker's thread is gone")),
     }
 }
@@ -172,16 +188,14 @@ async fn run(
             Ok(())
         }
         ended = worker.run() => ended.map_err(|error| {
-            tracing::error!(%error, "the worker cannot go on");
-            (ErrorCode::Closed, format!("the worker cannot go on: {error}"))
+            tracing::error!(error = &error as &dyn StdError, "the worker cannot go on");
+            let cause = Arc::new(error);
+            Failure { code: ErrorCode::Closed, message: "the worker cannot go on", cause }
         }),
     }
 }
 
-fn create(builder: TemporalWorkerBuilder, signals: Signals) -> Result<Worker, (ErrorCode, String)> {
-    let invalid = |what: &str, error: &dyn std::fmt::Display| {
-        (ErrorCode::ConfigInvalid, format!("{what}: {error}"))
-    };
+fn create(builder: TemporalWorkerBuilder, signals: Signals) -> Result<Worker, Failure> {
     let TemporalWorkerBuilder { runtime, activities, workflows, graceful_shutdown, sticky_timeout } =
         builder;
     let server = runtime.server();
@@ -194,7 +208,7 @@ fn create(builder: TemporalWorkerBuilder, signals: Signals) -> Result<Worker, (E
     let carried_out = Activities::new(&runtime, signals);
     let options = WorkerOptions::new(&*server.queue)
         .register_workflow::<AgentRun>()
-        .map_err(|error| invalid("the workflow was refused", &error))?
+        .map_err(|error| invalid("the workflow was refused", error))?
         .register_activities(carried_out)
         .tuner(slots)
         .max_cached_workflows(workflows)
@@ -206,7 +220,11 @@ fn create(builder: TemporalWorkerBuilder, signals: Signals) -> Result<Worker, (E
         .workflow_failure_errors(HashSet::from([WorkflowErrorType::Nondeterminism]))
         .build();
     let sdk = SdkRuntime::from_current_tokio(temporalio_sdk::runtime::RuntimeOptions::default())
-        .map_err(|error| invalid("the worker could not be begun", &error))?;
+        .map_err(|error| invalid("the worker could not be begun", error))?;
     Worker::new(&sdk, server.client.clone(), options)
-        .map_err(|error| invalid("the worker's options were refused", &error))
+        .map_err(|error| invalid("the worker's options were refused", error))
+}
+
+fn invalid(message: &'static str, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Failure {
+    Failure { code: ErrorCode::ConfigInvalid, message, cause: cause.into().into() }
 }

@@ -254,9 +254,7 @@ impl Attached {
         let Some(first) = own.next() else { return Ok(()) };
         if own.next().is_some() {
             // This part was carried out before.
-            if !is_first {
-                note_all(driver);
-            }
+            self.pass(is_first);
             return Ok(());
         }
         let begun = decode(driver.session().id(), first)?;

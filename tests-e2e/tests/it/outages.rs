@@ -134,10 +134,6 @@ struct Setting {
 }
 
 impl Setting {
-    fn local<S: StateStore + StreamManager + Clone>(store: S, streams: Streams) -> Self {
-        Self::on("local:".to_owned(), store, streams)
-    }
-
     fn on<S: StateStore + StreamManager + Clone>(
         runtime: String,
         store: S,
@@ -246,24 +242,29 @@ async fn outages(holds: &str, kind: &Kind, mut server: Server, setting: Setting)
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
+/// The URL of the runtime that has no server of its own.
+const LOCAL: &str = "local:";
+
 /// What is looked at where the store's server crashes, and where the engine's does.
 const OF_STORE: &str = "outage of the server";
 const OF_ENGINE: &str = "outage of the engine";
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_runs_outlive_a_crash_of_postgres() {
+/// The server of the store crashes, on which that runtime's engine may be as well.
+async fn crash_of_postgres(runtime: impl FnOnce(&Server) -> String) {
     let Some(kind) = wanted("postgres", On::Everywhere) else { return };
     let server = Server::postgres();
     let store = PostgresStore::open(&server.url).await.unwrap();
-    outages(OF_STORE, kind, server, Setting::local(store, Streams::Lately)).await;
+    let setting = Setting::on(runtime(&server), store, Streams::Lately);
+    outages(OF_STORE, kind, server, setting).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_runs_outlive_a_crash_of_redis() {
-    let Some(kind) = wanted("redis", On::Everywhere) else { return };
-    let server = Server::redis();
-    let store = RedisStore::open(&server.url).await.unwrap();
-    outages(OF_STORE, kind, server, Setting::local(store, Streams::Whole)).await;
+/// Only that runtime's engine is on the server that crashes.
+async fn crash_of_the_engine(runtime: &str, server: Server) {
+    let Some(kind) = wanted("sqlite", On::Everywhere) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(folder.path().join("runs.db")).await.unwrap();
+    let setting = Setting::on(engine(runtime, &server), store, Streams::Whole);
+    outages(OF_ENGINE, kind, server, setting).await;
 }
 
 /// The URL of a runtime whose engine is on that server.
@@ -271,27 +272,32 @@ fn engine(runtime: &str, server: &Server) -> String {
     runtimes::Kind::named(runtime).unwrap().place_on(&server.url)
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_runs_outlive_a_crash_of_postgres() {
+    crash_of_postgres(|_| LOCAL.to_owned()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_runs_outlive_a_crash_of_redis() {
+    let Some(kind) = wanted("redis", On::Everywhere) else { return };
+    let server = Server::redis();
+    let store = RedisStore::open(&server.url).await.unwrap();
+    let setting = Setting::on(LOCAL.to_owned(), store, Streams::Whole);
+    outages(OF_STORE, kind, server, setting).await;
+}
+
 mod durable {
     use super::*;
 
-    /// DBOS's tables are on the server that crashes, beside the store's.
+    /// DBOS's tables are on it, beside the store's.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_hundred_runs_outlive_a_crash_of_postgres() {
-        let Some(kind) = wanted("postgres", On::Everywhere) else { return };
-        let server = Server::postgres();
-        let store = PostgresStore::open(&server.url).await.unwrap();
-        let runtime = engine("durable", &server);
-        outages(OF_STORE, kind, server, Setting::on(runtime, store, Streams::Lately)).await;
+        crash_of_postgres(|server| engine("durable", server)).await;
     }
 
-    /// Only DBOS's tables are on the server that crashes.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_hundred_runs_outlive_a_crash_of_the_engine() {
-        let Some(kind) = wanted("sqlite", On::Everywhere) else { return };
-        let (server, folder) = (Server::postgres(), tempfile::tempdir().unwrap());
-        let store = SqliteStore::open(folder.path().join("runs.db")).await.unwrap();
-        let runtime = engine("durable", &server);
-        outages(OF_ENGINE, kind, server, Setting::on(runtime, store, Streams::Whole)).await;
+        crash_of_the_engine("durable", Server::postgres()).await;
     }
 }
 
@@ -300,19 +306,11 @@ mod temporal {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_hundred_runs_outlive_a_crash_of_postgres() {
-        let Some(kind) = wanted("postgres", On::Everywhere) else { return };
-        let server = Server::postgres();
-        let store = PostgresStore::open(&server.url).await.unwrap();
-        let runtime = runtimes::Kind::named("temporal").unwrap().place();
-        outages(OF_STORE, kind, server, Setting::on(runtime, store, Streams::Lately)).await;
+        crash_of_postgres(|_| runtimes::Kind::named("temporal").unwrap().place()).await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_hundred_runs_outlive_a_crash_of_the_engine() {
-        let Some(kind) = wanted("sqlite", On::Everywhere) else { return };
-        let (server, folder) = (Server::temporal(), tempfile::tempdir().unwrap());
-        let store = SqliteStore::open(folder.path().join("runs.db")).await.unwrap();
-        let runtime = engine("temporal", &server);
-        outages(OF_ENGINE, kind, server, Setting::on(runtime, store, Streams::Whole)).await;
+        crash_of_the_engine("temporal", Server::temporal()).await;
     }
 }

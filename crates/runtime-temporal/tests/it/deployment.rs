@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents_core::agent::{AgentRegistry, AnyAgent};
-use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions, RunHandle};
+use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions, Resumable, RunHandle};
 use helix_agents_core::llm::LlmAdapter;
 use helix_agents_runtime_temporal::options::Url;
 use helix_agents_runtime_temporal::{TemporalRuntime, TemporalRuntimeBuilder, TemporalWorker};
 use helix_agents_store_sqlite::SqliteStore;
+use helix_agents_testkit::gate::within;
 use helix_agents_testkit::servers;
 use tempfile::TempDir;
 use temporalio_client::{
@@ -145,4 +146,15 @@ impl Process {
 pub(crate) async fn begin(runtime: &TemporalRuntime, agent: &AnyAgent) -> RunHandle {
     let options = ExecuteOptions::default().session("story");
     runtime.execute(Arc::clone(agent), "go".into(), options).await.unwrap()
+}
+
+/// Waits until a run's lease is over.
+pub(crate) async fn until_over(process: &Process, handle: &RunHandle) {
+    within(async {
+        while !matches!(process.runtime.can_resume(handle.session()).await.unwrap(), Resumable::Yes)
+        {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
 }

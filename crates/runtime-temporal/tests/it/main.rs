@@ -4,7 +4,9 @@
 mod by_hand;
 mod crashes;
 mod deployment;
+mod door;
 mod histories;
 mod parity;
 mod processes;
 mod refusals;
+mod tls;

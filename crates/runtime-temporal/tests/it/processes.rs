@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use helix_agents_core::agent::{Agent, AgentRegistry};
 use helix_agents_core::error::ErrorCode;
-use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions, Resumable, RunHandle};
+use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions};
 use helix_agents_core::session::RunStatus;
 use helix_agents_core::tool::{EffectClass, Tool};
 use helix_agents_testkit::gate::within;
@@ -18,7 +18,7 @@ use temporalio_client::{
     WorkflowDescribeOptions, WorkflowExecutionStatus, WorkflowGetResultOptions,
 };
 
-use crate::deployment::{Deployment, Process, begin, status};
+use crate::deployment::{Deployment, Process, begin, status, until_over};
 
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
@@ -140,15 +140,4 @@ async fn two_stores_do_not_share_a_workflow() {
     let refused = second.execute(Arc::clone(&agents[0]), "go".into(), options).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::ConfigInvalid);
     assert!(refused.message().contains("`prefix`"), "{refused}");
-}
-
-/// Waits until a run's lease is over.
-async fn until_over(process: &Process, handle: &RunHandle) {
-    let store = process.runtime.clone();
-    within(async {
-        while !matches!(store.can_resume(handle.session()).await.unwrap(), Resumable::Yes) {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-    })
-    .await;
 }

@@ -9,6 +9,7 @@ use helix_agents_core::guarantee::Promise;
 use helix_agents_runtime_temporal::{TemporalRuntime, TemporalWorker};
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_store_sqlite::SqliteStore;
+use helix_agents_testkit::gate::within;
 use helix_agents_testkit::scripted::ScriptedLlm;
 use helix_agents_testkit::servers;
 
@@ -70,6 +71,20 @@ async fn a_server_that_is_not_there_is_waited_for_and_then_named() {
     assert!(error.to_string().contains(&port.to_string()), "{error}");
 }
 
+/// What takes connections at its address is no server of Temporal, or it hangs.
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_not_waited_for_any_longer() {
+    let here = Deployment::new().await;
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let runtime = here
+        .runtime(ScriptedLlm::new([]), &[])
+        .target(format!("http://{}", silent.local_addr().unwrap()))
+        .connect_within(Duration::from_millis(600));
+    let error = within(runtime.connect()).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::StoreUnavailable);
+    assert!(error.message().contains("did not answer"), "{error}");
+}
+
 #[tokio::test]
 async fn a_worker_of_a_namespace_that_is_not_there_says_so() {
     let here = Deployment::new().await;
@@ -77,7 +92,7 @@ async fn a_worker_of_a_namespace_that_is_not_there_says_so() {
     let runtime = runtime.connect().await.unwrap();
     let worker = TemporalWorker::builder(&runtime).start().await.unwrap();
     let error = worker.ended().await.unwrap_err();
-    assert!(error.message().contains("nowhere"), "{error}");
+    assert!(format!("{error:?}").contains("nowhere"), "{error:?}");
 }
 
 /// Whoever carries the run out finds the agent by its name.

@@ -1,0 +1,96 @@
+//! TLS, certificates of clients, and keys.
+
+use helix_agents_core::agent::{Agent, AnyAgent};
+use helix_agents_core::error::{Error, ErrorCode};
+use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions};
+use helix_agents_core::session::RunStatus;
+use helix_agents_runtime_temporal::options::{ConnectionOptions, TlsOptions};
+use helix_agents_testkit::certificates::Authority;
+use helix_agents_testkit::gate::within;
+use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+
+use crate::deployment::{Deployment, Process, until_over};
+use crate::door::Door;
+
+fn agents() -> [AnyAgent; 1] {
+    let agent = Agent::builder("teller").system_prompt("You tell.").model("scripted").build();
+    [agent.unwrap().erased()]
+}
+
+/// A process that carries runs out over this connection.
+async fn worker(here: &Deployment, replies: usize, over: ConnectionOptions) -> Process {
+    let llm = ScriptedLlm::new(vec![Reply::text("done"); replies]);
+    Process::new(here.runtime(llm, &agents()).connection_options(over)).await
+}
+
+/// What connecting so fails with.
+async fn refusal(over: ConnectionOptions) -> Error {
+    let here = Deployment::new().await;
+    let runtime = here.runtime(ScriptedLlm::new([]), &[]).connection_options(over);
+    let error = within(runtime.connect()).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ConfigInvalid, "{error:?}");
+    error
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_a_certificate_gets_it() {
+    let door = Door::for_certificates().await;
+    let here = Deployment::new().await;
+    let known = door.reached_by(door.signed_by(&door.authority), None);
+    let worker = worker(&here, 1, known).await;
+    let handle = worker.begin(&agents()[0]).await;
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    worker.shut_down().await;
+    let asked = door.asked();
+    let is_asked = |what: &str| asked.iter().any(|path| path.ends_with(what));
+    assert!(is_asked("/RespondActivityTaskCompleted"), "{asked:?}");
+    assert!(!is_asked("/RecordActivityTaskHeartbeat"), "parts this short are not worth one");
+}
+
+#[tokio::test]
+async fn who_has_no_certificate_that_the_server_knows_is_told() {
+    let door = Door::for_certificates().await;
+    let nameless = Door::trusting(&door.authority);
+    let stranger = door.signed_by(&Authority::new());
+    for (tls, says) in [(nameless, "CertificateRequired"), (stranger, "UnknownCA")] {
+        let error = refusal(door.reached_by(tls, None)).await;
+        assert!(format!("{error:?}").contains(says), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_of_another_root_is_not_trusted() {
+    let door = Door::for_key("open sesame").await;
+    for tls in [Door::trusting(&Authority::new()), TlsOptions::default()] {
+        let error = refusal(door.reached_by(tls, Some("open sesame"))).await;
+        assert!(format!("{error:?}").contains("UnknownIssuer"), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_a_key_gets_it() {
+    let door = Door::for_key("first").await;
+    let here = Deployment::new().await;
+    let over = |key| door.reached_by(Door::trusting(&door.authority), key);
+    for key in [None, Some("wrong")] {
+        let error = refusal(over(key)).await;
+        assert!(format!("{error:?}").contains("Request unauthorized"), "{error:?}");
+    }
+
+    let worker = worker(&here, 2, over(Some("first"))).await;
+    let handle = worker.begin(&agents()[0]).await;
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+
+    // A new one, while the worker is up: what it was refused in between is made up for.
+    door.change_key("second");
+    let options = ExecuteOptions::default().session("another");
+    let [agent] = agents();
+    let execute = worker.runtime.execute(agent, "go".into(), options);
+    assert_eq!(within(execute).await.unwrap_err().code(), ErrorCode::ConfigInvalid);
+    worker.runtime.set_api_key("second");
+    let handle = worker.runtime.handle(&"another".into()).await.unwrap();
+    until_over(&worker, &handle).await;
+    worker.runtime.sweep().await.unwrap();
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    worker.shut_down().await;
+}
