@@ -35,8 +35,8 @@ async fn carry_out(runtime: &str) -> Result<()> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let answer = match *arguments.as_slice() {
         ["live", seed, number, store, folder] => {
-            let wrong =
-                trees::live(seed, number, stores::open(store).await?, folder.as_ref()).await?;
+            let stores = stores::open(store).await?;
+            let wrong = trees::live(runtime, seed, number, stores, folder.as_ref()).await?;
             serde_json::json!({ "wrong": wrong })
         }
         ["import", file, store] => {

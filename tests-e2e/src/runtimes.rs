@@ -30,6 +30,8 @@ pub struct World {
     pub durability: Durability,
     /// How long an owner counts as alive.
     pub lease: Duration,
+    /// How long what was stopped may take to end.
+    pub grace: Duration,
 }
 
 /// A runtime, and whatever carries its runs out in this process.
@@ -68,6 +70,7 @@ fn local(world: World) -> Result<Opened> {
         .llm_adapter(world.llm)
         .registry(world.registry)
         .lease(world.lease)
+        .grace(world.grace)
         .durability(world.durability)
         .build()?;
     Ok(Opened { executor: Arc::new(runtime), _worker: None })
@@ -80,6 +83,7 @@ async fn durable(app: &str, server: String, world: World) -> Result<Opened> {
         .llm_adapter(world.llm)
         .registry(world.registry)
         .lease(world.lease)
+        .grace(world.grace)
         .database(server)
         .schema(SCHEMA)
         .app_name(app)
@@ -96,6 +100,7 @@ async fn temporal(queue: &str, server: String, world: World) -> Result<Opened> {
         .llm_adapter(world.llm)
         .registry(world.registry)
         .lease(world.lease)
+        .grace(world.grace)
         .target(server)
         .task_queue(queue)
         .prefix(queue)

@@ -34,6 +34,9 @@ const PATIENCE: Duration = Duration::from_secs(40);
 /// How often a worker looks for what others do.
 const PACE: Duration = Duration::from_millis(5);
 
+/// How long what was stopped may take to end.
+const GRACE: Duration = Duration::from_secs(5);
+
 /// The session of every scenario.
 const SESSION: &str = "story";
 
@@ -74,6 +77,7 @@ impl Teller {
             registry: scenario.registry.clone(),
             durability,
             lease: lease()?,
+            grace: GRACE,
         };
         let opened = runtimes::open(runtime, world).await?;
         let runtime = Arc::clone(&opened.executor);

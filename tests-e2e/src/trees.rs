@@ -6,43 +6,65 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use futures_util::FutureExt as _;
-use helix_agents::error::Error;
-use helix_agents::executor::AgentExecutor as _;
-use helix_agents::runtime_local::LocalRuntime;
+use futures_util::future::BoxFuture;
 use helix_agents_testkit::trees::{Again, Booted, Process, Stores, Story};
+
+use crate::runtimes::{self, World};
+
+/// Longer than a process of a story stands still.
+const LEASE: Duration = Duration::from_secs(8);
 
 /// `live SEED NUMBER STORE FOLDER`: says what is wrong, or nothing.
 ///
 /// # Errors
 /// If seed or number is none.
-pub async fn live(seed: &str, number: &str, stores: Stores, folder: &Path) -> Result<String> {
+pub async fn live(
+    runtime: &str,
+    seed: &str,
+    number: &str,
+    stores: Stores,
+    folder: &Path,
+) -> Result<String> {
     let story = Story::new(seed.parse().context("the seed is a number")?);
     let number = number.parse().context("the process has a number")?;
     let open = move || std::future::ready(stores.clone()).boxed();
+    let runtime = runtime.to_owned();
+    let boot = move |process| boot(&runtime, process);
     let told = story.live(number, &open, &boot, folder).await;
     Ok(told.err().unwrap_or_default())
 }
 
-/// Begins a process of a story.
+/// Whether the engine of a runtime does what was done when a process of it dies.
+#[must_use]
+pub fn again(runtime: &str) -> Again {
+    if runtime == "local:" { Again::Never } else { Again::Later }
+}
+
+/// Begins a process of a story on the runtime at that URL.
 ///
 /// # Panics
-/// Never: nothing is missing that a runtime needs.
-pub fn boot(process: Process) -> Booted {
-    let runtime = LocalRuntime::builder()
-        .state_store(process.store)
-        .stream_manager(process.streams)
-        .llm_adapter(process.llm)
-        .registry(process.registry)
-        .durability(process.durability)
-        .grace(Duration::from_millis(100))
-        .build();
-    #[expect(clippy::expect_used, reason = "nothing is missing above")]
-    let runtime = runtime.expect("a runtime");
-    let sweeper = runtime.clone();
-    let sweep = move || {
-        let runtime = sweeper.clone();
-        let swept = async move { runtime.sweep().await.map(drop) };
-        Box::pin(swept) as std::pin::Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>
-    };
-    Booted { executor: Arc::new(runtime), sweep: Arc::new(sweep), again: Again::Never }
+/// If it cannot be opened.
+pub fn boot(runtime: &str, process: Process) -> BoxFuture<'static, Booted> {
+    let runtime = runtime.to_owned();
+    async move {
+        let world = World {
+            store: Stores { state: process.store, streams: process.streams },
+            llm: process.llm,
+            registry: process.registry,
+            durability: process.durability,
+            lease: LEASE,
+            grace: Duration::from_millis(100),
+        };
+        #[expect(clippy::expect_used, reason = "a process that does not begin has failed")]
+        let opened = Arc::new(runtimes::open(&runtime, world).await.expect("a runtime"));
+        let executor = Arc::clone(&opened.executor);
+        let sweep = move || {
+            let opened = Arc::clone(&opened);
+            async move { opened.executor.sweep().await.map(drop) }.boxed()
+        };
+        let again = again(&runtime);
+        let misses = if again == Again::Never { Duration::ZERO } else { LEASE * 3 / 2 };
+        Booted { executor, sweep: Arc::new(sweep), again, misses }
+    }
+    .boxed()
 }

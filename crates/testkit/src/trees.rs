@@ -20,6 +20,7 @@ mod story;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use helix_agents_core::agent::AgentRegistry;
@@ -73,7 +74,7 @@ pub struct Process {
 pub type Sweep = Arc<dyn Fn() -> BoxFuture<'static, Result<()>> + Send + Sync>;
 
 /// How a process is begun.
-pub type Boot = dyn Fn(Process) -> Booted + Sync;
+pub type Boot = dyn Fn(Process) -> BoxFuture<'static, Booted> + Sync;
 
 /// A process that runs.
 #[derive(Clone)]
@@ -84,6 +85,8 @@ pub struct Booted {
     pub sweep: Sweep,
     /// Whether its engine does what was done.
     pub again: Again,
+    /// After how long its engine misses a process that died: so long nothing may move.
+    pub misses: Duration,
 }
 
 /// Whether an engine has a part of a run carried out more than once while its process lives.

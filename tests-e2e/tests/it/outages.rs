@@ -45,6 +45,9 @@ const CALLS: usize = 5;
 /// An owner is not taken for dead while the server is away.
 const LEASE: Duration = Duration::from_secs(20);
 
+/// How long what was stopped may take to end.
+const GRACE: Duration = Duration::from_secs(5);
+
 /// How long the server is away, beside the time that it takes to start.
 const AWAY: Duration = Duration::from_secs(1);
 
@@ -153,6 +156,7 @@ impl Setting {
             registry,
             durability: Durability::PerEffect,
             lease: LEASE,
+            grace: GRACE,
         };
         runtimes::open(&self.runtime, world).await.unwrap()
     }

@@ -250,11 +250,6 @@ pub(crate) fn answer(end: &WorkerEnd) -> Value {
 }
 
 /// For `cargo xtask e2e`, which prints all reports as one table. `holds` is what was looked at.
-pub(crate) fn write_report(kind: &Kind, told: [&str; 3], points: &[Value]) {
-    write_report_on(LOCAL, kind, told, points);
-}
-
-/// The same of a runtime.
 pub(crate) fn write_report_on(
     runtime: &str,
     kind: &Kind,

@@ -12,18 +12,25 @@ use futures_util::FutureExt as _;
 use helix_agents_testkit::chaos::ChaosStore;
 use helix_agents_testkit::kill::run_worker;
 use helix_agents_testkit::trees::{Dice, Process, Story, Tally};
+use helix_agents_tests_e2e::runtimes;
 use helix_agents_tests_e2e::stores::{self, Kind};
-use helix_agents_tests_e2e::trees::boot;
+use helix_agents_tests_e2e::trees::{again, boot};
 use serde_json::{Value, json};
 
-use crate::support::{on_each_store, write_report};
+use crate::support::{on_each_store, write_report_on};
 use crate::sweep::{BESIDE, blocking};
 
 /// How many stories with real processes are told in CI.
 const KILLED: u64 = 50;
 
+/// How many of them on an engine.
+const ON_ENGINES: u64 = 12;
+
 /// How many stories on a bad network are told in CI, on each store.
 const DISTURBED: u64 = 20;
+
+/// The runtime of stories in one process.
+const LOCAL: &str = "local:";
 
 /// The fault points at which processes of a story were killed, and what came of it.
 struct Told {
@@ -31,15 +38,16 @@ struct Told {
     end: Result<Tally, String>,
 }
 
-fn command(seed: u64, number: usize, url: &str, folder: &Path) -> Command {
+fn command(runtime: &str, seed: u64, number: usize, url: &str, folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_helix-e2e-worker"));
     command.args(["live", &seed.to_string(), &number.to_string()]);
-    command.arg(url).arg(folder);
+    command.arg(url).arg(folder).env("HELIX_RUNTIME", runtime);
     command
 }
 
 /// Some processes that are killed at fault points, and one that is not.
-fn tell(kind: &Kind, seed: u64) -> Told {
+fn tell(runtime: &str, kind: &Kind, seed: u64) -> Told {
+    let runtime = runtimes::Kind::named(runtime).unwrap().place();
     let folder = tempfile::tempdir().unwrap();
     let place = kind.place(folder.path());
     let mut dice = Dice::of((seed, "kills"));
@@ -47,8 +55,8 @@ fn tell(kind: &Kind, seed: u64) -> Told {
     let deaths = 1 + dice.below(4);
     for number in 1..=deaths + 1 {
         let kill_at = (number <= deaths).then(|| 1 + dice.below(150));
-        let end =
-            run_worker(command(seed, number, &place.url, folder.path()), folder.path(), kill_at);
+        let command = command(&runtime, seed, number, &place.url, folder.path());
+        let end = run_worker(command, folder.path(), kill_at);
         if end.was_killed() {
             killed_at.extend(end.points.last().cloned());
             continue;
@@ -63,7 +71,7 @@ fn tell(kind: &Kind, seed: u64) -> Told {
     }
     let end = blocking().block_on(async {
         let stores = stores::open(&place.url).await.unwrap();
-        Story::new(seed).check(&stores, folder.path()).await
+        Story::new(seed).check(&stores, again(&runtime), folder.path()).await
     });
     Told { killed_at, end }
 }
@@ -79,7 +87,7 @@ fn tell_disturbed(kind: &Kind, seed: u64) -> Told {
     let place = kind.place(folder.path());
     let boot = move |process: Process| {
         let store = Arc::new(ChaosStore::new(Arc::clone(&process.store), seed));
-        boot(Process { store, ..process })
+        boot(LOCAL, Process { store, ..process })
     };
     let url = place.url.clone();
     let open = move || {
@@ -92,15 +100,39 @@ fn tell_disturbed(kind: &Kind, seed: u64) -> Told {
 
 on_each_store! {
     Sqlite a_tree_survives_its_processes(kind) {
-        let report = |points: &[_]| {
-            super::write_report(kind, ["kill matrix", "random trees", "both"], points);
-        };
-        super::all_told(super::KILLED, |seed| super::tell(kind, seed), report);
+        super::survive_their_processes("local", kind, super::KILLED)
     }
 
     Everywhere a_tree_survives_a_bad_network(kind) {
         super::all_told(super::DISTURBED, |seed| super::tell_disturbed(kind, seed), |_| {});
     }
+}
+
+/// Tests of an engine, in a module of its name.
+macro_rules! on_engine {
+    ($runtime:ident) => {
+        mod $runtime {
+            use super::*;
+
+            on_each_store! {
+                Sqlite a_tree_survives_its_processes(kind) {
+                    crate::trees::survive_their_processes(
+                        stringify!($runtime), kind, crate::trees::ON_ENGINES,
+                    )
+                }
+            }
+        }
+    };
+}
+
+on_engine!(durable);
+on_engine!(temporal);
+
+fn survive_their_processes(runtime: &str, kind: &Kind, usual: u64) {
+    let report = |points: &[_]| {
+        write_report_on(runtime, kind, ["kill matrix", "random trees", "both"], points);
+    };
+    all_told(usual, |seed| tell(runtime, kind, seed), report);
 }
 
 /// Tells the stories, and reports the points at which processes were killed.

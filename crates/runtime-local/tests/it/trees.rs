@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, ready};
 use helix_agents_core::agent::AgentRegistry;
 use helix_agents_core::executor::AgentExecutor as _;
 use helix_agents_runtime_local::LocalRuntime;
@@ -20,7 +21,7 @@ const SEEDS: u64 = 2_000;
 /// How many of them on a bad network.
 const DISTURBED: u64 = 200;
 
-fn boot(process: Process) -> Booted {
+fn boot(process: Process) -> BoxFuture<'static, Booted> {
     let runtime = LocalRuntime::builder()
         .state_store(process.store)
         .stream_manager(process.streams)
@@ -39,7 +40,13 @@ fn boot(process: Process) -> Booted {
         let runtime = sweeper.clone();
         async move { runtime.sweep().await.map(drop) }.boxed()
     };
-    Booted { executor: Arc::new(runtime), sweep: Arc::new(sweep), again: Again::Never }
+    let booted = Booted {
+        executor: Arc::new(runtime),
+        sweep: Arc::new(sweep),
+        again: Again::Never,
+        misses: Duration::ZERO,
+    };
+    ready(booted).boxed()
 }
 
 fn in_memory() -> Box<Open> {

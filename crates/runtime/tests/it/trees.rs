@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, ready};
 use helix_agents_core::agent::AgentRegistry;
 use helix_agents_core::executor::AgentExecutor as _;
 use helix_agents_runtime::Settings;
@@ -25,7 +26,7 @@ const REPEATED: u64 = 150;
 /// How many of them on a bad network.
 const DISTURBED: u64 = 100;
 
-fn boot(process: Process, again: Again) -> Booted {
+fn boot(process: Process, again: Again) -> BoxFuture<'static, Booted> {
     let settings = Settings {
         store: Some(process.store),
         streams: Some(process.streams),
@@ -42,7 +43,8 @@ fn boot(process: Process, again: Again) -> Booted {
         let runtime = Arc::clone(&sweeper);
         async move { runtime.sweep().await.map(drop) }.boxed()
     };
-    Booted { executor: runtime, sweep: Arc::new(sweep), again }
+    let sweep = Arc::new(sweep);
+    ready(Booted { executor: runtime, sweep, again, misses: Duration::ZERO }).boxed()
 }
 
 fn in_memory() -> Box<Open> {

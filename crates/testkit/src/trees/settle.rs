@@ -8,6 +8,7 @@ use helix_agents_core::executor::{ExecuteOptions, Resumable, ResumeOptions};
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::session::load_events;
 use helix_agents_core::store::{Head, Page, SessionFilter, SessionStatus, StateStore};
+use tokio::time::Instant;
 
 use super::dice::Dice;
 use super::people::{Answers, is_expected};
@@ -71,6 +72,7 @@ impl Settling<'_> {
         let mut stood = 0;
         let mut failures = 0;
         let mut before = Vec::new();
+        let mut moved = Instant::now();
         for _ in 0..ROUNDS {
             let heads = heads(self.store).await?;
             if heads.is_empty() {
@@ -79,10 +81,18 @@ impl Settling<'_> {
                 return Ok(());
             }
             let now: Vec<_> = heads.iter().map(|head| head.position.version).collect();
-            stood = if now == before { stood + 1 } else { 0 };
+            if now == before {
+                stood += 1;
+                tokio::time::sleep(self.booted.misses / 4).await;
+            } else {
+                (stood, moved) = (0, Instant::now());
+            }
             before = now;
-            if stood > 3 {
-                return Err("it stands still, and nothing wakes it".to_owned());
+            if stood > 3 && moved.elapsed() >= self.booted.misses {
+                return Err(format!(
+                    "it stands still, and nothing wakes it\n{}",
+                    self.logs().await?
+                ));
             }
             self.answer_all(&root, dice).await?;
             (self.booted.sweep)().await.map_err(|error| format!("sweep: {error:?}"))?;
@@ -159,17 +169,17 @@ impl Settling<'_> {
         };
         match tokio::time::timeout(PATIENCE, over).await {
             Ok(over) => over,
-            Err(_) => Err(self.unended().await?),
+            Err(_) => Err(format!("a run does not end\n{}", self.logs().await?)),
         }
     }
 
-    /// What those runs did that do not end.
-    async fn unended(&self) -> Result<String, String> {
+    /// What those did that have not ended.
+    async fn logs(&self) -> Result<String, String> {
         let mut text = String::new();
-        for head in heads(self.store).await?.iter().filter(|head| head.is_leased()) {
+        for head in heads(self.store).await?.iter().filter(|head| !has_ended(head, 0)) {
             let log = load_events(self.store, &head.session, 0).await;
             let log = normalise::log(&log.map_err(|error| error.to_string())?);
-            _ = writeln!(text, "a run of {} does not end:\n{log}", head.session);
+            _ = writeln!(text, "{} {:?}:\n{log}", head.session, head.summary);
         }
         Ok(text)
     }

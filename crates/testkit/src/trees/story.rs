@@ -137,17 +137,22 @@ impl Story {
         stage.problems.into_iter().next().map_or(Ok(()), Err)
     }
 
-    /// Says what is wrong after the last process.
+    /// Says what is wrong after the last process, whose engine did so.
     ///
     /// # Errors
     /// What is wrong, for people.
-    pub async fn check(self, stores: &Stores, folder: &Path) -> Result<Tally, String> {
+    pub async fn check(
+        self,
+        stores: &Stores,
+        again: Again,
+        folder: &Path,
+    ) -> Result<Tally, String> {
         let noted = Noted {
             answers: Notes::new(Some(folder), "answers").all(),
             trace: Notes::new(Some(folder), "trace").all(),
             told: Notes::new(Some(folder), "told").all(),
         };
-        check(&*stores.state, &*stores.streams, self, Again::Never, &noted).await
+        check(&*stores.state, &*stores.streams, self, again, &noted).await
     }
 
     async fn stage<'a>(self, open: &'a Open, boot: &'a Boot, folder: Option<&Path>) -> Stage<'a> {
@@ -211,7 +216,7 @@ impl Stage<'_> {
             ids: self.ids.clone().map(|ids| Arc::new(ids) as Arc<dyn IdSource>),
             durability: self.story.durability(),
         };
-        let booted = (self.boot)(process);
+        let booted = (self.boot)(process).await;
         self.again = booted.again;
         Slot { life, booted, handles: Vec::new() }
     }
