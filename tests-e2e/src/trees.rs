@@ -14,6 +14,9 @@ use crate::runtimes::{self, World};
 /// Longer than a process of a story stands still.
 const LEASE: Duration = Duration::from_secs(8);
 
+/// After how long an engine has certainly missed a process: its lease, and what else Temporal's server waits for.
+const MISSES: Duration = Duration::from_secs(30);
+
 /// `live SEED NUMBER STORE FOLDER`: says what is wrong, or nothing.
 ///
 /// # Errors
@@ -63,7 +66,7 @@ pub fn boot(runtime: &str, process: Process) -> BoxFuture<'static, Booted> {
             async move { opened.executor.sweep().await.map(drop) }.boxed()
         };
         let again = again(&runtime);
-        let misses = if again == Again::Never { Duration::ZERO } else { LEASE * 3 / 2 };
+        let misses = if again == Again::Never { Duration::ZERO } else { MISSES };
         Booted { executor, sweep: Arc::new(sweep), again, misses }
     }
     .boxed()

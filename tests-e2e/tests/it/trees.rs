@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures_util::FutureExt as _;
 use helix_agents_testkit::chaos::ChaosStore;
 use helix_agents_testkit::kill::run_worker;
-use helix_agents_testkit::trees::{Dice, Process, Story, Tally};
+use helix_agents_testkit::trees::{Again, Dice, Process, Story, Tally};
 use helix_agents_tests_e2e::runtimes;
 use helix_agents_tests_e2e::stores::{self, Kind};
 use helix_agents_tests_e2e::trees::{again, boot};
@@ -71,7 +71,9 @@ fn tell(runtime: &str, kind: &Kind, seed: u64) -> Told {
     }
     let end = blocking().block_on(async {
         let stores = stores::open(&place.url).await.unwrap();
-        Story::new(seed).check(&stores, again(&runtime), folder.path()).await
+        let again = again(&runtime);
+        let outlived = if again == Again::Never { 0 } else { killed_at.len() };
+        Story::new(seed).check(&stores, again, outlived, folder.path()).await
     });
     Told { killed_at, end }
 }

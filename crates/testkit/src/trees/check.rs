@@ -60,6 +60,8 @@ pub(super) struct Noted {
     pub(super) answers: Vec<Taken>,
     pub(super) trace: Vec<Execution>,
     pub(super) told: Vec<Told>,
+    /// How many processes died whose runs an engine went on with.
+    pub(super) outlived: usize,
 }
 
 /// Looks at all of it.
@@ -68,7 +70,7 @@ pub(super) async fn check(
     streams: &dyn StreamManager,
     story: Story,
     again: Again,
-    Noted { answers, trace, told }: &Noted,
+    Noted { answers, trace, told, outlived }: &Noted,
 ) -> Result<Tally, String> {
     let mut members = Members::new();
     let mut problems = Vec::new();
@@ -81,7 +83,7 @@ pub(super) async fn check(
         problems.extend(of_log(store, &member).await?);
         members.insert(id, member);
     }
-    effects::check(story, again, &members, answers, trace, &mut problems);
+    effects::check(story, (again, *outlived), &members, answers, trace, &mut problems);
     let counted = usage_of_tree(store, &ROOT.into()).await.map_err(|error| error.to_string())?;
     relations::check(&members, &counted, &mut problems);
     hooks::check(&members, again, told, &mut problems);

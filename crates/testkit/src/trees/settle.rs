@@ -19,6 +19,9 @@ use crate::normalise;
 /// How often everything is gone through.
 const ROUNDS: usize = 120;
 
+/// How long to wait before looking again, where an engine may miss a process only later.
+const PAUSE: Duration = Duration::from_secs(1);
+
 /// How long to wait for what is under way, by the clock of the program.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -83,7 +86,7 @@ impl Settling<'_> {
             let now: Vec<_> = heads.iter().map(|head| head.position.version).collect();
             if now == before {
                 stood += 1;
-                tokio::time::sleep(self.booted.misses / 4).await;
+                tokio::time::sleep(PAUSE.min(self.booted.misses)).await;
             } else {
                 (stood, moved) = (0, Instant::now());
             }

@@ -137,7 +137,7 @@ impl Story {
         stage.problems.into_iter().next().map_or(Ok(()), Err)
     }
 
-    /// Says what is wrong after the last process, whose engine did so.
+    /// Says what is wrong after the last process, whose engine did so, and went on with the runs of so many that died.
     ///
     /// # Errors
     /// What is wrong, for people.
@@ -145,12 +145,14 @@ impl Story {
         self,
         stores: &Stores,
         again: Again,
+        outlived: usize,
         folder: &Path,
     ) -> Result<Tally, String> {
         let noted = Noted {
             answers: Notes::new(Some(folder), "answers").all(),
             trace: Notes::new(Some(folder), "trace").all(),
             told: Notes::new(Some(folder), "told").all(),
+            outlived,
         };
         check(&*stores.state, &*stores.streams, self, again, &noted).await
     }
@@ -390,8 +392,12 @@ impl Stage<'_> {
         if let Some(problem) = self.problems.first() {
             return Err(problem.clone());
         }
-        let noted =
-            Noted { answers: self.answers.all(), trace: self.trace.all(), told: self.told.all() };
+        let noted = Noted {
+            answers: self.answers.all(),
+            trace: self.trace.all(),
+            told: self.told.all(),
+            outlived: 0,
+        };
         let (state, streams) = (&*self.stores.state, &*self.stores.streams);
         let tally = check(state, streams, self.story, self.again, &noted).await?;
         Ok(Tally { deaths: self.deaths, ..tally })

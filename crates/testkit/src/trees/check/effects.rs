@@ -15,7 +15,7 @@ use super::{Member, Members};
 
 pub(super) fn check(
     story: Story,
-    again: Again,
+    (again, outlived): (Again, usize),
     members: &Members,
     answers: &[Taken],
     trace: &[Execution],
@@ -30,7 +30,7 @@ pub(super) fn check(
         by_key.entry(&execution.key).or_default().push(execution);
     }
     for executions in by_key.values() {
-        problems.extend(too_often(story, again, members, executions));
+        problems.extend(too_often(story, (again, outlived), members, executions));
     }
     for taken in answers {
         match members.get(&taken.session) {
@@ -54,7 +54,7 @@ fn class(tool: &str) -> EffectClass {
 
 fn too_often(
     story: Story,
-    again: Again,
+    (again, outlived): (Again, usize),
     members: &Members,
     executions: &[&Execution],
 ) -> Option<String> {
@@ -65,9 +65,9 @@ fn too_often(
         (EffectClass::AtMostOnce, _) => 1,
         (_, _) if again == Again::AtOnce => 2 * times_tried(executions) * member.runs(),
         // A step that was not recorded whole is repeated whole.
-        (_, _) if story.durability() == Durability::PerStep => member.runs(),
-        (_, Some(finish)) if finish.attempts > 0 => finish.attempts as usize,
-        _ => member.runs(),
+        (_, _) if story.durability() == Durability::PerStep => member.runs() + outlived,
+        (_, Some(finish)) if finish.attempts > 0 => finish.attempts as usize + outlived,
+        _ => member.runs() + outlived,
     };
     (times > most).then(|| format!("it ran {times} times, {most} at most: {executions:?}"))
 }
