@@ -30,6 +30,8 @@ pub struct Inspection {
     pub stopped: u64,
     /// Sessions without a run under way, by status.
     pub ended: Vec<(SessionStatus, u64)>,
+    /// What sessions ran on last, each kind of runtime once.
+    pub runtimes: Vec<String>,
     /// The chunks that are kept of all streams.
     pub chunks: u64,
 }
@@ -56,6 +58,7 @@ fn try_inspect(config: &Config) -> Result<Option<Inspection>, Failure> {
         running: 0,
         stopped: 0,
         ended: Vec::new(),
+        runtimes: Vec::new(),
         chunks: 0,
     };
     if schema == inspection.newest_schema {
@@ -87,6 +90,9 @@ fn count_sessions(connection: &Connection, inspection: &mut Inspection) -> Resul
         })?;
         inspection.ended.push((status, row.get(1)?));
     }
+    let mut statement =
+        connection.prepare("SELECT DISTINCT runtime FROM sessions ORDER BY runtime")?;
+    inspection.runtimes = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     Ok(())
 }
 

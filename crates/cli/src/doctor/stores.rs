@@ -19,6 +19,9 @@ use super::redis::Redis;
 use crate::storage::Place;
 use crate::text::{bytes, count};
 
+/// What needs no worker elsewhere.
+const LOCAL: &str = "local";
+
 /// So little room on the disk is worth a word.
 const LITTLE: u64 = 100 * 1024 * 1024;
 
@@ -179,6 +182,17 @@ fn check_file(db: &Path, found: &Inspection, findings: &mut Findings) {
     }
     if found.stopped > 0 {
         advise_to_resume(found.stopped, findings);
+    }
+    for engine in found.runtimes.iter().filter(|it| *it != LOCAL) {
+        findings.advise(
+            "engine_on_one_machine",
+            format!(
+                "{}: the file has sessions of {engine}, whose workers on other machines do not see it",
+                db.display()
+            ),
+            "keep all workers on this machine, or move the sessions to PostgreSQL or Redis: helix \
+             sessions export, helix sessions import",
+        );
     }
 }
 

@@ -139,6 +139,23 @@ async fn a_session_whose_process_died_is_worth_a_look() {
 }
 
 #[tokio::test]
+async fn sessions_of_an_engine_in_a_file_are_worth_a_look() {
+    let (place, session) = Place::after_demo().await;
+    let export = place.helix(&["sessions", "export", &session]).await.stdout;
+    let engine = export.replace("\"runtime\":\"local\"", "\"runtime\":\"temporal\"");
+    assert_ne!(engine, export);
+    place.write("export.json", engine);
+    assert_eq!(
+        place.helix(&["sessions", "import", "export.json", "--db", "shared.db"]).await.code,
+        0
+    );
+    let (report, code) = report(&place, &["--db", "shared.db"]).await;
+    assert_eq!((code, codes(&report["advice"])), (0, vec!["engine_on_one_machine"]));
+    let message = report["advice"][0]["message"].as_str().unwrap();
+    assert!(message.contains("sessions of temporal"), "{message}");
+}
+
+#[tokio::test]
 async fn what_keeps_a_database_from_being_used_is_a_problem() {
     let place = Place::new();
     std::fs::write(place.path("diary.txt"), "dear diary\n".repeat(200)).unwrap();

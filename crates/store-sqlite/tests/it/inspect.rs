@@ -53,7 +53,7 @@ async fn sessions_are_counted_by_how_they_stand() {
         let done = summary(SessionStatus::Completed, None);
         session(&store, name, done, LeaseChange::Clear).await;
     }
-    let failed = summary(SessionStatus::Failed, None);
+    let failed = Summary { runtime: "temporal".into(), ..summary(SessionStatus::Failed, None) };
     session(&store, "failed", failed, LeaseChange::Clear).await;
     let chunks = vec![text(&id("one"), "a"), text(&id("one"), "b")];
     streams(&store).append(batch_id(), &id("one"), None, chunks).await.unwrap();
@@ -67,6 +67,7 @@ async fn sessions_are_counted_by_how_they_stand() {
         assert_eq!(ended, [(SessionStatus::Completed, 2), (SessionStatus::Failed, 1)]);
         assert_eq!((found.schema, found.chunks, found.writable), (2, 2, true));
         assert_eq!(found.journal_mode, "wal");
+        assert_eq!(found.runtimes, ["local", "temporal"]);
         assert!(found.bytes > 0);
         store.close().await;
     }
