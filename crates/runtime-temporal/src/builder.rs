@@ -74,7 +74,8 @@ impl Default for TemporalRuntimeBuilder {
 impl TemporalRuntimeBuilder {
     builder_methods!();
 
-    /// Where the server is. Default `http://localhost:7233`.
+    /// Where the server is. Default `http://localhost:7233`. With `https` it is reached by TLS, and has to have a certificate that
+    /// the system trusts, unless [`connection_options`](Self::connection_options) say another.
     pub fn target(mut self, target: impl Into<String>) -> Self {
         self.target = target.into();
         self

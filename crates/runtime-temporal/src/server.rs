@@ -55,7 +55,7 @@ impl fmt::Debug for Server {
     }
 }
 
-/// Connects, and waits a while for a server that is not there yet.
+/// Connects, by TLS where the target says `https`, and waits a while for a server that is not there yet.
 ///
 /// # Errors
 /// If it is not there in time, or refuses.
@@ -64,6 +64,11 @@ pub(crate) async fn connect(
     options: &ClientOptions,
     patience: Duration,
 ) -> Result<Client> {
+    let mut to = to.clone();
+    if to.target.scheme() == "https" {
+        // The client refuses such a target without them.
+        to.tls_options.get_or_insert_default();
+    }
     let mut found = failure::unreachable("Temporal did not answer");
     let tries = async {
         loop {
