@@ -39,8 +39,8 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// A process's clock. It times waits and measures durations; what is compared with leases and
-/// deadlines is the store's clock, never this one.
+/// A process's clock. It times waits and measures durations. Leases and deadlines are compared with
+/// the store's clock, never with a process's.
 #[async_trait]
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// The wall clock, for display and measurements only.

@@ -1,12 +1,26 @@
 //! The store's clock.
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use helix_agents_core::clock::Timestamp;
+use helix_agents_core::clock::{Clock, Timestamp};
 
-/// The present, by the clock that leases and times of appends are of.
+/// The clock by which leases run out and appends are dated: the system's, unless a test brings one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StoreClock(Option<Arc<dyn Clock>>);
+
+impl StoreClock {
+    pub(crate) fn of(clock: Arc<dyn Clock>) -> Self {
+        Self(Some(clock))
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.0.as_ref().map_or_else(system_time, |clock| clock.now())
+    }
+}
+
 #[expect(clippy::disallowed_methods, reason = "a store has a clock of its own; this is it")]
-pub(crate) fn now() -> Timestamp {
+fn system_time() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

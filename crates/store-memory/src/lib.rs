@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use helix_agents_core::clock::Clock;
+
 mod clock;
 mod config;
 mod log;
@@ -48,11 +50,19 @@ impl MemoryStore {
     /// An empty store with options of the caller's.
     #[must_use]
     pub fn with_options(options: MemoryOptions) -> Self {
-        Self {
-            inner: Arc::new(Inner {
-                sessions: state::Sessions::default(),
-                streams: streams::Streams::new(options),
-            }),
-        }
+        Self::build(options, clock::StoreClock::default())
+    }
+
+    /// An empty store whose leases run out, and whose appends are dated, by the given clock. The
+    /// system's clock otherwise. For tests and simulations, which decide what time it is.
+    #[must_use]
+    pub fn with_clock(options: MemoryOptions, clock: Arc<dyn Clock>) -> Self {
+        Self::build(options, clock::StoreClock::of(clock))
+    }
+
+    fn build(options: MemoryOptions, clock: clock::StoreClock) -> Self {
+        let sessions = state::Sessions::new(clock.clone());
+        let streams = streams::Streams::new(options, clock);
+        Self { inner: Arc::new(Inner { sessions, streams }) }
     }
 }

@@ -15,13 +15,15 @@ use helix_agents_core::store::{
     Reach, Renewal, SessionFilter, StateStore, StoredAppend,
 };
 
+use crate::MemoryStore;
+use crate::clock::StoreClock;
 use crate::log::Log;
-use crate::{MemoryStore, clock};
 
 /// Sessions by their id. A lock for the table, held only to look up, and one per session, so that
 /// sessions do not wait for each other.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
+    clock: StoreClock,
     table: RwLock<HashMap<SessionId, Arc<Session>>>,
 }
 
@@ -38,6 +40,10 @@ impl Session {
 }
 
 impl Sessions {
+    pub(crate) fn new(clock: StoreClock) -> Self {
+        Self { clock, ..Self::default() }
+    }
+
     fn find(&self, id: &SessionId) -> Option<Arc<Session>> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         table.get(id).cloned()
@@ -60,7 +66,7 @@ impl Sessions {
                 same.map_or(CreateOutcome::Exists, |it| CreateOutcome::Created { at: it.at })
             );
         }
-        let (id, now) = (first.session.clone(), clock::now());
+        let (id, now) = (first.session.clone(), self.clock.now());
         let log = Log::create(new, first, summary, now);
         table.insert(id, Arc::new(Session(Mutex::new(Some(log)))));
         Ok(CreateOutcome::Created { at: now })
@@ -79,7 +85,7 @@ impl Sessions {
         let log = {
             let original = table.get(from).ok_or_else(|| not_found(from))?.lock();
             let original = original.as_ref().ok_or_else(|| not_found(from))?;
-            original.fork(new, first, summary, clock::now())
+            original.fork(new, first, summary, self.clock.now())
         };
         let Some(log) = log else { return Ok(ForkOutcome::HistoryLost) };
         let at = log.head().created_at;
@@ -101,7 +107,7 @@ impl Sessions {
             None => None,
             Some(id) => Some(self.with(id, |log| (log.head().created_at, id.clone()))?),
         };
-        let now = clock::now();
+        let now = self.clock.now();
         let mut heads = self.heads(now);
         heads.retain(|it| passes(it, filter, now));
         heads.retain(|it| after.as_ref().is_none_or(|after| place(it) < *after));
@@ -118,7 +124,7 @@ impl Sessions {
     /// The roots that went, and how many sessions went with them.
     fn purge(&self, purge: &Purge) -> (Vec<SessionId>, u64) {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
-        let now = clock::now();
+        let now = self.clock.now();
         let head = |it: &Arc<Session>| it.lock().as_ref().map(|log| log.head_at(now));
         let heads: Vec<_> = table.values().filter_map(head).collect();
         let roots = purge.roots(&heads);
@@ -177,6 +183,12 @@ fn not_found(session: &SessionId) -> Error {
     Error::new(ErrorCode::SessionNotFound, "no such session").with_context("session", session)
 }
 
+impl MemoryStore {
+    fn now(&self) -> Timestamp {
+        self.inner.sessions.clock.now()
+    }
+}
+
 #[async_trait]
 impl StateStore for MemoryStore {
     fn reach(&self) -> Reach {
@@ -213,9 +225,7 @@ impl StateStore for MemoryStore {
         let session = append.session.clone();
         append
             .check()
-            .and_then(|()| {
-                self.inner.sessions.with(&session, |log| log.append(append, clock::now()))
-            })
+            .and_then(|()| self.inner.sessions.with(&session, |log| log.append(append, self.now())))
             .map_err(|error| error.with_operation("store::append"))
     }
 
@@ -233,7 +243,7 @@ impl StateStore for MemoryStore {
 
     async fn head(&self, session: &SessionId) -> Result<Option<Head>> {
         let session = self.inner.sessions.find(session);
-        Ok(session.and_then(|it| it.lock().as_ref().map(|log| log.head_at(clock::now()))))
+        Ok(session.and_then(|it| it.lock().as_ref().map(|log| log.head_at(self.now()))))
     }
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
@@ -243,7 +253,7 @@ impl StateStore for MemoryStore {
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
         self.inner
             .sessions
-            .with(session, |log| log.renew(run, ttl, clock::now()))
+            .with(session, |log| log.renew(run, ttl, self.now()))
             .map_err(|error| error.with_operation("store::renew"))
     }
 

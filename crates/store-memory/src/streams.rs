@@ -13,13 +13,15 @@ use helix_agents_core::stream::{
     Batch, ChunkStream, StoredChunk, StreamInfo, StreamManager, Written,
 };
 
+use crate::clock::StoreClock;
 use crate::stream::Stream;
-use crate::{MemoryOptions, MemoryStore, clock};
+use crate::{MemoryOptions, MemoryStore};
 
 /// Streams by the session they belong to. A lock for the table, held only to look up, and one per
 /// stream.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
+    clock: StoreClock,
     options: MemoryOptions,
     table: RwLock<HashMap<SessionId, Arc<Live>>>,
 }
@@ -39,8 +41,8 @@ impl Live {
 }
 
 impl Streams {
-    pub(crate) fn new(options: MemoryOptions) -> Self {
-        Self { options, ..Self::default() }
+    pub(crate) fn new(options: MemoryOptions, clock: StoreClock) -> Self {
+        Self { clock, options, ..Self::default() }
     }
 
     fn find(&self, session: &SessionId) -> Option<Arc<Live>> {
@@ -78,6 +80,7 @@ struct Reader {
     live: Arc<Live>,
     session: SessionId,
     cursor: u64,
+    clock: StoreClock,
 }
 
 impl Reader {
@@ -85,7 +88,7 @@ impl Reader {
         loop {
             // Made before looking, so that a write after the look wakes it.
             let written = self.live.written.notified();
-            let next = self.live.lock().next(&self.session, &mut self.cursor, clock::now());
+            let next = self.live.lock().next(&self.session, &mut self.cursor, self.clock.now());
             if let Some(chunk) = next {
                 return chunk;
             }
@@ -108,6 +111,7 @@ impl StreamManager for MemoryStore {
             live: self.inner.streams.find_or_begin(session),
             session: session.clone(),
             cursor: from.max(1),
+            clock: self.inner.streams.clock.clone(),
         };
         let chunks = futures_util::stream::unfold(reader, async |mut reader| {
             let chunk = reader.next().await;

@@ -1,6 +1,7 @@
 //! `helix-agents-store-memory` against the store contracts.
 
 mod chaos;
+mod leases;
 
 mod conformance {
     use std::sync::Arc;
