@@ -37,6 +37,9 @@ use crate::usage::{Usage, UsageRollup};
 /// origin, which may hold unpaired calls.
 pub const SCHEMA: u16 = 1;
 
+/// Who changed the state, if no hook did: a merge of what calls changed side by side.
+pub const BY_MERGE: &str = "merge";
+
 /// One durable fact or decision. Never changed once written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -162,11 +165,12 @@ pub enum Event {
         /// The requests that brought them, in order.
         requests: Vec<RequestId>,
     },
-    /// A hook changed the custom state.
+    /// A hook changed the custom state; or [a merge](BY_MERGE) of changes that were made side by side
+    /// did not fit the agent's state type, and this makes it fit (decision).
     StateChanged {
         /// The change.
         patch: Patch,
-        /// Which hook.
+        /// Which hook, or [`BY_MERGE`].
         by: String,
     },
     /// A tool or hook recorded usage of its own (fact).
@@ -368,17 +372,18 @@ impl Event {
     /// Whether it is a decision: one that is asked anew when something else came first, never
     /// appended again as it was. Everything else is a fact.
     #[must_use]
-    pub const fn is_decision(&self) -> bool {
-        matches!(
-            self,
+    pub fn is_decision(&self) -> bool {
+        match self {
             Self::RunStarted { .. }
-                | Self::StepClosed { .. }
-                | Self::RunEnded { .. }
-                | Self::CorrectionSent { .. }
-                | Self::MessagesTaken { .. }
-                | Self::Forked { .. }
-                | Self::Rewound { .. }
-        )
+            | Self::StepClosed { .. }
+            | Self::RunEnded { .. }
+            | Self::CorrectionSent { .. }
+            | Self::MessagesTaken { .. }
+            | Self::Forked { .. }
+            | Self::Rewound { .. } => true,
+            Self::StateChanged { by, .. } => by == BY_MERGE,
+            _ => false,
+        }
     }
 }
 

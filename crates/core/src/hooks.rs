@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub use chain::{HookChain, changed};
+pub use chain::{HookChain, changed, follow};
 
 use crate::error::{Error, ErrorRecord};
 use crate::event::{Suspension, ToolOutcome};
@@ -18,7 +18,7 @@ use crate::id::{CallId, RunId, SessionId};
 use crate::json::Json;
 use crate::llm::{LlmConfig, LlmResponse};
 use crate::message::Message;
-use crate::state::{Patch, is_too_deep};
+use crate::state::{self, Patch};
 use crate::tool::ToolError;
 
 /// What a hook returns.
@@ -232,20 +232,15 @@ impl HookContext {
     /// Changes the custom state; the change is recorded with what the hook belongs to.
     ///
     /// # Errors
-    /// If the state does not fit `S`, or the new one is not JSON or nested more deeply than
-    /// [`MAX_STATE_DEPTH`](crate::state::MAX_STATE_DEPTH); then nothing is changed.
+    /// [`ErrorCode::StateInvalid`](crate::error::ErrorCode::StateInvalid) if the state does not fit `S`,
+    /// or the new one is not JSON, does not read back as an `S` (a NaN is written as null), or is nested
+    /// more deeply than [`MAX_DEPTH`](crate::json::MAX_DEPTH). Then nothing is changed.
     pub fn update_state<S>(&self, change: impl FnOnce(&mut S)) -> HookResult
     where
         S: DeserializeOwned + Serialize,
     {
         let mut state = self.lock();
-        let mut typed = S::deserialize(&**state)?;
-        change(&mut typed);
-        let changed = serde_json::to_value(&typed)?;
-        if is_too_deep(&changed) {
-            return Err(ToolError::new("the new state is nested too deeply"));
-        }
-        *state = Arc::new(changed);
+        *state = Arc::new(state::changed(&state, change)?);
         Ok(())
     }
 
@@ -315,7 +310,8 @@ pub struct HookPlace {
 /// Logs the failure of a hook that has no say in the run.
 pub fn log_failure(cx: &HookContext, hook: &'static str, result: HookResult) {
     if let Err(error) = result {
-        tracing::warn!(hook, key = cx.key(), error = error.message(), "hook failed");
+        let (code, message) = (error.code().as_str(), error.message());
+        tracing::warn!(hook, key = cx.key(), code, error = message, "hook failed");
     }
 }
 

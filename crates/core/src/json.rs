@@ -1,5 +1,7 @@
 //! JSON text that is checked once and then shared, not parsed and printed again at every hand-over.
 
+mod check;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,7 +10,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+/// The most arrays and objects inside of each other that a value may have. A log cannot be read back
+/// beyond 127 levels, the envelope of an event included.
+pub const MAX_DEPTH: usize = 100;
+
 /// One JSON value as text on one line. Cheap to clone.
+///
+/// [`parse`](Self::parse) and [`from_serialize`](Self::from_serialize) accept only text that
+/// [`to_value`](Self::to_value) can read.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Json(Arc<RawValue>);
@@ -17,8 +26,10 @@ impl Json {
     /// Checks text that should be JSON.
     ///
     /// # Errors
-    /// The parser's, if it is not.
+    /// The parser's, if it is not, or if it cannot be read back: a surrogate without its pair, a number
+    /// beyond the range of a float, more than [`MAX_DEPTH`] levels.
     pub fn parse(text: &str) -> serde_json::Result<Self> {
+        check::reads_back(text)?;
         if text.contains(['\n', '\r']) {
             // One line each is what the log's readers rely on.
             return Self::from_serialize(&serde_json::from_str::<Value>(text)?);
@@ -29,9 +40,12 @@ impl Json {
     /// The JSON form of a value.
     ///
     /// # Errors
-    /// The serializer's: a map with keys that are no strings, or the value's own.
+    /// The serializer's: a map with keys that are no strings, or the value's own. As
+    /// [`parse`](Self::parse), if the text cannot be read back.
     pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<Self> {
-        Ok(Self(serde_json::value::to_raw_value(value)?.into()))
+        let raw = serde_json::value::to_raw_value(value)?;
+        check::reads_back(raw.get())?;
+        Ok(Self(raw.into()))
     }
 
     /// An object without members.

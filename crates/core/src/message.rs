@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::id::CallId;
 use crate::json::Json;
@@ -113,7 +114,7 @@ impl ToolResultMessage {
 pub enum Arguments {
     /// What the model wrote.
     Json(Json),
-    /// Text that does not parse. Such a call is never run.
+    /// Text that does not parse, or that no reader accepts. Such a call is never run.
     Malformed(String),
 }
 
@@ -140,6 +141,14 @@ impl Arguments {
             Self::Json(value) => Some(value),
             Self::Malformed(_) => None,
         }
+    }
+
+    /// Why arguments that have the form of JSON are no value: a number that is too large, say. None of
+    /// what the model wrote is in it.
+    pub(crate) fn unreadable(&self) -> Option<serde_json::Error> {
+        let Self::Malformed(text) = self else { return None };
+        let has_form = serde_json::from_str::<&RawValue>(text.trim()).is_ok();
+        has_form.then(|| Json::parse(text).err()).flatten()
     }
 }
 

@@ -3,12 +3,18 @@
 //! Two tools of one step start from the same state and change it side by side. Their patches are
 //! applied in call order, so a patch must make sense on a state that another one changed
 //! meanwhile: pushes onto an array are recorded as appends and both stay; otherwise the later call
-//! wins.
+//! wins. A merge member by member may be no value of the agent's state type (an enum with data is an
+//! object with one member, and gets two): then the later call's whole value wins.
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use crate::error::ErrorCode;
+use crate::json::MAX_DEPTH;
+use crate::tool::ToolError;
 
 /// An RFC 6902 patch, of `add` and `remove` operations only.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -53,10 +59,6 @@ impl Patch {
     }
 }
 
-/// The most arrays and objects inside of each other that a state may have. A log cannot be read
-/// back beyond 127, the envelope of an event included.
-pub const MAX_STATE_DEPTH: usize = 100;
-
 /// Whether a state is nested more deeply than a log can hold.
 pub(crate) fn is_too_deep(state: &Value) -> bool {
     fn exceeds(value: &Value, left: usize) -> bool {
@@ -66,7 +68,79 @@ pub(crate) fn is_too_deep(state: &Value) -> bool {
             _ => false,
         }
     }
-    exceeds(state, MAX_STATE_DEPTH)
+    exceeds(state, MAX_DEPTH)
+}
+
+/// A state changed by a tool or a hook, which has read it as an `S`. What is wrong with it is said
+/// without a word of its content.
+///
+/// # Errors
+/// [`ErrorCode::StateInvalid`] if the state before does not read as an `S`, or the state after is not
+/// JSON, is nested too deeply, or does not read back.
+pub(crate) fn changed<S>(before: &Value, change: impl FnOnce(&mut S)) -> Result<Value, ToolError>
+where
+    S: DeserializeOwned + Serialize,
+{
+    let name = std::any::type_name::<S>();
+    let invalid = |problem: String| Err(ToolError::new(problem).with_code(ErrorCode::StateInvalid));
+    let Ok(mut typed) = S::deserialize(before) else {
+        return invalid(format!("the state does not fit `{name}`"));
+    };
+    change(&mut typed);
+    let Ok(after) = serde_json::to_value(&typed) else {
+        return invalid(format!("the new state is not JSON: `{name}` cannot be written"));
+    };
+    if is_too_deep(&after) {
+        return invalid(format!(
+            "the new state is nested too deeply: {MAX_DEPTH} levels are the limit"
+        ));
+    }
+    if S::deserialize(&after).is_err() {
+        return invalid(format!(
+            "the new state was not accepted: it does not read back as `{name}`. A float that is not \
+             finite is written as null, for instance"
+        ));
+    }
+    Ok(after)
+}
+
+/// The state after patches that were made side by side, in their order. A result that does not fit is
+/// not kept: of what the later patch changed, the whole value is the later one's, member by member of
+/// the state first, else the whole state. A patch that does not fit even so is left out.
+pub(crate) fn merged<'a>(
+    base: &Value,
+    patches: impl IntoIterator<Item = &'a Patch>,
+    fits: impl Fn(&Value) -> bool,
+) -> Value {
+    let mut state = base.clone();
+    for patch in patches {
+        let mut memberwise = state.clone();
+        patch.apply(&mut memberwise);
+        if fits(&memberwise) {
+            state = memberwise;
+            continue;
+        }
+        let mut own = base.clone();
+        patch.apply(&mut own);
+        let candidates = [with_members_of(&state, base, &own), own];
+        state = candidates.into_iter().find(|it| fits(it)).unwrap_or(state);
+    }
+    state
+}
+
+/// A state with every member that differs between two others as the second one has it.
+fn with_members_of(state: &Value, before: &Value, after: &Value) -> Value {
+    let (Value::Object(members), Value::Object(before), Value::Object(after)) =
+        (state, before, after)
+    else {
+        return after.clone();
+    };
+    let mut members = members.clone();
+    members.retain(|name, _| after.contains_key(name) || !before.contains_key(name));
+    for (name, value) in after.iter().filter(|(name, value)| before.get(*name) != Some(*value)) {
+        members.insert(name.clone(), value.clone());
+    }
+    Value::Object(members)
 }
 
 fn compare(path: &mut PointerBuf, before: &Value, after: &Value, out: &mut Vec<PatchOperation>) {

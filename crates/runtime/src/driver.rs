@@ -6,7 +6,7 @@ use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{Event, RunOutcome, Trigger};
 use helix_agents_core::executor::AgentResult;
-use helix_agents_core::hooks::{HookChain, HookContext, HookPlace, changed};
+use helix_agents_core::hooks::{HookChain, HookContext, HookPlace, changed, follow};
 use helix_agents_core::id::RunId;
 use helix_agents_core::message::Message;
 use helix_agents_core::session::{
@@ -226,6 +226,8 @@ impl Driver {
         let cx = HookContext::new(&place, "on_agent_start", Arc::clone(&state));
         self.hooks.agent_start(&cx).await;
         let mut events: Vec<_> = changed(&cx, "on_agent_start").into_iter().collect();
+        let mut state = state;
+        follow(&mut state, events.first());
         for event in begun {
             if let Event::UserMessages { messages } = event {
                 events.extend(self.hooks.user_messages(&place, &state, messages).await);
@@ -397,12 +399,15 @@ impl Driver {
         let session = self.journal.session();
         let place = self.place(session.last_step());
         let mut events = Vec::new();
+        let mut state = session.step_state();
         for result in &results {
-            events.extend(self.hooks.result(&place, session.step_state(), result).await);
+            let change = self.hooks.result(&place, Arc::clone(&state), result).await;
+            follow(&mut state, change.as_ref());
+            events.extend(change);
         }
         for event in decided {
             let Event::CorrectionSent { message, .. } = event else { continue };
-            let cx = HookContext::new(&place, "on_message.correction", session.step_state());
+            let cx = HookContext::new(&place, "on_message.correction", Arc::clone(&state));
             self.hooks.message(&cx, &Message::User(message.clone())).await;
             events.extend(changed(&cx, "on_message"));
         }

@@ -196,7 +196,8 @@ impl CallRun {
             None => Reconciled::Unknown,
         };
         match found {
-            Reconciled::Landed(result) => Ok(Json::from(result)),
+            Reconciled::Landed(result) => Json::from_serialize(&result)
+                .map_err(|error| Some(format!("what `reconcile` found is not JSON: {error}"))),
             Reconciled::DidNotHappen => Err(None),
             Reconciled::Unknown => Err(Some(
                 "the process stopped while this call ran, and whether it acted is not known; it \

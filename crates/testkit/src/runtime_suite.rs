@@ -24,6 +24,7 @@ mod support;
 pub mod telling;
 pub mod tools;
 pub mod travel;
+pub mod values;
 pub mod waiting;
 
 use std::sync::Arc;
@@ -145,6 +146,9 @@ macro_rules! runtime_suite {
             tools: a_result_over_the_limit_is_refused;
             tools: concurrency_is_bounded;
             tools: state_changes_of_parallel_tools_merge_in_call_order;
+            values: of_an_enum_changed_by_parallel_tools_the_later_calls_value_wins;
+            values: a_state_that_does_not_read_back_is_refused;
+            values: arguments_that_no_reader_accepts_are_answered_and_not_run;
             tools: a_tool_shows_progress_and_custom_chunks;
             tools: the_idempotency_key_is_the_same_for_every_try;
             finishing: the_finish_call_is_paired_and_never_shown;

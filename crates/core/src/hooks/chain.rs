@@ -234,11 +234,14 @@ impl HookChain {
         if self.is_empty() {
             return events;
         }
+        let mut state = Arc::clone(state);
         for (index, message) in messages.iter().enumerate() {
-            let cx =
-                HookContext::new(place, HookPoint::Nth("on_message", index), Arc::clone(state));
+            let point = HookPoint::Nth("on_message", index);
+            let cx = HookContext::new(place, point, Arc::clone(&state));
             self.message(&cx, &Message::User(message.clone())).await;
-            events.extend(changed(&cx, "on_message"));
+            let change = changed(&cx, "on_message");
+            follow(&mut state, change.as_ref());
+            events.extend(change);
         }
         events
     }
@@ -261,6 +264,14 @@ impl HookChain {
 impl fmt::Debug for HookChain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("HookChain").field(&self.0.len()).finish()
+    }
+}
+
+/// Takes what hooks changed into the state that the next ones see; for runtimes. Hooks run one after the
+/// other, so their changes never have to be merged.
+pub fn follow(state: &mut Arc<Value>, change: Option<&Event>) {
+    if let Some(Event::StateChanged { patch, .. }) = change {
+        patch.apply(Arc::make_mut(state));
     }
 }
 

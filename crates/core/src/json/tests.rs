@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::Json;
+use super::{Json, MAX_DEPTH};
 
 #[test]
 fn text_stays_as_it_was_written() {
-    for text in ["{}", r#"{"b":1,  "a":1.50}"#, "1e400", "\"\\u00e9\"", "null"] {
+    for text in ["{}", r#"{"b":1,  "a":1.50}"#, "1e300", "\"\\u00e9\"", "null"] {
         assert_eq!(Json::parse(text).unwrap().text(), text);
     }
     assert_eq!(Json::parse("  [1]\t").unwrap().text(), "[1]");
@@ -53,4 +53,38 @@ fn inside_of_other_json_it_is_no_string() {
     assert_eq!(serde_json::from_str::<Vec<Json>>(r#"[{"a":1}]"#).unwrap(), vec![json.clone()]);
     assert_eq!(serde_json::from_value::<Json>(json!({"a": 1})).unwrap(), json);
     assert_eq!(format!("{json:?}"), r#"{"a":1}"#);
+}
+
+fn nested(levels: usize) -> String {
+    format!("{}1{}", "[".repeat(levels), "]".repeat(levels))
+}
+
+#[test]
+fn text_that_no_reader_accepts_is_refused() {
+    let too_deep = nested(MAX_DEPTH + 1);
+    let bad = [r#"{"text":"\ud83d"}"#, r#"{"\udc00":1}"#, "[1e400]", "-1e999", &too_deep];
+    for text in bad {
+        assert!(Json::parse(text).is_err(), "{text}");
+        let raw = serde_json::value::RawValue::from_string(text.to_owned()).unwrap();
+        assert!(Json::from_serialize(&raw).is_err(), "{text}");
+    }
+    for text in [r#""\ud83d\ude00""#, "1e308", "123456789012345678901234567890", &nested(MAX_DEPTH)]
+    {
+        let json = Json::parse(text).unwrap();
+        assert_ne!(json.to_value(), Value::Null, "{text}");
+        assert_eq!(
+            serde_json::from_str::<Json>(&serde_json::to_string(&json).unwrap()).unwrap(),
+            json
+        );
+    }
+}
+
+/// Folds of one log are equal in every process only if a float reads back as it was written.
+#[test]
+fn floats_read_back_as_they_were_written() {
+    for float in [0.1 + 0.2, 1.0 / 3.0, 51.24817837550540_4, f64::MIN_POSITIVE, f64::MAX] {
+        let text = Json::from_serialize(&float).unwrap();
+        assert_eq!(text.to_typed::<f64>().unwrap().to_bits(), float.to_bits(), "{text:?}");
+        assert_eq!(Json::from(text.to_value()).text(), text.text());
+    }
 }

@@ -14,6 +14,7 @@ use crate::event::{Answer, ChildStart, ModelReply, PendingCall, ToolFinish};
 use crate::id::{CallId, RequestId, RunId};
 use crate::json::Json;
 use crate::message::{ToolCall, UserMessage};
+use crate::state::Patch;
 use crate::store::{Position, SessionStatus};
 use crate::usage::Usage;
 
@@ -161,17 +162,21 @@ impl OpenStep {
         self.tool_calls().iter().zip(&self.calls)
     }
 
-    /// Applies the state changes of its results that the session's state does not hold yet.
-    pub(super) fn patch(&self, state: &mut Value) {
+    /// The state changes of its results that the session's state does not hold yet, in the order in
+    /// which they apply.
+    pub(crate) fn open_patches(&self) -> impl Iterator<Item = &Patch> {
         let open = || self.calls.iter().filter(|call| call.has_open_patch());
-        let finishes = |finish: bool| {
+        let finishes = move |finish: bool| {
             open()
                 .filter_map(|call| call.finish.as_ref())
                 .filter(move |result| result.finish.is_some() == finish)
         };
-        for result in finishes(false).chain(finishes(true)) {
-            result.state_patch.apply(state);
-        }
+        finishes(false).chain(finishes(true)).map(|result| &result.state_patch)
+    }
+
+    /// Applies the state changes of its results that the session's state does not hold yet.
+    pub(super) fn patch(&self, state: &mut Value) {
+        self.open_patches().for_each(|patch| patch.apply(state));
     }
 
     /// The arguments that a call runs with: the model's, unless whoever approved it changed them.

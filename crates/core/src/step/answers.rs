@@ -110,6 +110,10 @@ fn refusal(agent: &AgentDefinition, step: &OpenStep, call: &ToolCall) -> Option<
             if waited || step.runs > 1 { ErrorCode::ToolMissing } else { ErrorCode::ToolUnknown };
         return Some(error(call, code, message));
     }
+    if let Some(problem) = call.arguments.unreadable() {
+        let message = format!("the arguments cannot be read: {problem}; the call was not run");
+        return Some(error(call, ErrorCode::ToolInputInvalid, message));
+    }
     let Some(input) = call.arguments.as_json() else {
         let message = "the arguments are not valid JSON; the call was not run";
         return Some(error(call, ErrorCode::ToolCallTruncated, message));

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use super::answers::heal;
-use super::next::{next_in_step, next_step};
+use super::next::{mend_state, next_in_step, next_step};
 use super::people::{Gates, gates, wait_usage};
 use crate::agent::AnyAgent;
 use crate::budget::Budget;
 use crate::clock::Timestamp;
 use crate::error::Result;
-use crate::event::{Event, RunOutcome, ToolFinish, ToolOutcome};
+use crate::event::{BY_MERGE, Event, RunOutcome, ToolFinish, ToolOutcome};
 use crate::id::{AppendId, CallId, RequestId, SessionId};
 use crate::message::{AssistantMessage, UserMessage};
 use crate::session::{OpenStep, Session};
+use crate::state::Patch;
 
 /// What to do next. Small, and made of ids: payloads stay in the session.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,6 +50,8 @@ pub enum Action {
     Answer(Vec<ToolFinish>),
     /// Decision: tell the model that its answer does not complete the turn.
     Correct(UserMessage),
+    /// Decision: make the state fit its type, after changes that were made side by side.
+    MendState(Patch),
     /// Decision: close the step.
     CloseStep(u32),
     /// Decision: let these queued messages into the transcript.
@@ -70,10 +73,26 @@ impl Action {
             Self::Account(_)
                 | Self::Answer(_)
                 | Self::Correct(_)
+                | Self::MendState(_)
                 | Self::CloseStep(_)
                 | Self::TakeMessages(_)
                 | Self::End(_)
                 | Self::Heal(_)
+        )
+    }
+}
+
+impl Action {
+    /// Whether the calls that ran side by side have their results: what comes next sees the state that
+    /// their changes make together.
+    const fn ends_phase(&self) -> bool {
+        matches!(
+            self,
+            Self::RunFinishTool(_)
+                | Self::RunCompanions(_)
+                | Self::Correct(_)
+                | Self::CloseStep(_)
+                | Self::End(_)
         )
     }
 }
@@ -187,7 +206,11 @@ impl StepIterator {
             return Action::Heal(heal(session));
         }
         match session.open_step() {
-            Some(step) => next_in_step(session, agent, step, self.gates(step)),
+            Some(step) => {
+                let next = next_in_step(session, agent, step, self.gates(step));
+                let mend = if next.ends_phase() { mend_state(session, agent) } else { None };
+                mend.map_or(next, Action::MendState)
+            }
             None => next_step(session, agent),
         }
     }
@@ -218,6 +241,9 @@ impl StepIterator {
                 Action::Account(calls) => wait_usage(&self.session, &calls),
                 Action::Answer(results) => results.into_iter().map(Event::from).collect(),
                 Action::Correct(message) => vec![Event::CorrectionSent { step, message }],
+                Action::MendState(patch) => {
+                    vec![Event::StateChanged { patch, by: BY_MERGE.to_owned() }]
+                }
                 Action::CloseStep(step) => vec![Event::StepClosed { step }],
                 Action::Heal(results) => vec![Event::HistoryHealed { results }],
                 Action::TakeMessages(requests) => vec![Event::MessagesTaken { requests }],

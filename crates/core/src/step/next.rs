@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::answers::answers;
 use super::budget;
 use super::finish::tool_names;
@@ -14,6 +16,7 @@ use crate::event::RunOutcome;
 use crate::id::SessionId;
 use crate::message::{ToolCall, UserMessage};
 use crate::session::{OpenStep, Session};
+use crate::state::{Patch, merged};
 use crate::tool::EffectClass;
 
 pub(super) fn next_step(session: &Session, agent: &AgentDefinition) -> Action {
@@ -116,6 +119,19 @@ pub(super) fn next_in_step(
         return Action::Correct(correction(agent, step));
     }
     Action::CloseStep(step.reply.step)
+}
+
+/// What makes the state fit the agent's state type again, if the changes of the calls that ran side by
+/// side do not fit together. The change of one call alone was checked when it was made.
+pub(super) fn mend_state(session: &Session, agent: &AgentDefinition) -> Option<Patch> {
+    let step = session.open_step().filter(|step| step.open_patches().nth(1).is_some())?;
+    let fits = |state: &Value| agent.check_state(state).is_ok();
+    let found = session.step_state();
+    if fits(&found) {
+        return None;
+    }
+    let mended = Patch::between(&found, &merged(session.state(), step.open_patches(), fits));
+    (!mended.is_empty()).then_some(mended)
 }
 
 /// The calls of a step that have no result, by what is to be done with them.

@@ -109,7 +109,10 @@ fn plan_calls(
             (Arguments::Json(output), reason) if reason != Some(StopReason::MaxTokens) => {
                 plan.take_output(output, options);
             }
-            _ => plan.violations.push("the call was cut off or is not valid JSON".to_owned()),
+            (arguments, _) => plan.violations.push(match arguments.unreadable() {
+                Some(problem) => format!("it cannot be read: {problem}"),
+                None => "the call was cut off or is not valid JSON".to_owned(),
+            }),
         }
     }
     if !plan.is_terminal {

@@ -71,6 +71,7 @@ impl Results {
             // What was recorded in parts may lack the decisions that follow from it. Of a phase that may
             // have been told of, hooks are told again: better twice than never.
             Action::CloseStep(_)
+            | Action::MendState(_)
             | Action::Correct(_)
             | Action::RunFinishTool(_)
             | Action::RunCompanions(_) => in_parts,

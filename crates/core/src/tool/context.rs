@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::ToolError;
 use crate::id::{CallId, RunId, SessionId};
-use crate::state::{Patch, is_too_deep};
+use crate::state::{self, Patch};
 use crate::stream::ChunkKind;
 
 /// Where a running tool's progress and custom chunks go. Calls are cheap and never block.
@@ -95,20 +95,15 @@ impl ToolContext {
     /// they are merged in call order.
     ///
     /// # Errors
-    /// If the state does not fit `S`, or the new one is not JSON or nested more deeply than
-    /// [`MAX_STATE_DEPTH`](crate::state::MAX_STATE_DEPTH); then nothing is changed.
+    /// [`ErrorCode::StateInvalid`](crate::error::ErrorCode::StateInvalid) if the state does not fit `S`,
+    /// or the new one is not JSON, does not read back as an `S` (a NaN is written as null), or is nested
+    /// more deeply than [`MAX_DEPTH`](crate::json::MAX_DEPTH). Then nothing is changed.
     pub fn update_state<S>(&self, change: impl FnOnce(&mut S)) -> Result<(), ToolError>
     where
         S: DeserializeOwned + Serialize,
     {
         let mut work = self.work();
-        let mut state = S::deserialize(&*work.state)?;
-        change(&mut state);
-        let state = serde_json::to_value(&state)?;
-        if is_too_deep(&state) {
-            return Err(ToolError::new("the new state is nested too deeply"));
-        }
-        work.state = Arc::new(state);
+        work.state = Arc::new(state::changed(&work.state, change)?);
         Ok(())
     }
 

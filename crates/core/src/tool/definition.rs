@@ -99,9 +99,7 @@ impl Tool {
                 let input = input
                     .to_typed::<I>()
                     .map_err(|error| ToolError::new(format!("invalid arguments: {error}")))?;
-                let output = run(input, cx).await?;
-                Json::from_serialize(&output)
-                    .map_err(|error| ToolError::new(format!("the result is not JSON: {error}")))
+                as_result(&run(input, cx).await?)
             })
         })
     }
@@ -116,7 +114,7 @@ impl Tool {
         let run = Arc::new(run);
         Self::erased(name, description, Schema::from_value(input_schema), move |input, cx| {
             let (run, input) = (Arc::clone(&run), input.to_value());
-            Box::pin(async move { run(input, cx).await.map(Json::from) })
+            Box::pin(async move { as_result(&run(input, cx).await?) })
         })
     }
 
@@ -330,6 +328,11 @@ impl Tool {
     pub(crate) fn input(&self) -> Result<&Schema> {
         self.input.as_ref().map_err(|error| Error::new(ErrorCode::ToolInvalid, error.to_string()))
     }
+}
+
+fn as_result<T: Serialize>(output: &T) -> Result<Json, ToolError> {
+    Json::from_serialize(output)
+        .map_err(|error| ToolError::new(format!("the result is not JSON: {error}")))
 }
 
 impl fmt::Debug for Tool {

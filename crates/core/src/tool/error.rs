@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::error::ErrorCode;
+
 /// What a tool returns when it fails. The message goes to the model, so it should say what the
 /// model can do about it, and hold no secret.
 ///
@@ -9,12 +11,13 @@ use std::fmt;
 pub struct ToolError {
     message: String,
     retryable: bool,
+    code: ErrorCode,
 }
 
 impl ToolError {
     /// A failure that the model is told of.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), retryable: false }
+        Self { message: message.into(), retryable: false, code: ErrorCode::ToolFailed }
     }
 
     /// Marks it as passing: the tool is run again first, as its `retry` option says.
@@ -30,6 +33,18 @@ impl ToolError {
         self.retryable
     }
 
+    /// Gives it another code than [`ErrorCode::ToolFailed`].
+    pub(crate) fn with_code(mut self, code: ErrorCode) -> Self {
+        self.code = code;
+        self
+    }
+
+    /// Its code: [`ErrorCode::ToolFailed`], unless the framework refused what the tool asked for.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        self.code
+    }
+
     /// The sentence for the model.
     #[must_use]
     pub fn message(&self) -> &str {
@@ -42,6 +57,7 @@ impl fmt::Debug for ToolError {
         f.debug_struct("ToolError")
             .field("message", &self.message)
             .field("retryable", &self.retryable)
+            .field("code", &self.code)
             .finish()
     }
 }

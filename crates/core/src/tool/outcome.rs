@@ -22,7 +22,7 @@ pub fn judge(
         Ok(result) => result,
         Err(error) => {
             let message = bounded(error.message(), agent.limits().max_result_bytes);
-            return ToolOutcome::Error(ErrorRecord::new(ErrorCode::ToolFailed, message));
+            return ToolOutcome::Error(ErrorRecord::new(error.code(), message));
         }
     };
     let (size, most) = (result.text().len(), agent.limits().max_result_bytes);
@@ -87,14 +87,19 @@ pub fn finish_output(
             }
         },
     };
-    Some(match agent.output_schema().map(|schema| repair_output(&output, schema)) {
-        None => FinishOutput::Output(Json::from(output)),
-        Some(Ok(output)) => FinishOutput::Output(Json::from(output)),
-        Some(Err(violations)) => {
+    let fitting = match agent.output_schema() {
+        None => Ok(output),
+        Some(schema) => repair_output(&output, schema),
+    };
+    let fitting = fitting
+        .and_then(|output| Json::from_serialize(&output).map_err(|error| vec![error.to_string()]));
+    Some(fitting.map_or_else(
+        |violations| {
             let problems = violations.join("; ");
             let message =
                 format!("the result of `{}` does not fit the output type: {problems}", tool.name);
             FinishOutput::Invalid(ErrorRecord::new(ErrorCode::OutputInvalid, message))
-        }
-    })
+        },
+        FinishOutput::Output,
+    ))
 }

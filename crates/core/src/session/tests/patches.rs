@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::event::{Event, ToolFinish, ToolOutcome, encode};
-use crate::state::{MAX_STATE_DEPTH, Patch, is_too_deep};
+use crate::json::MAX_DEPTH;
+use crate::state::{Patch, is_too_deep};
 
 /// JSON with few keys, so that two values have much in common.
 fn value() -> impl Strategy<Value = Value> {
@@ -68,7 +69,7 @@ fn nested(depth: usize) -> Value {
 
 #[test]
 fn the_deepest_state_that_is_allowed_reads_back_from_the_log() {
-    let deepest = json!({"doc": nested(MAX_STATE_DEPTH - 1)});
+    let deepest = json!({"doc": nested(MAX_DEPTH - 1)});
     assert!(!is_too_deep(&deepest));
     let state_patch = Patch::between(&json!({}), &deepest);
     let outcome = ToolOutcome::Acknowledged;
@@ -76,5 +77,5 @@ fn the_deepest_state_that_is_allowed_reads_back_from_the_log() {
     let events = [Event::from(finish)];
     let back: Vec<Event> = serde_json::from_slice(&encode(&events).unwrap()).unwrap();
     assert_eq!(back, events);
-    assert!(is_too_deep(&json!({"doc": nested(MAX_STATE_DEPTH)})));
+    assert!(is_too_deep(&json!({"doc": nested(MAX_DEPTH)})));
 }

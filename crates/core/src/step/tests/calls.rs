@@ -109,6 +109,18 @@ fn arguments_that_do_not_parse_are_never_run() {
 }
 
 #[test]
+fn arguments_that_no_reader_accepts_are_never_run() {
+    let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    for raw in [r#"{"x":"\ud83d"}"#, r#"{"x":1e400}"#, &deep] {
+        let mut hand = Hand::new(&agent());
+        hand.drive([raw_call("search", raw)]);
+        let told = "finished 1.0: error tool_input_invalid: the arguments cannot be read: ";
+        assert!(hand.story().contains(told), "{}", hand.story());
+        assert_eq!(hand.session().tool_calls(), 0);
+    }
+}
+
+#[test]
 fn calls_of_a_truncated_reply_are_never_run_even_if_they_parse() {
     let cut = stopped(calls([("search", json!({"x": 1}))]), StopReason::MaxTokens);
     let hand = check(

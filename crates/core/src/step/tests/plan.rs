@@ -205,6 +205,14 @@ fn a_finish_call_that_was_cut_off_is_not_terminal() {
 }
 
 #[test]
+fn an_output_that_no_reader_accepts_is_not_taken() {
+    let plan = plan_for_result(&raw_call("__finish__", r#"{"result": 1e400}"#));
+    assert!(!plan.is_terminal);
+    assert_eq!(plan.violations.len(), 1);
+    assert!(plan.violations[0].starts_with("it cannot be read: number out of range"), "{plan:?}");
+}
+
+#[test]
 fn the_first_of_several_finish_calls_counts() {
     let step =
         calls([("__finish__", json!({"result": "a"})), ("__finish__", json!({"result": "b"}))]);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::error::ErrorCode;
 use crate::stream::ChunkKind;
 use crate::tool::{ToolContext, ToolContextParts, ToolFeed};
 
@@ -100,6 +101,25 @@ fn a_state_too_deep_for_the_log_is_refused_and_changes_nothing() {
     let error = cx.update_state(|state: &mut serde_json::Value| *state = deep).unwrap_err();
     assert!(error.message().contains("nested too deeply"), "{error}");
     assert!(cx.effects().state_patch.is_empty());
+}
+
+#[derive(Default, serde::Serialize, serde::Deserialize)]
+struct Score {
+    average: f64,
+}
+
+#[test]
+fn a_state_that_does_not_read_back_is_refused_and_changes_nothing() {
+    let state = Arc::new(json!({"average": 1.5}));
+    let cx = ToolContext::new(ToolContextParts { state, ..parts() });
+    for bad in [f64::NAN, f64::INFINITY] {
+        let error = cx.update_state(|it: &mut Score| it.average = bad).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::StateInvalid);
+        assert!(error.message().contains("does not read back as `"), "{error}");
+    }
+    assert!(cx.effects().state_patch.is_empty());
+    cx.update_state(|it: &mut Score| it.average = 0.1 + 0.2).unwrap();
+    assert_eq!(cx.state::<Score>().unwrap().average, 0.1 + 0.2);
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn defaults_are_those_of_the_code() {
             "MOST_REPLY_BYTES: usize = 32 * 1024 * 1024;",
         ),
         ("| 200 bytes |", "crates/core/src/id.rs", "MAX_ID_BYTES: usize = 200;"),
-        ("| 100 levels |", "crates/core/src/state.rs", "MAX_STATE_DEPTH: usize = 100;"),
+        ("| 100 levels |", "crates/core/src/json.rs", "MAX_DEPTH: usize = 100;"),
         ("| 1000 |", "crates/core/src/store/select.rs", "MAX_PAGE: u32 = 1000;"),
     ];
     for (here, file, there) in said {

@@ -10,8 +10,8 @@ use crate::agent::AnyAgent;
 use crate::budget::Budget;
 use crate::error::{ErrorCode, ErrorRecord};
 use crate::event::{
-    Answer, Event, FinishOutput, ModelReply, PendingKind, RunOutcome, ToolFinish, ToolOutcome,
-    Trigger,
+    Answer, BY_MERGE, Event, FinishOutput, ModelReply, PendingKind, RunOutcome, ToolFinish,
+    ToolOutcome, Trigger,
 };
 use crate::id::{CallId, RunId};
 use crate::llm::LlmResponse;
@@ -248,6 +248,9 @@ fn next(hand: &mut Hand, answer: &StepResult, bits: u8) {
             hand.put(Event::from(first)).unwrap();
         }
         Action::Correct(message) => hand.put(Event::CorrectionSent { step, message }).unwrap(),
+        Action::MendState(patch) => {
+            hand.put(Event::StateChanged { patch, by: BY_MERGE.to_owned() }).unwrap();
+        }
         Action::CloseStep(step) => hand.put(Event::StepClosed { step }).unwrap(),
         Action::End(outcome) => {
             let interrupted = matches!(outcome, RunOutcome::Interrupted { .. });
