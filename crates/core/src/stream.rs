@@ -30,10 +30,10 @@ pub use batch::{AttemptRef, Batch, Boundary, Mark, StreamOp, Written};
 pub use body::{Encoded, decode_open, encode_open};
 pub use chunk::{Attempt, Chunk, ChunkKind, Effect, StoredChunk};
 pub use ledger::{Change, Discarded, Ledger, Placed};
-pub use memory::{Answers, Memories, Memory, Place};
+pub use memory::{Answers, Asked, Memories, Memory, Place};
 pub use patient::PatientStreams;
 pub use replay::{Replay, resync};
-pub use shared::{Found, Known, Saved, SharedStream, write_shared};
+pub use shared::{Found, Known, SharedStream, write_shared};
 
 /// An attempt that was neither settled nor discarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,10 +91,12 @@ pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
 ///   saw n never later finds something below n.
 /// - What one [`write`](Self::write) is given is written in order and together: all of it, or, if
 ///   it fails, nothing.
-/// - A batch that failed with an error of kind `unavailable` may have been written. It may be written
-///   again under its id through the same handle: then it is written once, and answered as the first
-///   time. A handle knows at least the last [64](Answers::KEPT) batches of a stream again, and forgets
-///   them with the process: nobody else repeats a batch.
+/// - A batch that failed with an error of kind `unavailable`, or whose future was dropped, may have
+///   been written. It may be written again under its id through the same handle: then it is written
+///   once, and answered as the first time, whatever else was written meanwhile. A handle knows at least
+///   the last [64](Answers::KEPT) batches of a stream again, of at least a thousand streams and of all
+///   with a batch that was not answered. It forgets them with the process: no other one repeats a
+///   batch.
 /// - Sessions of one tree share the root's stream. Effects and marks of one are nothing to another:
 ///   whose they are says the session of their `origin`.
 /// - [`Begin`](StreamOp::Begin) discards an earlier open attempt at the same effect, announces

@@ -48,11 +48,15 @@ impl PostgresStore {
         self.inner.notifier.written(session, &self.inner.connections);
     }
 
-    async fn write_batch(&self, stream: &SessionId, batch: &Batch) -> Result<Written> {
+    async fn write_batch(
+        &self,
+        memory: &tokio::sync::Mutex<Memory>,
+        stream: &SessionId,
+        batch: &Batch,
+    ) -> Result<Written> {
         const OPERATION: &str = "stream::write";
         let encoded = located(Encoded::new(&batch.ops), OPERATION, stream)?;
         // Of this process one writes a stream at a time, and goes on from what the one before knew.
-        let memory = self.inner.memories.of(stream);
         let mut memory = memory.lock().await;
         let shared = write::Stream {
             connections: &self.inner.connections,
@@ -87,8 +91,10 @@ impl PostgresStore {
 #[async_trait]
 impl StreamManager for PostgresStore {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
-        let (store, stream) = (self.clone(), stream.clone());
-        detached(async move { store.write_batch(&stream, &batch).await }).await
+        let asked = self.inner.memories.ask(stream, batch.id);
+        let (store, memory, stream) = (self.clone(), asked.memory(), stream.clone());
+        let written = detached(async move { store.write_batch(&memory, &stream, &batch).await });
+        asked.answer(written.await)
     }
 
     async fn read(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {

@@ -133,8 +133,9 @@ impl Server {
         }
     }
 
-    /// Asks, and once more at once if the connection had died meanwhile: the driver makes another one. Who waits for a
-    /// server that is away is above the store.
+    /// Asks, and once more at once if the connection had died meanwhile: the driver makes another one. So the server may
+    /// run a command twice, and a script whose first answer was lost must know its own work again, or leave it to a later
+    /// look. Waiting for a server that is away is up to the caller of the store.
     async fn ask(&self, cmd: Cmd) -> Result<RedisResult<Value>> {
         let connection = self.connection.clone();
         // The driver's queue has few places, and gives them to those who wait for one in turn.

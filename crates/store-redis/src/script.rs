@@ -52,5 +52,5 @@ scripts! {
     STREAM_FETCH = [COMMON, include_str!("scripts/stream_fetch.lua")];
     STREAM_LOOK = [COMMON, STREAM, include_str!("scripts/stream_look.lua")];
     STREAM_RESET = [COMMON, include_str!("scripts/stream_reset.lua")];
-    STREAM_WRITE = [COMMON, STREAM, include_str!("scripts/stream_write.lua")];
+    STREAM_WRITE = [COMMON, include_str!("scripts/stream_write.lua")];
 }

@@ -28,9 +28,11 @@ impl StreamManager for RedisStore {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
         let of = of("stream::write", stream);
         stream.check().map_err(&of)?;
-        let (store, session) = (Arc::clone(&self.inner), stream.clone());
-        let written = detached(async move { store.write(&session, &batch).await });
-        written.await.map_err(of)
+        let asked = self.inner.memories.ask(stream, batch.id);
+        let (store, memory) = (Arc::clone(&self.inner), asked.memory());
+        let session = stream.clone();
+        let written = detached(async move { store.write(&memory, &session, &batch).await });
+        asked.answer(written.await.map_err(of))
     }
 
     async fn read(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {

@@ -34,7 +34,7 @@ impl SqliteStore {
         durability: Durability,
         work: impl FnMut(&mut Tables<'_>) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T> {
-        let result = self.inner.writer.run(durability, work, || ()).await;
+        let result = self.inner.writer.run(durability, work, |_| ()).await;
         result.map_err(|error| of_session(error, session).with_operation(operation))
     }
 
@@ -128,7 +128,7 @@ impl StateStore for SqliteStore {
         loop {
             let purge = purge.clone();
             let some = move |tables: &mut Tables<'_>| purge::purge_some(tables, &purge);
-            let done = self.inner.writer.run(self.inner.durability, some, || ()).await;
+            let done = self.inner.writer.run(self.inner.durability, some, |_| ()).await;
             match done.map_err(|error| error.with_operation("store::purge"))? {
                 0 => return Ok(gone),
                 some => gone += some,

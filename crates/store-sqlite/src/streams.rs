@@ -27,12 +27,16 @@ impl SqliteStore {
         operation: &'static str,
         session: &SessionId,
         work: impl FnMut(&mut Tables<'_>) -> Result<T, Failure> + Send + 'static,
+        then: impl FnOnce(&T) + Send + 'static,
     ) -> Result<T> {
         let (watch, of) = (Arc::clone(&self.inner.watch), session.clone());
-        let wake = move || watch.written(&of);
+        let then = move |result: &T| {
+            then(result);
+            watch.written(&of);
+        };
         self.inner
             .writer
-            .run(Durability::Process, work, wake)
+            .run(Durability::Process, work, then)
             .await
             .map_err(|error| of_session(error, session).with_operation(operation))
     }
@@ -42,20 +46,27 @@ impl SqliteStore {
 impl StreamManager for SqliteStore {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
         const OPERATION: &str = "stream::write";
-        let answers = self.inner.answers.of(stream);
-        if let Some(written) = lock(&answers).find(batch.id) {
-            return Ok(written.clone());
-        }
-        let prepared = write::Prepared::new(batch.ops)
-            .map_err(|error| of_session(error, stream).with_operation(OPERATION))?;
+        let asked = self.inner.answers.ask(stream, batch.id);
+        let prepared = match write::Prepared::new(batch.ops) {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                return asked.answer(Err(of_session(error, stream).with_operation(OPERATION)));
+            }
+        };
         let (of, retention) = (stream.clone(), self.inner.stream_retention);
-        let written = self
-            .write_stream(OPERATION, stream, move |tables| {
-                write::write(tables, &of, &prepared, retention)
-            })
-            .await?;
-        lock(&answers).note(batch.id, written.clone());
-        Ok(written)
+        // Looked up and noted by the thread that writes, because the caller may leave in between.
+        let (known, answers) = (asked.memory(), asked.memory());
+        let write = move |tables: &mut Tables<'_>| match lock(&known).find(batch.id) {
+            Some(written) => Ok(written.clone()),
+            None => write::write(tables, &of, &prepared, retention),
+        };
+        let note = move |written: &Written| {
+            let mut answers = lock(&answers);
+            if answers.find(batch.id).is_none() {
+                answers.note(batch.id, written.clone());
+            }
+        };
+        asked.answer(self.write_stream(OPERATION, stream, write, note).await)
     }
 
     async fn read(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {
@@ -79,6 +90,12 @@ impl StreamManager for SqliteStore {
 
     async fn reset(&self, session: &SessionId) -> Result<()> {
         let of = session.clone();
-        self.write_stream("stream::reset", session, move |tables| write::reset(tables, &of)).await
+        self.write_stream(
+            "stream::reset",
+            session,
+            move |tables| write::reset(tables, &of),
+            |&()| (),
+        )
+        .await
     }
 }

@@ -46,8 +46,8 @@ impl Writer {
         Ok(Self { queue })
     }
 
-    /// Does something within a transaction that is kept if it succeeds, and `then` once that is
-    /// committed. `work` may be done again if it was undone because of others.
+    /// Does something within a transaction that is kept if it succeeds, and `then` with the result once
+    /// that is committed, whether the caller still waits or not. `work` may be done again if it was undone because of others.
     ///
     /// # Cancel safety
     /// Dropping the future leaves open whether the work is done.
@@ -55,7 +55,7 @@ impl Writer {
         &self,
         durability: Durability,
         work: impl FnMut(&mut Tables<'_>) -> Result<T, Failure> + Send + 'static,
-        then: impl FnOnce() + Send + 'static,
+        then: impl FnOnce(&T) + Send + 'static,
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         let job = Box::new(Asked { durability, work, then, result: None, reply });
@@ -104,7 +104,7 @@ impl<T, W, D> Job for Asked<T, W, D>
 where
     T: Send,
     W: FnMut(&mut Tables<'_>) -> Result<T, Failure> + Send,
-    D: FnOnce() + Send,
+    D: FnOnce(&T) + Send,
 {
     fn durability(&self) -> Durability {
         self.durability
@@ -134,8 +134,8 @@ where
         let Self { then, result, reply, .. } = *self;
         let Some(result) = result else { return };
         // Here and not by the caller, who may be gone.
-        if result.is_ok() {
-            then();
+        if let Ok(result) = &result {
+            then(result);
         }
         drop(reply.send(result));
     }

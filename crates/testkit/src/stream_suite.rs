@@ -59,6 +59,8 @@ macro_rules! stream_suite {
             a_batch_may_discard_what_it_began,
             a_batch_that_names_what_it_has_not_begun_writes_nothing,
             an_empty_batch_writes_nothing,
+            a_batch_is_known_again_whatever_other_streams_were_written,
+            a_batch_whose_writer_was_dropped_is_written_once,
             // Read and follow
             a_stream_that_was_never_written_to_is_empty_and_then_follows,
             reading_begins_where_it_is_told,

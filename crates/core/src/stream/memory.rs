@@ -1,9 +1,10 @@
 //! What a handle of a store remembers of the streams that it writes, for those who write a store.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Known, Written};
+use crate::error::{Error, Result};
 use crate::id::{BatchId, SessionId};
 
 /// The answers to the last batches of one stream, to give them again.
@@ -27,22 +28,123 @@ impl Answers {
     }
 }
 
-/// What is remembered of each of many streams: `T` with a lock, for one writer at a time.
+/// What a handle remembers of each of the streams that it writes: `T`, with a lock for one writer at
+/// a time.
+///
+/// Of a stream with a batch that was not [answered](Asked::answer) nothing is forgotten while other
+/// streams are written, because that batch may be written again. Of the others, those written last
+/// are remembered.
 #[derive(Debug, Default)]
-pub struct Memories<T>(Mutex<HashMap<SessionId, Arc<T>>>);
+pub struct Memories<T>(Mutex<Table<T>>);
+
+#[derive(Debug)]
+struct Table<T> {
+    entries: HashMap<SessionId, Entry<T>>,
+    /// Counts what is asked, so that the oldest entries can be told.
+    asked: u64,
+    /// How many entries there may be before some are looked for that can go.
+    room: usize,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    memory: Arc<T>,
+    /// Batches without an answer, the oldest first.
+    open: Vec<BatchId>,
+    /// When it was last asked for.
+    asked: u64,
+}
 
 impl<T: Default> Memories<T> {
-    /// How many streams are remembered. When there are more, those that nobody writes just then are
-    /// forgotten.
-    pub const KEPT: usize = 1024;
+    /// How many streams are remembered whose batches were all answered.
+    pub const KEPT: usize = 4096;
 
-    /// What is remembered of this one.
-    pub fn of(&self, stream: &SessionId) -> Arc<T> {
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if entries.len() >= Self::KEPT && !entries.contains_key(stream) {
-            entries.retain(|_, entry| Arc::strong_count(entry) > 1);
+    /// How many streams are remembered beside those, each with a batch that was not answered.
+    pub const KEPT_OPEN: usize = 16_384;
+
+    /// Notes that a batch is about to be written, and returns what is remembered of its stream.
+    pub fn ask(&self, stream: &SessionId, batch: BatchId) -> Asked<'_, T> {
+        let mut table = self.lock();
+        if table.entries.len() >= table.room && !table.entries.contains_key(stream) {
+            table.forget_some();
         }
-        Arc::clone(entries.entry(stream.clone()).or_default())
+        table.asked += 1;
+        let asked = table.asked;
+        let entry = table.entries.entry(stream.clone()).or_default();
+        entry.asked = asked;
+        entry.open.retain(|open| *open != batch);
+        if entry.open.len() == Answers::KEPT {
+            entry.open.remove(0);
+        }
+        entry.open.push(batch);
+        let memory = Arc::clone(&entry.memory);
+        Asked { memories: self, stream: stream.clone(), batch, memory }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Default> Table<T> {
+    /// Forgets the streams that were not written for longest, of those that no writer uses.
+    fn forget_some(&mut self) {
+        for (is_open, kept) in [(false, Memories::<T>::KEPT), (true, Memories::<T>::KEPT_OPEN)] {
+            let unused = |entry: &Entry<T>| Arc::strong_count(&entry.memory) == 1;
+            let meant = |entry: &Entry<T>| unused(entry) && entry.open.is_empty() != is_open;
+            let meant = self.entries.iter().filter(|(_, entry)| meant(entry));
+            let mut oldest: Vec<_> = meant.map(|(id, entry)| (entry.asked, id.clone())).collect();
+            let gone = oldest.len().saturating_sub(kept);
+            oldest.sort_unstable();
+            for (_, stream) in oldest.drain(..gone) {
+                self.entries.remove(&stream);
+            }
+        }
+        // So that looking costs each new stream little.
+        self.room = self.entries.len() + Memories::<T>::KEPT / 8;
+    }
+}
+
+impl<T: Default> Default for Table<T> {
+    fn default() -> Self {
+        Self { entries: HashMap::new(), asked: 0, room: Memories::<T>::KEPT }
+    }
+}
+
+impl<T: Default> Default for Entry<T> {
+    fn default() -> Self {
+        Self { memory: Arc::default(), open: Vec::new(), asked: 0 }
+    }
+}
+
+/// A batch on its way to a stream. Dropped without an [answer](Self::answer), it may be written again.
+#[derive(Debug)]
+pub struct Asked<'m, T: Default> {
+    memories: &'m Memories<T>,
+    stream: SessionId,
+    batch: BatchId,
+    memory: Arc<T>,
+}
+
+impl<T: Default> Asked<'_, T> {
+    /// What is remembered of the stream.
+    #[must_use]
+    pub fn memory(&self) -> Arc<T> {
+        Arc::clone(&self.memory)
+    }
+
+    /// Hands the answer to the caller. Unless it leaves open whether the batch was written, the batch is
+    /// not expected again.
+    ///
+    /// # Errors
+    /// Those of the answer.
+    pub fn answer(self, answer: Result<Written>) -> Result<Written> {
+        if !answer.as_ref().is_err_and(Error::is_retryable)
+            && let Some(entry) = self.memories.lock().entries.get_mut(&self.stream)
+        {
+            entry.open.retain(|open| *open != self.batch);
+        }
+        answer
     }
 }
 
@@ -83,17 +185,16 @@ pub(super) struct Doubt {
 const DOUBTS: usize = 16;
 
 impl Memory {
-    /// Notes that a batch is about to be sent; whether it may have been sent before, from there.
-    pub(super) fn sending(&mut self, doubt: Doubt) -> bool {
+    /// Notes that a batch is about to be sent.
+    pub(super) fn sending(&mut self, doubt: Doubt) {
         let same = |it: &Doubt| it.batch == doubt.batch && it.from == doubt.from;
         if self.doubts.iter().any(same) {
-            return true;
+            return;
         }
         if self.doubts.len() == DOUBTS {
             self.doubts.remove(0);
         }
         self.doubts.push(doubt);
-        false
     }
 
     /// The places to look at.

@@ -36,18 +36,6 @@ pub struct Found {
     pub there: Vec<Place>,
 }
 
-/// Whether a batch was written.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Saved {
-    /// It was.
-    Yes,
-    /// The stream has another revision: it was not, or it was by an answer that was lost.
-    No {
-        /// How it stands, if that was in the same answer and the batch was sent once: then it was not.
-        known: Option<Known>,
-    },
-}
-
 /// One stream on a server, as [`write_shared`] gets at it.
 pub trait SharedStream: Send {
     /// How it fails. Whatever it is, what was asked may have been done.
@@ -61,12 +49,15 @@ pub trait SharedStream: Send {
 
     /// Writes, at one moment and only if the stream has the revision `from`: the change's chunks with
     /// the revision that they make, its discards and marks, and what is known of the stream after it.
+    ///
+    /// Returns `false` if the stream has another revision. The batch may have made that one itself:
+    /// drivers and stores send again what a lost connection left unanswered. The next look decides.
     fn save(
         &mut self,
         from: u64,
         after: &Known,
         change: &Change,
-    ) -> impl Future<Output = Result<Saved, Self::Failure>> + Send;
+    ) -> impl Future<Output = Result<bool, Self::Failure>> + Send;
 }
 
 /// Writes a batch, or answers as the first time if it was written already. One writer of a handle at
@@ -127,14 +118,8 @@ async fn try_write<S: SharedStream>(
         known.revision = revision(from, batch.id);
         let (revision, has_place) = (known.revision, change.count > 0);
         let doubt = Doubt { batch: batch.id, from, revision, has_place, written: written.clone() };
-        let was_sent = memory.sending(doubt);
-        if let Saved::No { known } = stream.save(from, &known, &change).await? {
-            // Without how it stands, it may be this batch that made the other revision: the store
-            // sent it again after an answer was lost. The next look decides.
-            if !was_sent && known.is_some() {
-                memory.doubts.pop();
-            }
-            memory.known = known;
+        memory.sending(doubt);
+        if !stream.save(from, &known, &change).await? {
             return Ok(None);
         }
         // Whatever else was to go on from the same revision cannot any more.

@@ -8,7 +8,7 @@ use sqlx::postgres::PgConnection;
 use helix_agents_core::error::Error;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{
-    Change, Discarded, Encoded, Found, Known, Marked, Place, Saved, SharedStream, encode_open,
+    Change, Discarded, Encoded, Found, Known, Marked, Place, SharedStream, encode_open,
 };
 
 use super::Statements as All;
@@ -168,7 +168,7 @@ impl SharedStream for Stream<'_> {
         carry_out!(connections, |connection| look(connection, statements, session, places))
     }
 
-    async fn save(&mut self, from: u64, after: &Known, change: &Change) -> Result<Saved, Error> {
+    async fn save(&mut self, from: u64, after: &Known, change: &Change) -> Result<bool, Error> {
         let Self { connections, statements, writes, session, encoded } = self;
         let statements = &statements.write;
         let own = after.ledger.marked.get(session).copied().unwrap_or_default();
@@ -190,12 +190,11 @@ impl SharedStream for Stream<'_> {
             .map(|it| (it, after.ledger.marked.get(it).copied().unwrap_or_default()))
             .collect();
         let more = More { discarded: &change.discarded, children };
-        let is_taken = if from == 0 || more.is_some() || write.body.len() > LARGE_BYTES {
-            alone(connections, statements, &write, &more).await?
+        if from == 0 || more.is_some() || write.body.len() > LARGE_BYTES {
+            alone(connections, statements, &write, &more).await
         } else {
-            write_together(connections, statements, writes, write).await?
-        };
-        Ok(if is_taken { Saved::Yes } else { Saved::No { known: None } })
+            write_together(connections, statements, writes, write).await
+        }
     }
 }
 

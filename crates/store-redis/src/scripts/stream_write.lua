@@ -4,7 +4,7 @@
 --   attempts, chunks, how many attempts were discarded, for each its number and the last chunk then, and for each child
 --   that was marked its session and mark.
 local feed = redis.call('HMGET', KEYS[1], 'revision', 'trimmed')
-if (feed[1] or '0') ~= ARGV[1] then return standing({ 'other' }, KEYS[1], KEYS[4]) end
+if (feed[1] or '0') ~= ARGV[1] then return { 'other' } end
 
 local revision, last, trimmed = ARGV[4], ARGV[5], feed[2] or '0'
 if ARGV[10] ~= '' then redis.call('XADD', KEYS[2], last .. '-' .. revision, 'b', ARGV[10]) end

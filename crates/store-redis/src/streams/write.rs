@@ -3,7 +3,7 @@
 use helix_agents_core::error::{Error, Result};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{
-    Batch, Change, Encoded, Found, Known, Place, Saved, SharedStream, Written, encode_open,
+    Batch, Change, Encoded, Found, Known, Memory, Place, SharedStream, Written, encode_open,
     write_shared,
 };
 
@@ -24,15 +24,12 @@ impl SharedStream for Stream<'_> {
         standing::look(self.store, self.session, places).await
     }
 
-    async fn save(&mut self, from: u64, after: &Known, change: &Change) -> Result<Saved> {
+    async fn save(&mut self, from: u64, after: &Known, change: &Change) -> Result<bool> {
         let words = self.words(from, after, change)?;
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         let keys = self.store.keys.of(self.session).stream();
         let mut reply = self.store.server.eval(&script::STREAM_WRITE, &keys, &words).await?;
-        if reply.text()? == "written" {
-            return Ok(Saved::Yes);
-        }
-        Ok(Saved::No { known: Some(standing::read(&mut reply, self.session)?) })
+        Ok(reply.text()? == "written")
     }
 }
 
@@ -70,10 +67,14 @@ impl Stream<'_> {
 }
 
 impl Inner {
-    pub(super) async fn write(&self, session: &SessionId, batch: &Batch) -> Result<Written> {
+    pub(super) async fn write(
+        &self,
+        memory: &tokio::sync::Mutex<Memory>,
+        session: &SessionId,
+        batch: &Batch,
+    ) -> Result<Written> {
         let stream = Stream { store: self, session, encoded: Encoded::new(&batch.ops)? };
         // Of this process one writes a stream at a time, and goes on from what the one before knew.
-        let memory = self.memories.of(session);
         let written = write_shared(stream, &mut *memory.lock().await, batch).await?;
         self.watch.written(session);
         Ok(written)

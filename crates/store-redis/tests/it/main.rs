@@ -9,6 +9,7 @@ mod follow;
 mod keys;
 mod open;
 mod outage;
+mod proxy;
 mod server;
 mod support;
 mod tls;

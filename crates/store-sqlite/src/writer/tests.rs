@@ -46,7 +46,7 @@ impl Scratch {
         &self,
         work: impl FnMut(&mut Tables<'_>) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T> {
-        self.writer.run(Durability::Process, work, || ()).await
+        self.writer.run(Durability::Process, work, |_| ()).await
     }
 
     /// Adds a row.
@@ -97,7 +97,7 @@ async fn hold(writer: &Writer) -> (Hold, impl Future<Output = Result<()>>) {
             assert!(held.recv().is_err());
             Ok(())
         },
-        || (),
+        |&()| (),
     ));
     tokio::select! {
         biased;

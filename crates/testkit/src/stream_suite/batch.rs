@@ -1,15 +1,17 @@
 //! Batches: what one write is given is written in order and together.
 
 use expect_test::expect;
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{Attempt, AttemptRef, Batch, Effect, Mark, OpenAttempt, StreamOp};
 
+use crate::gate::within;
 use crate::ids::batch_id;
 
 use super::StreamHarness;
-use super::support::{begin, check, id, mark, model, origin, replay, text, tool};
+use super::support::{begin, check, id, mark, model, origin, replay, text, texts, tool, write};
 
 fn beginning(session: &SessionId, effect: Effect) -> StreamOp {
     StreamOp::Begin { effect, origin: origin(session) }
@@ -65,6 +67,52 @@ pub async fn a_batch_is_written_in_its_order(harness: &impl StreamHarness) {
         (info.marked_by(&session), &*info.open),
         (3, &[open(2, "1.0", 2), open(3, "1.1", 2)][..])
     );
+}
+
+/// The answer may have been lost on its way, and other streams were written since.
+pub async fn a_batch_is_known_again_whatever_other_streams_were_written(
+    harness: &impl StreamHarness,
+) {
+    const OTHERS: usize = 1100;
+    let streams = harness.open().await;
+    let (answered, dropped) = (id("answered"), id("dropped"));
+    let batch = |session: &SessionId, delta: &str| {
+        Batch::new(batch_id(), [saying(session, None, &[delta])])
+    };
+    let (one, two) = (batch(&answered, "a"), batch(&dropped, "b"));
+    let written = streams.write(&answered, one.clone()).await.unwrap();
+    assert_eq!(written.last_seq, 1);
+    let _left = streams.write(&dropped, two.clone()).now_or_never();
+    let others = stream::iter(0..OTHERS).map(async |number| {
+        let other = id(&format!("other {number}"));
+        streams.write(&other, batch(&other, "x")).await.unwrap();
+    });
+    within(others.buffer_unordered(32).collect::<()>()).await;
+    for (session, batch) in [(&answered, one), (&dropped, two)] {
+        assert_eq!(streams.write(session, batch).await.unwrap().last_seq, 1, "{session}");
+        assert_eq!(streams.info(session).await.unwrap().last_seq, 1, "{session}");
+    }
+}
+
+/// Its writer was dropped at some moment, which is not the same in every store and each time.
+pub async fn a_batch_whose_writer_was_dropped_is_written_once(harness: &impl StreamHarness) {
+    const BATCHES: u64 = 40;
+    let streams = harness.open().await;
+    let session = id("s");
+    for number in 1..=BATCHES {
+        let batch = Batch::new(batch_id(), [saying(&session, None, &[&number.to_string()])]);
+        // Others that are in the middle of the same.
+        let other = id(&format!("other {number}"));
+        let beside = write(&streams, &other, None, &["x"]);
+        tokio::select! {
+            biased;
+            _ = streams.write(&session, batch.clone()) => {}
+            _ = beside => {}
+        }
+        assert_eq!(within(streams.write(&session, batch)).await.unwrap().last_seq, number);
+    }
+    let expected: Vec<_> = (1..=BATCHES).map(|it| it.to_string()).collect();
+    assert_eq!(texts(&replay(&streams, &session, 1).await), expected);
 }
 
 /// What a replaced owner still has to say is left out; what concerns all is not.

@@ -27,7 +27,7 @@ async fn level(writer: &Writer, durability: Durability) -> i64 {
         let level = tables.connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
         Ok(level)
     };
-    writer.run(durability, ask, || ()).await.unwrap()
+    writer.run(durability, ask, |_| ()).await.unwrap()
 }
 
 #[tokio::test]

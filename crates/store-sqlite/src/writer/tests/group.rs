@@ -142,7 +142,7 @@ async fn others_hear_of_it_after_the_commit_and_only_then() {
             insert(tables.connection, x)?;
             if fails { refuse() } else { Ok(()) }
         };
-        let then = move || told.send((x, rows(&other))).unwrap();
+        let then = move |_: &()| told.send((x, rows(&other))).unwrap();
         scratch.writer.run(Durability::Process, work, then)
     };
     let (a, b, c, ()) = tokio::join!(
