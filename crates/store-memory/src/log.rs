@@ -14,6 +14,8 @@ use helix_agents_core::store::{
 pub(crate) struct Log {
     head: Head,
     appends: Vec<StoredAppend>,
+    /// How many of the appends are those of the log that it was forked from.
+    shared: usize,
 }
 
 impl Log {
@@ -42,7 +44,7 @@ impl Log {
             updated_at: now,
             read_at: now,
         };
-        Self { head, appends }
+        Self { head, shared: appends.len(), appends }
     }
 
     /// A log that begins with what this one had up to the position that `first` expects, if this
@@ -63,9 +65,10 @@ impl Log {
         Some(log)
     }
 
-    /// The append that follows a position, if the log ever ended there and went on.
-    pub(crate) fn following(&self, position: &Position) -> Option<&StoredAppend> {
-        self.after(position)?.first()
+    /// The append that created the session, if it was to follow this position.
+    pub(crate) fn created_at(&self, position: &Position) -> Option<&StoredAppend> {
+        let after = self.after(position)?;
+        after.first().filter(|_| self.appends.len() - after.len() == self.shared)
     }
 
     /// The head, whose `read_at` is of the last append.
@@ -76,11 +79,6 @@ impl Log {
     /// The head as it is read now.
     pub(crate) fn head_at(&self, now: Timestamp) -> Head {
         Head { read_at: now.max(self.head.updated_at), ..self.head.clone() }
-    }
-
-    /// The append that created the session.
-    pub(crate) fn first(&self) -> Option<&StoredAppend> {
-        self.appends.first()
     }
 
     pub(crate) fn append(&mut self, append: Append, now: Timestamp) -> AppendOutcome {

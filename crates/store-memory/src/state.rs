@@ -61,7 +61,8 @@ impl Sessions {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = table.get(&first.session) {
             let log = session.lock();
-            let same = log.as_ref().and_then(Log::first).filter(|it| it.id == first.id);
+            let created = log.as_ref().and_then(|log| log.created_at(&first.expected));
+            let same = created.filter(|it| it.id == first.id);
             return Ok(
                 same.map_or(CreateOutcome::Exists, |it| CreateOutcome::Created { at: it.at })
             );
@@ -77,8 +78,8 @@ impl Sessions {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = table.get(&first.session) {
             let log = session.lock();
-            let follows = log.as_ref().and_then(|log| log.following(&first.expected));
-            let same = follows.filter(|it| it.id == first.id);
+            let created = log.as_ref().and_then(|log| log.created_at(&first.expected));
+            let same = created.filter(|it| it.id == first.id);
             return Ok(same.map_or(ForkOutcome::Exists, |it| ForkOutcome::Created { at: it.at }));
         }
         let id = first.session.clone();

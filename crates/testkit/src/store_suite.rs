@@ -140,6 +140,7 @@ macro_rules! store_suite {
             forks_can_be_forked,
             a_fork_from_where_the_original_never_was_is_refused,
             a_repeated_fork_is_answered_as_the_first_time,
+            a_fork_was_not_created_by_what_it_shares,
             racing_forks_have_exactly_one_winner,
             a_fork_of_a_live_session_has_its_own_lease,
             what_a_fork_shares_outlives_the_original,

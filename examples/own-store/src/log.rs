@@ -12,6 +12,8 @@ use crate::record::Appended;
 pub(crate) struct Log {
     pub(crate) head: Head,
     appends: Vec<StoredAppend>,
+    /// How many of the appends are those of the log that it was forked from.
+    shared: usize,
 }
 
 /// What is to be done with an append.
@@ -46,7 +48,7 @@ impl Log {
             updated_at: first.at,
             read_at: first.at,
         };
-        let mut log = Self { head, appends };
+        let mut log = Self { head, shared: appends.len(), appends };
         log.take(first);
         log
     }
@@ -111,9 +113,10 @@ impl Log {
         Head { read_at: now.max(self.head.updated_at), ..self.head.clone() }
     }
 
-    /// The append that created the session.
-    pub(crate) fn first(&self) -> Option<&StoredAppend> {
-        self.appends.first()
+    /// The append that created the session, if it was to follow this position.
+    pub(crate) fn created_at(&self, position: &Position) -> Option<&StoredAppend> {
+        let after = self.after(position)?;
+        after.first().filter(|_| self.appends.len() - after.len() == self.shared)
     }
 
     /// The appends after a version.

@@ -96,7 +96,7 @@ impl Inner {
     fn create(&mut self, new: NewSession, first: Append) -> Result<CreateOutcome> {
         let summary = first.check_first()?.clone();
         if let Some(log) = self.sessions.get(&first.session) {
-            let same = log.first().filter(|it| it.id == first.id);
+            let same = log.created_at(&first.expected).filter(|it| it.id == first.id);
             return Ok(
                 same.map_or(CreateOutcome::Exists, |it| CreateOutcome::Created { at: it.at })
             );
@@ -110,8 +110,7 @@ impl Inner {
     fn fork(&mut self, from: SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
         let summary = first.check_fork(&from)?.clone();
         if let Some(log) = self.sessions.get(&first.session) {
-            let next = log.after(&first.expected).and_then(|after| after.first());
-            let same = next.filter(|it| it.id == first.id);
+            let same = log.created_at(&first.expected).filter(|it| it.id == first.id);
             return Ok(same.map_or(ForkOutcome::Exists, |it| ForkOutcome::Created { at: it.at }));
         }
         let Some(last) = self.log(&from)?.ending(&first.expected) else {

@@ -65,7 +65,7 @@ pub(super) async fn create(
         if look.appends.is_empty() {
             return Err(corrupt(session, "the first append of a session is missing"));
         }
-        let at = look.taken_as(&first.id);
+        let at = look.created_as(&first.id, &first.expected);
         return Ok(at.map_or(CreateOutcome::Exists, |at| CreateOutcome::Created { at }));
     }
     Err(corrupt(session, "the session neither is there nor can be made"))

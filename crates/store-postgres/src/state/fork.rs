@@ -83,7 +83,7 @@ pub(super) async fn fork(
         }
         let sql = &statements.look;
         if let Some(there) = log::look(connection, sql, session, position.version, 1).await? {
-            let at = there.taken_as(&first.id).filter(|_| there.reached(position));
+            let at = there.created_as(&first.id, position);
             return Ok(at.map_or(ForkOutcome::Exists, |at| ForkOutcome::Created { at }));
         }
         let original = log::look(connection, sql, from, position.version, 0).await?;

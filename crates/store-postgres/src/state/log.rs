@@ -49,7 +49,8 @@ const LOOK: &str = "
          ORDER BY a.first LIMIT $3)
     )
     SELECT s.version, s.append, s.updated_at, s.lease_until, {now},
-        found.first, found.count, found.id, found.at, found.run, found.schema, found.body
+        found.first, found.count, found.id, found.at, found.run, found.schema, found.body,
+        (SELECT p.after FROM parts p WHERE p.up_to IS NULL)
     FROM s LEFT JOIN found ON true
     ORDER BY found.first";
 
@@ -67,6 +68,8 @@ pub(super) struct Look {
     pub(super) now: Timestamp,
     /// The end of the append that the version is in.
     covering: Option<Position>,
+    /// The version after which the log has appends of its own; 0 unless it was forked.
+    shared: u64,
     /// What comes after the version, gapless.
     pub(super) appends: Vec<StoredAppend>,
 }
@@ -78,6 +81,13 @@ impl Look {
             return *position == Position::start();
         }
         self.covering.as_ref() == Some(position)
+    }
+
+    /// The time of the append that created the session, if that is its id and it was to follow this
+    /// position, at whose version was looked.
+    pub(super) fn created_as(&self, id: &AppendId, position: &Position) -> Option<Timestamp> {
+        let is_own = self.shared == position.version && self.reached(position);
+        self.taken_as(id).filter(|_| is_own)
     }
 
     /// The time of the first append that was found, if that is its id.
@@ -106,6 +116,7 @@ pub(super) async fn look(
         lease_until: row.try_get::<Option<i64>, _>(3)?.map(Timestamp),
         now: Timestamp(row.try_get(4)?),
         covering: None,
+        shared: place(row.try_get(12)?, session)?,
         appends: Vec::with_capacity(rows.len()),
     };
     for row in &rows {

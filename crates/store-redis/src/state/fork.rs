@@ -47,10 +47,11 @@ impl Inner {
 
     /// What a fork gets whose session exists.
     async fn judge_existing(&self, first: &Append) -> Result<Option<ForkOutcome>> {
-        if self.find(&first.session).await?.is_none() {
-            return Ok(None);
-        }
+        let Some(found) = self.find(&first.session).await? else { return Ok(None) };
         let at = first.expected.version;
+        if found.base.last().map_or(0, |part| part.version) != at {
+            return Ok(Some(ForkOutcome::Exists));
+        }
         let next = self.read(&first.session, at, 1).await?;
         Ok(Some(match next.first() {
             Some(next) if next.first == at + 1 && next.id == first.id => {

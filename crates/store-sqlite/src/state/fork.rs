@@ -23,7 +23,9 @@ pub(super) fn fork(
         let stored = log.starting_at(tables.connection, position.version + 1)?;
         let reached = log.reached(tables.connection, position)?;
         return Ok(match stored {
-            Some((id, at)) if reached && id == first.id => ForkOutcome::Created { at },
+            Some((id, at)) if log.shared() == position.version && reached && id == first.id => {
+                ForkOutcome::Created { at }
+            }
             _ => ForkOutcome::Exists,
         });
     }

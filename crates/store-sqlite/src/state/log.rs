@@ -65,6 +65,11 @@ impl Log {
         self.part(version).map(|part| part.key)
     }
 
+    /// The version after which the log has appends of its own; 0 unless it was forked.
+    pub(super) fn shared(&self) -> u64 {
+        self.parts.last().map_or(0, |own| own.after)
+    }
+
     fn part(&self, version: u64) -> Option<&Part> {
         self.parts.iter().find(|part| part.holds(version))
     }

@@ -78,7 +78,11 @@ pub(super) fn create(
     first: &Append,
 ) -> Result<CreateOutcome, Failure> {
     if let Some(end) = find(&mut tables.state, first)? {
-        let stored = Log::of(tables.connection, end.key)?.starting_at(tables.connection, 1)?;
+        let log = Log::of(tables.connection, end.key)?;
+        if log.shared() > 0 {
+            return Ok(CreateOutcome::Exists);
+        }
+        let stored = log.starting_at(tables.connection, 1)?;
         let (id, at) = stored
             .ok_or_else(|| corrupt(&first.session, "the first append of a session is missing"))?;
         return Ok(if id == first.id {

@@ -7,14 +7,14 @@ use bytes::Bytes;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::store::{
-    Append, AppendOutcome, ForkOutcome, Guard, LeaseChange, Page, Position, SessionFilter,
-    StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, LeaseChange, Page, Position,
+    SessionFilter, StateStore, StoredAppend,
 };
 
 use super::StoreHarness;
 use super::support::{
     LONG, Writer, alone, append, assert_gapless, first, head, id, idle, ids, log, missed, run,
-    running, taken,
+    running, still, taken,
 };
 
 /// A session whose appends are called like this, after `first`.
@@ -223,6 +223,28 @@ pub async fn a_repeated_fork_is_answered_as_the_first_time(harness: &impl StoreH
     assert_eq!(writer.ids().await, ["first", "a", "f", "x"]);
     let created = store.create_session(alone(&session), super::support::first(&session, "f")).await;
     assert_eq!(created.unwrap(), helix_agents_core::store::CreateOutcome::Exists);
+}
+
+/// They are the original's: neither a creation nor another fork under the same append id made this one.
+pub async fn a_fork_was_not_created_by_what_it_shares(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let mut original = Writer::create(&store, "s").await;
+    let at_first = original.position.clone();
+    original.add("a").await;
+    let fork = id("fork");
+    let forking = async |position: &Position, name: &str| {
+        let first = begun(&fork, position, name);
+        store.fork(&original.session, alone(&fork), first).await.unwrap()
+    };
+    let made = forking(&original.position, "fork").await;
+    assert!(matches!(made, ForkOutcome::Created { .. }));
+    let before = still(store.head(&fork).await.unwrap().unwrap());
+    let created = store.create_session(alone(&fork), first(&fork, "first")).await.unwrap();
+    assert_eq!(created, CreateOutcome::Exists);
+    assert_eq!(forking(&at_first, "a").await, ForkOutcome::Exists);
+    assert_eq!(forking(&original.position, "fork").await, made);
+    assert_eq!(still(store.head(&fork).await.unwrap().unwrap()), before);
+    assert_eq!(ids(&log(&store, &fork).await), ["first", "a", "fork"]);
 }
 
 /// Of one id, from several handles at once.
