@@ -160,7 +160,8 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
 
     /// Forgets the roots that are named, each with all below it, and their streams if the store
     /// keeps those, too; says how many sessions that were. A tree goes whole or not at all, and not
-    /// while somebody holds a lease in it. What forks share with it stays.
+    /// while an owner holds a lease in it. What forks share with it stays. A child whose parent is gone
+    /// counts as a root, by its own state.
     ///
     /// # Cancel safety
     /// It goes tree by tree, so it may be stopped and called again at any time.

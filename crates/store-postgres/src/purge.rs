@@ -28,10 +28,12 @@ impl Statements {
         Self {
             find: schema.sql(
                 "SELECT session FROM {s}.sessions AS top
-                 WHERE parent IS NULL AND status = ANY($1) AND updated_at <= {now} - $2
+                 WHERE status = ANY($1) AND updated_at <= {now} - $2
+                     AND NOT EXISTS (
+                         SELECT FROM {s}.sessions AS above WHERE above.session = top.parent)
                      AND NOT EXISTS (
                          SELECT FROM {s}.sessions AS below
-                         WHERE below.root = top.session AND (
+                         WHERE below.root = top.root AND (
                              below.updated_at > {now} - $2 OR below.lease_until > {now}))
                  ORDER BY created_at, session LIMIT $3
                  FOR UPDATE SKIP LOCKED",

@@ -7,6 +7,7 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::store::Purge;
 
 use crate::Inner;
+use crate::state::delete::below;
 use crate::state::head::Found;
 
 impl Inner {
@@ -18,24 +19,33 @@ impl Inner {
             let Some(found) = found else { return Ok(purged) };
             for found in found {
                 let head = &found.head;
-                let root = &head.created.root;
-                // What is left of a tree whose root was forgotten when somebody was stopped.
-                let is_left = head.created.parent.is_some() && self.find(root).await?.is_none();
-                let is_top = head.created.parent.is_none() || is_left;
-                let is_meant = is_top && purge.statuses.contains(&head.summary.status);
-                if is_meant && purge.is_old(head) && looked_at.insert(head.session.clone()) {
+                let is_meant = purge.statuses.contains(&head.summary.status);
+                if is_meant
+                    && purge.is_old(head)
+                    && self.is_top(&found).await?
+                    && looked_at.insert(head.session.clone())
+                {
                     purged += self.purge_tree(purge, &found).await?;
                 }
             }
         }
     }
 
-    /// The top goes first, and only if nothing was appended meanwhile: nobody begins a run below it after that.
+    /// Whether a session is a root, or left of a tree whose upper part was deleted.
+    async fn is_top(&self, found: &Found) -> Result<bool> {
+        Ok(match &found.head.created.parent {
+            None => true,
+            Some(parent) => self.find(parent).await?.is_none(),
+        })
+    }
+
+    /// The top goes first, and only if nothing was appended meanwhile: no run begins below it after that.
     async fn purge_tree(&self, purge: &Purge, top: &Found) -> Result<u64> {
-        let below = self.descendants(top).await?;
-        if !below.iter().all(|it| purge.is_old(&it.head)) {
+        let tree = self.members(&self.keys.of(&top.head.created.root).tree()).await?;
+        if !tree.iter().all(|it| purge.is_old(&it.head)) {
             return Ok(0);
         }
+        let below = below(tree, &top.head.session);
         if !self.delete_one(top, Some(top.head.position.version)).await? {
             return Ok(0);
         }

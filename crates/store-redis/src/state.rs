@@ -15,7 +15,7 @@ use helix_agents_core::store::{
 use crate::error::{not_found, of_session};
 use crate::{RedisStore, guarantees};
 
-mod delete;
+pub(crate) mod delete;
 mod fork;
 pub(crate) mod head;
 mod index;

@@ -130,6 +130,7 @@ macro_rules! store_suite {
             purging_forgets_whole_trees_by_the_state_of_their_root,
             what_is_young_is_not_purged,
             a_tree_in_which_somebody_is_at_work_is_not_purged,
+            children_whose_parent_is_gone_are_purged,
             what_a_fork_shares_outlives_a_purge,
             many_sessions_are_purged_at_once,
             // Fork

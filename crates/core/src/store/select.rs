@@ -44,29 +44,32 @@ impl Default for Page {
     }
 }
 
-/// Which sessions to forget, with all below them.
+/// Which sessions to forget, with all below them: roots, and children whose parent is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Purge {
-    /// Nothing was appended to them, nor to any session below, for so long, by the store's clock.
+    /// Nothing was appended to any session of the tree for so long, by the store's clock. A tree is all
+    /// sessions with the same root, whether that is still there or not.
     pub older_than: Duration,
     /// In one of these states. One that runs or waits is [`Active`](SessionStatus::Active).
     pub statuses: Vec<SessionStatus>,
 }
 
 impl Purge {
-    /// The roots to forget, of the heads of all sessions; for stores that have those at hand.
+    /// The sessions to forget with all below them, of the heads of all sessions; for stores that have
+    /// those at hand.
     #[must_use]
     pub fn roots(&self, heads: &[Head]) -> Vec<SessionId> {
         let is_young = |head: &&Head| !self.is_old(head);
         let kept: BTreeSet<_> = heads.iter().filter(is_young).map(|it| &it.created.root).collect();
-        let is_named = |head: &&Head| {
-            head.created.parent.is_none() && self.statuses.contains(&head.summary.status)
-        };
-        let named = heads.iter().filter(is_named).map(|head| &head.session);
-        named.filter(|root| !kept.contains(root)).cloned().collect()
+        let all: BTreeSet<_> = heads.iter().map(|it| &it.session).collect();
+        let is_top =
+            |head: &Head| head.created.parent.as_ref().is_none_or(|above| !all.contains(above));
+        let is_named = |head: &&Head| is_top(head) && self.statuses.contains(&head.summary.status);
+        let named = heads.iter().filter(is_named).filter(|it| !kept.contains(&it.created.root));
+        named.map(|head| head.session.clone()).collect()
     }
 
-    /// Whether nobody works on a session, and nothing was appended to it for long enough.
+    /// Whether a session has no owner, and nothing was appended to it for long enough.
     #[must_use]
     pub fn is_old(&self, head: &Head) -> bool {
         !head.is_leased() && head.read_at.since(head.updated_at) >= self.older_than

@@ -33,24 +33,7 @@ impl Inner {
     /// The sessions below this one, each after its parent.
     pub(crate) async fn descendants(&self, above: &Found) -> Result<Vec<Found>> {
         let tree = self.keys.of(&above.head.created.root).tree();
-        let mut by_parent: HashMap<SessionId, Vec<Found>> = HashMap::new();
-        for found in self.members(&tree).await? {
-            if let Some(parent) = found.head.created.parent.clone() {
-                by_parent.entry(parent).or_default().push(found);
-            }
-        }
-        let mut seen = HashSet::from([above.head.session.clone()]);
-        let mut next = vec![above.head.session.clone()];
-        let mut all = Vec::new();
-        while let Some(parent) = next.pop() {
-            for child in by_parent.remove(&parent).unwrap_or_default() {
-                if seen.insert(child.head.session.clone()) {
-                    next.push(child.head.session.clone());
-                    all.push(child);
-                }
-            }
-        }
-        Ok(all)
+        Ok(below(self.members(&tree).await?, &above.head.session))
     }
 
     /// Whether it was there; with a version, only if it still is at that one and has no lease. What it tells of in indexes goes last: it may be stale, and is never missing.
@@ -81,4 +64,26 @@ impl Inner {
         }
         Ok(outcome == "deleted")
     }
+}
+
+/// The sessions of a tree that are below this one, each after its parent.
+pub(crate) fn below(tree: Vec<Found>, above: &SessionId) -> Vec<Found> {
+    let mut by_parent: HashMap<SessionId, Vec<Found>> = HashMap::new();
+    for found in tree {
+        if let Some(parent) = found.head.created.parent.clone() {
+            by_parent.entry(parent).or_default().push(found);
+        }
+    }
+    let mut seen = HashSet::from([above.clone()]);
+    let mut next = vec![above.clone()];
+    let mut all = Vec::new();
+    while let Some(parent) = next.pop() {
+        for child in by_parent.remove(&parent).unwrap_or_default() {
+            if seen.insert(child.head.session.clone()) {
+                next.push(child.head.session.clone());
+                all.push(child);
+            }
+        }
+    }
+    all
 }

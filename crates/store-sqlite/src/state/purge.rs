@@ -31,9 +31,11 @@ fn find(connection: &Connection, purge: &Purge) -> Result<Vec<SessionId>, Failur
     let named = vec!["?"; purge.statuses.len()].join(", ");
     let mut statement = connection.prepare(&format!(
         "SELECT session FROM sessions AS top
-         WHERE parent IS NULL AND status IN ({named}) AND NOT EXISTS (
+         WHERE status IN ({named}) AND NOT EXISTS (
+             SELECT 1 FROM sessions AS above WHERE above.session = top.parent
+         ) AND NOT EXISTS (
              SELECT 1 FROM sessions AS below
-             WHERE below.root = top.session AND (below.updated_at > ? OR below.lease_until > ?))
+             WHERE below.root = top.root AND (below.updated_at > ? OR below.lease_until > ?))
          ORDER BY created_at, session LIMIT {BATCH}"
     ))?;
     let statuses = purge.statuses.iter().map(|it| Value::from(it.as_str().to_owned()));

@@ -80,6 +80,21 @@ pub async fn a_tree_in_which_somebody_is_at_work_is_not_purged(harness: &impl St
     assert_eq!(left(&store).await, ["child", "s"]);
 }
 
+/// An import that broke off leaves such children, or a deletion that raced with the beginning of one.
+pub async fn children_whose_parent_is_gone_are_purged(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    below(&store, "left", "never", "never").await;
+    below(&store, "grandchild", "left", "never").await;
+    session(&store, "waits", SessionStatus::Active).await;
+    below(&store, "child", "waits", "waits").await;
+    below(&store, "left below", "gone", "waits").await;
+    assert_eq!(store.purge(&all(&[SessionStatus::Failed])).await.unwrap(), 0);
+    let hour = Purge { older_than: LONG, ..all(&SessionStatus::ALL) };
+    assert_eq!(store.purge(&hour).await.unwrap(), 0);
+    assert_eq!(store.purge(&all(&[SessionStatus::Completed])).await.unwrap(), 3);
+    assert_eq!(left(&store).await, ["child", "waits"]);
+}
+
 /// As with one that is deleted.
 pub async fn what_a_fork_shares_outlives_a_purge(harness: &impl StoreHarness) {
     let store = harness.open().await;
