@@ -42,6 +42,8 @@ scripts! {
     DELETE = [COMMON, LOG, include_str!("scripts/delete.lua")];
     HEAD = [COMMON, include_str!("scripts/head.lua")];
     INDEX = [COMMON, include_str!("scripts/index.lua")];
+    INDEX_DROP = [COMMON, include_str!("scripts/index_drop.lua")];
+    INDEX_RUN = [COMMON, include_str!("scripts/index_run.lua")];
     INDEX_PAGE = [include_str!("scripts/index_page.lua")];
     DUE = [COMMON, include_str!("scripts/due.lua")];
     READ = [COMMON, LOG, include_str!("scripts/read.lua")];

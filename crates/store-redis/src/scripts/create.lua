@@ -8,7 +8,9 @@ if life then
   local entry = beginning(KEYS[2], tonumber(found[1]) + 1)
   return { 'exists', found[1], found[2], entry and id(entry) or '', entry and at(entry) or '0' }
 end
+-- Entries of indexes that lead to no session are removed after twice this time.
 local now = tonumber(ARGV[7])
+if clock() - now > 300000 then return { 'late' } end
 local version = tonumber(ARGV[9])
 add(KEYS[2], version + 1, ARGV[14], ARGV[11], ARGV[12], ARGV[13], now, ARGV[15])
 redis.call('HSET', KEYS[1],

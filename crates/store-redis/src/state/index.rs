@@ -66,13 +66,21 @@ impl Inner {
         let Some(summary) = &append.summary else { return Ok(()) };
         let member = member(&append.session, &tag(append));
         if summary.run.is_some() {
-            self.server.run(redis::cmd("ZADD").arg(self.keys.runs()).arg(0).arg(&member)).await?;
+            let keys = [self.keys.runs()];
+            self.server.eval(&script::INDEX_RUN, &keys, &[member.as_bytes()]).await?;
         }
         if let Some(at) = summary.wake_at {
             let mut add = redis::cmd("ZADD");
             self.server.run(add.arg(self.keys.wakes()).arg(at.0).arg(&member)).await?;
         }
         Ok(())
+    }
+
+    /// Removes an entry that leads to no session: its creation failed, or a deletion was stopped in the middle. A young
+    /// one stays, because a session that is being created is in the indexes first.
+    pub(super) async fn drop_if_old(&self, key: &str, member: &str, time: &str) -> Result<()> {
+        let args = [member.as_bytes(), time.as_bytes()];
+        self.server.eval(&script::INDEX_DROP, &[key], &args).await.map(drop)
     }
 
     /// Removes the entries of that tag.

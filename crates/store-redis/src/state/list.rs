@@ -141,21 +141,24 @@ impl Inner {
         Ok(entries)
     }
 
-    /// The sessions that the entries tell of; removes entries that never will tell of one.
+    /// The sessions that the entries lead to; removes entries that never will lead to one.
     async fn look_up(&self, index: &Index, entries: Vec<Entry>) -> Result<Vec<Found>> {
         let look_up = stream::iter(entries).map(|entry| async move {
             let found = self.find(&entry.session).await?;
-            let Some(found) = found else { return Ok(None) };
+            let is_life = |it: &Found| index.kind != Kind::Lives || it.life == entry.tag;
+            let Some(found) = found.filter(is_life) else {
+                self.drop_if_old(&index.key, &entry.member, &entry.time).await?;
+                return Ok(None);
+            };
             let (current, version) = (&found, found.head.position.version);
             match index.kind {
-                Kind::Lives => return Ok((found.life == entry.tag).then_some(found)),
                 Kind::Runs if is_stale(&entry.tag, &current.ran, version) => {
                     self.withdraw_run(&entry.session, &entry.tag).await?;
                 }
                 Kind::Wakes if is_stale(&entry.tag, &current.woken, version) => {
                     self.withdraw_wake(&entry.session, &entry.tag).await?;
                 }
-                Kind::Runs | Kind::Wakes => {}
+                Kind::Lives | Kind::Runs | Kind::Wakes => {}
             }
             Ok(Some(found))
         });

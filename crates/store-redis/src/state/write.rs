@@ -68,9 +68,19 @@ impl Inner {
         beginning: &Beginning,
     ) -> Result<Begun> {
         new.root.check()?;
-        let at = self.list_life(new, &first.session, life, beginning.at).await?;
-        self.announce(first).await?;
-        let begun = self.create(new, first, life, beginning, at).await?;
+        let begun = loop {
+            let at = self.list_life(new, &first.session, life, beginning.at).await?;
+            self.announce(first).await?;
+            if let Some(begun) = self.create(new, first, life, beginning, at).await? {
+                break begun;
+            }
+        };
+        // One whose time has passed long ago may have been taken for left over before the session was there.
+        if let (Begun::Created(_), Some(Summary { wake_at: Some(_), .. })) =
+            (&begun, &first.summary)
+        {
+            self.announce(first).await?;
+        }
         // What was written for nothing. Failing to remove it does no harm.
         if let Begun::Exists { .. } = begun {
             let _removed = self.unlist_life(&new.root, &first.session, life).await;
@@ -78,6 +88,7 @@ impl Inner {
         Ok(begun)
     }
 
+    /// `None` if the entries in indexes may be gone by now.
     async fn create(
         &self,
         new: &NewSession,
@@ -85,7 +96,7 @@ impl Inner {
         life: &str,
         beginning: &Beginning,
         at: Timestamp,
-    ) -> Result<Begun> {
+    ) -> Result<Option<Begun>> {
         let message = "a session's first append needs a summary";
         let summary = first.summary.as_ref();
         let summary = summary.ok_or_else(|| Error::new(ErrorCode::InputInvalid, message))?;
@@ -137,11 +148,12 @@ impl Inner {
         let keys = [keys.head(), keys.log()];
         let mut reply = self.server.eval(&script::CREATE, &keys, &args).await?;
         match &*reply.text()? {
-            "created" => Ok(Begun::Created(reply.time()?)),
+            "created" => Ok(Some(Begun::Created(reply.time()?))),
+            "late" => Ok(None),
             _ => {
                 let (version, append) = (reply.number()?, AppendId::from(reply.text()?));
                 let (first, at) = (AppendId::from(reply.text()?), reply.time()?);
-                Ok(Begun::Exists { after: Position { version, append }, first, at })
+                Ok(Some(Begun::Exists { after: Position { version, append }, first, at }))
             }
         }
     }

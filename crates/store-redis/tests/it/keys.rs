@@ -122,7 +122,19 @@ async fn stale_entries_of_indexes_are_not_listed_and_go() {
             redis::cmd("ZADD").arg(key(name)).arg(0).arg(member).exec(&mut server).unwrap();
         }
     }
-    redis::cmd("ZADD").arg(key("sessions")).arg(1).arg("gone\0life").exec(&mut server).unwrap();
+    // A creation that failed, a life before this one, and a session that is being created.
+    let (seconds, _): (u64, u64) = redis::cmd("TIME").query(&mut server).unwrap();
+    let now = (seconds * 1000).to_string();
+    for (time, member) in [("1", "gone\0life"), ("1", "s\0earlier"), (&*now, "new\u{0}life")] {
+        redis::cmd("ZADD").arg(key("sessions")).arg(time).arg(member).exec(&mut server).unwrap();
+        let run = format!("-{time}");
+        redis::cmd("ZADD")
+            .arg(key("runs"))
+            .arg(run)
+            .arg("new\u{0}1\u{0}x")
+            .exec(&mut server)
+            .unwrap();
+    }
     let lists = [
         SessionFilter { lease_expired: true, ..SessionFilter::default() },
         SessionFilter { wake_due: true, ..SessionFilter::default() },
@@ -132,10 +144,15 @@ async fn stale_entries_of_indexes_are_not_listed_and_go() {
     }
     let all = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();
     assert_eq!(all.len(), 1);
+    let members = |server: &mut redis::Connection, name: &str| -> Vec<String> {
+        redis::cmd("ZRANGE").arg(key(name)).arg(0).arg(-1).query(server).unwrap()
+    };
+    let sessions = members(&mut server, "sessions");
+    assert_eq!((sessions.len(), sessions.contains(&"new\u{0}life".to_owned())), (2, true));
+    assert!(members(&mut server, "runs").contains(&"new\u{0}1\u{0}x".to_owned()));
     for name in ["runs", "wakes"] {
-        let left: Vec<String> =
-            redis::cmd("ZRANGE").arg(key(name)).arg(0).arg(-1).query(&mut server).unwrap();
-        assert!(!left.contains(&stale[0].to_owned()), "{left:?}");
+        let left = members(&mut server, name);
+        assert!(!left.iter().any(|it| stale.contains(&&**it)), "{left:?}");
         assert!(left.contains(&coming.to_owned()), "it may still be taken: {left:?}");
     }
 }
