@@ -40,7 +40,7 @@ pub use ledger::{
     SettledCall, StartedCall, Waiting,
 };
 pub use load::{catch_up, catch_up_kept, load, load_events, look};
-pub use page::{SessionPage, session_page};
+pub use page::{SessionPage, StreamStatus, session_page};
 pub use people::{WAIT_USAGE, report_waiting};
 pub use request::{Outside, RequestKind, pass_down, queue_message, request};
 pub use shown::{boundaries, end_of_call};

@@ -8,8 +8,8 @@ use super::{Session, align_ended};
 use crate::clock::{Clock, IdSource};
 use crate::error::Result;
 use crate::id::SessionId;
-use crate::store::StateStore;
-use crate::stream::{StoredChunk, StreamManager};
+use crate::store::{Head, SessionStatus, StateStore};
+use crate::stream::{StoredChunk, StreamInfo, StreamManager};
 
 /// What is needed to show a session and then follow it, without gap and without repetition.
 #[derive(Debug, Clone)]
@@ -20,6 +20,38 @@ pub struct SessionPage {
     pub live: Vec<StoredChunk>,
     /// Where to go on reading the stream.
     pub next_seq: u64,
+    /// Whether more is to come there.
+    pub status: StreamStatus,
+}
+
+/// How the stream of a session stands: by what the log says, and whether the stream is in line with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StreamStatus {
+    /// A run is under way, or the stream does not show yet all that the log has.
+    Active,
+    /// The session rests, and continues once it is resumed: it waits for an answer or a child, or was
+    /// interrupted.
+    Paused,
+    /// The session's last turn was completed, or the session was aborted.
+    Ended,
+    /// The last run failed.
+    Failed,
+}
+
+impl StreamStatus {
+    /// The status of the stream of the root with this head.
+    #[must_use]
+    pub fn of(head: &Head, info: &StreamInfo) -> Self {
+        let is_in_line = info.marked_by(&head.session) >= head.position.version;
+        if head.summary.run.is_some() || !is_in_line {
+            return Self::Active;
+        }
+        match head.summary.status {
+            SessionStatus::Active | SessionStatus::Interrupted => Self::Paused,
+            SessionStatus::Completed | SessionStatus::Aborted => Self::Ended,
+            SessionStatus::Failed => Self::Failed,
+        }
+    }
 }
 
 /// Puts a page together. The stream is the root's, so `session` is a root.
@@ -39,10 +71,12 @@ pub async fn session_page(
     let info = streams.info(session).await?;
     let marked = info.marked.get(session).copied().unwrap_or_default();
     let head = head(store, session).await?;
+    let status = StreamStatus::of(&head, &info);
     if marked.version == 0 {
         // A stream that was lost knows nothing: what it shows from now on is new.
         let fold = super::load(store, session).await?;
-        return Ok(SessionPage { session: fold, live: Vec::new(), next_seq: info.last_seq + 1 });
+        let (live, next_seq) = (Vec::new(), info.last_seq + 1);
+        return Ok(SessionPage { session: fold, live, next_seq, status });
     }
     let fold = load_until(store, session, marked.version.min(head.position.version)).await?;
     let began = info.open.iter().map(|open| open.began).filter(|began| *began < marked.seq).min();
@@ -51,7 +85,8 @@ pub async fn session_page(
         let mut chunks = streams.read(session, began + 1).await?;
         while let Some(stored) = chunks.next().await {
             let stored = stored?;
-            if stored.seq > marked.seq {
+            // Behind the mark, or of the next stream, because this one was forgotten meanwhile.
+            if stored.seq > marked.seq || stored.seq <= began {
                 break;
             }
             let last = stored.seq == marked.seq;
@@ -63,7 +98,7 @@ pub async fn session_page(
             }
         }
     }
-    Ok(SessionPage { session: fold, live, next_seq: marked.seq + 1 })
+    Ok(SessionPage { session: fold, live, next_seq: marked.seq + 1, status })
 }
 
 /// The fold of a log up to a version at which an append ends.
@@ -83,3 +118,6 @@ async fn load_until(store: &dyn StateStore, session: &SessionId, version: u64) -
     }
     Ok(fold)
 }
+
+#[cfg(test)]
+mod tests;
