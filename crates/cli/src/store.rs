@@ -161,4 +161,8 @@ impl StreamManager for Store {
     async fn reset(&self, stream: &SessionId) -> Result<()> {
         self.streams.reset(stream).await
     }
+
+    async fn forget(&self, stream: &SessionId) -> Result<()> {
+        self.streams.forget(stream).await
+    }
 }

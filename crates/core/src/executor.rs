@@ -311,6 +311,14 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// When it returns, the new session is in the store.
     async fn fork(&self, session: &SessionId, options: ForkOptions) -> Result<SessionId>;
 
+    /// Deletes a session with all below it and its stream, in whichever stores they are. Returns whether
+    /// there was one. A run of it that is still under way fails at its next append; abort it first, if
+    /// its hooks are to hear of the end.
+    ///
+    /// # Errors
+    /// Those of the stores.
+    async fn delete(&self, session: &SessionId) -> Result<bool>;
+
     /// Asks the session's current run to stop at the next step boundary.
     ///
     /// # Errors

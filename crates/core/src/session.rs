@@ -4,6 +4,7 @@ mod align;
 mod apply;
 mod begin;
 mod children;
+mod delete;
 mod family;
 mod fork;
 mod journal;
@@ -29,6 +30,7 @@ use serde_json::Value;
 pub use align::{Alignment, align_ended, alignment};
 pub use apply::result_message;
 pub use begin::{BeginRun, abort_events, execute_events, resume_events, terminate_events};
+pub use delete::{clear_stream, delete_session};
 pub use family::{
     Lineage, Notice, Standing, Stopping, fold_and_standing, is_taken_care_of, is_waited_for,
     lineage, look_for_news, news_below, standing,

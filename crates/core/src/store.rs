@@ -151,17 +151,22 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and those of the backend.
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal>;
 
-    /// Deletes a session and its children. Deleting one that does not exist is no error; the
-    /// answer says whether it did.
+    /// Deletes a session and all below it, with their streams if the store keeps those, too: as
+    /// [`forget`](crate::stream::StreamManager::forget) does, and not later than the sessions. What a
+    /// child has shown is in the stream of its root and goes with that. Deleting a session that does
+    /// not exist is no error; the answer says whether it did.
+    ///
+    /// A store that keeps sessions only leaves their streams to the caller:
+    /// [`delete_session`](crate::session::delete_session) deletes both.
     ///
     /// # Errors
     /// Those of the backend.
     async fn delete(&self, session: &SessionId) -> Result<bool>;
 
-    /// Forgets the roots that are named, each with all below it, and their streams if the store
-    /// keeps those, too; says how many sessions that were. A tree goes whole or not at all, and not
-    /// while an owner holds a lease in it. What forks share with it stays. A child whose parent is gone
-    /// counts as a root, by its own state.
+    /// Deletes the roots that are named, each with all below it and their streams, as
+    /// [`delete`](Self::delete) does; says how many sessions that were. A tree goes whole or not at all,
+    /// and not while an owner holds a lease in it. What forks share with it stays. A child whose parent
+    /// is gone counts as a root, by its own state.
     ///
     /// # Cancel safety
     /// It goes tree by tree, so it may be stopped and called again at any time.

@@ -113,6 +113,9 @@ pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
 ///   is the last trimmed one, and then what is kept. So does one whose cursor lies beyond the next
 ///   chunk: it is of another life of the stream, and the `seq` is that of the last chunk.
 /// - A stream that was never written to reads as empty and then follows.
+/// - A stream that was [forgotten](Self::forget) is like one that was never written to, with its chunks,
+///   marks, attempts and numbers. A reader that has seen some of it gets one `stream_resync` whose `seq`
+///   is 0, and then the next stream of that session from its beginning.
 /// - A slow reader never slows a writer: a reader that falls behind catches up from what is kept.
 /// - Marks never go back: one whose version is not above the last is taken for its attempts only.
 ///   Boundaries of versions up to the last mark are there already and are left out one by one, so
@@ -145,12 +148,23 @@ pub trait StreamManager: fmt::Debug + Send + Sync + 'static {
     /// Those of the backend.
     async fn info(&self, stream: &SessionId) -> Result<StreamInfo>;
 
-    /// Forgets the stream. Sequence numbers go on from where they were, so that an old cursor
-    /// never points into new chunks; a reader with one gets `stream_resync`.
+    /// Forgets the chunks, marks and open attempts of the stream. Sequence numbers continue from where
+    /// they were, so that an old cursor never points into new chunks; a reader with one gets
+    /// `stream_resync`.
     ///
     /// # Errors
     /// Those of the backend.
     async fn reset(&self, stream: &SessionId) -> Result<()>;
+
+    /// Forgets the stream and its numbers, because its session is deleted. Nothing of it is kept. A
+    /// later session of that id has a stream that begins anew, with chunk 1.
+    ///
+    /// [`delete_session`](crate::session::delete_session) calls it where sessions and streams are not
+    /// in one store.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    async fn forget(&self, stream: &SessionId) -> Result<()>;
 }
 
 /// Batches of one operation, for those who do not write many.

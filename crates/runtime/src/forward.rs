@@ -46,6 +46,10 @@ macro_rules! forward_executor {
                     self.runtime.fork(session, options).await
                 }
 
+                async fn delete(&self, session: &SessionId) -> Result<bool> {
+                    self.runtime.delete(session).await
+                }
+
                 async fn interrupt(
                     &self,
                     session: &SessionId,

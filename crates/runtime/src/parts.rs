@@ -10,7 +10,7 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::llm::LlmAdapter;
-use helix_agents_core::session::{Durability, Outside, align_ended};
+use helix_agents_core::session::{Durability, Outside, align_ended, clear_stream};
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
 use tokio::sync::watch;
@@ -18,6 +18,9 @@ use tokio::sync::watch;
 use crate::folds::Folds;
 use crate::live::LiveRuns;
 use crate::tasks::Tasks;
+
+/// How long the creation of a session waits for the streams.
+const CLEARING: Duration = Duration::from_secs(1);
 
 /// What every run of a runtime shares.
 #[derive(Debug)]
@@ -71,6 +74,22 @@ impl Parts {
     pub(crate) async fn align_ended(&self, session: &SessionId) -> Result<()> {
         let (store, streams) = (&*self.store, &*self.streams);
         align_ended(store, streams, &*self.clock, &*self.ids, session).await
+    }
+
+    /// Forgets what an earlier session of this id left in the streams. Streams that are away cost what
+    /// people see, never the run, and never more than a moment.
+    pub(crate) async fn clear_stream(&self, session: &SessionId) {
+        let cleared = tokio::select! {
+            biased;
+            cleared = clear_stream(&*self.store, &*self.streams, session) => cleared,
+            () = self.clock.sleep(CLEARING) => {
+                let message = "the streams do not answer";
+                Err(Error::new(ErrorCode::StoreUnavailable, message))
+            }
+        };
+        if let Err(error) = cleared {
+            tracing::warn!(%session, %error, "the stream of an earlier session may be left");
+        }
     }
 
     /// Lets the runs of this process look for requests: one was appended, to whichever it was.

@@ -12,8 +12,8 @@ use helix_agents_core::hooks::{AgentHooks, HookChain};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
-    Lineage, PendingView, RequestKind, SessionPage, Submission, fork, lineage, load, news_below,
-    pending_calls, queue_message, request, session_page, submit,
+    Lineage, PendingView, RequestKind, SessionPage, Submission, delete_session, fork, lineage,
+    load, news_below, pending_calls, queue_message, request, session_page, submit,
 };
 use helix_agents_core::store::{Head, SessionStatus};
 use helix_agents_core::stream::ChunkStream;
@@ -135,10 +135,17 @@ impl AgentExecutor for Runtime {
 
     async fn fork(&self, session: &SessionId, options: ForkOptions) -> Result<SessionId> {
         self.parts.check_open()?;
+        if let Some(chosen) = &options.session {
+            self.parts.clear_stream(chosen).await;
+        }
         let new = fork(self.parts.outside(), session, &options).await?;
         // Whoever dies here leaves that to the first run.
         self.parts.align_ended(&new).await?;
         Ok(new)
+    }
+
+    async fn delete(&self, session: &SessionId) -> Result<bool> {
+        delete_session(&*self.parts.store, &*self.parts.streams, session).await
     }
 
     async fn interrupt(&self, session: &SessionId, reason: Option<String>) -> Result<()> {

@@ -150,6 +150,10 @@ async fn begin_turn(
             Some((head, fold)) => (Some(head), fold),
             None => (None, Session::new(session.clone())),
         };
+        // A chosen id may have been an earlier session's.
+        if known && head.is_none() && parent.is_none() {
+            parts.clear_stream(&session).await;
+        }
         if let Some(record) = fold.run(&run) {
             return Ok(attach(runtime, &fold, record, runtime.live(&session)));
         }

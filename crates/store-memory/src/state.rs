@@ -117,26 +117,26 @@ impl Sessions {
         Ok(heads)
     }
 
-    fn delete(&self, id: &SessionId) -> bool {
+    /// The sessions that went.
+    fn delete(&self, id: &SessionId) -> Vec<SessionId> {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
-        Self::remove(&mut table, id) > 0
+        Self::remove(&mut table, id)
     }
 
-    /// The roots that went, and how many sessions went with them.
-    fn purge(&self, purge: &Purge) -> (Vec<SessionId>, u64) {
+    /// The sessions that went.
+    fn purge(&self, purge: &Purge) -> Vec<SessionId> {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         let now = self.clock.now();
         let head = |it: &Arc<Session>| it.lock().as_ref().map(|log| log.head_at(now));
         let heads: Vec<_> = table.values().filter_map(head).collect();
         let roots = purge.roots(&heads);
-        let gone = roots.iter().map(|root| Self::remove(&mut table, root)).sum();
-        (roots, gone)
+        roots.iter().flat_map(|root| Self::remove(&mut table, root)).collect()
     }
 
-    /// Takes a session out, and all below it; says how many that were.
-    fn remove(table: &mut HashMap<SessionId, Arc<Session>>, id: &SessionId) -> u64 {
+    /// Takes a session out, and all below it; returns them.
+    fn remove(table: &mut HashMap<SessionId, Arc<Session>>, id: &SessionId) -> Vec<SessionId> {
         if !table.contains_key(id) {
-            return 0;
+            return Vec::new();
         }
         let mut children: HashMap<SessionId, Vec<SessionId>> = HashMap::new();
         for (child, session) in table.iter() {
@@ -146,13 +146,13 @@ impl Sessions {
                 children.entry(parent).or_default().push(child.clone());
             }
         }
-        let mut gone = 0;
+        let mut gone = Vec::new();
         let mut going = vec![id.clone()];
         while let Some(id) = going.pop() {
             going.extend(children.remove(&id).unwrap_or_default());
             if let Some(session) = table.remove(&id) {
                 drop(session.lock().take());
-                gone += 1;
+                gone.push(id);
             }
         }
         gone
@@ -259,12 +259,14 @@ impl StateStore for MemoryStore {
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
-        Ok(self.inner.sessions.delete(session))
+        let gone = self.inner.sessions.delete(session);
+        self.inner.streams.forget(&gone);
+        Ok(!gone.is_empty())
     }
 
     async fn purge(&self, purge: &Purge) -> Result<u64> {
-        let (roots, gone) = self.inner.sessions.purge(purge);
-        self.inner.streams.forget(&roots);
-        Ok(gone)
+        let gone = self.inner.sessions.purge(purge);
+        self.inner.streams.forget(&gone);
+        Ok(gone.len() as u64)
     }
 }

@@ -54,12 +54,11 @@ impl Stream {
         now: Timestamp,
     ) -> Option<StoredChunk> {
         let last = self.last_seq();
-        if *cursor <= self.trimmed || *cursor > last + 1 {
-            let missing = if *cursor <= self.trimmed { self.trimmed } else { last };
-            *cursor = missing + 1;
-            // As if it came from whoever wrote last.
-            let like = self.chunks.iter().rev().flatten().next();
-            return Some(resync(session, missing, like.map(|it| &*it.chunk), now));
+        if *cursor <= self.trimmed {
+            return Some(self.begin_anew(session, cursor, now));
+        }
+        if *cursor > last + 1 {
+            return Some(self.resync(session, last, cursor, now));
         }
         loop {
             let index = usize::try_from(*cursor - self.trimmed - 1).ok()?;
@@ -69,6 +68,30 @@ impl Stream {
                 return chunk.clone();
             }
         }
+    }
+
+    /// Takes a reader to the first chunk that is kept.
+    pub(crate) fn begin_anew(
+        &self,
+        session: &SessionId,
+        cursor: &mut u64,
+        now: Timestamp,
+    ) -> StoredChunk {
+        self.resync(session, self.trimmed, cursor, now)
+    }
+
+    /// Takes a reader to the chunk behind `seq`.
+    fn resync(
+        &self,
+        session: &SessionId,
+        seq: u64,
+        cursor: &mut u64,
+        now: Timestamp,
+    ) -> StoredChunk {
+        *cursor = seq + 1;
+        // As if it came from the writer of the last chunk.
+        let like = self.chunks.iter().rev().flatten().next();
+        resync(session, seq, like.map(|it| &*it.chunk), now)
     }
 
     fn last_seq(&self) -> u64 {

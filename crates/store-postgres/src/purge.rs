@@ -4,6 +4,7 @@ use sqlx::postgres::PgConnection;
 use sqlx::{Connection as _, Row as _};
 
 use helix_agents_core::error::Result;
+use helix_agents_core::id::SessionId;
 use helix_agents_core::store::Purge;
 
 use crate::PostgresStore;
@@ -19,7 +20,6 @@ const BATCH: i64 = 100;
 #[derive(Debug)]
 pub(crate) struct Statements {
     find: Sql,
-    streams: Sql,
     delete: delete::Statements,
 }
 
@@ -38,16 +38,6 @@ impl Statements {
                  ORDER BY created_at, session LIMIT $3
                  FOR UPDATE SKIP LOCKED",
             ),
-            streams: schema.sql(
-                "WITH gone AS (
-                     DELETE FROM {s}.streams WHERE session = ANY($1) RETURNING id
-                 ), chunks AS (
-                     DELETE FROM {s}.chunks WHERE stream IN (SELECT id FROM gone)
-                 ), marks AS (
-                     DELETE FROM {s}.marks WHERE stream IN (SELECT id FROM gone)
-                 )
-                 DELETE FROM {s}.discarded WHERE stream IN (SELECT id FROM gone)",
-            ),
             delete: delete::Statements::new(schema),
         }
     }
@@ -63,10 +53,13 @@ impl PostgresStore {
                 let connections = &store.inner.connections;
                 carry_out!(connections, |connection| store.purge_some(connection, &purge))
             };
-            match detached(some).await.map_err(|error| error.with_operation("store::purge"))? {
-                0 => return Ok(purged),
-                some => purged += some,
+            let gone =
+                detached(some).await.map_err(|error| error.with_operation("store::purge"))?;
+            if gone.is_empty() {
+                return Ok(purged);
             }
+            gone.iter().for_each(|session| self.wake(session));
+            purged += gone.len() as u64;
         }
     }
 
@@ -74,7 +67,7 @@ impl PostgresStore {
         &self,
         connection: &mut PgConnection,
         purge: &Purge,
-    ) -> Result<u64, Failure> {
+    ) -> Result<Vec<SessionId>, Failure> {
         let statements = &self.inner.purge;
         let statuses: Vec<&str> = purge.statuses.iter().map(|it| it.as_str()).collect();
         let age = signed(u64::try_from(purge.older_than.as_millis()).unwrap_or(u64::MAX));
@@ -86,9 +79,8 @@ impl PostgresStore {
             rows.iter().map(|row| row.try_get(0)).collect::<Result<_, sqlx::Error>>()?;
         if sessions.is_empty() {
             transaction.rollback().await?;
-            return Ok(0);
+            return Ok(Vec::new());
         }
-        statements.streams.query().bind(&sessions[..]).execute(&mut transaction).await?;
         let purged = delete::delete_all(&mut transaction, &statements.delete, &sessions).await?;
         transaction.commit().await?;
         Ok(purged)

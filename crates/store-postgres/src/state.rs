@@ -33,7 +33,7 @@ mod renew;
 pub(crate) struct Statements {
     append: append::Statements,
     create: Sql,
-    delete: delete::Statements,
+    pub(crate) delete: delete::Statements,
     fork: Sql,
     head: Sql,
     list: list::Statements,
@@ -172,13 +172,15 @@ impl StateStore for PostgresStore {
         if session.check().is_err() {
             return Ok(false);
         }
-        let (inner, session) = (Arc::clone(&self.inner), session.clone());
+        let (store, session) = (self.clone(), session.clone());
         let deletion = async move {
-            let statements = &inner.state.delete;
-            let result = carry_out!(inner.connections, |connection| delete::delete(
+            let statements = &store.inner.state.delete;
+            let result = carry_out!(store.inner.connections, |connection| delete::delete(
                 connection, statements, &session
             ));
-            located(result, "store::delete", &session)
+            let gone = located(result, "store::delete", &session)?;
+            gone.iter().for_each(|session| store.wake(session));
+            Ok(!gone.is_empty())
         };
         detached(deletion).await
     }

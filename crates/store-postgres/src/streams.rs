@@ -16,6 +16,7 @@ use crate::connections::carry_out;
 use crate::detached::detached;
 use crate::error::located;
 use crate::sql::{Schema, Sql};
+use crate::state::delete;
 
 pub(crate) mod notify;
 mod read;
@@ -43,7 +44,7 @@ impl Statements {
 
 impl PostgresStore {
     /// Wakes the readers of a stream, wherever they are.
-    fn wake(&self, session: &SessionId) {
+    pub(crate) fn wake(&self, session: &SessionId) {
         self.inner.watch.written(session);
         self.inner.notifier.written(session, &self.inner.connections);
     }
@@ -134,5 +135,19 @@ impl StreamManager for PostgresStore {
             Ok(())
         };
         detached(reset).await
+    }
+
+    async fn forget(&self, session: &SessionId) -> Result<()> {
+        let (store, session) = (self.clone(), session.clone());
+        let forget = async move {
+            let statements = &store.inner.state.delete;
+            let forgotten = carry_out!(store.inner.connections, |connection| {
+                delete::forget_stream(connection, statements, &session)
+            });
+            located(forgotten, "stream::forget", &session)?;
+            store.wake(&session);
+            Ok(())
+        };
+        detached(forget).await
     }
 }

@@ -75,7 +75,8 @@ impl RedisBuilder {
         self
     }
 
-    /// How long after its last write a stream is forgotten. Seven days unless told.
+    /// How long after the last write the chunks of a stream are forgotten. Seven days unless told. Its numbers and marks stay
+    /// with the session.
     pub fn stream_ttl(mut self, ttl: Duration) -> Self {
         self.streams.ttl = ttl.max(Duration::from_secs(1));
         self

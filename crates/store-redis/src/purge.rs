@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use helix_agents_core::error::Result;
-use helix_agents_core::id::SessionId;
 use helix_agents_core::store::Purge;
 
 use crate::Inner;
@@ -49,19 +48,10 @@ impl Inner {
         if !self.delete_one(top, Some(top.head.position.version)).await? {
             return Ok(0);
         }
-        self.forget_stream(&top.head.session).await?;
         let mut purged = 1;
         for found in below.iter().rev() {
             purged += u64::from(self.delete_one(found, None).await?);
-            self.forget_stream(&found.head.session).await?;
         }
         Ok(purged)
-    }
-
-    /// Forgets a stream with the numbers that it would go on from.
-    async fn forget_stream(&self, session: &SessionId) -> Result<()> {
-        let [feed, chunks, discarded, marks, _] = self.keys.of(session).stream();
-        let keys = [feed, chunks, discarded, marks];
-        self.server.run(redis::cmd("UNLINK").arg(&keys)).await.map(drop)
     }
 }

@@ -27,6 +27,7 @@ impl Script {
 }
 
 const COMMON: &str = include_str!("scripts/common.lua");
+const FORGET: &str = include_str!("scripts/forget.lua");
 const LOG: &str = include_str!("scripts/log.lua");
 const STREAM: &str = include_str!("scripts/stream.lua");
 
@@ -39,7 +40,7 @@ macro_rules! scripts {
 scripts! {
     APPEND = [COMMON, LOG, include_str!("scripts/append.lua")];
     CREATE = [COMMON, LOG, include_str!("scripts/create.lua")];
-    DELETE = [COMMON, LOG, include_str!("scripts/delete.lua")];
+    DELETE = [COMMON, LOG, FORGET, include_str!("scripts/delete.lua")];
     HEAD = [COMMON, include_str!("scripts/head.lua")];
     INDEX = [COMMON, include_str!("scripts/index.lua")];
     INDEX_DROP = [COMMON, include_str!("scripts/index_drop.lua")];
@@ -52,6 +53,7 @@ scripts! {
     RENEW = [COMMON, include_str!("scripts/renew.lua")];
     SHARE = [COMMON, LOG, include_str!("scripts/share.lua")];
     STREAM_FETCH = [COMMON, include_str!("scripts/stream_fetch.lua")];
+    STREAM_FORGET = [FORGET, include_str!("scripts/stream_forget.lua")];
     STREAM_LOOK = [COMMON, STREAM, include_str!("scripts/stream_look.lua")];
     STREAM_RESET = [COMMON, include_str!("scripts/stream_reset.lua")];
     STREAM_WRITE = [COMMON, include_str!("scripts/stream_write.lua")];

@@ -67,4 +67,14 @@ impl StreamManager for RedisStore {
         self.inner.watch.written(session);
         Ok(())
     }
+
+    async fn forget(&self, session: &SessionId) -> Result<()> {
+        let of = of("stream::forget", session);
+        session.check().map_err(&of)?;
+        let keys = self.inner.keys.of(session).stream();
+        let forgotten = self.inner.server.eval(&script::STREAM_FORGET, &keys, &[]).await;
+        forgotten.map_err(of)?;
+        self.inner.watch.written(session);
+        Ok(())
+    }
 }

@@ -15,7 +15,11 @@ use crate::error::Failure;
 const APPLICATION_ID: i32 = 0x484c_5841;
 
 /// What makes schema n + 1 of schema n.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/1.sql"), include_str!("migrations/2.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/1.sql"),
+    include_str!("migrations/2.sql"),
+    include_str!("migrations/3.sql"),
+];
 
 /// What kind of file it is.
 enum Found {

@@ -1,5 +1,6 @@
 //! The state store.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -36,6 +37,17 @@ impl SqliteStore {
     ) -> Result<T> {
         let result = self.inner.writer.run(durability, work, |_| ()).await;
         result.map_err(|error| of_session(error, session).with_operation(operation))
+    }
+
+    /// Deletes sessions, and wakes the readers of their streams. Returns how many went.
+    async fn forget(
+        &self,
+        work: impl FnMut(&mut Tables<'_>) -> Result<Vec<SessionId>, Failure> + Send + 'static,
+    ) -> Result<u64> {
+        let watch = Arc::clone(&self.inner.watch);
+        let wake = move |gone: &Vec<SessionId>| gone.iter().for_each(|it| watch.written(it));
+        let gone = self.inner.writer.run(self.inner.durability, work, wake).await?;
+        Ok(gone.len() as u64)
     }
 
     async fn read_state<T: Send + 'static>(
@@ -117,18 +129,16 @@ impl StateStore for SqliteStore {
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
         let of = session.clone();
-        let delete = move |tables: &mut Tables<'_>| delete::delete(tables.connection, &of);
-        let gone =
-            self.write_state("store::delete", session, self.inner.durability, delete).await?;
-        Ok(gone > 0)
+        let gone = self.forget(move |tables| delete::delete(tables, &of)).await;
+        let gone = gone.map_err(|error| of_session(error, session));
+        Ok(gone.map_err(|error| error.with_operation("store::delete"))? > 0)
     }
 
     async fn purge(&self, purge: &Purge) -> Result<u64> {
         let mut gone = 0;
         loop {
             let purge = purge.clone();
-            let some = move |tables: &mut Tables<'_>| purge::purge_some(tables, &purge);
-            let done = self.inner.writer.run(self.inner.durability, some, |_| ()).await;
+            let done = self.forget(move |tables| purge::purge_some(tables, &purge)).await;
             match done.map_err(|error| error.with_operation("store::purge"))? {
                 0 => return Ok(gone),
                 some => gone += some,

@@ -98,4 +98,15 @@ impl StreamManager for SqliteStore {
         )
         .await
     }
+
+    async fn forget(&self, session: &SessionId) -> Result<()> {
+        let of = session.clone();
+        self.write_stream(
+            "stream::forget",
+            session,
+            move |tables| write::forget(tables, &of),
+            |&()| (),
+        )
+        .await
+    }
 }

@@ -197,6 +197,10 @@ impl StreamManager for ChaosStreams {
     async fn reset(&self, stream: &SessionId) -> Result<()> {
         self.day.strike(|| self.inner.reset(stream)).await
     }
+
+    async fn forget(&self, stream: &SessionId) -> Result<()> {
+        self.day.strike(|| self.inner.forget(stream)).await
+    }
 }
 
 /// A harness whose handles have a bad day each and are asked patiently: the whole contract holds.
@@ -239,5 +243,9 @@ impl<H: StreamHarness> StreamHarness for BadDay<H> {
     async fn open_keeping(&self, chunks: u64) -> Arc<dyn StreamManager> {
         let streams = ChaosStreams::new(self.harness.open_keeping(chunks).await, self.seed());
         Arc::new(patient::streams(Arc::new(streams)))
+    }
+
+    fn keeps_readers(&self) -> bool {
+        false
     }
 }

@@ -13,6 +13,7 @@ use helix_agents_core::stream::StreamManager;
 mod attempt;
 mod batch;
 mod follow;
+mod forget;
 mod mark;
 mod support;
 mod trim;
@@ -21,6 +22,7 @@ mod write;
 pub use attempt::*;
 pub use batch::*;
 pub use follow::*;
+pub use forget::*;
 pub use mark::*;
 pub use trim::*;
 pub use write::*;
@@ -38,6 +40,12 @@ pub trait StreamHarness: Send + Sync {
     /// Opens a handle that trims each stream it writes to about its last `chunks` chunks: never
     /// to less, and some thousands more at most.
     async fn open_keeping(&self, chunks: u64) -> Arc<dyn StreamManager>;
+
+    /// Returns `true` if a reader stays the same one until it is dropped. One that is opened again after
+    /// an error knows of the stream only where to go on.
+    fn keeps_readers(&self) -> bool {
+        true
+    }
 }
 
 /// Expands to one `#[tokio::test]` per scenario of the [`StreamManager`] contract. The argument is
@@ -98,6 +106,11 @@ macro_rules! stream_suite {
             a_cursor_from_before_a_reset_gets_one_resync,
             a_reader_goes_on_after_a_reset,
             a_cursor_beyond_the_end_gets_one_resync,
+            // Forget
+            a_forgotten_stream_is_like_one_that_never_was,
+            marks_of_a_forgotten_stream_hide_no_boundaries,
+            a_reader_of_a_forgotten_stream_gets_one_resync_and_then_the_next,
+            a_late_reader_tells_the_next_stream_from_the_one_that_it_has_seen,
         }
     };
 }

@@ -83,12 +83,16 @@ impl StateStore for FileStore {
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
         let session = session.clone();
-        self.with("store::delete", move |inner| inner.delete(session)).await
+        let gone = self.with("store::delete", move |inner| inner.delete(session)).await?;
+        self.forget_streams(&gone).await?;
+        Ok(!gone.is_empty())
     }
 
     async fn purge(&self, purge: &Purge) -> Result<u64> {
         let purge = purge.clone();
-        self.with("store::purge", move |inner| inner.purge(&purge)).await
+        let gone = self.with("store::purge", move |inner| inner.purge(&purge)).await?;
+        self.forget_streams(&gone).await?;
+        Ok(gone.len() as u64)
     }
 }
 
@@ -162,23 +166,23 @@ impl Inner {
         Ok(heads)
     }
 
-    /// Deletes a session, and all below it.
-    fn delete(&mut self, session: SessionId) -> Result<bool> {
-        if !self.sessions.contains_key(&session) {
-            return Ok(false);
-        }
-        self.forget(session)?;
-        Ok(true)
+    /// Deletes a session, and all below it; returns those that went.
+    fn delete(&mut self, session: SessionId) -> Result<Vec<SessionId>> {
+        if self.sessions.contains_key(&session) { self.forget(session) } else { Ok(Vec::new()) }
     }
 
-    fn purge(&mut self, purge: &Purge) -> Result<u64> {
+    fn purge(&mut self, purge: &Purge) -> Result<Vec<SessionId>> {
         let now = now();
         let heads: Vec<_> = self.sessions.values().map(|log| log.head_at(now)).collect();
-        purge.roots(&heads).into_iter().map(|root| self.forget(root)).sum()
+        let mut gone = Vec::new();
+        for root in purge.roots(&heads) {
+            gone.extend(self.forget(root)?);
+        }
+        Ok(gone)
     }
 
-    /// Takes a session out, and all below it; says how many that were.
-    fn forget(&mut self, session: SessionId) -> Result<u64> {
+    /// Takes a session out, and all below it; returns them.
+    fn forget(&mut self, session: SessionId) -> Result<Vec<SessionId>> {
         let mut sessions = vec![session];
         let mut looked_at = 0;
         while let Some(parent) = sessions.get(looked_at).cloned() {
@@ -187,8 +191,8 @@ impl Inner {
             sessions.extend(children.map(|log| log.head.session.clone()));
             looked_at += 1;
         }
-        self.write(Record::Deleted { sessions })?;
-        Ok(looked_at as u64)
+        self.write(Record::Deleted { sessions: sessions.clone() })?;
+        Ok(sessions)
     }
 }
 

@@ -11,6 +11,14 @@ impl FileStore {
     fn streams(&self) -> &dyn StreamManager {
         &self.streams
     }
+
+    /// Forgets the streams of sessions that were deleted.
+    pub(crate) async fn forget_streams(&self, gone: &[SessionId]) -> Result<()> {
+        for session in gone {
+            self.streams().forget(session).await?;
+        }
+        Ok(())
+    }
 }
 
 #[deny(clippy::missing_trait_methods, reason = "a wrapper forwards every method")]
@@ -30,5 +38,9 @@ impl StreamManager for FileStore {
 
     async fn reset(&self, stream: &SessionId) -> Result<()> {
         self.streams().reset(stream).await
+    }
+
+    async fn forget(&self, stream: &SessionId) -> Result<()> {
+        self.streams().forget(stream).await
     }
 }

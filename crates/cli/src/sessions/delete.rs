@@ -4,7 +4,6 @@ use anyhow::Result;
 use clap::Args;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::store::StateStore as _;
-use helix_agents::stream::StreamManager as _;
 use serde_json::json;
 
 use crate::screen::Screen;
@@ -30,7 +29,6 @@ pub(crate) async fn run(args: &DeleteArgs, store: &Store, screen: &Screen) -> Re
         return Err(error.with_context("session", &head.session).into());
     }
     store.delete(&head.session).await?;
-    store.reset(&head.session).await?;
     if screen.is_json() {
         screen.json(&json!({ "deleted": head.session }))?;
     } else {

@@ -102,4 +102,8 @@ impl StreamManager for PatientStreams {
     async fn reset(&self, stream: &SessionId) -> Result<()> {
         self.patience.ask(|| self.inner.reset(stream)).await
     }
+
+    async fn forget(&self, stream: &SessionId) -> Result<()> {
+        self.patience.ask(|| self.inner.forget(stream)).await
+    }
 }

@@ -20,10 +20,11 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// For a reader that wants the chunk `from`, of a stream that ends with `last_seq` and keeps what
+    /// For a reader that wants the chunk `from` (0 like 1: from the beginning), of a stream that ends with `last_seq` and keeps what
     /// comes after `trimmed`. `discarded` are the attempts of which chunks may still be kept.
     #[must_use]
     pub fn new(from: u64, last_seq: u64, trimmed: u64, discarded: HashSet<Attempt>) -> Self {
+        let from = from.max(1);
         let missing = if from <= trimmed {
             Some(trimmed)
         } else {
@@ -32,6 +33,13 @@ impl Replay {
         };
         let from = missing.map_or(from, |seq| seq + 1);
         Self { from, missing, discarded, chunks: VecDeque::new() }
+    }
+
+    /// For a reader that followed an earlier stream of the session, which was
+    /// [forgotten](super::StreamManager::forget) since: it gets this one from its beginning.
+    #[must_use]
+    pub fn anew(trimmed: u64, discarded: HashSet<Attempt>) -> Self {
+        Self { from: trimmed + 1, missing: Some(trimmed), discarded, chunks: VecDeque::new() }
     }
 
     /// The first chunk that the reader can have: from here on bodies are to be added.
@@ -83,3 +91,6 @@ pub fn resync(stream: &SessionId, seq: u64, like: Option<&Chunk>, now: Timestamp
     };
     StoredChunk { seq, attempt: None, chunk: Arc::new(chunk) }
 }
+
+#[cfg(test)]
+mod tests;

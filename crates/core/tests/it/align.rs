@@ -57,6 +57,10 @@ impl StreamManager for Meanwhile {
     async fn reset(&self, stream: &SessionId) -> Result<()> {
         self.inner.reset(stream).await
     }
+
+    async fn forget(&self, stream: &SessionId) -> Result<()> {
+        self.inner.forget(stream).await
+    }
 }
 
 fn world() -> World {

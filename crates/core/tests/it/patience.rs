@@ -56,6 +56,11 @@ impl StreamManager for Away {
         self.answer()?;
         self.inner.reset(stream).await
     }
+
+    async fn forget(&self, stream: &SessionId) -> Result<()> {
+        self.answer()?;
+        self.inner.forget(stream).await
+    }
 }
 
 /// Such streams, asked for a minute.

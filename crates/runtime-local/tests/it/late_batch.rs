@@ -53,6 +53,10 @@ impl StreamManager for Refusing {
     async fn reset(&self, stream: &SessionId) -> Result<()> {
         self.store.reset(stream).await
     }
+
+    async fn forget(&self, stream: &SessionId) -> Result<()> {
+        self.store.forget(stream).await
+    }
 }
 
 #[tokio::test]

@@ -52,6 +52,10 @@ impl StreamManager for Held {
     async fn reset(&self, stream: &SessionId) -> Result<()> {
         self.store.reset(stream).await
     }
+
+    async fn forget(&self, stream: &SessionId) -> Result<()> {
+        self.store.forget(stream).await
+    }
 }
 
 /// Says half of it, and the rest when it is told.

@@ -1,4 +1,4 @@
-//! Deleting sessions with their children.
+//! Deleting sessions with their children and streams.
 
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection as _, Row as _};
@@ -14,6 +14,8 @@ pub(crate) struct Statements {
     sessions: Sql,
     appends: Sql,
     fork: Sql,
+    streams: Sql,
+    chunks: Sql,
 }
 
 impl Statements {
@@ -30,7 +32,7 @@ impl Statements {
                      JOIN tree ON child.parent = tree.session
                  )
                  DELETE FROM {s}.sessions WHERE session IN (SELECT session FROM tree)
-                 RETURNING log",
+                 RETURNING log, session",
             ),
             // What others share of it stays.
             appends: schema.sql(
@@ -48,6 +50,16 @@ impl Statements {
                  RETURNING base, EXISTS (
                      SELECT FROM {s}.sessions WHERE log = base)",
             ),
+            streams: schema.sql("DELETE FROM {s}.streams WHERE session = ANY($1) RETURNING id"),
+            // A statement of its own, which sees what writers that came first have added.
+            chunks: schema.sql(
+                "WITH chunks AS (
+                     DELETE FROM {s}.chunks WHERE stream = ANY($1)
+                 ), marks AS (
+                     DELETE FROM {s}.marks WHERE stream = ANY($1)
+                 )
+                 DELETE FROM {s}.discarded WHERE stream = ANY($1)",
+            ),
         }
     }
 }
@@ -56,26 +68,55 @@ pub(super) async fn delete(
     connection: &mut PgConnection,
     statements: &Statements,
     session: &SessionId,
-) -> Result<bool, Failure> {
+) -> Result<Vec<SessionId>, Failure> {
     let mut transaction = connection.begin().await?;
     let deleted = delete_all(&mut transaction, statements, &[session.as_str()]).await?;
     transaction.commit().await?;
-    Ok(deleted > 0)
+    Ok(deleted)
 }
 
-/// Deletes these sessions and their children, within a transaction; says how many there were.
+/// Forgets the stream of a session.
+pub(crate) async fn forget_stream(
+    connection: &mut PgConnection,
+    statements: &Statements,
+    session: &SessionId,
+) -> Result<(), Failure> {
+    let mut transaction = connection.begin().await?;
+    forget_streams(&mut transaction, statements, &[session.as_str()]).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+/// Forgets the streams of these sessions, within a transaction.
+async fn forget_streams(
+    connection: &mut PgConnection,
+    statements: &Statements,
+    sessions: &[&str],
+) -> Result<(), Failure> {
+    let rows = statements.streams.query().bind(sessions).fetch_all(&mut *connection).await?;
+    let ids = rows.iter().map(|row| row.try_get::<i64, _>(0)).collect::<Result<Vec<_>, _>>()?;
+    if !ids.is_empty() {
+        statements.chunks.query().bind(ids).execute(connection).await?;
+    }
+    Ok(())
+}
+
+/// Deletes these sessions and their children, within a transaction; returns those that there were.
 pub(crate) async fn delete_all(
     connection: &mut PgConnection,
     statements: &Statements,
     sessions: &[&str],
-) -> Result<u64, Failure> {
+) -> Result<Vec<SessionId>, Failure> {
     statements.lock.query().execute(&mut *connection).await?;
     // Whoever forks one of them has done so by the next statement, or will not find it.
-    let logs = statements.sessions.query().bind(sessions).fetch_all(&mut *connection).await?;
-    for log in &logs {
-        forget(connection, statements, log.try_get(0)?).await?;
+    let rows = statements.sessions.query().bind(sessions).fetch_all(&mut *connection).await?;
+    for row in &rows {
+        forget(connection, statements, row.try_get(0)?).await?;
     }
-    Ok(logs.len() as u64)
+    let gone: Vec<&str> =
+        rows.iter().map(|row| row.try_get(1)).collect::<Result<_, sqlx::Error>>()?;
+    forget_streams(connection, statements, &gone).await?;
+    Ok(gone.into_iter().map(SessionId::from).collect())
 }
 
 /// Deletes what nobody shares of a log whose session is gone; and if that is all of it, what it shared and nobody else

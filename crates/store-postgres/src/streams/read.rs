@@ -22,14 +22,15 @@ use crate::sql::{Schema, Sql, signed};
 /// The most batches that a reader takes from the database at once.
 const BATCHES: u64 = 64;
 
-/// One moment for all that is asked. Chunks that were trimmed are not there any more, and none lie beyond the last.
+/// One moment for all that is asked, from a number on, unless another stream was seen before. Chunks that were trimmed are not there any more, and none lie beyond the last.
 const FETCH: &str = "
     SELECT stream.last_seq, stream.trimmed, {now},
         ARRAY(SELECT attempt FROM {s}.discarded WHERE discarded.stream = stream.id),
-        batch.last, batch.count, batch.body
+        batch.last, batch.count, batch.body, stream.id
     FROM {s}.streams AS stream LEFT JOIN LATERAL (
         SELECT last, count, body FROM {s}.chunks
-        WHERE chunks.stream = stream.id AND last >= greatest($2, stream.trimmed + 1)
+        WHERE chunks.stream = stream.id
+            AND last >= greatest(CASE WHEN $4 IN (0, stream.id) THEN $2 END, stream.trimmed + 1)
         ORDER BY last LIMIT $3
     ) AS batch ON true
     WHERE stream.session = $1
@@ -52,6 +53,8 @@ pub(super) struct Reader {
     subscription: Subscription,
     session: SessionId,
     cursor: u64,
+    /// The id of the stream that it has seen; 0 if it has seen none.
+    seen: i64,
     ready: VecDeque<StoredChunk>,
 }
 
@@ -63,7 +66,7 @@ impl Reader {
         from: u64,
     ) -> Self {
         let (session, cursor) = (session.clone(), from.max(1));
-        Self { inner, subscription, session, cursor, ready: VecDeque::new() }
+        Self { inner, subscription, session, cursor, seen: 0, ready: VecDeque::new() }
     }
 
     pub(super) async fn next(&mut self) -> Result<StoredChunk> {
@@ -77,16 +80,16 @@ impl Reader {
                 return Err(closed());
             }
             let (inner, session) = (Arc::clone(&self.inner), self.session.clone());
-            let cursor = self.cursor;
+            let (cursor, seen) = (self.cursor, self.seen);
             let look = async move {
                 let sql = &inner.streams.read.fetch;
                 let part = carry_out!(inner.connections, |connection| fetch(
-                    connection, sql, &session, cursor
+                    connection, sql, &session, cursor, seen
                 ));
                 located(part, "stream::read", &session)
             };
             let part = detached(look).await?;
-            self.cursor = part.next;
+            (self.cursor, self.seen) = (part.next, part.seen);
             if part.chunks.is_empty() && !part.more {
                 written.await;
             }
@@ -102,6 +105,8 @@ struct Part {
     next: u64,
     /// Whether there was more when it was read.
     more: bool,
+    /// The id of the stream; the one before if there is none.
+    seen: i64,
 }
 
 async fn fetch(
@@ -109,20 +114,27 @@ async fn fetch(
     sql: &Sql,
     session: &SessionId,
     from: u64,
+    seen: i64,
 ) -> Result<Part, Failure> {
     let query = sql.query().bind(session.as_str()).bind(signed(from)).bind(signed(BATCHES));
-    let rows = query.fetch_all(connection).await?;
+    let rows = query.bind(seen).fetch_all(connection).await?;
+    let mut id = seen;
     let (mut last_seq, mut trimmed, mut now) = (0, 0, Timestamp(0));
     let mut discarded = HashSet::new();
     if let Some(row) = rows.first() {
         (last_seq, trimmed) =
             (unsigned(row.try_get(0)?, session)?, unsigned(row.try_get(1)?, session)?);
         now = Timestamp(row.try_get(2)?);
+        id = row.try_get(7)?;
         for attempt in row.try_get::<Vec<i64>, _>(3)? {
             discarded.insert(Attempt(unsigned(attempt, session)?));
         }
     }
-    let mut replay = Replay::new(from, last_seq, trimmed, discarded);
+    let mut replay = if from <= 1 || seen == 0 || seen == id {
+        Replay::new(from, last_seq, trimmed, discarded)
+    } else {
+        Replay::anew(trimmed, discarded)
+    };
     let (mut batches, mut end) = (0, 0);
     for row in &rows {
         let Some(last) = row.try_get::<Option<i64>, _>(4)? else { break };
@@ -135,5 +147,5 @@ async fn fetch(
     }
     let more = batches == BATCHES;
     let next = if more { end + 1 } else { last_seq + 1 };
-    Ok(Part { chunks: replay.finish(session, now), next, more })
+    Ok(Part { chunks: replay.finish(session, now), next, more, seen: id })
 }

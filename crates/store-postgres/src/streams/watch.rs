@@ -54,9 +54,13 @@ struct Stream {
     number: u64,
     readers: usize,
     written: Arc<Notify>,
-    /// The last chunk when it was polled.
-    polled: Option<i64>,
+    /// What was there when it was polled; `None` before that.
+    polled: Option<Polled>,
 }
+
+/// A stream's id, which tells it from the next one of its session, and its last chunk; `None` if there
+/// is no stream.
+type Polled = Option<(i64, i64)>;
 
 /// A reader's place in the table.
 pub(super) struct Subscription {
@@ -93,7 +97,8 @@ impl Watch {
         let shared = Shared {
             readers: Mutex::default(),
             channel: schema.name().to_owned(),
-            look: schema.sql("SELECT session, last_seq FROM {s}.streams WHERE session = ANY($1)"),
+            look: schema
+                .sql("SELECT session, id, last_seq FROM {s}.streams WHERE session = ANY($1)"),
             poll_interval: config.poll_interval(),
         };
         let (shared, listens) = (Arc::new(shared), config.listens());
@@ -164,22 +169,22 @@ impl Shared {
             }
             let names: Vec<&str> = streams.iter().map(SessionId::as_str).collect();
             match carry_out!(connections, |connection| self.look(connection, &names)) {
-                Ok(found) => lock(&self.readers).found(found),
+                Ok(found) => lock(&self.readers).found(&streams, &found),
                 Err(error) => tracing::debug!(%error, "could not look for chunks"),
             }
         }
     }
 
-    /// The last chunks of these streams.
+    /// These streams, those that there are.
     async fn look(
         &self,
         connection: &mut PgConnection,
         names: &[&str],
-    ) -> Result<Vec<(SessionId, i64)>, Failure> {
+    ) -> Result<HashMap<SessionId, (i64, i64)>, Failure> {
         let rows = self.look.query().bind(names).fetch_all(connection).await?;
         let found = rows.iter().map(|row| {
             let session = SessionId::from(row.try_get::<&str, _>(0)?);
-            Ok((session, row.try_get(1)?))
+            Ok((session, (row.try_get(1)?, row.try_get(2)?)))
         });
         found.collect()
     }
@@ -226,11 +231,12 @@ impl Readers {
         }
     }
 
-    /// Wakes the readers of streams that have grown since they were last polled.
-    fn found(&mut self, found: Vec<(SessionId, i64)>) {
-        for (session, last_seq) in found {
-            let Some(stream) = self.streams.get_mut(&session) else { continue };
-            if stream.polled.replace(last_seq) != Some(last_seq) {
+    /// Wakes the readers of streams that have grown or were forgotten since they were last polled.
+    fn found(&mut self, asked: &[SessionId], found: &HashMap<SessionId, (i64, i64)>) {
+        for session in asked {
+            let Some(stream) = self.streams.get_mut(session) else { continue };
+            let polled = found.get(session).copied();
+            if stream.polled.replace(polled) != Some(polled) {
                 stream.written.notify_waiters();
             }
         }

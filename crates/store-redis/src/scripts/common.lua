@@ -18,6 +18,12 @@ local function after(now, duration)
   return math.min(now + tonumber(duration), 9007199254740991)
 end
 
+-- The last chunk of a stream that is not kept any more: all of them may have outlived their time.
+local function kept_after(trimmed, last, chunks)
+  if (last or '0') ~= (trimmed or '0') and redis.call('EXISTS', chunks) == 0 then return last end
+  return trimmed or '0'
+end
+
 -- The fields of a head, in the order in which it is answered.
 local HEAD = {
   'session', 'agent', 'root', 'parent', 'tags', 'created', 'life', 'base', 'version', 'append', 'updated',

@@ -1,9 +1,10 @@
 -- How a stream stands: its revision and numbers, and then the marks of children. Nothing if there is none.
 local FEED = { 'revision', 'trimmed', 'last', 'attempt', 'marked', 'marked_seq', 'open' }
 
-local function standing(answer, feed, marks)
+local function standing(answer, feed, chunks, marks)
   local fields = redis.call('HMGET', feed, unpack(FEED))
   if not fields[1] then return answer end
+  fields[2] = kept_after(fields[2], fields[3], chunks)
   for index = 1, #FEED do answer[#answer + 1] = fields[index] or '' end
   for _, it in ipairs(redis.call('HGETALL', marks)) do answer[#answer + 1] = it end
   return answer

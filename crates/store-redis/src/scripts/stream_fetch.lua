@@ -1,9 +1,11 @@
--- Chunks from a number on, first how the stream stands.
--- KEYS: feed, chunks, discarded. ARGV: from, how many entries at most, budget of bytes.
-local feed = redis.call('HMGET', KEYS[1], 'last', 'trimmed')
-local last, trimmed = tonumber(feed[1] or '0'), tonumber(feed[2] or '0')
-local from = math.max(tonumber(ARGV[1]), trimmed + 1)
-local answer = { text(clock()), text(last), text(trimmed), '0' }
+-- Chunks from a number on, or all if another life of the stream was seen before; first how the stream stands.
+-- KEYS: feed, chunks, discarded. ARGV: from, how many entries at most, budget of bytes, the life that was seen.
+local feed = redis.call('HMGET', KEYS[1], 'last', 'trimmed', 'life')
+local last, trimmed = tonumber(feed[1] or '0'), tonumber(kept_after(feed[2], feed[1], KEYS[2]))
+local life = feed[3] or ''
+local is_next = tonumber(ARGV[1]) > 1 and life ~= '' and ARGV[4] ~= '' and life ~= ARGV[4]
+local from = is_next and trimmed + 1 or math.max(tonumber(ARGV[1]), trimmed + 1)
+local answer = { text(clock()), text(last), text(trimmed), '0', life, is_next and '1' or '0' }
 local discarded = redis.call('ZRANGEBYSCORE', KEYS[3], text(from), '+inf')
 answer[#answer + 1] = text(#discarded)
 for _, name in ipairs(discarded) do answer[#answer + 1] = name end

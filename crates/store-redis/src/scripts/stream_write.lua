@@ -3,10 +3,14 @@
 -- ARGV: that revision, retention, time to live, the new revision, last chunk, last attempt, own mark, its chunk, open
 --   attempts, chunks, how many attempts were discarded, for each its number and the last chunk then, and for each child
 --   that was marked its session and mark.
-local feed = redis.call('HMGET', KEYS[1], 'revision', 'trimmed')
+local feed = redis.call('HMGET', KEYS[1], 'revision', 'trimmed', 'last')
 if (feed[1] or '0') ~= ARGV[1] then return { 'other' } end
 
-local revision, last, trimmed = ARGV[4], ARGV[5], feed[2] or '0'
+local revision, last, trimmed = ARGV[4], ARGV[5], kept_after(feed[2], feed[3], KEYS[2])
+if not feed[1] then
+  local time = redis.call('TIME')
+  redis.call('HSET', KEYS[1], 'life', time[1] .. '.' .. time[2])
+end
 if ARGV[10] ~= '' then redis.call('XADD', KEYS[2], last .. '-' .. revision, 'b', ARGV[10]) end
 local place = 11
 for _ = 1, tonumber(ARGV[place]) do
@@ -28,6 +32,6 @@ end
 redis.call('HSET', KEYS[1], 'revision', revision, 'trimmed', trimmed, 'last', last, 'attempt', ARGV[6],
   'marked', ARGV[7], 'marked_seq', ARGV[8], 'open', ARGV[9])
 local ends = text(after(clock(), ARGV[3]))
-for index = 1, 4 do redis.call('PEXPIREAT', KEYS[index], ends) end
+for index = 2, 3 do redis.call('PEXPIREAT', KEYS[index], ends) end
 redis.call('PUBLISH', KEYS[5], '')
 return { 'written' }

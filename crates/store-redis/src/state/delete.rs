@@ -1,4 +1,4 @@
-//! Deleting sessions with their children.
+//! Deleting sessions with their children and streams.
 
 use std::collections::{HashMap, HashSet};
 
@@ -45,7 +45,8 @@ impl Inner {
             version: 0,
             append: found.head.position.append.clone(),
         };
-        let keys = self.keys_of(&part);
+        let stream = self.keys.of(session).stream();
+        let keys: Vec<String> = self.keys_of(&part).into_iter().chain(stream).collect();
         let only_at = only_at.map(|it| it.to_string());
         let mut args = vec![found.life.as_bytes()];
         args.extend(only_at.as_ref().map(|it| it.as_bytes()));
@@ -54,6 +55,7 @@ impl Inner {
         if outcome == "changed" {
             return Ok(false);
         }
+        self.watch.written(session);
         self.release(&found.base, &found.life).await?;
         self.unlist_life(&found.head.created.root, session, &found.life).await?;
         if !found.ran.is_empty() {

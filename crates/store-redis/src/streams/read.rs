@@ -20,13 +20,16 @@ pub(super) struct Reader {
     subscription: Option<Subscription>,
     session: SessionId,
     cursor: u64,
+    /// The life of the stream that it has seen; empty if it has seen none.
+    seen: String,
     ready: VecDeque<StoredChunk>,
 }
 
 impl Reader {
     pub(super) fn new(store: RedisStore, session: &SessionId, from: u64) -> Self {
         let (session, cursor) = (session.clone(), from.max(1));
-        Self { store, subscription: None, session, cursor, ready: VecDeque::new() }
+        let (seen, ready) = (String::new(), VecDeque::new());
+        Self { store, subscription: None, session, cursor, seen, ready }
     }
 
     pub(super) fn session(&self) -> &SessionId {
@@ -41,24 +44,25 @@ impl Reader {
             let inner = &self.store.inner;
             // Whoever reads only what is there needs not be told of more.
             let Some(subscription) = &self.subscription else {
-                let part = fetch(inner, &self.session, self.cursor).await?;
-                self.cursor = part.next;
+                let part = fetch(inner, &self.session, self.cursor, &self.seen).await?;
                 if part.chunks.is_empty() && !part.more {
                     self.subscription = Some(inner.watch.subscribe(&self.session).await);
                 }
-                self.ready = part.chunks;
+                (self.cursor, self.ready) = (part.next, part.chunks);
+                self.seen = part.life.unwrap_or(std::mem::take(&mut self.seen));
                 continue;
             };
             // Made before looking, so that a write after the look wakes it.
             let mut written = std::pin::pin!(subscription.written());
             written.as_mut().enable();
-            let part = fetch(inner, &self.session, self.cursor).await?;
+            let part = fetch(inner, &self.session, self.cursor, &self.seen).await?;
             self.cursor = part.next;
             if part.chunks.is_empty() && !part.more {
                 // A message may be lost with its connection.
                 let _told = tokio::time::timeout(inner.streams.poll_interval, written).await;
             }
             self.ready = part.chunks;
+            self.seen = part.life.unwrap_or(std::mem::take(&mut self.seen));
         }
     }
 }
@@ -70,21 +74,28 @@ struct Part {
     next: u64,
     /// Whether there was more when it was read.
     more: bool,
+    /// Which life of the stream it is; `None` if there is no stream.
+    life: Option<String>,
 }
 
-async fn fetch(inner: &Inner, session: &SessionId, from: u64) -> Result<Part> {
+async fn fetch(inner: &Inner, session: &SessionId, from: u64, seen: &str) -> Result<Part> {
     let [feed, chunks, discarded, ..] = inner.keys.of(session).stream();
     let (keys, first) = ([feed, chunks, discarded], from.to_string());
-    let args = [first.as_bytes(), ENTRIES, BUDGET];
+    let args = [first.as_bytes(), ENTRIES, BUDGET, seen.as_bytes()];
     let mut reply = inner.server.eval(&script::STREAM_FETCH, &keys, &args).await?;
     let now = reply.time()?;
     let (last, trimmed): (u64, u64) = (reply.number()?, reply.number()?);
     let more = reply.text()? == "1";
+    let (life, is_next) = (reply.text()?, reply.text()? == "1");
     let mut discarded = HashSet::new();
     for _ in 0..reply.number::<u64>()? {
         discarded.insert(Attempt(reply.number()?));
     }
-    let mut replay = Replay::new(from, last, trimmed, discarded);
+    let mut replay = if is_next {
+        Replay::anew(trimmed, discarded)
+    } else {
+        Replay::new(from, last, trimmed, discarded)
+    };
     let mut end = replay.from() - 1;
     while !reply.is_empty() {
         end = reply.number()?;
@@ -94,5 +105,6 @@ async fn fetch(inner: &Inner, session: &SessionId, from: u64) -> Result<Part> {
     if !more && end != last {
         return Err(corrupt(session, "chunks of the stream are missing"));
     }
-    Ok(Part { chunks: replay.finish(session, now), next: end + 1, more })
+    let life = Some(life).filter(|it| !it.is_empty());
+    Ok(Part { chunks: replay.finish(session, now), next: end + 1, more, life })
 }

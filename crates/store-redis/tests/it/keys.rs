@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::StreamExt as _;
 
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::ErrorCode;
@@ -11,6 +12,7 @@ use helix_agents_core::store::{
     Append, ForkOutcome, LeaseChange, Page, Position, Purge, SessionFilter, SessionStatus,
     StateStore as _, Summary,
 };
+use helix_agents_core::stream::ChunkKind;
 use helix_agents_store_redis::RedisStore;
 use helix_agents_testkit::ids::batch_id;
 
@@ -154,6 +156,38 @@ async fn stale_entries_of_indexes_are_not_listed_and_go() {
         let left = members(&mut server, name);
         assert!(!left.iter().any(|it| stale.contains(&&**it)), "{left:?}");
         assert!(left.contains(&coming.to_owned()), "it may still be taken: {left:?}");
+    }
+}
+
+/// Chunks outlive their time; what tells an old cursor from a new one does not.
+#[tokio::test]
+async fn a_stream_whose_time_is_over_continues_its_numbers() {
+    let corner = Corner::new();
+    let store = corner.store().await;
+    let (session, streams) = (id("s"), streams(&store));
+    let write = async |delta: &str| {
+        let chunks = vec![text(&session, delta), text(&session, delta)];
+        streams.append(batch_id(), &session, None, chunks).await.unwrap()
+    };
+    assert_eq!(write("a").await, 2);
+    let mut server = corner.server();
+    let chunks = format!("{}:{{s}}:chunks", corner.prefix());
+    redis::cmd("DEL").arg(chunks).exec(&mut server).unwrap();
+    let info = streams.info(&session).await.unwrap();
+    assert_eq!((info.first_seq, info.last_seq), (0, 2));
+    let mut early = streams.read(&session, 1).await.unwrap();
+    let told = early.next().await.unwrap().unwrap();
+    assert_eq!((told.seq, &told.chunk.kind), (2, &ChunkKind::StreamResync));
+    for number in 2..5 {
+        assert_eq!(write("b").await, 2 * number);
+    }
+    let info = streams.info(&session).await.unwrap();
+    assert_eq!((info.first_seq, info.last_seq), (3, 8));
+    let mut late = streams.read(&session, 2).await.unwrap();
+    let told = late.next().await.unwrap().unwrap();
+    assert_eq!((told.seq, &told.chunk.kind), (2, &ChunkKind::StreamResync));
+    for reader in [&mut early, &mut late] {
+        assert_eq!(reader.next().await.unwrap().unwrap().seq, 3);
     }
 }
 
@@ -309,15 +343,17 @@ async fn a_tree_in_which_somebody_works_is_not_forgotten() {
 }
 
 #[tokio::test]
-async fn a_stream_is_forgotten_some_time_after_its_last_chunk() {
+async fn the_chunks_of_a_stream_are_forgotten_some_time_after_the_last_one() {
     let corner = Corner::new();
     let store = corner.builder().stream_ttl(Duration::from_secs(100)).open().await.unwrap();
     let session = id("s");
     streams(&store).append(batch_id(), &session, None, vec![text(&session, "x")]).await.unwrap();
-    for key in corner.keys().iter().filter(|key| key.contains("{s}")) {
-        let left: i64 = redis::cmd("TTL").arg(key).query(&mut corner.server()).unwrap();
-        assert!((90..=100).contains(&left), "{key}: {left} s");
-    }
+    let key = |name: &str| format!("{}:{{s}}:{name}", corner.prefix());
+    let left = |name: &str| -> i64 {
+        redis::cmd("TTL").arg(key(name)).query(&mut corner.server()).unwrap()
+    };
+    assert!((90..=100).contains(&left("chunks")), "{} s", left("chunks"));
+    assert_eq!(left("feed"), -1, "numbers and marks stay with the session");
 }
 
 /// Whatever the append does to the lease: lists have to find what runs and what waits.

@@ -1,15 +1,20 @@
-//! Deleting sessions with their children.
+//! Deleting sessions with their children and streams.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
 use helix_agents_core::id::SessionId;
 
 use crate::error::Failure;
-use crate::place;
+use crate::prepared::Tables;
+use crate::{place, streams};
 
-/// Says how many sessions that were.
-pub(super) fn delete(connection: &Connection, session: &SessionId) -> Result<u64, Failure> {
-    let keys: Vec<i64> = {
+/// Returns the sessions that went.
+pub(super) fn delete(
+    tables: &mut Tables<'_>,
+    session: &SessionId,
+) -> Result<Vec<SessionId>, Failure> {
+    let connection = tables.connection;
+    let found: Vec<(i64, SessionId)> = {
         let mut statement = connection.prepare_cached(
             "WITH RECURSIVE tree (id, session) AS (
                  SELECT id, session FROM sessions WHERE session = ?1
@@ -17,18 +22,21 @@ pub(super) fn delete(connection: &Connection, session: &SessionId) -> Result<u64
                  SELECT child.id, child.session FROM sessions AS child
                  JOIN tree ON child.parent = tree.session
              )
-             SELECT id FROM tree",
+             SELECT id, session FROM tree",
         )?;
-        let keys = statement.query_map([session.as_str()], |row| row.get(0))?;
-        keys.collect::<Result<_, _>>()?
+        let found = statement.query_map([session.as_str()], |row| {
+            Ok((row.get(0)?, SessionId::from(row.get::<_, String>(1)?)))
+        })?;
+        found.collect::<Result<_, _>>()?
     };
-    for key in &keys {
+    for (key, _) in &found {
         connection.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([key])?;
     }
-    for key in &keys {
+    for (key, session) in &found {
         forget(connection, *key)?;
+        streams::write::forget(tables, session)?;
     }
-    Ok(keys.len() as u64)
+    Ok(found.into_iter().map(|(_, session)| session).collect())
 }
 
 /// Deletes what nobody shares of a log whose session is gone; and if that is all of it, what it

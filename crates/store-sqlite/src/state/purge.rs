@@ -10,17 +10,18 @@ use super::delete;
 use crate::clock;
 use crate::error::Failure;
 use crate::prepared::Tables;
-use crate::streams;
 
 /// How many trees are forgotten in one transaction, so that others are not kept waiting.
 const BATCH: u32 = 64;
 
-/// Forgets some of what is to be forgotten; says how many sessions went, 0 when nothing is left.
-pub(super) fn purge_some(tables: &mut Tables<'_>, purge: &Purge) -> Result<u64, Failure> {
-    let mut gone = 0;
+/// Forgets some of what is to be forgotten; returns the sessions that went, none when nothing is left.
+pub(super) fn purge_some(
+    tables: &mut Tables<'_>,
+    purge: &Purge,
+) -> Result<Vec<SessionId>, Failure> {
+    let mut gone = Vec::new();
     for root in find(tables.connection, purge)? {
-        gone += delete::delete(tables.connection, &root)?;
-        streams::write::forget(tables, &root)?;
+        gone.extend(delete::delete(tables, &root)?);
     }
     Ok(gone)
 }

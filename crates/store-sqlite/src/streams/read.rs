@@ -22,6 +22,8 @@ pub(super) struct Reader {
     subscription: Subscription,
     session: SessionId,
     cursor: u64,
+    /// The key of the stream that it has seen; 0 if it has seen none.
+    seen: i64,
     ready: VecDeque<StoredChunk>,
 }
 
@@ -29,7 +31,7 @@ impl Reader {
     pub(super) fn new(store: SqliteStore, session: &SessionId, from: u64) -> Result<Self> {
         let subscription = store.inner.watch.subscribe(session)?;
         let (session, cursor) = (session.clone(), from.max(1));
-        Ok(Self { store, subscription, session, cursor, ready: VecDeque::new() })
+        Ok(Self { store, subscription, session, cursor, seen: 0, ready: VecDeque::new() })
     }
 
     pub(super) async fn next(&mut self) -> Result<StoredChunk> {
@@ -39,12 +41,13 @@ impl Reader {
             }
             // Made before looking, so that a write after the look wakes it.
             let written = self.subscription.written();
-            let (session, cursor) = (self.session.clone(), self.cursor);
-            let fetch = move |connection: &mut Connection| fetch(connection, &session, cursor);
+            let (session, cursor, seen) = (self.session.clone(), self.cursor, self.seen);
+            let fetch =
+                move |connection: &mut Connection| fetch(connection, &session, cursor, seen);
             let part = self.store.inner.readers.run(fetch).await;
             let part = part
                 .map_err(|error| of_session(error, &self.session).with_operation("stream::read"))?;
-            self.cursor = part.next;
+            (self.cursor, self.seen) = (part.next, part.seen);
             if part.chunks.is_empty() && !part.more {
                 written.await;
             }
@@ -60,15 +63,28 @@ struct Part {
     next: u64,
     /// Whether there was more when it was read.
     more: bool,
+    /// The key of the stream; the one before if there is none.
+    seen: i64,
 }
 
-fn fetch(connection: &mut Connection, session: &SessionId, from: u64) -> Result<Part, Failure> {
+fn fetch(
+    connection: &mut Connection,
+    session: &SessionId,
+    from: u64,
+    seen: i64,
+) -> Result<Part, Failure> {
     // One moment for both queries.
     let transaction = connection.transaction()?;
     let row = StreamRow::find(&mut *transaction.prepare_cached(row::FIND)?, session)?;
     let row = row.unwrap_or_default();
     let (last_seq, discarded) = (row.ledger.last_seq, discarded(&transaction, row.key)?);
-    let mut replay = Replay::new(from, last_seq, row.trimmed, discarded);
+    let is_next = from > 1 && seen != 0 && row.key != 0 && row.key != seen;
+    let mut replay = if is_next {
+        Replay::anew(row.trimmed, discarded)
+    } else {
+        Replay::new(from, last_seq, row.trimmed, discarded)
+    };
+    let seen = if row.key == 0 { seen } else { row.key };
     let mut statement = transaction.prepare_cached(
         "SELECT key, count, body FROM chunks WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT ?3",
     )?;
@@ -86,7 +102,7 @@ fn fetch(connection: &mut Connection, session: &SessionId, from: u64) -> Result<
     }
     let more = batches == BATCHES;
     let next = if more { end + 1 } else { last_seq + 1 };
-    Ok(Part { chunks: replay.finish(session, clock::now()), next, more })
+    Ok(Part { chunks: replay.finish(session, clock::now()), next, more, seen })
 }
 
 /// The discarded attempts of which chunks may be kept.

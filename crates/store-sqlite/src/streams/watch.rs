@@ -93,7 +93,7 @@ impl Watch {
     }
 
     /// Wakes the readers of a stream of this process.
-    pub(super) fn written(&self, session: &SessionId) {
+    pub(crate) fn written(&self, session: &SessionId) {
         if let Some(stream) = lock(&self.readers).streams.get(session) {
             stream.written.notify_waiters();
         }

@@ -220,6 +220,11 @@ impl StreamManager for MortalStreams {
         self.life.tick().await;
         self.inner.reset(stream).await
     }
+
+    async fn forget(&self, stream: &SessionId) -> Result<()> {
+        self.life.tick().await;
+        self.inner.forget(stream).await
+    }
 }
 
 /// Ids in order, the same for the same story. Clones go on counting together.

@@ -1,0 +1,4 @@
+-- Forgets a stream with its numbers.
+-- KEYS: feed, chunks, discarded, marks, channel.
+forget(1)
+return {}

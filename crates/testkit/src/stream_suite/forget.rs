@@ -1,0 +1,93 @@
+//! Forgetting streams, whose sessions are deleted.
+
+use helix_agents_core::stream::{ChunkKind, StreamInfo};
+
+use crate::ids::batch_id;
+
+use super::StreamHarness;
+use super::support::{
+    begin, closing, id, mark, model, next, numbers, refused, replay, take, texts, write,
+};
+
+/// Numbers and marks among the rest; and other streams stay.
+pub async fn a_forgotten_stream_is_like_one_that_never_was(harness: &impl StreamHarness) {
+    let streams = harness.open().await;
+    let (session, other) = (id("s"), id("other"));
+    streams.forget(&session).await.unwrap();
+    write(&streams, &other, None, &["x"]).await;
+    let attempt = begin(&streams, &session, &model(1)).await;
+    write(&streams, &session, Some(attempt), &["a", "b"]).await;
+    streams.mark(batch_id(), &session, mark(&session, 7)).await.unwrap();
+    streams.mark(batch_id(), &session, mark(&id("child"), 7)).await.unwrap();
+    streams.forget(&session).await.unwrap();
+    for streams in [&streams, &harness.open().await] {
+        assert_eq!(streams.info(&session).await.unwrap(), StreamInfo::default());
+        assert_eq!(texts(&replay(streams, &other, 1).await), ["x"]);
+    }
+    refused(&streams, &session, attempt).await;
+    assert_eq!(write(&streams, &session, None, &["c"]).await, 1);
+    assert_eq!(texts(&replay(&streams, &session, 1).await), ["c"]);
+    streams.forget(&session).await.unwrap();
+    streams.forget(&session).await.unwrap();
+}
+
+/// Those up to the old mark, too.
+pub async fn marks_of_a_forgotten_stream_hide_no_boundaries(harness: &impl StreamHarness) {
+    let (streams, other) = (harness.open().await, harness.open().await);
+    let session = id("s");
+    let marked = |version| {
+        let mut mark = mark(&session, version);
+        mark.boundaries = vec![closing(&session, version)];
+        mark
+    };
+    streams.mark(batch_id(), &session, marked(9)).await.unwrap();
+    other.forget(&session).await.unwrap();
+    // By the handle that knows of the old mark.
+    streams.mark(batch_id(), &session, marked(3)).await.unwrap();
+    let info = other.info(&session).await.unwrap();
+    assert_eq!((info.last_seq, info.marked_by(&session)), (1, 3));
+    let shown = replay(&other, &session, 1).await;
+    assert_eq!(shown.first().unwrap().chunk.kind, ChunkKind::Checkpoint { version: 3 });
+}
+
+/// At once if it waits, and whether it has seen something of the stream or not.
+pub async fn a_reader_of_a_forgotten_stream_gets_one_resync_and_then_the_next(
+    harness: &impl StreamHarness,
+) {
+    let (streams, other) = (harness.open().await, harness.open().await);
+    let session = id("s");
+    let mut waits = streams.read(&session, 1).await.unwrap();
+    let mut saw_nothing = streams.read(&session, 1).await.unwrap();
+    write(&streams, &session, None, &["a", "b"]).await;
+    assert_eq!(texts(&take(&mut waits, 2).await), ["a", "b"]);
+    let forgetting = async { other.forget(&session).await.unwrap() };
+    let (told, ()) = tokio::join!(next(&mut waits), forgetting);
+    assert_eq!((told.seq, &told.chunk.kind), (0, &ChunkKind::StreamResync));
+    write(&other, &session, None, &["c", "d", "e"]).await;
+    for reader in [&mut waits, &mut saw_nothing] {
+        let chunks = take(reader, 3).await;
+        assert_eq!((numbers(&chunks), texts(&chunks)), (vec![1, 2, 3], vec!["c", "d", "e"]));
+    }
+}
+
+/// The next stream is longer by then than the one that it has seen.
+pub async fn a_late_reader_tells_the_next_stream_from_the_one_that_it_has_seen(
+    harness: &impl StreamHarness,
+) {
+    if !harness.keeps_readers() {
+        return;
+    }
+    let (streams, other) = (harness.open().await, harness.open().await);
+    let session = id("s");
+    write(&streams, &session, None, &["a", "b"]).await;
+    let mut reader = streams.read(&session, 1).await.unwrap();
+    assert_eq!(texts(&take(&mut reader, 2).await), ["a", "b"]);
+    for deltas in [["c", "d", "e"], ["f", "g", "h"]] {
+        other.forget(&session).await.unwrap();
+        write(&other, &session, None, &deltas).await;
+        let told = next(&mut reader).await;
+        assert_eq!((told.seq, &told.chunk.kind), (0, &ChunkKind::StreamResync));
+        let chunks = take(&mut reader, 3).await;
+        assert_eq!((numbers(&chunks), texts(&chunks)), (vec![1, 2, 3], deltas.to_vec()));
+    }
+}
