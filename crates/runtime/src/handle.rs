@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::{StreamExt, stream};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::executor::{AgentResult, RunControl, RunHandle};
 use helix_agents_core::id::SessionId;
@@ -13,13 +12,14 @@ use helix_agents_core::session::{
     RequestKind, RunRecord, RunStatus, Session, load, request, usage_of_tree,
 };
 use helix_agents_core::store::Head;
-use helix_agents_core::stream::{ChunkKind, ChunkStream};
+use helix_agents_core::stream::ChunkStream;
 use helix_agents_core::usage::UsageRollup;
 
 use crate::engine::Engine;
 use crate::live::LiveRun;
 use crate::parts::Parts;
 use crate::run_ref::RunRef;
+use crate::run_stream::RunStream;
 use crate::runtime::Runtime;
 
 /// How often a run of another process is looked at.
@@ -127,31 +127,10 @@ impl RunControl for Control {
     }
 
     async fn stream(&self) -> Result<ChunkStream> {
-        if self.live.is_none() {
-            self.parts.align_ended(&self.of.session).await?;
-        }
-        let chunks = self.parts.streams.read(&self.root, self.stream_from + 1).await?;
-        let (session, run) = (self.of.session.clone(), self.of.run.clone());
-        // Up to and with the chunk that ends this run, or up to the run that took over from it.
-        let chunks = stream::unfold(Some(chunks), move |chunks| {
-            let (session, run) = (session.clone(), run.clone());
-            async move {
-                let mut chunks = chunks?;
-                let stored = match chunks.next().await? {
-                    Ok(stored) => stored,
-                    Err(error) => return Some((Err(error), None)),
-                };
-                let chunk = &stored.chunk;
-                let own = chunk.session == session && chunk.run == run;
-                let next_run = matches!(chunk.kind, ChunkKind::RunStarted | ChunkKind::RunResumed);
-                if chunk.session == session && !own && next_run {
-                    return None;
-                }
-                let last = own && chunk.kind.ends_run();
-                Some((Ok(stored), (!last).then_some(chunks)))
-            }
-        });
-        Ok(chunks.boxed())
+        let RunRef { session, run, .. } = self.of.clone();
+        let (parts, root) = (Arc::clone(&self.parts), self.root.clone());
+        let stream = RunStream { parts, root, session, run, is_live: self.live.is_some() };
+        stream.read(self.stream_from + 1).await
     }
 
     async fn interrupt(&self, reason: Option<String>) -> Result<()> {

@@ -26,6 +26,7 @@ mod model;
 mod part;
 mod parts;
 mod run_ref;
+mod run_stream;
 mod runtime;
 mod settings;
 mod start;

@@ -1,0 +1,190 @@
+//! What becomes of a stream whose session was deleted, or whose chunks are gone.
+
+use futures_util::StreamExt as _;
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::executor::{AgentExecutor, RunHandle};
+use helix_agents_core::id::SessionId;
+use helix_agents_core::session::StreamStatus;
+use helix_agents_core::stream::{Chunk, ChunkKind, Mark, StoredChunk, StreamInfo};
+
+use super::support::{
+    S, asks, begin, check_stream, child, end, helper, report, run, scripts, teller,
+};
+use super::{RuntimeHarness, World};
+use crate::gate::{Gate, within};
+use crate::ids::batch_id;
+use crate::scripted::{Reply, ScriptedLlm};
+
+/// All that a run's stream has, which has to end.
+async fn all(handle: &RunHandle) -> Vec<StoredChunk> {
+    let chunks = within(handle.stream()).await.unwrap();
+    within(chunks.map(Result::unwrap).collect()).await
+}
+
+/// The last run of a session, as another process gets at it.
+async fn found(executor: &dyn AgentExecutor, session: &SessionId) -> RunHandle {
+    executor.handle(session).await.unwrap()
+}
+
+/// Text, arguments and results with it; and the next session of that id has a stream of its own.
+pub async fn a_deleted_session_leaves_no_stream(harness: &impl RuntimeHarness) {
+    let agent = teller().build().unwrap();
+    let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("one")]))).await;
+    let first = begin(&*executor, &agent, "first").await;
+    end(&first).await;
+    assert!(executor.delete(&S.into()).await.unwrap());
+    assert!(!executor.delete(&S.into()).await.unwrap());
+    assert!(harness.store().head(&S.into()).await.unwrap().is_none());
+    let left = harness.streams().info(&S.into()).await.unwrap();
+    assert_eq!(left, StreamInfo::default());
+    let second = begin(&*executor, &agent, "second").await;
+    end(&second).await;
+    check_stream(
+        &second,
+        &expect_test::expect![[r#"
+        run_started
+        text one
+        checkpoint
+        output "one"
+        run_ended completed
+    "#]],
+    )
+    .await;
+    assert!(all(&second).await.iter().all(|it| it.chunk.run == *second.run()));
+    assert_ne!(first.run(), second.run());
+}
+
+/// The store's own `delete` is enough where it keeps both.
+pub async fn deleting_in_the_store_forgets_the_stream_it_keeps(harness: &impl RuntimeHarness) {
+    let agent = teller().build().unwrap();
+    let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("secret")]))).await;
+    run(&*executor, &agent, "first").await;
+    assert!(harness.store().delete(&S.into()).await.unwrap());
+    let left = harness.streams().info(&S.into()).await.unwrap();
+    assert_eq!(left, StreamInfo::default());
+}
+
+/// Streams that are kept elsewhere than the log, or were written by a run that outlived its session.
+pub async fn what_an_earlier_session_left_hides_nothing_of_the_next(harness: &impl RuntimeHarness) {
+    let agent = teller().build().unwrap();
+    let executor = harness.boot(World::new(ScriptedLlm::new([Reply::text("new")]))).await;
+    let origin = Chunk {
+        agent: "earlier".into(),
+        session: S.into(),
+        run: "earlier".into(),
+        step: 1,
+        at: Timestamp(0),
+        kind: ChunkKind::RunStarted,
+    };
+    let streams = harness.streams();
+    streams.append(batch_id(), &S.into(), None, vec![origin.clone()]).await.unwrap();
+    let (settled, discarded, boundaries) = (Vec::new(), Vec::new(), Vec::new());
+    let mark = Mark { version: 1000, settled, discarded, origin, boundaries };
+    streams.mark(batch_id(), &S.into(), mark).await.unwrap();
+    let handle = begin(&*executor, &agent, "go").await;
+    end(&handle).await;
+    check_stream(
+        &handle,
+        &expect_test::expect![[r#"
+        run_started
+        text new
+        checkpoint
+        output "new"
+        run_ended completed
+    "#]],
+    )
+    .await;
+    let mut from_the_start = streams.read(&S.into(), 1).await.unwrap();
+    let first = within(from_the_start.next()).await.unwrap().unwrap();
+    assert_eq!((first.seq, &first.chunk.run), (1, handle.run()));
+}
+
+/// By a reset, with its numbers, or because the streams did not outlive a process and the log did.
+pub async fn the_stream_of_an_ended_run_ends_whatever_is_left_of_it(harness: &impl RuntimeHarness) {
+    let agent = teller().build().unwrap();
+    let llm = ScriptedLlm::new([Reply::text("one"), Reply::text("two")]);
+    let executor = harness.boot(World::new(llm)).await;
+    let streams = harness.streams();
+    let first = begin(&*executor, &agent, "first").await;
+    end(&first).await;
+    let whole = all(&first).await;
+    assert!(whole.last().unwrap().chunk.kind.ends_run());
+    for is_forgotten in [false, true] {
+        if is_forgotten {
+            streams.forget(&S.into()).await.unwrap();
+        } else {
+            streams.reset(&S.into()).await.unwrap();
+        }
+        for handle in [&first, &found(&*executor, &S.into()).await] {
+            let left = all(handle).await;
+            assert!(left.iter().all(|it| it.chunk.kind == ChunkKind::StreamResync), "{left:?}");
+        }
+    }
+    // The next one has its own, and that of the first one ends before it.
+    let second = begin(&*executor, &agent, "second").await;
+    end(&second).await;
+    let shown = all(&second).await;
+    assert!(shown.iter().all(|it| it.chunk.run == *second.run()), "{shown:?}");
+    assert!(shown.last().unwrap().chunk.kind.ends_run());
+    let left = all(&first).await;
+    assert!(!left.iter().any(|it| it.chunk.run == *second.run()), "{left:?}");
+}
+
+/// Although the run of its root still writes the stream.
+pub async fn the_stream_of_an_ended_child_ends_whatever_is_left_of_it(
+    harness: &impl RuntimeHarness,
+) {
+    let helper = helper("helper").build().unwrap();
+    let agent = teller().sub_agent(&helper).build().unwrap();
+    let gate = Gate::new();
+    let llm = scripts([asks(&["helper"]), Reply::text("done").at_gate(&gate)], [report()]);
+    let executor = harness.boot(World::new(llm)).await;
+    let root = begin(&*executor, &agent, "go").await;
+    gate.reached().await;
+    let below = found(&*executor, &child("1.0")).await;
+    assert!(all(&below).await.last().unwrap().chunk.kind.ends_run());
+    harness.streams().reset(&S.into()).await.unwrap();
+    all(&below).await;
+    gate.open();
+    end(&root).await;
+    all(&below).await;
+    assert!(all(&root).await.last().unwrap().chunk.kind.ends_run());
+}
+
+/// The reader waits for chunks when they are taken away.
+pub async fn a_reader_of_a_run_ends_with_it_when_its_stream_is_forgotten(
+    harness: &impl RuntimeHarness,
+) {
+    let agent = teller().build().unwrap();
+    let gate = Gate::new();
+    let llm = ScriptedLlm::new([Reply::text("one").at_gate(&gate)]);
+    let executor = harness.boot(World::new(llm)).await;
+    let handle = begin(&*executor, &agent, "go").await;
+    gate.reached().await;
+    let mut chunks = handle.stream().await.unwrap();
+    within(chunks.next()).await.unwrap().unwrap();
+    gate.open();
+    end(&handle).await;
+    harness.streams().forget(&S.into()).await.unwrap();
+    let left: Vec<_> = within(chunks.map(Result::unwrap).collect()).await;
+    assert!(left.len() <= 6, "{left:?}");
+}
+
+/// While the run works, and once it has ended; what opens a page may know then whether to follow.
+pub async fn a_page_says_whether_more_is_to_come(harness: &impl RuntimeHarness) {
+    let agent = teller().build().unwrap();
+    let gate = Gate::new();
+    let fails = Reply::fails(ErrorCode::ProviderUnauthorized);
+    let llm = ScriptedLlm::new([Reply::text("one").at_gate(&gate), fails]);
+    let executor = harness.boot(World::new(llm)).await;
+    let status = async || executor.page(&S.into()).await.unwrap().status;
+    let handle = begin(&*executor, &agent, "go").await;
+    gate.reached().await;
+    assert_eq!(status().await, StreamStatus::Active);
+    gate.open();
+    end(&handle).await;
+    assert_eq!(status().await, StreamStatus::Ended);
+    run(&*executor, &agent, "again").await;
+    assert_eq!(status().await, StreamStatus::Failed);
+}
