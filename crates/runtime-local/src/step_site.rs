@@ -166,7 +166,7 @@ async fn append_beside(
     running: &mut (impl Stream<Item = Settled> + Unpin + Send),
 ) -> Result<Vec<Settled>> {
     let ownership = lease.ownership().clone();
-    let record = driver.record(lease, facts);
+    let record = driver.record_beside(lease, facts);
     tokio::pin!(record);
     let mut more = Vec::new();
     loop {

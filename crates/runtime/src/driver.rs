@@ -309,6 +309,22 @@ impl Driver {
         Ok(())
     }
 
+    /// Records facts while other calls of the phase run: the run does not end before these have stopped.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub async fn record_beside(
+        &mut self,
+        lease: &mut LeaseKeeper,
+        facts: Vec<Event>,
+    ) -> Result<()> {
+        if self.is_told_of(&facts) {
+            self.record_facts(lease, &facts).await.map(drop)
+        } else {
+            self.record(lease, facts).await
+        }
+    }
+
     /// Takes results into the fold: on record, if hooks are to be told of them, or else for the next
     /// append.
     ///

@@ -91,6 +91,7 @@ impl Parts {
             tracing::warn!(%session, %error, "the stream of an earlier session may be left");
         }
     }
+
     pub(crate) fn begun_here(&self) -> MutexGuard<'_, HashMap<RunId, BegunHere>> {
         self.begun_here.lock().unwrap_or_else(PoisonError::into_inner)
     }
