@@ -221,8 +221,8 @@ impl ChildRun {
 
     /// The child's standing, as far as the run that waits may change it.
     async fn standing(&self) -> Result<Standing> {
-        let store = &*self.runtime.parts().store;
-        let (child, standing) = fold_and_standing(store, &self.start.session).await?;
+        let logs = self.runtime.parts().logs();
+        let (child, standing) = fold_and_standing(logs, &self.start.session).await?;
         Ok(match standing {
             // The run that waits is to stop, so nothing is started for it. A run of the child's that stopped
             // without ending is taken over all the same: it honours its requests itself.
