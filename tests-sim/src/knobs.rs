@@ -49,6 +49,15 @@ impl Fault {
         Self::Jumps,
     ];
 
+    /// The fault of that name.
+    ///
+    /// # Errors
+    /// That there is none.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        let fault = Self::ALL.into_iter().find(|fault| format!("{fault:?}") == name);
+        fault.ok_or_else(|| format!("no fault is called `{name}`"))
+    }
+
     fn bit(self) -> u32 {
         1 << self as u32
     }
@@ -191,9 +200,7 @@ impl Story {
                 Some(("trees", value)) => story.trees = number(value)?,
                 Some(("without", names)) => {
                     for name in names.split(',') {
-                        let fault = Fault::ALL.into_iter().find(|it| format!("{it:?}") == name);
-                        let fault = fault.ok_or_else(|| format!("no fault is called `{name}`"))?;
-                        story = story.without(fault);
+                        story = story.without(Fault::parse(name)?);
                     }
                 }
                 _ => return Err(format!("cannot read `{word}`")),

@@ -1,5 +1,5 @@
-//! `helix-sim [--hours H] [--stories N] [--seed N] [--known FILE] [--commit ID]` tells stories on all
-//! cores; `helix-sim --story TEXT` tells one again, makes it simpler if it fails, and writes down what
+//! `helix-sim [--hours H] [--stories N] [--seed N] [--without FAULT,…] [--known FILE] [--commit ID]`
+//! tells stories on all cores; `helix-sim --story TEXT` tells one again, makes it simpler if it fails, and writes down what
 //! happens. `cargo xtask sim` builds and calls it.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports")]
 
@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use helix_agents_tests_sim::{Failure, Plan, Story, known_lines, simplest, tell_many};
+use helix_agents_tests_sim::{Failure, Fault, Plan, Story, known_lines, simplest, tell_many};
 
 /// After how many stories a situation that was never reached is a failure.
 const ENOUGH: u64 = 10_000;
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
 }
 
 fn options(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
-    let plan = Plan { first: 0, stories: u64::MAX, time: Duration::MAX, without: &[] };
+    let plan = Plan { first: 0, stories: u64::MAX, time: Duration::MAX, without: Vec::new() };
     let mut options = Options { plan, story: None, known: None, commit: "unknown".to_owned() };
     while let Some(name) = args.next() {
         let value = args.next().ok_or_else(|| format!("{name} needs a value"))?;
@@ -45,6 +45,10 @@ fn options(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
             "--stories" => options.plan.stories = value.parse().map_err(|_| wrong())?,
             "--seed" => options.plan.first = value.parse().map_err(|_| wrong())?,
             "--story" => options.story = Some(Story::parse(&value)?),
+            "--without" => {
+                let faults = value.split(',').map(Fault::parse);
+                options.plan.without = faults.collect::<Result<_, _>>()?;
+            }
             "--known" => options.known = Some(value),
             "--commit" => options.commit = value,
             _ => return Err(format!("there is no option {name}")),
@@ -57,7 +61,7 @@ fn run(options: &Options) -> ExitCode {
     if let Some(story) = options.story {
         return tell_one(story);
     }
-    let report = tell_many(options.plan);
+    let report = tell_many(&options.plan);
     println!("{}", report.marks);
     println!(
         "{} stories in {:.2} h, {:.0} in a second, {} failed: {:?}",

@@ -21,7 +21,7 @@ const MOST_FAILURES: usize = 20;
 const SHRINKS: usize = 200;
 
 /// How many stories to tell.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Plan {
     /// The first seed; the others follow.
     pub first: u64,
@@ -30,7 +30,7 @@ pub struct Plan {
     /// At most so long.
     pub time: Duration,
     /// Faults that they are told without.
-    pub without: &'static [Fault],
+    pub without: Vec<Fault>,
 }
 
 /// What came of many stories.
@@ -113,7 +113,7 @@ pub fn simplest(failure: Failure) -> Failure {
 /// # Panics
 /// If a story does.
 #[must_use]
-pub fn tell_many(plan: Plan) -> Report {
+pub fn tell_many(plan: &Plan) -> Report {
     let begun = Instant::now();
     let next = AtomicU64::new(0);
     let failures = Mutex::new(Vec::new());

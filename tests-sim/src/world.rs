@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::clock::IdSource;
-use helix_agents_core::error::Error;
+use helix_agents_core::error::{Error, ErrorCode};
 use helix_agents_core::executor::RunHandle;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::store::StateStore;
@@ -148,10 +148,11 @@ impl World {
     }
 
     /// Judges an error that a caller in a process got: what others did first is no problem, nor that
-    /// a store is away that is away.
+    /// a store cannot answer that is away, nor that a process does nothing more that shuts down.
     pub(crate) fn judge(&self, process: &Process, what: &str, error: &Error) {
         let number = process.life.number();
-        let excused = error.is_retryable() && !self.witness.always().is_healthy(number);
+        let passing = error.is_retryable() || error.code() == ErrorCode::Closed;
+        let excused = passing && !self.witness.always().is_healthy(number);
         if !is_expected(error.code()) && !excused {
             self.wrong(format!("{what} in process {number}: {error:?}"));
         }

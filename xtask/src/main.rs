@@ -52,7 +52,7 @@ usage: cargo xtask <command>
                       the end-to-end tests, then their kill matrix, which it writes into the guide
   bench [GROUP…] [--json] [--quick] [--write]
                       what a step costs, beside a bare loop, our aims and other frameworks; or write it into the guide
-  sim [--hours H] [--stories N] [--seed N] [--story TEXT]
+  sim [--hours H] [--stories N] [--seed N] [--without FAULT,…] [--story TEXT]
                       simulated worlds by seed, on all cores; those that fail go into tests-sim/known.txt
   servers [up|down|status]
                       the servers that tests need; `test` and `e2e` start them
