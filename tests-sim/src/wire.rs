@@ -359,4 +359,13 @@ impl StreamManager for Wire {
         })
         .await
     }
+
+    async fn forget(&self, stream: &SessionId) -> Result<()> {
+        let stream = stream.clone();
+        self.ask(Kind::Stream, move |store| {
+            let stream = stream.clone();
+            async move { store.forget(&stream).await }
+        })
+        .await
+    }
 }

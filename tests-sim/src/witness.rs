@@ -220,4 +220,9 @@ impl StreamManager for Witness {
         self.trace.note("reset", stream);
         self.store.reset(stream).await
     }
+
+    async fn forget(&self, stream: &SessionId) -> Result<()> {
+        self.trace.note("forget", stream);
+        self.store.forget(stream).await
+    }
 }
