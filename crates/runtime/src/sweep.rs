@@ -79,7 +79,7 @@ impl Runtime {
         above: &Head,
         child: &Session,
     ) -> Result<Option<Option<String>>> {
-        let parent = load(&*self.parts().store, &above.session).await?;
+        let parent = self.parts().logs().load(&above.session).await?;
         let Some((children, reason)) = parent.aborted_children() else { return Ok(None) };
         // A run that was started since is not what was aborted.
         let ended = parent.last_run().and_then(|run| run.ended);
