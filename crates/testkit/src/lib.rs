@@ -9,25 +9,22 @@
     reason = "a test fails by panicking"
 )]
 
+pub mod backend_suite;
 pub mod certificates;
 pub mod chaos;
+pub mod durable_suite;
 pub mod faults;
 pub mod gate;
 pub mod ids;
 pub mod kill;
+mod likeness;
 pub mod normalise;
 pub mod patient;
 pub mod planning;
 pub mod runtime_suite;
+pub mod scenario;
 pub mod scripted;
 pub mod servers;
 pub mod store_suite;
 pub mod stream_suite;
 pub mod trees;
-
-#[doc(hidden)]
-pub mod __private {
-    //! What the macros of this crate expand to.
-
-    pub use tokio;
-}
