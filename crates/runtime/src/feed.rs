@@ -143,7 +143,7 @@ impl Feed {
 
     /// Takes back what was shown of all tries that are not settled.
     pub(crate) fn abandon_all(&self, step: u32) {
-        let tickets = self.batch().tickets();
+        let tickets = self.batch().unsettled();
         self.abandon(step, &tickets);
     }
 

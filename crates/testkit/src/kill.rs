@@ -1,14 +1,22 @@
-//! Workers that are killed at a chosen fault point: real processes, real SIGKILL.
+//! Worker processes that are killed or stopped at a chosen fault point: real processes, real signals.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use helix_agents_core::fault;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, kill_process, pidfd_open, waitid,
+};
 
 /// At which fault point, counted from 1, a worker kills itself.
 pub const KILL_AT: &str = "HELIX_KILL_AT";
+
+/// At which fault point, counted from 1, a worker stops itself until it is continued.
+pub const STOP_AT: &str = "HELIX_STOP_AT";
 
 /// The file into which a worker writes the name of every fault point it passes.
 pub const POINTS_FILE: &str = "HELIX_POINTS_FILE";
@@ -19,14 +27,16 @@ static PLAN: OnceLock<Plan> = OnceLock::new();
 #[derive(Debug)]
 struct Plan {
     kill_at: Option<usize>,
+    stop_at: Option<usize>,
     points: Option<PathBuf>,
 }
 
 /// Makes this process a worker, as its environment says. To be called first in `main`.
 pub fn install_from_env() {
-    let kill_at = std::env::var(KILL_AT).ok().and_then(|number| number.parse().ok());
+    let number = |name| std::env::var(name).ok().and_then(|number| number.parse().ok());
     let points = std::env::var_os(POINTS_FILE).map(PathBuf::from);
-    if PLAN.set(Plan { kill_at, points }).is_ok() {
+    let plan = Plan { kill_at: number(KILL_AT), stop_at: number(STOP_AT), points };
+    if PLAN.set(plan).is_ok() {
         fault::set_handler(pass);
     }
 }
@@ -39,10 +49,41 @@ fn pass(name: &'static str) {
     }
     if plan.kill_at == Some(passed) {
         // SIGKILL cannot be caught, so nothing is cleaned up and nothing is flushed.
-        let own = rustix::process::getpid();
-        let sent = rustix::process::kill_process(own, rustix::process::Signal::KILL);
-        assert!(sent.is_ok(), "the worker cannot kill itself: {sent:?}");
+        signal_self(Signal::KILL);
     }
+    if plan.stop_at == Some(passed) {
+        // SIGSTOP cannot be caught either. All threads stand still until SIGCONT arrives.
+        await_other_threads();
+        signal_self(Signal::STOP);
+    }
+}
+
+/// Waits until the other threads of this process have nothing to do.
+///
+/// The writer thread of an SQLite store may be in the middle of a transaction. A process that stops
+/// there holds the lock of the file, and no other process gets any further until it continues.
+fn await_other_threads() {
+    let own = rustix::thread::gettid().as_raw_nonzero().to_string();
+    let is_idle = || {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        tasks.flatten().filter(|task| task.file_name().to_str() != Some(&own)).all(|task| {
+            // A thread that has ended meanwhile has no state any more.
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with('S'))
+        })
+    };
+    let deadline = Instant::now() + Duration::from_secs(5);
+    let mut idle = 0;
+    // A thread that has just been woken still counts as sleeping for a moment.
+    while idle < 3 && Instant::now() < deadline {
+        idle = if is_idle() { idle + 1 } else { 0 };
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn signal_self(signal: Signal) {
+    let sent = kill_process(getpid(), signal);
+    assert!(sent.is_ok(), "the worker cannot send {signal:?} to itself: {sent:?}");
 }
 
 fn note(points: &Path, name: &str) {
@@ -66,6 +107,16 @@ pub struct WorkerEnd {
 }
 
 impl WorkerEnd {
+    fn new(output: &Output, points: &Path) -> Self {
+        let points = std::fs::read_to_string(points).unwrap_or_default();
+        Self {
+            status: output.status,
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            points: points.lines().map(str::to_owned).collect(),
+        }
+    }
+
     /// Whether it was killed rather than ending by itself.
     #[must_use]
     pub fn was_killed(&self) -> bool {
@@ -82,17 +133,83 @@ impl WorkerEnd {
 pub fn run_worker(mut command: Command, scratch: &Path, kill_at: Option<usize>) -> WorkerEnd {
     let points = scratch.join("points");
     drop(std::fs::remove_file(&points));
-    command.env(POINTS_FILE, &points).stdin(Stdio::null());
+    command.env(POINTS_FILE, &points).env_remove(STOP_AT).stdin(Stdio::null());
     match kill_at {
         Some(number) => command.env(KILL_AT, number.to_string()),
         None => command.env_remove(KILL_AT),
     };
-    let output = command.output().unwrap();
-    let points = std::fs::read_to_string(&points).unwrap_or_default();
-    WorkerEnd {
-        status: output.status,
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        points: points.lines().map(str::to_owned).collect(),
+    WorkerEnd::new(&command.output().unwrap(), &points)
+}
+
+/// A worker that stands still at a fault point, unless it ended before it came that far.
+///
+/// Dropping it kills the worker.
+#[derive(Debug)]
+pub struct StoppedWorker {
+    child: Option<Child>,
+    points: PathBuf,
+}
+
+impl StoppedWorker {
+    /// Starts a worker and returns when it stands still at its n-th fault point, or has ended. `name`
+    /// keeps its list of points apart from that of other workers in the same scratch folder.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    #[must_use]
+    pub fn start(mut command: Command, scratch: &Path, name: &str, stop_at: usize) -> Self {
+        let points = scratch.join(format!("points-{name}"));
+        drop(std::fs::remove_file(&points));
+        command.env(POINTS_FILE, &points).env(STOP_AT, stop_at.to_string()).env_remove(KILL_AT);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let worker = Self { child: Some(command.spawn().unwrap()), points };
+        worker.wait(WaitIdOptions::STOPPED | WaitIdOptions::EXITED);
+        worker
+    }
+
+    /// Lets it continue, if it stands still.
+    pub fn wake(&self) {
+        // One that ended before its stop is not reaped yet, so the signal reaches no other process.
+        let sent = kill_process(self.pid(), Signal::CONT);
+        assert!(sent.is_ok(), "the worker cannot be continued: {sent:?}");
+    }
+
+    /// Waits until it has ended, but no longer than `limit`. Returns `true` if it has.
+    #[must_use]
+    pub fn ends_within(&self, limit: Duration) -> bool {
+        // The descriptor of a process becomes readable when the process ends.
+        let process = pidfd_open(self.pid(), PidfdFlags::empty()).unwrap();
+        let limit = Timespec::try_from(limit).unwrap();
+        let ended = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&limit)).unwrap();
+        ended > 0
+    }
+
+    /// Waits for the end of a worker that was [continued](Self::wake).
+    ///
+    /// # Panics
+    /// If its output cannot be read.
+    #[must_use]
+    pub fn end(mut self) -> WorkerEnd {
+        let child = self.child.take().unwrap();
+        WorkerEnd::new(&child.wait_with_output().unwrap(), &self.points)
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(self.child.as_ref().unwrap())
+    }
+
+    /// Waits for a change of its state and leaves it to be reaped.
+    fn wait(&self, options: WaitIdOptions) {
+        let found = waitid(WaitId::Pid(self.pid()), options | WaitIdOptions::NOWAIT);
+        assert!(found.is_ok(), "the worker cannot be waited for: {found:?}");
+    }
+}
+
+impl Drop for StoppedWorker {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            drop(child.kill());
+            drop(child.wait());
+        }
     }
 }

@@ -6,7 +6,7 @@ use helix_agents_testkit::normalise;
 use helix_agents_tests_e2e::stores::Kind;
 use serde_json::Value;
 
-use crate::support::{Logs, Story, answer, on_each_store, recorded_calls};
+use crate::support::{Logs, Story, Trace, answer, on_each_store, recorded_calls};
 use crate::sweep::{blocking, sweep};
 
 /// The story that nobody killed.
@@ -70,34 +70,57 @@ pub(crate) async fn problem(
         return Err(format!("the worker was not killed: {} {}", killed.stdout, killed.stderr));
     }
     story.free_leases().await;
-    let recorded = recorded_calls(&story.logs().await);
-    let before = story.trace();
-    let end = story.tell(None);
-    let answer = answer(&end);
-    if answer.get("status").and_then(Value::as_str) != Some("completed") {
-        return Err(format!("it did not complete: {answer} {}", end.stderr));
+    let before = Recorded::of(&story).await;
+    before.problem(&story, scenario, expected, 1).await
+}
+
+/// What a story had on record at a moment, and which calls had run by then.
+pub(crate) struct Recorded {
+    calls: Vec<String>,
+    trace: Trace,
+}
+
+impl Recorded {
+    pub(crate) async fn of(story: &Story) -> Self {
+        Self { calls: recorded_calls(&story.logs().await), trace: story.trace() }
     }
-    let Expected { logs, stream } = told(&story).await;
-    let in_doubt = logs.contains("tool_outcome_unknown") && expected.logs.contains(" pay");
-    if logs != expected.logs && !in_doubt {
-        return Err(format!("other logs:\n{}", difference(&expected.logs, &logs)));
-    }
-    if stream != expected.stream && !in_doubt {
-        return Err(format!("another stream:\n{}", difference(&expected.stream, &stream)));
-    }
-    for (call, keys) in story.trace() {
-        let again = keys.len() - before.get(&call).map_or(0, Vec::len);
-        if recorded.contains(&call) && again > 0 {
-            return Err(format!("call {call} was on record and ran again"));
+
+    /// What is wrong with the story once another process has completed it, if anything is. The worker
+    /// and its successors were interrupted `times` times.
+    pub(crate) async fn problem(
+        &self,
+        story: &Story,
+        scenario: &str,
+        expected: &Expected,
+        times: usize,
+    ) -> Result<(), String> {
+        let end = story.tell(None);
+        let answer = answer(&end);
+        if answer.get("status").and_then(Value::as_str) != Some("completed") {
+            return Err(format!("it did not complete: {answer} {}", end.stderr));
         }
-        if keys.len() > 2 || keys.windows(2).any(|pair| pair.first() != pair.last()) {
-            return Err(format!("call {call} ran {} times under {keys:?}", keys.len()));
+        let Expected { logs, stream } = told(story).await;
+        let in_doubt = logs.contains("tool_outcome_unknown") && expected.logs.contains(" pay");
+        if logs != expected.logs && !in_doubt {
+            return Err(format!("other logs:\n{}", difference(&expected.logs, &logs)));
         }
-        if runs_once(scenario, &logs, &call) && keys.len() > 1 {
-            return Err(format!("the at-most-once call {call} ran {} times", keys.len()));
+        if stream != expected.stream && !in_doubt {
+            return Err(format!("another stream:\n{}", difference(&expected.stream, &stream)));
         }
+        for (call, keys) in story.trace() {
+            let again = keys.len() - self.trace.get(&call).map_or(0, Vec::len);
+            if self.calls.contains(&call) && again > 0 {
+                return Err(format!("call {call} was on record and ran again"));
+            }
+            if keys.len() > 1 + times || keys.windows(2).any(|pair| pair.first() != pair.last()) {
+                return Err(format!("call {call} ran {} times under {keys:?}", keys.len()));
+            }
+            if runs_once(scenario, &logs, &call) && keys.len() > 1 {
+                return Err(format!("the at-most-once call {call} ran {} times", keys.len()));
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// From the first line that differs on.

@@ -10,7 +10,7 @@ use helix_agents::id::SessionId;
 use helix_agents::session::{load, load_events};
 use helix_agents::store::{Page, SessionFilter, StateStore};
 use helix_agents::stream::{StoredChunk, StreamManager};
-use helix_agents_testkit::kill::{WorkerEnd, run_worker};
+use helix_agents_testkit::kill::{StoppedWorker, WorkerEnd, run_worker};
 use helix_agents_testkit::trees::Stores;
 use helix_agents_tests_e2e::runtimes;
 use helix_agents_tests_e2e::stores::{self, Kind, Place};
@@ -160,6 +160,11 @@ impl Story {
     /// Tells all of it.
     pub(crate) fn tell(&self, kill_at: Option<usize>) -> WorkerEnd {
         run_worker(self.command("tell"), self.folder(), kill_at)
+    }
+
+    /// Starts a worker that tells all of it and stops at the n-th fault point.
+    pub(crate) fn tell_and_stop(&self, name: &str, stop_at: usize) -> StoppedWorker {
+        StoppedWorker::start(self.command("tell"), self.folder(), name, stop_at)
     }
 
     /// Nobody has to wait for the leases of a worker that is dead.

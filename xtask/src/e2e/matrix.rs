@@ -16,9 +16,9 @@ pub(super) fn render(reports: &[Report]) -> String {
     for (scenario, reports) in &scenarios {
         let _ = writeln!(text, "{scenario}\n{}", table(reports));
     }
-    let kills = || reports.iter().flat_map(|it| &it.fault_points);
-    let survived = kills().filter(|it| it.ok).count();
-    let _ = write!(text, "{survived} of {} kills survived", kills().count());
+    let points = || reports.iter().flat_map(|it| &it.fault_points);
+    let survived = points().filter(|it| it.ok).count();
+    let _ = write!(text, "{survived} of {} fault points survived", points().count());
     text
 }
 

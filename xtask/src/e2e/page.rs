@@ -27,10 +27,9 @@ fn table(reports: &[Report]) -> Table {
         cell.0 += report.fault_points.len();
         cell.1 += report.fault_points.iter().filter(|it| !it.ok).count();
     }
-    let text = |(kills, failed): (usize, usize)| match (kills, failed) {
-        (1, 0) => "1 kill".to_owned(),
-        (kills, 0) => format!("{kills} kills"),
-        (kills, failed) => format!("FAILED in {failed} of {kills}"),
+    let text = |(points, failed): (usize, usize)| match failed {
+        0 => points.to_string(),
+        failed => format!("FAILED in {failed} of {points}"),
     };
     let row =
         |row: BTreeMap<_, _>| row.into_iter().map(|(column, it)| (column, text(it))).collect();
@@ -108,8 +107,8 @@ pub(super) fn with_table(page: &str, table: &str) -> Result<String> {
     Ok(format!("{before}{BEGIN}\n\n{table}\n\n{END}{after}"))
 }
 
-/// Complains if the page has other rows than the reports, or no column for what was run. How many
-/// kills there were is a matter of timing, and of how much of it ran.
+/// Complains if the page has other rows than the reports, or no column for what was run. The number of
+/// fault points depends on timing, and on how much of it ran.
 pub(super) fn complaints(page: &str, reports: &[Report]) -> Result<Vec<String>> {
     let (_, generated, _) = around(page)?;
     let rows = |text: &str| -> BTreeSet<String> {

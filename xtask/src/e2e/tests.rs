@@ -29,7 +29,7 @@ kill matrix: research per_effect
   after_append   FAILED        ok
   before_append  -             ok
 
-3 of 4 kills survived";
+3 of 4 fault points survived";
     assert_eq!(matrix::render(&reports), expected);
 }
 
@@ -55,8 +55,8 @@ Before.
 
 | what holds | scenario | local on sqlite |
 |---|---|---|
-| consume-once | `plain` | 2 kills |
-| kill matrix | `plain` | 2 kills |
+| consume-once | `plain` | 2 |
+| kill matrix | `plain` | 2 |
 
 <!-- end -->
 After.
@@ -69,13 +69,13 @@ After.
 #[test]
 fn rows_and_columns_are_compared_and_numbers_are_not() {
     let page = page::with_table(PAGE, &page::render(&reports())).unwrap();
-    let other_number = page.replace("2 kills", "3 kills");
+    let other_number = page.replace("| 2 |", "| 3 |");
     assert_eq!(page::complaints(&other_number, &reports()).unwrap(), [""; 0]);
     let complaints = |page: &str| page::complaints(page, &reports()).unwrap().join("\n");
     assert!(complaints(&page.replace("consume-once", "consume")).contains("lacks the row"));
     assert!(complaints(&page.replace("consume-once", "consume")).contains("of no test"));
     assert!(complaints(&page.replace("local on", "far on")).contains("lacks the column"));
-    assert!(complaints(&page.replace("2 kills", "FAILED in 1 of 2")).contains("did not hold"));
+    assert!(complaints(&page.replace("| 2 |", "| FAILED in 1 of 2 |")).contains("did not hold"));
     assert!(page::complaints("nothing", &reports()).is_err());
 }
 
@@ -87,8 +87,8 @@ fn what_did_not_run_somewhere_has_an_empty_cell() {
     let expected = "\
 | what holds | scenario | local on redis | local on sqlite |
 |---|---|---|---|
-| consume-once | `plain` | – | 2 kills |
-| kill matrix | `plain` | 1 kill | – |";
+| consume-once | `plain` | – | 2 |
+| kill matrix | `plain` | 1 | – |";
     assert_eq!(page::render(&[one, other]), expected);
 }
 
@@ -103,9 +103,9 @@ fn what_the_page_says_of_other_runtimes_stays() {
     let expected = "\
 | what holds | scenario | local on sqlite | temporal on sqlite |
 |---|---|---|---|
-| consume-once | `plain` | 2 kills | 2 kills |
-| kill matrix | `plain` | 2 kills | – |
-| same as local | `plain` | – | 2 kills |";
+| consume-once | `plain` | 2 | 2 |
+| kill matrix | `plain` | 2 | – |
+| same as local | `plain` | – | 2 |";
     assert_eq!(both, expected);
     let page = page::with_table(&page, &both).unwrap();
     let [mut alone, _] = reports();
@@ -114,8 +114,8 @@ fn what_the_page_says_of_other_runtimes_stays() {
     let expected = "\
 | what holds | scenario | local on sqlite | temporal on sqlite |
 |---|---|---|---|
-| consume-once | `plain` | 2 kills | 1 kill |
-| kill matrix | `plain` | 2 kills | – |";
+| consume-once | `plain` | 2 | 1 |
+| kill matrix | `plain` | 2 | – |";
     assert_eq!(page::render_beside(&page, &[alone]).unwrap(), expected);
 }
 

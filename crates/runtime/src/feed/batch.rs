@@ -138,9 +138,15 @@ impl Batch {
         self.pending.push(Pending::Mark { mark: Box::new(mark), tickets: settled });
     }
 
-    /// Those that are not settled.
-    pub(super) fn tickets(&self) -> Vec<Ticket> {
-        self.open.iter().map(|open| open.ticket).collect()
+    /// The tries whose outcome is not recorded. That of a try in a waiting mark is.
+    pub(super) fn unsettled(&self) -> Vec<Ticket> {
+        let is_settled = |ticket: &Ticket| {
+            self.pending.iter().any(|pending| match pending {
+                Pending::Mark { tickets, .. } => tickets.contains(ticket),
+                Pending::Begin { .. } | Pending::Chunks { .. } => false,
+            })
+        };
+        self.open.iter().map(|open| open.ticket).filter(|ticket| !is_settled(ticket)).collect()
     }
 
     /// What is tried.
@@ -247,3 +253,6 @@ fn weight(kind: &ChunkKind) -> usize {
         _ => 64,
     }
 }
+
+#[cfg(test)]
+mod tests;
