@@ -18,7 +18,7 @@ use crate::guarantee::Guarantee;
 use crate::id::{RunId, SessionId};
 pub use append::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, LeaseChange, MAX_APPEND_BYTES,
-    Position, StoredAppend,
+    MIN_APPEND_BYTES, Position, StoredAppend,
 };
 pub use head::{Head, NewSession, Renewal, SessionStatus, Summary};
 pub use patient::PatientStore;
@@ -63,8 +63,8 @@ pub enum Reach {
 /// - Ids are any text without control characters. Those of sessions have up to
 ///   [`MAX_ID_BYTES`](crate::id::MAX_ID_BYTES); others are refused with
 ///   [`IdInvalid`](crate::error::ErrorCode::IdInvalid), and to whoever asks for one there is no such
-///   session. Bodies are any bytes up to [`MAX_APPEND_BYTES`], refused above that with
-///   [`TooLarge`](crate::error::ErrorCode::TooLarge). An append of no events is refused with
+///   session. Bodies are any bytes up to [`max_append_bytes`](Self::max_append_bytes), refused above
+///   that with [`TooLarge`](crate::error::ErrorCode::TooLarge). An append of no events is refused with
 ///   [`InputInvalid`](crate::error::ErrorCode::InputInvalid).
 ///
 /// # Durability
@@ -91,6 +91,12 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// What may be relied on as it is configured, and why: one for each of
     /// [`Promise::OF_STORES`](crate::guarantee::Promise::OF_STORES), in that order.
     fn guarantees(&self) -> Vec<Guarantee>;
+
+    /// The most bytes that the body of one append may have: [`MAX_APPEND_BYTES`] unless the backend
+    /// takes less, and not below [`MIN_APPEND_BYTES`]. Runs divide what they record accordingly.
+    fn max_append_bytes(&self) -> usize {
+        MAX_APPEND_BYTES
+    }
 
     /// Creates a session with its first append, whose `expected` is [`Position::start`] and which
     /// has a summary. Its guard is not looked at.
