@@ -1,11 +1,8 @@
 //! One tool call, as an effect: tries, timeouts, panics, calls in doubt.
 
-use std::any::Any;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::clock::{Clock, IdSource};
 use helix_agents_core::error::{ErrorCode, ErrorRecord};
@@ -14,6 +11,7 @@ use helix_agents_core::fault;
 use helix_agents_core::hooks::{HookChain, HookContext, HookPlace, HookPoint, ToolCallView};
 use helix_agents_core::json::Json;
 use helix_agents_core::message::ToolCall;
+use helix_agents_core::panics::caught_async;
 use helix_agents_core::session::end_of_call;
 use helix_agents_core::state::Patch;
 use helix_agents_core::step::CallTask;
@@ -118,15 +116,14 @@ impl CallRun {
 
     async fn one_try(&self, number: u32, ticket: Ticket) -> Try {
         let cancel = self.cancel.child_token();
-        let run = AssertUnwindSafe(self.run(number, ticket, cancel.clone())).catch_unwind();
+        let run = caught_async("the tool", || self.run(number, ticket, cancel.clone()));
         // A call in doubt first waits for the owner that may be slow, which is not its own time.
         let limit = self.timeout + self.doubt;
         match tokio::time::timeout(limit, run).await {
             Ok(Ok(done)) => done,
             Ok(Err(panic)) => {
-                let message = format!("the tool panicked: {}", panic_message(&*panic));
-                tracing::error!(tool = %self.call.name, call = %self.call.id, "{message}");
-                Try::failed(ErrorCode::ToolPanicked, message)
+                tracing::error!(tool = %self.call.name, call = %self.call.id, "the tool panicked");
+                Try::failed(ErrorCode::ToolPanicked, panic.to_string())
             }
             Err(_) => {
                 cancel.cancel();
@@ -260,11 +257,6 @@ impl CallEnd {
         });
         usage.chain(std::iter::once(Event::ToolFinished(Arc::clone(&self.finish))))
     }
-}
-
-fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
 pub(crate) fn millis(duration: Duration) -> u64 {
