@@ -31,7 +31,9 @@ pub enum Action {
     },
     /// Effect: record that these at-most-once calls are about to run.
     StartTools(Vec<CallTask>),
-    /// Effect: begin the sessions of these calls' children, and record that.
+    /// Effect: begin the sessions of these calls' children, and record that. Together with those that
+    /// are under way and do not wait for people they are at most `tool_concurrency`; the others follow
+    /// when these have ended.
     StartChildren(Vec<ChildTask>),
     /// Effect: run these side by side (phase 1), and wait for the children among them.
     RunTools {
