@@ -157,7 +157,7 @@ impl CallRun {
         if !before.is_empty() {
             before.apply(Arc::make_mut(&mut state));
         }
-        let context = self.context(number, ticket, cancel, input, state);
+        let context = self.context(number, ticket, cancel, state);
         let returned = if self.task.in_doubt {
             match self.reconcile(input.to_value(), &context).await {
                 Ok(result) => Ok(Ok(result)),
@@ -209,7 +209,6 @@ impl CallRun {
         number: u32,
         ticket: Ticket,
         cancel: CancellationToken,
-        input: &Json,
         state: Arc<Value>,
     ) -> ToolContext {
         let feed = CallFeed { feed: self.feed.clone(), ticket, step: self.place.step };
@@ -220,7 +219,7 @@ impl CallRun {
             step: self.place.step,
             call: self.call.id.clone(),
             tool: self.tool.name().into(),
-            arguments: input.text().to_owned(),
+            arguments: self.input.text().to_owned(),
             attempt: number,
             timeout: Some(self.timeout),
             cancel,
