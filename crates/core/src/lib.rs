@@ -17,12 +17,14 @@ pub mod id;
 pub mod json;
 pub mod llm;
 pub mod message;
+pub mod panics;
 pub mod schema;
 pub mod session;
 pub mod state;
 pub mod step;
 pub mod store;
 pub mod stream;
+pub mod text;
 pub mod tool;
 pub mod usage;
 

@@ -68,12 +68,15 @@ pub struct Limits {
     pub completion_retries: u32,
     /// How many model calls in a row may fail after they began to deliver. Default 3.
     pub model_failures: u32,
-    /// How many tools of one step run at once. Default 8.
+    /// How many tools of one step run at once, and how many of its sub-agents. Default 8.
     pub tool_concurrency: usize,
     /// How long a tool without a timeout of its own may take. Default one minute.
     pub tool_timeout: Duration,
     /// The most bytes of one tool result as JSON. Default 1 MiB.
     pub max_result_bytes: usize,
+    /// How many runs in a row may take over from one that stopped, without a result in between.
+    /// Default 5.
+    pub max_takeovers: u32,
 }
 
 impl Default for Limits {
@@ -85,6 +88,7 @@ impl Default for Limits {
             tool_concurrency: 8,
             tool_timeout: Duration::from_secs(60),
             max_result_bytes: 1024 * 1024,
+            max_takeovers: 5,
         }
     }
 }

@@ -9,11 +9,10 @@ use crate::agent::AgentDefinition;
 use crate::error::{ErrorCode, ErrorRecord};
 use crate::event::{FinishOutput, ModelReply, RunOutcome, ToolOutcome};
 use crate::json::Json;
+use crate::panics::caught;
 use crate::session::{OpenStep, Session};
+use crate::text::{MAX_QUOTED, excerpt};
 use crate::tool::FINISH_TOOL;
-
-/// How many letters are told of what is wrong with an output.
-const MOST: usize = 500;
 
 /// What a closed step means for the turn.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,10 +115,7 @@ fn unfit(agent: &AgentDefinition, step: &OpenStep) -> String {
     };
     if let Some(violations) = violations {
         message.push_str(": ");
-        message.extend(violations.chars().take(MOST));
-        if violations.chars().nth(MOST).is_some() {
-            message.push('…');
-        }
+        message.push_str(&excerpt(&violations, MAX_QUOTED));
     }
     message
 }
@@ -169,7 +165,13 @@ fn limit_outcome(
     // Building the result copies the reply, so it is done only for a condition of the user's.
     let condition = agent.stop_when.as_deref()?;
     let config = StopConfig { max_steps: None, stop_when: Some(condition) };
-    match stop_cause(&step.reply.to_step_result(), session.turn_steps(), &config)? {
+    let result = step.reply.to_step_result();
+    let cause = caught("`stop_when`", || stop_cause(&result, session.turn_steps(), &config));
+    let cause = match cause {
+        Ok(cause) => cause?,
+        Err(panic) => return Some(failed(panic.into_error().record())),
+    };
+    match cause {
         StopCause::StopWhen => Some(RunOutcome::Completed { output: None }),
         // Judged above, by what the agent owes and by the limit.
         StopCause::StructuredOutput | StopCause::Error | StopCause::Text | StopCause::MaxSteps => {
@@ -204,7 +206,7 @@ pub fn stop_reason_error(reason: StopReason, raw: Option<&str>) -> ErrorRecord {
         | StopReason::StopSequence => (ErrorCode::ModelError, "the model reported an error"),
     };
     let message = match raw {
-        Some(raw) => format!("{message}: `{raw}`"),
+        Some(raw) => format!("{message}: `{}`", excerpt(raw, MAX_QUOTED)),
         None => message.to_owned(),
     };
     ErrorRecord::new(code, message)

@@ -8,8 +8,10 @@ use crate::agent::AgentDefinition;
 use crate::error::{ErrorCode, ErrorRecord};
 use crate::event::{FinishOutput, ToolFinish, ToolOutcome};
 use crate::json::Json;
+use crate::panics::caught;
 use crate::state::Patch;
 use crate::step::repair_output;
+use crate::text::{MAX_QUOTED, excerpt, excerpt_of};
 
 /// The outcome of a tool that returned.
 #[must_use]
@@ -21,7 +23,7 @@ pub fn judge(
     let result = match returned {
         Ok(result) => result,
         Err(error) => {
-            let message = bounded(error.message(), agent.limits().max_result_bytes);
+            let message = error_text(error.message(), agent.limits().max_result_bytes);
             return ToolOutcome::Error(ErrorRecord::new(error.code(), message));
         }
     };
@@ -36,19 +38,20 @@ pub fn judge(
     {
         let message =
             format!("the tool's result does not fit its schema: {}", violations.join("; "));
-        let message = bounded(&message, most);
+        let message = error_text(&message, most);
         return ToolOutcome::Error(ErrorRecord::new(ErrorCode::ToolFailed, message));
     }
     ToolOutcome::Success(result)
 }
 
 /// An error's message, of which at most `most` bytes are kept: it goes where results go.
-fn bounded(message: &str, most: usize) -> Cow<'_, str> {
-    if message.len() <= most {
-        return Cow::Borrowed(message);
+fn error_text(message: &str, most: usize) -> Cow<'_, str> {
+    match excerpt(message, most) {
+        Cow::Owned(kept) => {
+            Cow::Owned(format!("{kept} (shortened; the error has {} bytes)", message.len()))
+        }
+        whole => whole,
     }
-    let kept = message.get(..message.floor_char_boundary(most)).unwrap_or_default();
-    Cow::Owned(format!("{kept}… (shortened; the error has {} bytes)", message.len()))
 }
 
 /// The fact of a call that was carried out: completes a finish with what the outcome means. What a
@@ -78,9 +81,15 @@ pub fn finish_output(
     }
     let output = match &tool.transform {
         None => result.to_value(),
-        Some(transform) => match transform(result.to_value()) {
-            Ok(output) => output,
-            Err(error) => {
+        Some(transform) => match caught("it", || transform(result.to_value())) {
+            Ok(Ok(output)) => output,
+            Err(_) => {
+                let message = format!("the transform of `{}` panicked", tool.name);
+                let error = ErrorRecord::new(ErrorCode::FinishTransformFailed, message);
+                return Some(FinishOutput::Invalid(error));
+            }
+            Ok(Err(error)) => {
+                let error = excerpt_of(error, MAX_QUOTED);
                 let message = format!("the transform of `{}` failed: {error}", tool.name);
                 let error = ErrorRecord::new(ErrorCode::FinishTransformFailed, message);
                 return Some(FinishOutput::Invalid(error));
