@@ -93,6 +93,9 @@ pub struct RunRecord {
     pub turn: u32,
     /// Why it began.
     pub trigger: Trigger,
+    /// The version of the log at which it began: greater than that of every run before it, and so the
+    /// [fencing token](crate::tool::ToolContext::fencing_token) of its tools.
+    pub version: u64,
     /// The kind of runtime.
     pub runtime: Arc<str>,
     /// How it stands.

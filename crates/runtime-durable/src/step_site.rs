@@ -109,9 +109,8 @@ impl<'a> Site<'a> {
     }
 
     fn call(&'a self, call: &'a CallId) -> PendingStep<'a, (), Failure> {
-        let is_first = self.first_try();
         dbos::step_with(&name::call(call), options(true), move || {
-            self.tried(self.runtime.perform_call(self.of, call, is_first()))
+            self.tried(self.runtime.perform_call(self.of, call))
         })
     }
 

@@ -1,7 +1,6 @@
 //! Where the actions of a step are carried out, and their outcomes recorded.
 
-use std::pin::pin;
-use std::time::Duration;
+use std::pin::{Pin, pin};
 
 use futures_util::future::Either;
 use futures_util::stream::FuturesUnordered;
@@ -10,7 +9,7 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::Event;
 use helix_agents_core::executor::AgentResult;
 use helix_agents_core::step::{Action, CallTask, ChildTask};
-use helix_agents_runtime::{Begun, CallEnd, Driver, LeaseKeeper, Stop, Ticket};
+use helix_agents_runtime::{Begun, CallEnd, Driver, LeaseKeeper, Start, Starts, Stop, Ticket};
 use tokio_util::sync::CancellationToken;
 
 /// Carries a run out, from its start to its end.
@@ -21,14 +20,13 @@ pub(crate) async fn drive(begun: Begun) -> Result<AgentResult> {
 }
 
 async fn steps(driver: &mut Driver, lease: &mut LeaseKeeper, begun: &[Event]) -> Result<()> {
-    driver.open(begun).await?;
+    driver.open(lease, begun).await?;
     loop {
-        match driver.next(lease)? {
+        match driver.next()? {
             Action::Idle => return Ok(()),
             Action::CallModel { step, force_completion } => {
                 driver.call_model(lease, step, force_completion).await?;
             }
-            Action::StartTools(tasks) => driver.start_tools(lease, &tasks).await?,
             Action::RunCompanions(tasks) => Box::pin(driver.run_companions(lease, &tasks)).await?,
             Action::StartChildren(tasks) => Box::pin(driver.start_children(lease, &tasks)).await?,
             Action::RunTools { calls, children } => {
@@ -51,6 +49,8 @@ enum Settled {
     Call(CallEnd),
     /// That of a call's child, as the log tells it; it may be that it waits.
     Child(Event),
+    /// A tool's that did not run.
+    NotRun,
     /// What became of a child cannot be found out: the run has to stop.
     Broken(Error),
 }
@@ -60,14 +60,14 @@ impl Settled {
         match self {
             Self::Call(end) => end.facts().collect(),
             Self::Child(end) => vec![end.clone()],
-            Self::Broken(_) => Vec::new(),
+            Self::NotRun | Self::Broken(_) => Vec::new(),
         }
     }
 
     fn ticket(&self) -> Option<Ticket> {
         match self {
             Self::Call(end) => Some(end.ticket),
-            Self::Child(_) | Self::Broken(_) => None,
+            Self::Child(_) | Self::NotRun | Self::Broken(_) => None,
         }
     }
 }
@@ -77,7 +77,7 @@ fn broken(settled: &mut Vec<Settled>) -> Option<Error> {
     let at = settled.iter().position(|it| matches!(it, Settled::Broken(_)))?;
     match settled.swap_remove(at) {
         Settled::Broken(error) => Some(error),
-        Settled::Call(_) | Settled::Child(_) => None,
+        Settled::Call(_) | Settled::Child(_) | Settled::NotRun => None,
     }
 }
 
@@ -91,11 +91,14 @@ async fn run_calls(
 ) -> Result<()> {
     driver.meet_interrupt(lease).await;
     let cancel = CancellationToken::new();
-    let runs = driver.calls(tasks, &cancel);
+    let (runs, starts) = driver.calls(lease, tasks, &cancel);
     let children = driver.children(children, &cancel);
     let total = runs.len() + children.len();
     let limit = driver.agent().limits().tool_concurrency;
-    let calls = runs.into_iter().map(|run| run.carry_out().map(Settled::Call).boxed());
+    let calls = runs.into_iter().map(|run| {
+        let end = run.carry_out();
+        end.map(|end| end.map_or(Settled::NotRun, Settled::Call)).boxed()
+    });
     let children = children.into_iter().map(|run| {
         let wait = run.carry_out();
         wait.map(|end| end.map_or_else(Settled::Broken, Settled::Child)).boxed()
@@ -110,23 +113,27 @@ async fn run_calls(
     let mut settled: Vec<Settled> = Vec::with_capacity(total);
     let mut recorded = 0;
     while settled.len() < total {
-        let ready = driver.guarded(lease, pin!(ready(&mut running))).await;
-        match ready {
-            Ok(ready) => settled.extend(ready),
+        let ready = driver.guarded(lease, pin!(ready(&mut running, &starts))).await;
+        let asked = match ready {
+            Ok((ready, asked)) => {
+                settled.extend(ready);
+                asked
+            }
             Err(Stop::Aborted) => {
                 cancel.cancel();
-                settled.extend(late(driver.parts().grace, running).await);
+                settled.extend(late(driver, lease, running).await?);
                 return abort_calls(driver, lease, settled, recorded).await;
             }
             Err(stop) => return Err(driver.error(stop)),
-        }
+        };
         if let Some(error) = broken(&mut settled) {
             return Err(error);
         }
         if settled.len() < total {
             let open = total - settled.len();
             let news = settled.get(recorded..).unwrap_or_default();
-            let facts: Vec<_> = news.iter().flat_map(Settled::facts).collect();
+            let starts = asked.iter().map(|start| start.event().clone());
+            let facts = news.iter().flat_map(Settled::facts).chain(starts).collect();
             driver.settles(news.iter().filter_map(Settled::ticket));
             recorded = settled.len();
             let more = append_beside(driver, lease, facts, &mut running).await?;
@@ -135,9 +142,14 @@ async fn run_calls(
             if driver.session().abort_request().is_some() {
                 // The request came in with the append, and the open calls were answered by it.
                 cancel.cancel();
-                late(driver.parts().grace, running).await;
+                late(driver, lease, running).await?;
                 return driver.record(lease, Vec::new()).await;
             }
+            // One that has its result from elsewhere meanwhile does not run.
+            asked
+                .into_iter()
+                .filter(|start| driver.is_started(start.call()))
+                .for_each(Start::grant);
         }
     }
     let news = settled.get(recorded..).unwrap_or_default();
@@ -151,16 +163,20 @@ async fn append_beside(
     driver: &mut Driver,
     lease: &mut LeaseKeeper,
     facts: Vec<Event>,
-    running: &mut (impl Stream<Item = Settled> + Unpin),
+    running: &mut (impl Stream<Item = Settled> + Unpin + Send),
 ) -> Result<Vec<Settled>> {
-    let record = driver.record(lease, facts);
+    let ownership = lease.ownership().clone();
+    let record = driver.record_beside(lease, facts);
     tokio::pin!(record);
     let mut more = Vec::new();
     loop {
+        // The append is what renews the lease meanwhile.
+        let mut next = running.next();
+        let next = ownership.while_owned(Pin::new(&mut next));
         tokio::select! {
             biased;
             done = &mut record => return done.map(|()| more),
-            Some(settled) = running.next() => more.push(settled),
+            Some(settled) = next => more.push(settled),
         }
     }
 }
@@ -179,30 +195,45 @@ async fn abort_calls(
     let facts: Vec<_> =
         facts.into_iter().filter(|it| !matches!(it, Event::ChildWaiting { .. })).collect();
     // The results first: they are legal only while the calls are open.
-    driver.stage(&facts)?;
+    driver.take_results(lease, &facts).await?;
     driver.catch_up().await?;
     driver.record(lease, Vec::new()).await
 }
 
 /// What ends within the grace period; the rest is dropped.
-async fn late(grace: Duration, mut running: impl Stream<Item = Settled> + Unpin) -> Vec<Settled> {
+async fn late(
+    driver: &Driver,
+    lease: &mut LeaseKeeper,
+    mut running: impl Stream<Item = Settled> + Unpin + Send,
+) -> Result<Vec<Settled>> {
     let mut late = Vec::new();
     let collect = async {
         while let Some(settled) = running.next().await {
             late.push(settled);
         }
     };
-    if tokio::time::timeout(grace, collect).await.is_err() {
+    let collect = pin!(tokio::time::timeout(driver.parts().grace, collect));
+    if driver.under_lease(lease, collect).await?.is_err() {
         tracing::warn!("tools were dropped that did not stop when they were cancelled");
     }
-    late
+    Ok(late)
 }
 
-/// The next result, and all that are ready with it.
-async fn ready(running: &mut (impl Stream<Item = Settled> + Unpin)) -> Vec<Settled> {
-    let mut ready: Vec<_> = running.next().await.into_iter().collect();
+/// The next results, and the calls that wait for their starts to be recorded: all that are ready
+/// together.
+async fn ready(
+    running: &mut (impl Stream<Item = Settled> + Unpin + Send),
+    starts: &Starts,
+) -> (Vec<Settled>, Vec<Start>) {
+    let (mut ready, mut asked) = (Vec::new(), Vec::new());
+    tokio::select! {
+        biased;
+        settled = running.next() => ready.extend(settled),
+        starts = starts.next() => asked = starts,
+    }
     while let Some(Some(settled)) = running.next().now_or_never() {
         ready.push(settled);
     }
-    ready
+    asked.extend(starts.take());
+    (ready, asked)
 }

@@ -28,8 +28,6 @@ const USUAL_BEAT: Duration = Duration::from_secs(5);
 pub(crate) struct CallInput {
     pub of: RunRef,
     pub call: CallId,
-    /// Whether the workflow asks for it for the first time.
-    pub is_first: bool,
 }
 
 /// A child to wait for.
@@ -164,9 +162,8 @@ impl Activities {
         cx: ActivityContext,
         input: CallInput,
     ) -> Result<(), ActivityError> {
-        let CallInput { of, call, is_first } = &input;
-        let is_first = *is_first && cx.info().attempt <= 1;
-        let work = self.runtime.perform_call(of, call, is_first);
+        let CallInput { of, call } = &input;
+        let work = self.runtime.perform_call(of, call);
         self.carry_out(&cx, Box::pin(work)).await
     }
 

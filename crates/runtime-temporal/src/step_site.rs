@@ -153,9 +153,8 @@ impl<'a> Site<'a> {
     }
 
     async fn call(&self, call: CallId) -> Result<(), Stopped> {
-        let (id, is_first) = self.names.borrow_mut().call(&call);
-        let is_first = is_first && !self.in_doubt(1);
-        let input = CallInput { of: self.input.of.clone(), call, is_first };
+        let (id, _) = self.names.borrow_mut().call(&call);
+        let input = CallInput { of: self.input.of.clone(), call };
         let options = self.options(id, LONGEST_PART, None);
         let done = self.cx.execute_activity(Activities::call, input, options).await;
         done.map_err(|error| failure::stopped(&error))

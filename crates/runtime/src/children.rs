@@ -45,7 +45,8 @@ impl Driver {
         let mut facts = Vec::with_capacity(tasks.len());
         for task in tasks {
             let Some(beginning) = beginning(self, task) else { continue };
-            let (begun, change) = begin(self, beginning).await?;
+            let mut beginning = Box::pin(begin(self, beginning));
+            let (begun, change) = self.under_lease(lease, beginning.as_mut()).await??;
             facts.extend(change);
             fault::point("child.begun");
             facts.push(match begun {

@@ -61,7 +61,9 @@ impl Driver {
                 },
             );
             self.unsettled.push(ticket);
-            let (end, change) = carry_out(self, asked, ticket).await?;
+            let mut carried_out = Box::pin(carry_out(self, asked, ticket));
+            let (end, change) = self.under_lease(lease, carried_out.as_mut()).await??;
+            drop(carried_out);
             fault::point("companion.carried_out");
             if let Some(outcome) = end.outcome() {
                 for kind in end_of_call(&call, outcome) {

@@ -10,9 +10,9 @@ use helix_agents_core::hooks::{HookChain, HookContext, HookPlace, changed, follo
 use helix_agents_core::id::RunId;
 use helix_agents_core::message::Message;
 use helix_agents_core::session::{
-    Alignment, Journal, Session, alignment, boundaries, look_for_news, report_waiting,
+    Alignment, Committed, Journal, Session, alignment, boundaries, look_for_news, report_waiting,
 };
-use helix_agents_core::step::{Action, Results};
+use helix_agents_core::step::{Action, CallResult, Results};
 use helix_agents_core::stream::Boundary;
 
 use crate::family;
@@ -22,6 +22,7 @@ use crate::live::LiveRun;
 use crate::parts::Parts;
 use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
+use crate::starts::Start;
 use crate::stop::Stop;
 
 /// What one run is carried out with.
@@ -83,18 +84,16 @@ impl Driver {
         last.map(AgentResult::of).ok_or_else(|| self.error(Stop::Superseded))
     }
 
-    /// What to do next.
+    /// What to do next. Whether the run is still this process's is asked by what it does: every effect
+    /// waits for the [lease](Self::guarded), and an append is refused if another run owns the session.
     ///
     /// # Errors
-    /// If nothing may be done any more: the runtime is shutting down, or the lease was lost.
-    pub fn next(&self, lease: &LeaseKeeper) -> Result<Action> {
+    /// If nothing may be done any more, because the runtime is shutting down.
+    pub fn next(&self) -> Result<Action> {
         let action = self.journal.next();
         let ending = matches!(action, Action::End(_) | Action::Idle);
         if self.parts.tasks.drain.is_cancelled() && !ending {
             return Err(self.error(Stop::ShuttingDown));
-        }
-        if lease.is_lost() && !ending {
-            return Err(self.error(Stop::LeaseLost));
         }
         Ok(action)
     }
@@ -164,9 +163,9 @@ impl Driver {
     ///
     /// # Errors
     /// Those of the store; the run must stop then.
-    pub async fn open(&mut self, begun: &[Event]) -> Result<()> {
+    pub async fn open(&mut self, lease: &mut LeaseKeeper, begun: &[Event]) -> Result<()> {
         let version = self.version();
-        self.open_at(begun, version, false).await
+        self.open_at(lease, begun, version).await
     }
 
     /// Brings the stream into line with the log, and says that the run began: with these events, after
@@ -176,15 +175,15 @@ impl Driver {
     /// Those of the store; the run must stop then.
     pub(crate) async fn open_at(
         &mut self,
+        lease: &mut LeaseKeeper,
         begun: &[Event],
         version: u64,
-        in_parts: bool,
     ) -> Result<()> {
         let session = self.journal.session();
         let trigger = session.last_run().map(|run| run.trigger);
         let begins_turn = matches!(trigger, Some(Trigger::Execute | Trigger::Continue));
         let mut line = if session.runs().nth(1).is_some() {
-            self.out_of_line(version - begun.len() as u64).await
+            self.out_of_line(lease, version - begun.len() as u64).await?
         } else {
             Alignment::default()
         };
@@ -196,65 +195,80 @@ impl Driver {
             FeedMark { version, settled_before, discarded, boundaries, ..FeedMark::default() };
         self.feed.mark(0, mark);
         if self.journal.session().companions().next().is_some() {
-            let news = look_for_news(self.parts.outside(), self.journal.session());
-            Box::pin(news).await?;
+            let mut news =
+                Box::pin(look_for_news(self.parts.outside(), self.journal.session()));
+            self.under_lease(lease, news.as_mut()).await??;
+            drop(news);
             self.journal.catch_up().await?;
-            for (_, record) in self.journal.session().companions() {
-                // Its process may have died before it showed its end.
-                if let Err(error) = self.parts.align_ended(&record.start.session).await {
-                    tracing::warn!(session = %record.start.session, %error, "it is out of line");
-                }
-            }
+            let mut shown = Box::pin(self.show_ended_companions());
+            self.under_lease(lease, shown.as_mut()).await?;
         }
         if self.hooks.is_empty() {
             return Ok(());
         }
-        self.results = Results::taken_over(
-            self.journal.session(),
-            &self.agent,
-            &self.journal.next(),
-            in_parts,
-        );
+        self.results = Results::taken_over(self.journal.session(), &self.agent);
         if !begins_turn {
             // Who went back behind what was waited for resumes nothing of it.
             let went_back = begun.iter().any(|event| matches!(event, Event::Rewound { .. }));
-            let resumed = Box::pin(self.resumed_hooks());
-            return if went_back { Ok(()) } else { resumed.await };
+            return if went_back { Ok(()) } else { Box::pin(self.resumed_hooks(lease)).await };
         }
         let place = self.place(0);
         let state = Arc::clone(self.journal.session().state());
         let cx = HookContext::new(&place, "on_agent_start", Arc::clone(&state));
-        self.hooks.agent_start(&cx).await;
-        let mut events: Vec<_> = changed(&cx, "on_agent_start").into_iter().collect();
-        let mut state = state;
-        follow(&mut state, events.first());
-        for event in begun {
-            if let Event::UserMessages { messages } = event {
-                events.extend(self.hooks.user_messages(&place, &state, messages).await);
+        let mut told = Box::pin(async {
+            self.hooks.agent_start(&cx).await;
+            let mut events: Vec<_> = changed(&cx, "on_agent_start").into_iter().collect();
+            let mut state = state;
+            follow(&mut state, events.first());
+            for event in begun {
+                if let Event::UserMessages { messages } = event {
+                    events.extend(self.hooks.user_messages(&place, &state, messages).await);
+                }
             }
-        }
+            events
+        });
+        let events = self.under_lease(lease, told.as_mut()).await?;
+        drop(told);
         self.journal.stage(&events).map(drop)
     }
 
+    /// Shows how companions ended whose process may have died before it did.
+    async fn show_ended_companions(&self) {
+        for (_, record) in self.journal.session().companions() {
+            if let Err(error) = self.parts.align_ended(&record.start.session).await {
+                tracing::warn!(session = %record.start.session, %error, "it is out of line");
+            }
+        }
+    }
+
     /// Tells the hooks that a suspended run goes on.
-    async fn resumed_hooks(&mut self) -> Result<()> {
+    async fn resumed_hooks(&mut self, lease: &mut LeaseKeeper) -> Result<()> {
         let session = self.journal.session();
         let runs: Vec<_> = session.runs().rev().take(2).collect();
         let before = runs.get(1).and_then(|run| run.suspended.as_ref());
         let Some(from) = before.filter(|_| session.current_run().is_some()) else { return Ok(()) };
         let place = self.place(session.last_step());
         let cx = HookContext::new(&place, "on_agent_resumed", session.step_state());
-        self.hooks.agent_resumed(&cx, from).await;
+        let mut told = Box::pin(self.hooks.agent_resumed(&cx, from));
+        self.under_lease(lease, told.as_mut()).await?;
+        drop(told);
         let events: Vec<_> = changed(&cx, "on_agent_resumed").into_iter().collect();
         self.journal.hold_back(&events)
     }
 
-    /// Records facts, runs the hooks that ride in the same append, and shows what it means.
+    /// Records facts and what follows from them, tells the hooks, and shows what it means. Results are on
+    /// record before hooks are told of them: what hooks change, and the decisions, follow in an append of
+    /// their own.
     ///
     /// # Errors
     /// Those of [`Journal::commit`]; the run must stop then.
-    pub async fn record(&mut self, lease: &mut LeaseKeeper, facts: Vec<Event>) -> Result<()> {
+    pub async fn record(&mut self, lease: &mut LeaseKeeper, mut facts: Vec<Event>) -> Result<()> {
         let step = self.journal.session().last_step();
+        let mut has_recorded = false;
+        if self.is_told_of(&facts) {
+            has_recorded = self.record_facts(lease, &facts).await?;
+            facts.clear();
+        }
         let mut decided = self.stage(&facts)?;
         if matches!(self.journal.ending(), Some(RunOutcome::Suspended { .. })) {
             // Deadlines count from now by the store's clock, which may have passed some.
@@ -262,14 +276,19 @@ impl Driver {
             decided.extend(self.stage(&[])?);
         }
         if !self.hooks.is_empty() {
-            let changes = self.result_hooks(&decided).await;
+            let results = self.results.take(&self.journal.next());
+            let mut told = Box::pin(self.result_hooks(&results, &decided));
+            let changes = self.under_lease(lease, told.as_mut()).await?;
+            drop(told);
             self.journal.stage(&changes)?;
         }
         if let Some(outcome) = self.journal.ending() {
             if !self.hooks.is_empty() {
                 let session = self.journal.session();
                 let place = self.place(session.last_step());
-                let change = self.hooks.ends(&place, session.step_state(), &outcome).await;
+                let mut told = Box::pin(self.hooks.ends(&place, session.step_state(), &outcome));
+                let change = self.under_lease(lease, told.as_mut()).await?;
+                drop(told);
                 self.journal.stage(change.as_slice())?;
             }
             self.journal.end_run()?;
@@ -280,13 +299,53 @@ impl Driver {
         let sent = lease.now();
         let committed = self.journal.commit().await?;
         if committed.events.is_empty() {
-            if self.in_parts {
-                // Somebody else has recorded it all.
+            if self.in_parts && !has_recorded {
+                // Another process has recorded it all.
                 self.abandon();
             }
             return Ok(());
         }
         lease.extended(sent);
+        self.take_in(step, &committed);
+        Ok(())
+    }
+
+    /// Records facts while other calls of the phase run: the run does not end before these have stopped.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub async fn record_beside(
+        &mut self,
+        lease: &mut LeaseKeeper,
+        facts: Vec<Event>,
+    ) -> Result<()> {
+        if self.is_told_of(&facts) {
+            self.record_facts(lease, &facts).await.map(drop)
+        } else {
+            self.record(lease, facts).await
+        }
+    }
+
+    /// Takes results into the fold: on record, if hooks are to be told of them, or else for the next
+    /// append.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub async fn take_results(&mut self, lease: &mut LeaseKeeper, facts: &[Event]) -> Result<()> {
+        if self.is_told_of(facts) {
+            self.record_facts(lease, facts).await.map(drop)
+        } else {
+            self.stage(facts).map(drop)
+        }
+    }
+
+    /// Whether hooks are told of results among these events.
+    fn is_told_of(&self, events: &[Event]) -> bool {
+        !self.hooks.is_empty() && events.iter().any(|it| matches!(it, Event::ToolFinished(_)))
+    }
+
+    /// Notes and shows what an append recorded.
+    fn take_in(&mut self, step: u32, committed: &Committed) {
         let session = self.journal.session();
         if !self.hooks.is_empty() {
             // What others appended may have answered calls.
@@ -297,7 +356,6 @@ impl Driver {
         let shown = boundaries(session, &committed.events, committed.version);
         let boundaries = self.feed.boundaries(step, shown).collect();
         self.mark(step, committed.version, &committed.events, boundaries);
-        Ok(())
     }
 
     /// Brings the stream into line with an append: with what was tried for it, unless somebody else had
@@ -320,49 +378,74 @@ impl Driver {
 
     /// Brings the stream into line with what is on record of this run, if somebody died before doing so.
     /// What is under way elsewhere is left alone.
-    pub(crate) async fn realign(&mut self) {
+    pub(crate) async fn realign(&mut self, lease: &mut LeaseKeeper) -> Result<()> {
         let version = self.version();
-        let session = self.journal.session();
-        let Alignment { settled, boundaries, .. } = self.out_of_line(version).await;
+        let Alignment { settled, boundaries, .. } = self.out_of_line(lease, version).await?;
         let mark = FeedMark { version, settled_before: settled, boundaries, ..FeedMark::default() };
-        self.feed.mark(session.last_step(), mark);
+        self.feed.mark(self.journal.session().last_step(), mark);
+        Ok(())
     }
 
     /// What the stream lacks of the log up to a version.
-    async fn out_of_line(&self, version: u64) -> Alignment {
+    async fn out_of_line(&self, lease: &mut LeaseKeeper, version: u64) -> Result<Alignment> {
         let (parts, session) = (&self.parts, self.journal.session());
-        let found = alignment(&*parts.store, &*parts.streams, &*parts.clock, session, version);
+        let mut found =
+            Box::pin(alignment(&*parts.store, &*parts.streams, &*parts.clock, session, version));
         // A stream that cannot be read costs what people see, never the run.
-        found.await.unwrap_or_else(|error| {
+        Ok(self.under_lease(lease, found.as_mut()).await?.unwrap_or_else(|error| {
             tracing::warn!(session = %session.id(), %error, "the stream is out of line");
             Alignment::default()
-        })
+        }))
     }
 
-    /// Records facts and decides nothing: others of the same phase are under way elsewhere.
+    /// Records facts and decides nothing yet. Returns `false` if another process has recorded all of them.
     ///
     /// # Errors
     /// As [`record`](Self::record).
-    pub(crate) async fn record_only(
+    pub(crate) async fn record_facts(
         &mut self,
         lease: &mut LeaseKeeper,
         facts: &[Event],
-    ) -> Result<()> {
+    ) -> Result<bool> {
+        let step = self.journal.session().last_step();
+        if !self.hooks.is_empty() {
+            self.results.note(self.journal.session(), &self.agent, facts);
+        }
         self.feed.flush().await;
         let sent = lease.now();
         let committed = self.journal.append_facts(facts).await?;
-        lease.extended(sent);
-        let session = self.journal.session();
-        let shown = boundaries(session, &committed.events, committed.version);
-        let step = session.last_step();
-        let boundaries = self.feed.boundaries(step, shown).collect();
         if committed.events.is_empty() {
-            self.abandon();
-        } else {
-            self.mark(step, committed.version, &committed.events, boundaries);
+            if self.in_parts {
+                self.abandon();
+            } else {
+                let lost = std::mem::take(&mut self.unsettled);
+                self.feed.abandon(step, &lost);
+            }
+            return Ok(false);
         }
-        self.feed.flush().await;
-        Ok(())
+        lease.extended(sent);
+        self.take_in(step, &committed);
+        Ok(true)
+    }
+
+    /// Records the start of a call in a part of a run, and lets the call run. Returns `false` if the run
+    /// was aborted: the call does not run then.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record), and [`ErrorCode::Superseded`] if another process has started the call.
+    pub(crate) async fn record_start(
+        &mut self,
+        lease: &mut LeaseKeeper,
+        start: Start,
+    ) -> Result<bool> {
+        if !self.record_facts(lease, std::slice::from_ref(start.event())).await? {
+            return Err(self.error(Stop::Superseded));
+        }
+        let is_started = self.is_started(start.call());
+        if is_started {
+            start.grant();
+        }
+        Ok(is_started)
     }
 
     /// Takes facts into the fold with what follows from them, and notes the results among them.
@@ -386,21 +469,21 @@ impl Driver {
         if !self.hooks.is_empty() {
             self.results = std::mem::take(&mut told.results);
             self.stage(&[])?;
-            told.changes.extend(self.result_hooks(&[]).await);
+            let results = self.results.take(&self.journal.next());
+            told.changes.extend(self.result_hooks(&results, &[]).await);
             told.results = std::mem::take(&mut self.results);
             self.journal.stage(&told.changes)?;
         }
         self.journal.end_run()
     }
 
-    /// The hooks of results that are to be told of now, and of corrections.
-    async fn result_hooks(&mut self, decided: &[Event]) -> Vec<Event> {
-        let results = self.results.take(&self.journal.next());
+    /// Tells the hooks of results, and of corrections. Returns what they changed.
+    async fn result_hooks(&self, results: &[CallResult], decided: &[Event]) -> Vec<Event> {
         let session = self.journal.session();
         let place = self.place(session.last_step());
         let mut events = Vec::new();
         let mut state = session.step_state();
-        for result in &results {
+        for result in results {
             let change = self.hooks.result(&place, Arc::clone(&state), result).await;
             follow(&mut state, change.as_ref());
             events.extend(change);

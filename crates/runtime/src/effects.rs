@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents_core::error::Result;
-use helix_agents_core::event::{Event, ModelReply};
+use helix_agents_core::event::ModelReply;
 use helix_agents_core::hooks::{HookContext, changed};
+use helix_agents_core::id::CallId;
 use helix_agents_core::json::Json;
 use helix_agents_core::message::Message;
 use helix_agents_core::session::OpenStep;
@@ -19,6 +20,7 @@ use crate::driver::Driver;
 use crate::family;
 use crate::lease::{LeaseKeeper, News};
 use crate::model;
+use crate::starts::Starts;
 use crate::stop::Stop;
 use crate::tools::{CallRun, millis};
 
@@ -52,8 +54,10 @@ impl Driver {
         let took = millis(lease.now().saturating_sub(begun));
         let mut reply = ModelReply::from_response(step, response, took);
         reply.cost = price.map(|price| price.of(&reply.usage));
-        if let Some(message) = &reply.message {
-            self.hooks.message(&cx, &Message::Assistant(Arc::clone(message))).await;
+        if let Some(message) = reply.message.as_ref().filter(|_| !self.hooks.is_empty()) {
+            let message = Message::Assistant(Arc::clone(message));
+            let told = pin!(self.hooks.message(&cx, &message));
+            self.under_lease(lease, told).await?;
         }
         let mut facts: Vec<_> = changed(&cx, "llm_call").into_iter().collect();
         facts.push(reply.into());
@@ -61,28 +65,18 @@ impl Driver {
         self.record(lease, facts).await
     }
 
-    /// Records that at-most-once calls are about to run.
-    ///
-    /// # Errors
-    /// As [`record`](Self::record).
-    pub async fn start_tools(&mut self, lease: &mut LeaseKeeper, tasks: &[CallTask]) -> Result<()> {
-        let step = self.journal.session().open_step();
-        let facts = tasks
-            .iter()
-            .map(|task| Event::ToolStarted {
-                call: task.call.clone(),
-                attempt: task.attempt,
-                timeout_ms: step.map(|step| millis(self.timeout(step, task))),
-            })
-            .collect();
-        self.record(lease, facts).await
-    }
-
-    /// What it takes to carry these calls out. They can be, beside this.
+    /// What it takes to run these calls beside this, and where those of them ask for their starts that
+    /// must not run twice.
     #[must_use]
-    pub fn calls(&self, tasks: &[CallTask], cancel: &CancellationToken) -> Vec<CallRun> {
-        let session = self.journal.session();
-        let Some(step) = session.open_step() else { return Vec::new() };
+    pub fn calls(
+        &self,
+        lease: &LeaseKeeper,
+        tasks: &[CallTask],
+        cancel: &CancellationToken,
+    ) -> (Vec<CallRun>, Starts) {
+        let (session, starts) = (self.journal.session(), Starts::default());
+        let Some(step) = session.open_step() else { return (Vec::new(), starts) };
+        let fencing_token = session.current_run().map_or(0, |run| run.version);
         let place = self.place(step.reply.step);
         // What runs side by side sees what was before all of it, whichever of it has ended by now.
         let finishes = |task: &CallTask| {
@@ -111,9 +105,22 @@ impl Driver {
                 cancel: cancel.clone(),
                 timeout: self.timeout(step, task),
                 doubt: self.doubt(step, task),
+                fencing_token,
+                ownership: lease.ownership().clone(),
+                starts: starts.clone(),
             })
         }));
-        runs
+        (runs, starts)
+    }
+
+    /// Whether a call whose start was appended is this process's to run: nothing else came in that
+    /// answered it, or that aborts the run.
+    #[must_use]
+    pub fn is_started(&self, call: &CallId) -> bool {
+        let session = self.journal.session();
+        let call = session.open_step().and_then(|step| step.call(call));
+        session.abort_request().is_none()
+            && call.is_some_and(|call| call.finish.is_none() && call.started.is_some())
     }
 
     /// What it takes to wait for these children.
@@ -159,17 +166,42 @@ impl Driver {
     pub async fn guarded<T>(
         &self,
         lease: &mut LeaseKeeper,
-        mut effect: Pin<&mut (impl Future<Output = T> + Send)>,
+        effect: Pin<&mut (impl Future<Output = T> + Send)>,
+    ) -> Result<T, Stop> {
+        self.watched(lease, effect, true).await
+    }
+
+    /// Waits for what an abort does not break off, such as hooks, and keeps the lease meanwhile.
+    ///
+    /// # Errors
+    /// If the run has to stop.
+    pub async fn under_lease<T>(
+        &self,
+        lease: &mut LeaseKeeper,
+        work: Pin<&mut (impl Future<Output = T> + Send)>,
+    ) -> Result<T> {
+        self.watched(lease, work, false).await.map_err(|stop| self.error(stop))
+    }
+
+    async fn watched<T>(
+        &self,
+        lease: &mut LeaseKeeper,
+        mut work: Pin<&mut (impl Future<Output = T> + Send)>,
+        aborts: bool,
     ) -> Result<T, Stop> {
         let known = self.journal.acknowledged();
+        let ownership = lease.ownership().clone();
         let watched = pin!(async {
             loop {
                 let news = tokio::select! {
                     biased;
-                    done = effect.as_mut() => return Ok(done),
+                    done = ownership.while_owned(work.as_mut()) => return Ok(done),
                     news = lease.watch(known) => news,
                 };
                 match news {
+                    // The run meets it when the work is done.
+                    News::Stop(Stop::Aborted) if !aborts => {}
+                    News::Renewed => {}
                     News::Stop(stop) => return Err(stop),
                     // The run meets it at the step's end; children that it waits for have ends too.
                     News::Interrupt(request) => {

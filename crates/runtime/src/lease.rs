@@ -11,6 +11,7 @@ use helix_agents_core::store::{Head, Renewal, StateStore};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::ownership::{Left, Ownership};
 use crate::parts::Parts;
 use crate::run_ref::RunRef;
 use crate::stop::Stop;
@@ -22,6 +23,8 @@ pub(crate) enum News {
     Stop(Stop),
     /// The run is to stop at the next step boundary.
     Interrupt(Request),
+    /// The lease was renewed after it had nearly run out: what was held back may move again.
+    Renewed,
 }
 
 /// Keeps the lease of one run alive while its effects run.
@@ -32,8 +35,7 @@ pub struct LeaseKeeper {
     session: SessionId,
     run: RunId,
     ttl: Duration,
-    /// Until when the lease is good, by the process's monotonic clock.
-    until: Duration,
+    ownership: Ownership,
     requests: watch::Receiver<()>,
     shutdown: CancellationToken,
     /// The request to interrupt the run that it has heard of.
@@ -49,7 +51,7 @@ impl LeaseKeeper {
             session,
             run,
             ttl: parts.lease,
-            until,
+            ownership: Ownership::new(Arc::clone(&parts.clock), parts.lease, until),
             requests: parts.requests.subscribe(),
             shutdown: parts.tasks.shutdown.clone(),
             interrupt: None,
@@ -70,7 +72,7 @@ impl LeaseKeeper {
         let Some(head) = head.filter(owned) else { return Ok(None) };
         let left = head.lease_until.map_or(Duration::ZERO, |until| until.since(head.read_at));
         if left * 2 > ttl {
-            return Ok(Some((head, keeper(sent + left.min(ttl)))));
+            return Ok(Some((head, keeper(sent.saturating_add(left.min(ttl))))));
         }
         let sent = clock.monotonic();
         let renewal = store.renew(&of.session, &of.run, ttl);
@@ -78,22 +80,18 @@ impl LeaseKeeper {
             return Err(Stop::LeaseLost.into_error(&of.session, &of.run));
         };
         let Renewal { renewed, head } = renewal?;
-        Ok(renewed.then(|| (head, keeper(sent + ttl))))
+        Ok(renewed.then(|| (head, keeper(sent.saturating_add(ttl)))))
     }
 
     /// Notes that an append extended the lease. `sent` is when the append was sent.
     pub(crate) fn extended(&mut self, sent: Duration) {
-        self.until = self.until.max(sent + self.ttl);
+        self.ownership.extend(sent);
     }
 
-    /// Whether the lease was not extended for so long that no effect may be started any more.
-    pub(crate) fn is_lost(&self) -> bool {
-        self.elapsed() >= self.ttl * 2 / 3
-    }
-
-    /// Since when it was extended last.
-    fn elapsed(&self) -> Duration {
-        (self.now() + self.ttl).saturating_sub(self.until)
+    /// The view of the lease for calls that run beside the journal.
+    #[must_use]
+    pub fn ownership(&self) -> &Ownership {
+        &self.ownership
     }
 
     pub(crate) fn now(&self) -> Duration {
@@ -115,11 +113,12 @@ impl LeaseKeeper {
             // A third for the next renewal, two thirds to notice that none went through.
             let due = self.ttl / 3;
             let lost = self.ttl * 2 / 3;
-            if self.is_lost() {
-                return News::Stop(Stop::LeaseLost);
+            let age = self.ownership.age();
+            if age >= lost {
+                // Renewals failed, or this process stood still. Another process may have taken over.
+                return self.renew_late(known).await;
             }
-            let elapsed = self.elapsed();
-            let wait = if elapsed < due { due - elapsed } else { (lost - elapsed).min(due) / 4 };
+            let wait = if age < due { due - age } else { (lost - age).min(due) / 4 };
             let wait = wait.max(Duration::from_millis(5));
             tokio::select! {
                 biased;
@@ -130,8 +129,14 @@ impl LeaseKeeper {
                         return news;
                     }
                 }
+                () = self.ownership.wanted() => {
+                    if let Some(news) = self.renew(known).await {
+                        return news;
+                    }
+                }
                 () = self.clock.sleep(wait) => {
-                    if self.elapsed() >= due
+                    let age = self.ownership.age();
+                    if (due..lost).contains(&age)
                         && let Some(news) = self.renew(known).await
                     {
                         return news;
@@ -141,26 +146,41 @@ impl LeaseKeeper {
         }
     }
 
+    /// Renews the lease while it is good for a while.
     async fn renew(&mut self, known: u64) -> Option<News> {
+        let left = (self.ttl * 2 / 3).saturating_sub(self.ownership.age());
+        self.renew_within(left, known).await.unwrap_or(None)
+    }
+
+    /// Asks once more for a lease that has nearly run out, or has: the run goes on if it is still the
+    /// session's.
+    async fn renew_late(&mut self, known: u64) -> News {
+        match self.renew_within(self.ttl / 6, known).await {
+            Ok(None) if self.ownership.has(Left::Some) => News::Renewed,
+            Ok(Some(news)) => news,
+            Ok(None) | Err(_) => News::Stop(Stop::LeaseLost),
+        }
+    }
+
+    /// Renews the lease, and tells what was appended meanwhile that concerns the run.
+    ///
+    /// # Errors
+    /// If it was not renewed in time.
+    async fn renew_within(&mut self, limit: Duration, known: u64) -> Result<Option<News>, NotRenewed> {
         let sent = self.now();
-        let left = (self.ttl * 2 / 3).saturating_sub(self.elapsed());
-        let renewal =
-            tokio::time::timeout(left, self.store.renew(&self.session, &self.run, self.ttl));
-        match renewal.await {
-            Ok(Ok(renewal)) if !renewal.renewed => Some(News::Stop(Stop::Superseded)),
+        let renewal = self.store.renew(&self.session, &self.run, self.ttl);
+        match tokio::time::timeout(limit, renewal).await {
+            Ok(Ok(renewal)) if !renewal.renewed => Ok(Some(News::Stop(Stop::Superseded))),
             Ok(Ok(renewal)) => {
-                self.until = sent + self.ttl;
-                if renewal.head.position.version > known {
-                    self.requested(known).await
-                } else {
-                    None
-                }
+                self.ownership.extend(sent);
+                let has_news = renewal.head.position.version > known;
+                Ok(if has_news { self.requested(known).await } else { None })
             }
             Ok(Err(error)) => {
                 tracing::warn!(session = %self.session, %error, "the lease was not renewed");
-                None
+                Err(NotRenewed)
             }
-            Err(_) => Some(News::Stop(Stop::LeaseLost)),
+            Err(_) => Err(NotRenewed),
         }
     }
 
@@ -185,6 +205,9 @@ impl LeaseKeeper {
         release(&*self.store, &self.session, &self.run, self.ttl).await;
     }
 }
+
+/// The store did not answer in time, or with an error.
+struct NotRenewed;
 
 /// Gives a lease up.
 pub(crate) async fn release(

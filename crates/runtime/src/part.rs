@@ -14,6 +14,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::Either;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{Event, decode};
 use helix_agents_core::hooks::HookChain;
@@ -112,14 +113,14 @@ impl Runtime {
         Err(start::busy(&of.session))
     }
 
-    /// Carries out one of several calls that run side by side, and records its result. `is_first` says
-    /// that nobody has begun it before: it matters to calls that must not run twice.
+    /// Runs one of several calls that run side by side, and records its result. A call that must not run
+    /// twice is in doubt if its start is on record, whichever process recorded it.
     ///
     /// # Errors
     /// As [`perform`](Self::perform).
-    pub async fn perform_call(&self, of: &RunRef, call: &CallId, is_first: bool) -> Result<()> {
+    pub async fn perform_call(&self, of: &RunRef, call: &CallId) -> Result<()> {
         let Some(mut run) = self.attach(of, false).await? else { return Ok(()) };
-        superseded_is_over(run.one_of_several(call, is_first).await)
+        superseded_is_over(run.one_of_several(call).await)
     }
 
     /// Waits until a child has ended or has to wait itself, or so much time has passed: the next
@@ -200,7 +201,7 @@ impl Attached {
     async fn perform(&mut self, part: &Part, is_first: bool) -> Result<Next> {
         if !is_first {
             // Who did it may have died before the stream had it.
-            self.driver.realign().await;
+            self.driver.realign(&mut self.lease).await?;
         }
         self.carry_out(part, is_first).await?;
         self.advance().await
@@ -208,7 +209,7 @@ impl Attached {
 
     async fn carry_out(&mut self, part: &Part, is_first: bool) -> Result<()> {
         let Self { driver, lease } = self;
-        match (part, driver.next(lease)?) {
+        match (part, driver.next()?) {
             (Part::Open, _) => self.open(is_first).await,
             (Part::Model(asked), Action::CallModel { step, force_completion })
                 if step == *asked =>
@@ -225,7 +226,7 @@ impl Attached {
             }
             (Part::Settle(calls), next) => self.settle(calls, &next, is_first).await,
             (Part::Call(call), _) => {
-                if let Some(facts) = self.call(call, is_first).await? {
+                if let Some(facts) = self.call(call).await? {
                     return self.driver.record(&mut self.lease, facts).await;
                 }
                 self.pass(is_first);
@@ -259,7 +260,7 @@ impl Attached {
         }
         let begun = decode(driver.session().id(), first)?;
         let begun: Vec<_> = begun.into_iter().map(|recorded| recorded.event).collect();
-        driver.open_at(&begun, first.version(), true).await?;
+        driver.open_at(lease, &begun, first.version()).await?;
         driver.record(lease, Vec::new()).await
     }
 
@@ -287,7 +288,7 @@ impl Attached {
     async fn advance(&mut self) -> Result<Next> {
         let Self { driver, lease } = self;
         loop {
-            return Ok(match driver.next(lease)? {
+            return Ok(match driver.next()? {
                 Action::Idle => Next::Over,
                 Action::CallModel { step, .. } => Next::Part(Part::Model(step)),
                 Action::StartChildren(_) => Next::Part(Part::Children),
@@ -298,10 +299,6 @@ impl Attached {
                     side_by_side(driver, calls, at_once, children)
                 }
                 Action::RunFinishTool(task) => side_by_side(driver, vec![task.call], 1, Vec::new()),
-                Action::StartTools(tasks) => {
-                    driver.start_tools(lease, &tasks).await?;
-                    continue;
-                }
                 decision if decision.is_decision() => {
                     driver.record(lease, Vec::new()).await?;
                     continue;
@@ -315,41 +312,58 @@ impl Attached {
     }
 
     /// One of several calls, whose result leaves it to others what follows.
-    async fn one_of_several(&mut self, call: &CallId, is_first: bool) -> Result<()> {
-        match self.call(call, is_first).await? {
-            Some(facts) => self.driver.record_only(&mut self.lease, &facts).await,
+    async fn one_of_several(&mut self, call: &CallId) -> Result<()> {
+        match self.call(call).await? {
+            Some(facts) => {
+                self.driver.record_facts(&mut self.lease, &facts).await?;
+                self.driver.feed.flush().await;
+                Ok(())
+            }
             None => Ok(()),
         }
     }
 
-    /// What a call comes to, unless it is not next, or is left to be answered by the abort.
-    async fn call(&mut self, call: &CallId, is_first: bool) -> Result<Option<Vec<Event>>> {
+    /// The result of a call, unless it is not next, or is left to be answered by the abort.
+    async fn call(&mut self, call: &CallId) -> Result<Option<Vec<Event>>> {
         let Self { driver, lease } = self;
-        let Some(mut task) = task_of(driver.next(lease)?, call) else { return Ok(None) };
-        let step = driver.session().open_step();
-        let was_started =
-            step.and_then(|step| step.call(call)).is_some_and(|it| it.started.is_some());
-        let (is_repeated, was_in_doubt) = (was_started && !is_first, task.in_doubt);
-        task.in_doubt |= is_repeated;
+        let Some(task) = task_of(driver.next()?, call) else { return Ok(None) };
         let cancel = CancellationToken::new();
-        let Some(mut run) = driver.calls(&[task], &cancel).pop() else { return Ok(None) };
-        if is_repeated {
-            // Who was taken for dead may have begun just now, and with a doubt of its own.
-            run.doubt = run.timeout * (1 + u32::from(was_in_doubt));
-        }
+        let (mut runs, starts) = driver.calls(lease, &[task], &cancel);
+        let Some(run) = runs.pop() else { return Ok(None) };
         let mut run = pin!(run.carry_out());
-        let end = match driver.guarded(lease, run.as_mut()).await {
-            Ok(end) => end,
-            Err(Stop::Aborted) => {
-                cancel.cancel();
-                // What does not stop in time is answered by the abort.
-                match tokio::time::timeout(driver.parts().grace, run).await {
-                    Ok(end) => end,
-                    Err(_) => return Ok(None),
+        let end = loop {
+            let next = {
+                let next = pin!(async {
+                    tokio::select! {
+                        biased;
+                        end = run.as_mut() => Either::Left(end),
+                        asked = starts.next() => Either::Right(asked),
+                    }
+                });
+                driver.guarded(lease, next).await
+            };
+            match next {
+                Ok(Either::Left(end)) => break end,
+                Ok(Either::Right(asked)) => {
+                    for start in asked {
+                        if !driver.record_start(lease, start).await? {
+                            return Ok(None);
+                        }
+                    }
                 }
+                Err(Stop::Aborted) => {
+                    cancel.cancel();
+                    // What does not stop in time is answered by the abort.
+                    let late = pin!(tokio::time::timeout(driver.parts().grace, run.as_mut()));
+                    match driver.under_lease(lease, late).await? {
+                        Ok(end) => break end,
+                        Err(_) => return Ok(None),
+                    }
+                }
+                Err(stop) => return Err(driver.error(stop)),
             }
-            Err(stop) => return Err(driver.error(stop)),
         };
+        let Some(end) = end else { return Ok(None) };
         driver.settles([end.ticket]);
         Ok(Some(end.facts().collect()))
     }
@@ -358,7 +372,7 @@ impl Attached {
     async fn follow(&mut self, call: &CallId) -> Result<()> {
         let Self { driver, lease } = self;
         driver.meet_interrupt(lease).await;
-        let Action::RunTools { children, .. } = driver.next(lease)? else { return Ok(()) };
+        let Action::RunTools { children, .. } = driver.next()? else { return Ok(()) };
         let Some(task) = children.into_iter().find(|child| child.call == *call) else {
             return Ok(());
         };
@@ -370,8 +384,8 @@ impl Attached {
             Err(Stop::Aborted) => {
                 cancel.cancel();
                 let grace = driver.parts().grace;
-                drop(tokio::time::timeout(grace, child).await);
-                Ok(())
+                let late = pin!(tokio::time::timeout(grace, child));
+                driver.under_lease(lease, late).await.map(drop)
             }
             Err(stop) => Err(driver.error(stop)),
         }

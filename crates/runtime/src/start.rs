@@ -402,8 +402,8 @@ async fn end_at_once(mut driver: Box<Driver>) -> Result<StartOutcome> {
     let begun = driver.journal.staged().to_vec();
     let started = driver.journal.start(Vec::new()).await?;
     if matches!(started, StartOutcome::Started) {
-        let lease = lease(&driver);
-        let opened = driver.open(&begun).await;
+        let mut lease = lease(&driver);
+        let opened = driver.open(&mut lease, &begun).await;
         driver.end(&lease, opened).await?;
     }
     Ok(started)

@@ -1,4 +1,4 @@
-//! One tool call, as an effect: tries, timeouts, panics, calls in doubt.
+//! One tool call, as an effect: tries, timeouts, panics, starts on record, calls in doubt.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -18,11 +18,15 @@ use helix_agents_core::session::end_of_call;
 use helix_agents_core::state::Patch;
 use helix_agents_core::step::CallTask;
 use helix_agents_core::stream::{ChunkKind, Effect};
-use helix_agents_core::tool::{Reconciled, Tool, ToolContext, ToolContextParts, judge, settle};
+use helix_agents_core::tool::{
+    Reconciled, Tool, ToolContext, ToolContextParts, ToolError, judge, settle,
+};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::feed::{CallFeed, Feed, Ticket};
+use crate::ownership::{Left, Ownership};
+use crate::starts::Starts;
 
 /// Everything that one call needs; owned, so that calls run beside the journal.
 #[derive(Debug)]
@@ -42,6 +46,9 @@ pub struct CallRun {
     pub(crate) timeout: Duration,
     /// How long an earlier owner, slow and not dead, may still be at it.
     pub(crate) doubt: Duration,
+    pub(crate) fencing_token: u64,
+    pub(crate) ownership: Ownership,
+    pub(crate) starts: Starts,
 }
 
 /// A call that has its result.
@@ -76,9 +83,25 @@ impl Try {
     }
 }
 
+/// What a try needs to call the tool.
+struct Prepared {
+    context: ToolContext,
+    /// The arguments, if a hook changed them.
+    changed: Option<Json>,
+    /// What the hooks before it changed of the state.
+    before: Patch,
+}
+
 impl CallRun {
-    /// Carries the call out until it has its one result.
-    pub async fn carry_out(self) -> CallEnd {
+    /// Runs the call until it has its one result. `None` if it did not run, because it was cancelled
+    /// before or another process runs it.
+    ///
+    /// Nothing of it happens before the run is surely this process's: a call may have waited in a queue while
+    /// the process stood still.
+    pub async fn carry_out(self) -> Option<CallEnd> {
+        if !self.is_owned(Left::Some).await {
+            return None;
+        }
         let begun = self.clock.monotonic();
         let mut attempt_number = self.task.attempt;
         let mut retry = 0;
@@ -93,7 +116,10 @@ impl CallRun {
                     arguments: self.input.text().to_owned(),
                 },
             );
-            let done = self.one_try(attempt_number, ticket).await;
+            let Some(done) = self.one_try(attempt_number, ticket).await else {
+                self.feed.abandon(self.place.step, &[ticket]);
+                return None;
+            };
             let again = if done.passing { self.wait_before_retry(retry) } else { None };
             let Some(wait) = again else { break (ticket, done) };
             retry += 1;
@@ -113,39 +139,127 @@ impl CallRun {
             child: None,
         };
         let finish = Arc::new(settle(&self.agent, &self.tool, finish));
-        CallEnd { tool: self.call.name, finish, usage: done.usage, ticket }
+        Some(CallEnd { tool: self.call.name, finish, usage: done.usage, ticket })
     }
 
-    async fn one_try(&self, number: u32, ticket: Ticket) -> Try {
+    /// One try. `None` if the tool was not called, because the call is not this process's to run.
+    async fn one_try(&self, number: u32, ticket: Ticket) -> Option<Try> {
         let cancel = self.cancel.child_token();
-        let run = AssertUnwindSafe(self.run(number, ticket, cancel.clone())).catch_unwind();
-        // A call in doubt first waits for the owner that may be slow, which is not its own time.
-        let limit = self.timeout + self.doubt;
-        match tokio::time::timeout(limit, run).await {
-            Ok(Ok(done)) => done,
+        let mut left = self.timeout;
+        let prepare = self.prepare(number, ticket, cancel.clone());
+        let prepared = match self.within(&mut left, &cancel, prepare).await {
+            Ok(Ok(prepared)) => prepared,
+            Ok(Err(done)) | Err(done) => return Some(done),
+        };
+        let input = prepared.changed.as_ref().unwrap_or(&self.input);
+        if self.task.in_doubt {
+            // The owner before may be slow and not dead. To wait for it is not the call's own time.
+            tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => return None,
+                () = self.clock.sleep(self.doubt) => {}
+            }
+            let reconcile = self.reconcile(input.to_value(), &prepared.context);
+            match self.within(&mut left, &cancel, reconcile).await {
+                Ok(Ok(result)) => return Some(self.ended(prepared, Ok(result))),
+                Ok(Err(None)) => {}
+                Ok(Err(Some(message))) => {
+                    return Some(Try::failed(ErrorCode::ToolOutcomeUnknown, message));
+                }
+                Err(done) => return Some(done),
+            }
+        }
+        if !self.starts().await {
+            return None;
+        }
+        let invoke = async {
+            fault::point("tool.before");
+            let returned = self.tool.invoke(input, prepared.context.clone()).await;
+            fault::point("tool.after");
+            returned
+        };
+        Some(match self.within(&mut left, &cancel, invoke).await {
+            Ok(returned) => self.ended(prepared, returned),
+            Err(done) => done,
+        })
+    }
+
+    /// Waits until the run is this process's and, if the call must not run twice, its start is on record.
+    /// Returns `true` if it is to run.
+    async fn starts(&self) -> bool {
+        if !self.task.at_most_once {
+            return self.is_owned(Left::Some).await;
+        }
+        let call = self.task.call.clone();
+        let start = Event::ToolStarted {
+            call: call.clone(),
+            attempt: self.task.attempt,
+            timeout_ms: Some(millis(self.timeout)),
+        };
+        let is_recorded = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => false,
+            is_recorded = self.starts.recorded(call, start) => is_recorded,
+        };
+        is_recorded && self.is_owned(Left::Half).await
+    }
+
+    /// Waits until so much of the lease is left. Returns `false` if the call was cancelled.
+    async fn is_owned(&self, left: Left) -> bool {
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => false,
+            () = self.ownership.holds(left) => true,
+        }
+    }
+
+    /// Does a part of a try within what is left of its time.
+    ///
+    /// # Errors
+    /// What the try came to if the part panicked, or took longer.
+    async fn within<T>(
+        &self,
+        left: &mut Duration,
+        cancel: &CancellationToken,
+        part: impl Future<Output = T> + Send,
+    ) -> Result<T, Try> {
+        let begun = self.clock.monotonic();
+        let ended = tokio::time::timeout(*left, AssertUnwindSafe(part).catch_unwind()).await;
+        *left = left.saturating_sub(self.clock.monotonic().saturating_sub(begun));
+        match ended {
+            Ok(Ok(done)) => Ok(done),
             Ok(Err(panic)) => {
                 let message = format!("the tool panicked: {}", panic_message(&*panic));
                 tracing::error!(tool = %self.call.name, call = %self.call.id, "{message}");
-                Try::failed(ErrorCode::ToolPanicked, message)
+                Err(Try::failed(ErrorCode::ToolPanicked, message))
             }
             Err(_) => {
                 cancel.cancel();
                 let message = format!("the tool did not finish within {:?}", self.timeout);
                 let mut done = Try::failed(ErrorCode::ToolTimeout, message);
                 done.passing = true;
-                done
+                Err(done)
             }
         }
     }
 
-    async fn run(&self, number: u32, ticket: Ticket, cancel: CancellationToken) -> Try {
+    /// Has the hooks told that come before the tool.
+    ///
+    /// # Errors
+    /// What the try came to if the tool is not to be called.
+    async fn prepare(
+        &self,
+        number: u32,
+        ticket: Ticket,
+        cancel: CancellationToken,
+    ) -> Result<Prepared, Try> {
         let point = HookPoint::Of("before_tool", self.call.id.clone());
         let cx = HookContext::new(&self.place, point, Arc::clone(&self.state));
         let view = ToolCallView { call: &self.call.id, tool: &self.call.name, input: &self.input };
         let changed = match self.hooks.before_tool(&cx, view).await {
             Ok(changed) => changed,
             Err(reason) => {
-                return Try::failed(ErrorCode::ToolRefused, format!("not run: {reason}"));
+                return Err(Try::failed(ErrorCode::ToolRefused, format!("not run: {reason}")));
             }
         };
         let input = changed.as_ref().unwrap_or(&self.input);
@@ -153,7 +267,7 @@ impl CallRun {
             && let Err(violations) = self.tool.validate(&changed.to_value())
         {
             let message = format!("a hook's arguments do not fit: {}", violations.join("; "));
-            return Try::failed(ErrorCode::ToolInputInvalid, message);
+            return Err(Try::failed(ErrorCode::ToolInputInvalid, message));
         }
         let before = cx.changes();
         let mut state = Arc::clone(&self.state);
@@ -161,23 +275,13 @@ impl CallRun {
             before.apply(Arc::make_mut(&mut state));
         }
         let context = self.context(number, ticket, cancel, input, state);
-        let returned = if self.task.in_doubt {
-            match self.reconcile(input.to_value(), &context).await {
-                Ok(result) => Ok(Ok(result)),
-                Err(None) => Ok(self.tool.invoke(input, context.clone()).await),
-                Err(Some(message)) => Err(message),
-            }
-        } else {
-            fault::point("tool.before");
-            let returned = self.tool.invoke(input, context.clone()).await;
-            fault::point("tool.after");
-            Ok(returned)
-        };
+        Ok(Prepared { context, changed, before })
+    }
+
+    /// What a try came to that returned.
+    fn ended(&self, prepared: Prepared, returned: Result<Json, ToolError>) -> Try {
+        let Prepared { context, changed, before } = prepared;
         let effects = context.effects();
-        let returned = match returned {
-            Ok(returned) => returned,
-            Err(message) => return Try::failed(ErrorCode::ToolOutcomeUnknown, message),
-        };
         let passing = returned.as_ref().is_err_and(|error| error.is_retryable());
         Try {
             outcome: judge(&self.agent, &self.tool, returned),
@@ -190,7 +294,6 @@ impl CallRun {
 
     /// Finds out about a call that must not run twice. `Err(None)`: it did not act, run it.
     async fn reconcile(&self, input: Value, cx: &ToolContext) -> Result<Json, Option<String>> {
-        self.clock.sleep(self.doubt).await;
         let found = match self.tool.reconciler() {
             Some(reconcile) => reconcile(input, cx.clone()).await,
             None => Reconciled::Unknown,
@@ -220,6 +323,7 @@ impl CallRun {
             agent: Arc::clone(&self.place.agent),
             session: self.place.session.clone(),
             run: self.place.run.clone(),
+            fencing_token: self.fencing_token,
             step: self.place.step,
             call: self.call.id.clone(),
             tool: self.tool.name().into(),

@@ -23,7 +23,7 @@ use helix_agents::session::{
     BeginRun, Durability, Journal, JournalParts, Session, StartOutcome, execute_events, load,
     resume_events,
 };
-use helix_agents::step::{Action, build_messages_for_llm};
+use helix_agents::step::{Action, CallTask, build_messages_for_llm};
 use helix_agents::store::{NewSession, PatientStore, StateStore};
 use tokio_util::sync::CancellationToken;
 
@@ -109,21 +109,12 @@ impl OwnLoop {
                     let reply = self.call_model(agent, &journal, step, force_completion).await?;
                     record(&mut journal, &[reply]).await?;
                 }
-                Action::StartTools(tasks) => {
-                    let starts: Vec<_> =
-                        tasks.iter().map(|task| tools::started(agent, &journal, task)).collect();
-                    record(&mut journal, &starts).await?;
-                }
                 Action::RunTools { calls: tasks, .. } => {
                     for task in tasks {
-                        let result = tools::run(agent, &journal, &task).await?;
-                        record(&mut journal, &[result]).await?;
+                        run_tool(agent, &mut journal, &task).await?;
                     }
                 }
-                Action::RunFinishTool(task) => {
-                    let result = tools::run(agent, &journal, &task).await?;
-                    record(&mut journal, &[result]).await?;
-                }
+                Action::RunFinishTool(task) => run_tool(agent, &mut journal, &task).await?,
                 // What is decided, the journal works out by itself.
                 decision if decision.is_decision() => record(&mut journal, &[]).await?,
                 other => {
@@ -189,6 +180,15 @@ async fn start(journal: &mut Journal, events: Vec<Event>) -> Result<()> {
 }
 
 /// Appends facts, the decisions that follow from them, and the end of the run, if that is next.
+/// Runs a call, with its start on record before if it must not run twice.
+async fn run_tool(agent: &AnyAgent, journal: &mut Journal, task: &CallTask) -> Result<()> {
+    if let Some(start) = tools::started(agent, journal, task) {
+        record(journal, &[start]).await?;
+    }
+    let result = tools::run(agent, journal, task).await?;
+    record(journal, &[result]).await
+}
+
 async fn record(journal: &mut Journal, facts: &[Event]) -> Result<()> {
     journal.stage(facts)?;
     journal.end_run()?;

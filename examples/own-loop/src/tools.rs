@@ -15,15 +15,18 @@ use helix_agents::tool::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// The fact that an at-most-once call is about to run.
-pub(crate) fn started(agent: &AnyAgent, journal: &Journal, task: &CallTask) -> Event {
+/// The fact that a call is about to run, if it must not run twice.
+pub(crate) fn started(agent: &AnyAgent, journal: &Journal, task: &CallTask) -> Option<Event> {
+    if !task.at_most_once {
+        return None;
+    }
     let tool = find(agent, journal, task).map(|(_, tool)| tool);
     let timeout = tool.and_then(Tool::own_timeout).unwrap_or(agent.limits().tool_timeout);
-    Event::ToolStarted {
+    Some(Event::ToolStarted {
         call: task.call.clone(),
         attempt: task.attempt,
         timeout_ms: u64::try_from(timeout.as_millis()).ok(),
-    }
+    })
 }
 
 /// Carries out a call. Its result is a fact, whatever it is.
@@ -81,10 +84,12 @@ fn context(
     input: &Json,
 ) -> ToolContext {
     let session = journal.session();
+    let run = session.last_run();
     ToolContext::new(ToolContextParts {
         agent: Arc::clone(agent.name()),
         session: session.id().clone(),
-        run: session.last_run().map_or_else(|| "".into(), |run| run.id.clone()),
+        run: run.map_or_else(|| "".into(), |run| run.id.clone()),
+        fencing_token: run.map_or(0, |run| run.version),
         step: session.last_step(),
         call: task.call.clone(),
         tool: tool.name().into(),

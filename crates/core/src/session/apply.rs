@@ -219,6 +219,7 @@ impl Session {
             id: id.clone(),
             turn: ledger.turn + u32::from(begins_turn),
             trigger,
+            version: ledger.position.version,
             runtime: Arc::clone(runtime),
             status: RunStatus::Running,
             steps: 0,

@@ -380,12 +380,13 @@ impl Journal {
             Event::ChildStarted(start) => {
                 closed(&start.call) || open(&start.call).is_some_and(|it| it.child.is_some())
             }
-            Event::ToolStarted { call, .. } => {
-                let here = |started: &StartedCall| started.run == self.run;
+            Event::ToolStarted { call, attempt, .. } => {
+                // Of two processes that start the same try, one runs it.
+                let tried = |started: &StartedCall| started.attempt >= *attempt;
                 // A call that has its result meanwhile need not be started any more.
                 closed(call)
                     || open(call).is_some_and(|it| {
-                        it.finish.is_some() || it.started.as_ref().is_some_and(here)
+                        it.finish.is_some() || it.started.as_ref().is_some_and(tried)
                     })
             }
             // It comes before its call's result, in the same append.
@@ -416,7 +417,7 @@ impl Journal {
         let keyless = |event: &Event| {
             matches!(event, Event::StateChanged { .. } | Event::UsageRecorded { call: None, .. })
         };
-        if decides && missed.iter().any(own) && held.iter().any(keyless) {
+        if missed.iter().any(own) && held.iter().any(keyless) {
             let message = "somebody else carries the same run out, and is further";
             return Err(self.error(ErrorCode::Superseded, message));
         }

@@ -29,18 +29,18 @@ pub enum Action {
         /// and this is the last step that the turn may take.
         force_completion: bool,
     },
-    /// Effect: record that these at-most-once calls are about to run.
-    StartTools(Vec<CallTask>),
     /// Effect: begin the sessions of these calls' children, and record that.
     StartChildren(Vec<ChildTask>),
-    /// Effect: run these side by side (phase 1), and wait for the children among them.
+    /// Effect: run these side by side (phase 1), and wait for the children among them. The start of a call
+    /// that is [at most once](CallTask::at_most_once) is recorded before it runs.
     RunTools {
         /// The calls.
         calls: Vec<CallTask>,
         /// The children that are not known to wait.
         children: Vec<ChildTask>,
     },
-    /// Effect: run this finish tool, which sees the state of phase 1 (phase 2).
+    /// Effect: run this finish tool, which sees the state of phase 1 (phase 2). Its start is recorded
+    /// like that of a call of phase 1.
     RunFinishTool(CallTask),
     /// Effect: carry out these calls of companion tools, in this order (phase 3).
     RunCompanions(Vec<CallTask>),
@@ -104,7 +104,11 @@ pub struct CallTask {
     pub call: CallId,
     /// Which try this is, from 1, counting the runs that may have tried before.
     pub attempt: u32,
-    /// Whether an earlier run may have carried it out, and it must not run twice: ask
+    /// Whether it must not run twice: [`ToolStarted`](Event::ToolStarted) has to be on record before it
+    /// runs, by the append of the process that runs it, when it is about to run and not while it waits
+    /// in a queue.
+    pub at_most_once: bool,
+    /// Whether it must not run twice and its start is on record, so that it may have run: ask
     /// `reconcile`.
     pub in_doubt: bool,
 }

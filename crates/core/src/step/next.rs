@@ -76,7 +76,7 @@ pub(super) fn next_in_step(
     };
     let open = sorted(agent, step, gates);
     let tasks = |calls: &[&ToolCall]| -> Vec<CallTask> {
-        calls.iter().map(|call| task(session, agent, step, call)).collect()
+        calls.iter().map(|call| task(agent, step, call)).collect()
     };
     if !open.unbegun.is_empty() {
         let mut children = child_tasks(session, step, &open.unbegun);
@@ -86,10 +86,6 @@ pub(super) fn next_in_step(
     }
     if !open.ready.is_empty() || !open.begun.is_empty() {
         let (calls, children) = (tasks(&open.ready), child_tasks(session, step, &open.begun));
-        let starts = unrecorded(agent, step, &calls);
-        if !starts.is_empty() {
-            return Action::StartTools(starts);
-        }
         return Action::RunTools { calls, children };
     }
     if open.waits {
@@ -103,12 +99,8 @@ pub(super) fn next_in_step(
         });
     }
     // Finish tools run one by one, when all others have their results.
-    if let Some(finish) = open.finish.map(|call| task(session, agent, step, call)) {
-        let starts = unrecorded(agent, step, std::slice::from_ref(&finish));
-        if !starts.is_empty() {
-            return Action::StartTools(starts);
-        }
-        return Action::RunFinishTool(finish);
+    if let Some(finish) = open.finish {
+        return Action::RunFinishTool(task(agent, step, finish));
     }
     if !open.companions.is_empty() {
         return Action::RunCompanions(tasks(&open.companions));
@@ -182,26 +174,17 @@ fn child_tasks(session: &Session, step: &OpenStep, calls: &[&ToolCall]) -> Vec<C
     calls.iter().map(task).collect()
 }
 
-/// The calls whose start has to be on record before they run, and is not.
-fn unrecorded(agent: &AgentDefinition, step: &OpenStep, tasks: &[CallTask]) -> Vec<CallTask> {
-    tasks.iter().filter(|task| needs_start(agent, step, task)).cloned().collect()
-}
-
-fn needs_start(agent: &AgentDefinition, step: &OpenStep, task: &CallTask) -> bool {
-    let tool = step.tool_call(&task.call).and_then(|call| agent.tool(&call.name));
-    let at_most_once = tool.is_some_and(|tool| tool.effect_class() == EffectClass::AtMostOnce);
-    at_most_once && step.call(&task.call).is_some_and(|state| state.started.is_none())
-}
-
-fn task(session: &Session, agent: &AgentDefinition, step: &OpenStep, call: &ToolCall) -> CallTask {
+fn task(agent: &AgentDefinition, step: &OpenStep, call: &ToolCall) -> CallTask {
     let at_most_once =
         agent.tool(&call.name).is_some_and(|tool| tool.effect_class() == EffectClass::AtMostOnce);
     let started = step.call(&call.id).and_then(|state| state.started.as_ref());
-    let here = session.current_run().map(|run| &run.id);
+    let started = started.filter(|_| at_most_once);
     CallTask {
         call: call.id.clone(),
-        attempt: step.runs,
-        in_doubt: at_most_once && started.is_some_and(|started| Some(&started.run) != here),
+        // Each start of a call is a try of its own, also within one run.
+        attempt: started.map_or(step.runs, |started| step.runs.max(started.attempt + 1)),
+        at_most_once,
+        in_doubt: started.is_some(),
     }
 }
 

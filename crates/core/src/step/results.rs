@@ -53,35 +53,13 @@ pub struct Results {
 }
 
 impl Results {
-    /// Those that a run begins with: if the one before it died while calls of a phase were open, that
-    /// phase's results were recorded and nobody was told. `in_parts` says that results are recorded
-    /// without the decisions that follow from them.
+    /// Those that a run takes over from one that did not end. Results are on record before hooks are
+    /// told of them and before the step is closed, so every result of an open step may be untold: hooks
+    /// may be told of it again.
     #[must_use]
-    pub fn taken_over(
-        session: &Session,
-        agent: &AgentDefinition,
-        next: &Action,
-        in_parts: bool,
-    ) -> Self {
-        let mut results = Self::default();
+    pub fn taken_over(session: &Session, agent: &AgentDefinition) -> Self {
         let recovers = session.current_run().is_some_and(|run| run.trigger == Trigger::Recover);
-        let Some(step) = session.open_step().filter(|_| recovers) else { return results };
-        let unsettled = match next {
-            Action::Answer(_) | Action::Account(_) => true,
-            // What was recorded in parts may lack the decisions that follow from it. Of a phase that may
-            // have been told of, hooks are told again: better twice than never.
-            Action::CloseStep(_)
-            | Action::MendState(_)
-            | Action::Correct(_)
-            | Action::RunFinishTool(_)
-            | Action::RunCompanions(_) => in_parts,
-            next => is_in_phase(next),
-        };
-        if !unsettled {
-            return results;
-        }
-        results.note_untold(session, agent, step, |_| true);
-        results
+        if recovers { Self::left_before(session, agent) } else { Self::default() }
     }
 
     /// Those that these calls left, each carried out and recorded by itself.
@@ -94,8 +72,8 @@ impl Results {
         results
     }
 
-    /// Those that may wait where it is not known which do, as after a part that was carried out before,
-    /// and whose answer was lost: all that are recorded. Hooks may be told of them again.
+    /// Those of an open step that hooks may not have been told of: all that are recorded, if it is not
+    /// known of which hooks were told, as after a part whose answer was lost. Hooks may be told of them again.
     #[must_use]
     pub fn left_before(session: &Session, agent: &AgentDefinition) -> Self {
         let mut results = Self::default();
@@ -198,7 +176,7 @@ fn phase_of(agent: &AgentDefinition, step: &OpenStep, call: &CallId) -> Option<P
 
 /// Whether calls that run side by side are still open.
 const fn is_in_phase(next: &Action) -> bool {
-    matches!(next, Action::StartTools(_) | Action::StartChildren(_) | Action::RunTools { .. })
+    matches!(next, Action::StartChildren(_) | Action::RunTools { .. })
 }
 
 fn result_of(

@@ -204,9 +204,10 @@ impl Hand {
                     Some(result) => self.reply(result),
                     None => return self,
                 },
-                Action::StartTools(tasks) => self.start_tools(tasks),
-                Action::RunTools { calls, .. } => self.run_tools(&calls),
-                Action::RunFinishTool(task) => self.run_tools(&[task]),
+                Action::RunTools { calls, .. } => self.start_tools(&calls).run_tools(&calls),
+                Action::RunFinishTool(task) => {
+                    self.start_tools(std::slice::from_ref(&task)).run_tools(&[task])
+                }
                 Action::End(outcome) => {
                     self.put(Event::RunEnded { outcome }).unwrap();
                     return self;
@@ -216,9 +217,10 @@ impl Hand {
         }
     }
 
-    pub(crate) fn start_tools(&mut self, tasks: Vec<CallTask>) -> &mut Self {
-        for task in tasks {
-            let (call, attempt) = (task.call, task.attempt);
+    /// Records the starts of those that must not run twice.
+    pub(crate) fn start_tools(&mut self, tasks: &[CallTask]) -> &mut Self {
+        for task in tasks.iter().filter(|task| task.at_most_once) {
+            let (call, attempt) = (task.call.clone(), task.attempt);
             self.put(Event::ToolStarted { call, attempt, timeout_ms: None }).unwrap();
         }
         self
@@ -256,6 +258,7 @@ pub(crate) fn run_tool(iterator: &StepIterator, task: &CallTask) -> ToolFinish {
         agent: Arc::clone(agent.name()),
         session: session.id().clone(),
         run: session.current_run().unwrap().id.clone(),
+        fencing_token: session.current_run().unwrap().version,
         step: step.reply.step,
         call: call.id.clone(),
         tool: tool.name().into(),

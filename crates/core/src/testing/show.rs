@@ -150,7 +150,6 @@ pub(crate) fn action_text(action: &Action) -> String {
     match action {
         Action::CallModel { step, force_completion: true } => format!("call model {step}, forced"),
         Action::CallModel { step, .. } => format!("call model {step}"),
-        Action::StartTools(all) => format!("start {}", tasks(all)),
         Action::RunTools { calls, children } if children.is_empty() => {
             format!("run {}", tasks(calls))
         }
@@ -161,6 +160,10 @@ pub(crate) fn action_text(action: &Action) -> String {
 }
 
 fn task(task: &CallTask) -> String {
-    let doubt = if task.in_doubt { " in doubt" } else { "" };
-    format!("{} try {}{doubt}", task.call, task.attempt)
+    let how = match (task.at_most_once, task.in_doubt) {
+        (true, true) => " in doubt",
+        (true, false) => " at most once",
+        (false, _) => "",
+    };
+    format!("{} try {}{how}", task.call, task.attempt)
 }

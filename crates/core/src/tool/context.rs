@@ -30,6 +30,8 @@ pub struct ToolContextParts {
     pub session: SessionId,
     /// The run.
     pub run: RunId,
+    /// The version of the log at which the run began.
+    pub fencing_token: u64,
     /// The step.
     pub step: u32,
     /// The call.
@@ -141,6 +143,15 @@ impl ToolContext {
         let parts = &self.0.parts;
         let digest = digest(&parts.arguments);
         format!("{}/{}/{}/{digest}", parts.session, parts.call, parts.tool)
+    }
+
+    /// A number that grows with every run of the session, and so with every takeover: the version of the
+    /// log at which the run began. A process that stood still between the last check of its ownership
+    /// and the call itself still acts with the smaller number of its own run, so a resource that refuses a number
+    /// smaller than the greatest it has seen for this [session](Self::session) refuses what such a process does.
+    #[must_use]
+    pub fn fencing_token(&self) -> u64 {
+        self.0.parts.fencing_token
     }
 
     /// Cancelled when the run is aborted or the tool's time is up. A tool that holds something up

@@ -21,6 +21,7 @@ fn context() -> ToolContext {
         agent: "tester".into(),
         session: "session".into(),
         run: "run".into(),
+        fencing_token: 1,
         step: 3,
         call: CallId::new(3, 0),
         tool: "tool".into(),

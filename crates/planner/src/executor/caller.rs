@@ -80,6 +80,7 @@ impl ToolCaller {
             agent: self.cx.agent().into(),
             session: self.cx.session().clone(),
             run: self.cx.run().clone(),
+            fencing_token: self.cx.fencing_token(),
             step: self.cx.step(),
             call,
             tool: tool.name().into(),

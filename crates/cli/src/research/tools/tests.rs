@@ -20,6 +20,7 @@ async fn call<T: ToolFunction>(tool: T, input: Value) -> Result<Value, String> {
         agent: "researcher".into(),
         session: "session".into(),
         run: "run".into(),
+        fencing_token: 1,
         step: 1,
         call: CallId::new(1, 0),
         tool: T::NAME.into(),

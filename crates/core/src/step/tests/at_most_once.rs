@@ -4,8 +4,7 @@ use expect_test::expect;
 use serde_json::json;
 
 use crate::agent::AnyAgent;
-use crate::event::Trigger;
-use crate::step::Action;
+use crate::event::{Event, Trigger};
 use crate::testing::{Hand, action_text, builder, built, calls, echo, text};
 use crate::tool::EffectClass;
 
@@ -15,9 +14,9 @@ fn agent() -> AnyAgent {
     built(builder().tool(pay()).tool(echo("search")).tool(close))
 }
 
-fn start(hand: &mut Hand) {
-    let Action::StartTools(tasks) = hand.next() else { panic!("{:?}", hand.next()) };
-    hand.start_tools(tasks);
+fn start(hand: &mut Hand, call: &str) {
+    let call = call.into();
+    hand.put(Event::ToolStarted { call, attempt: 1, timeout_ms: Some(5) }).unwrap();
 }
 
 #[test]
@@ -38,12 +37,15 @@ fn its_start_is_recorded_before_it_runs() {
 }
 
 #[test]
-fn nothing_of_the_phase_runs_before_every_start_is_recorded() {
+fn each_call_is_started_by_itself() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("search", json!({})), ("pay", json!({})), ("pay", json!({}))]));
-    assert_eq!(action_text(&hand.next()), "start 1.1 try 1, 1.2 try 1");
-    start(&mut hand);
-    assert_eq!(action_text(&hand.next()), "run 1.0 try 1, 1.1 try 1, 1.2 try 1");
+    let all = "run 1.0 try 1, 1.1 try 1 at most once, 1.2 try 1 at most once";
+    assert_eq!(action_text(&hand.next()), all);
+    start(&mut hand, "1.1");
+    hand.start(Trigger::Recover).unwrap();
+    let waited = "run 1.0 try 2, 1.1 try 2 in doubt, 1.2 try 2 at most once";
+    assert_eq!(action_text(&hand.next()), waited, "what waited in a queue did not run");
 }
 
 #[test]
@@ -52,16 +54,17 @@ fn a_finish_tool_of_the_class_is_started_in_its_own_phase() {
     hand.reply(calls([("close", json!({})), ("search", json!({}))]));
     assert_eq!(action_text(&hand.next()), "run 1.1 try 1");
     hand.result("1.1", json!({}));
-    assert_eq!(action_text(&hand.next()), "start 1.0 try 1");
-    start(&mut hand);
-    assert_eq!(action_text(&hand.next()), "run finish tool 1.0 try 1");
+    assert_eq!(action_text(&hand.next()), "run finish tool 1.0 try 1 at most once");
+    start(&mut hand, "1.0");
+    hand.start(Trigger::Recover).unwrap();
+    assert_eq!(action_text(&hand.next()), "run finish tool 1.0 try 2 in doubt");
 }
 
 #[test]
 fn after_a_takeover_a_started_call_is_in_doubt_and_others_are_not() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("search", json!({})), ("pay", json!({}))]));
-    start(&mut hand);
+    start(&mut hand, "1.1");
     hand.start(Trigger::Recover).unwrap();
     assert_eq!(action_text(&hand.next()), "run 1.0 try 2, 1.1 try 2 in doubt");
     hand.start(Trigger::Recover).unwrap();
@@ -69,27 +72,35 @@ fn after_a_takeover_a_started_call_is_in_doubt_and_others_are_not() {
 }
 
 #[test]
-fn after_a_takeover_a_call_that_was_not_started_is_started_first() {
+fn a_call_that_its_own_run_started_is_in_doubt_for_another_process() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("pay", json!({}))]));
-    hand.start(Trigger::Recover).unwrap();
-    assert_eq!(action_text(&hand.next()), "start 1.0 try 2");
-    start(&mut hand);
-    assert_eq!(action_text(&hand.next()), "run 1.0 try 2", "this run's own start is no doubt");
+    start(&mut hand, "1.0");
+    assert_eq!(action_text(&hand.next()), "run 1.0 try 2 in doubt");
 }
 
 #[test]
-fn a_call_that_did_not_happen_may_be_started_again_by_its_new_owner() {
+fn a_call_that_did_not_happen_is_started_again_by_its_new_owner() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("pay", json!({}))]));
-    start(&mut hand);
+    start(&mut hand, "1.0");
     hand.start(Trigger::Recover).unwrap();
     let call = "1.0".into();
-    hand.put(crate::event::Event::ToolStarted { call, attempt: 2, timeout_ms: Some(5) }).unwrap();
-    assert_eq!(action_text(&hand.next()), "run 1.0 try 2");
+    hand.put(Event::ToolStarted { call, attempt: 2, timeout_ms: Some(7) }).unwrap();
     let step = hand.session().open_step().unwrap();
     let started = step.call(&"1.0".into()).unwrap().started.clone().unwrap();
-    assert_eq!((started.run.as_str(), started.attempt, started.timeout_ms), ("r2", 2, Some(5)));
+    assert_eq!((started.run.as_str(), started.attempt, started.timeout_ms), ("r2", 2, Some(7)));
+}
+
+#[test]
+fn every_run_of_a_session_has_a_greater_version_than_those_before_it() {
+    let mut hand = Hand::new(&agent());
+    hand.reply(calls([("pay", json!({}))]));
+    hand.start(Trigger::Recover).unwrap();
+    hand.start(Trigger::Recover).unwrap();
+    let versions: Vec<_> = hand.session().runs().map(|run| run.version).collect();
+    assert_eq!(versions.len(), 3);
+    assert!(versions.is_sorted_by(|one, next| one < next), "{versions:?}");
 }
 
 #[test]

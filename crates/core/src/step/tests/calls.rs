@@ -208,7 +208,12 @@ fn supply_takes_events_of_the_current_run_and_refuses_what_is_not_legal() {
     hand.reply(calls([("search", json!({}))]));
     let result = crate::event::Event::from(crate::testing::run_tool(
         &hand.iterator,
-        &crate::step::CallTask { call: "1.0".into(), attempt: 1, in_doubt: false },
+        &crate::step::CallTask {
+            call: "1.0".into(),
+            attempt: 1,
+            at_most_once: false,
+            in_doubt: false,
+        },
     ));
     let version = hand.session().position().version;
     assert!(hand.iterator.supply(&[result.clone(), result]).is_err(), "a second result");

@@ -168,7 +168,7 @@ fn a_tool_is_tested_by_itself() {
     });
     let mut hand = Hand::new(&built(builder().tool(tool.finish_with())));
     hand.reply(calls([("submit_answer", json!({"answer": "test"}))]));
-    let task = CallTask { call: "1.0".into(), attempt: 1, in_doubt: false };
+    let task = CallTask { call: "1.0".into(), attempt: 1, at_most_once: false, in_doubt: false };
     let finish = run_tool(&hand.iterator, &task);
     assert_eq!(
         finish.outcome,

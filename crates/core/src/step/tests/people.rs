@@ -250,8 +250,8 @@ fn a_started_call_is_not_asked_about_again_after_a_crash() {
     hand.answer("1.0", approved()).unwrap();
     hand.start(Trigger::Resume).unwrap();
     hand.decide();
-    let Action::StartTools(tasks) = hand.next() else { panic!("{:?}", hand.next()) };
-    hand.start_tools(tasks);
+    let Action::RunTools { calls, .. } = hand.next() else { panic!("{:?}", hand.next()) };
+    hand.start_tools(&calls);
     hand.start(Trigger::Recover).unwrap();
     hand.decide();
     assert_eq!(action_text(&hand.next()), "run 1.0 try 2 in doubt");

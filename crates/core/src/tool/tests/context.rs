@@ -30,6 +30,7 @@ fn parts() -> ToolContextParts {
         agent: "a".into(),
         session: "s".into(),
         run: "r1".into(),
+        fencing_token: 7,
         step: 1,
         call: "1.0".into(),
         tool: "note".into(),

@@ -232,14 +232,13 @@ fn next(hand: &mut Hand, answer: &StepResult, bits: u8) {
             };
             hand.put(Event::from(ModelReply::from_response(step, response, 0))).unwrap();
         }
-        Action::StartTools(tasks) => {
-            hand.start_tools(tasks);
-        }
         Action::RunTools { calls: tasks, .. } => {
             let task = &tasks[usize::from(bits) % tasks.len()];
+            hand.start_tools(std::slice::from_ref(task));
             hand.put(Event::from(result(&task.call, bits, task.attempt, false))).unwrap();
         }
         Action::RunFinishTool(task) => {
+            hand.start_tools(std::slice::from_ref(&task));
             hand.put(Event::from(result(&task.call, bits, task.attempt, true))).unwrap();
         }
         // Not all decisions at once: something may come in between.
