@@ -195,8 +195,7 @@ impl Driver {
             FeedMark { version, settled_before, discarded, boundaries, ..FeedMark::default() };
         self.feed.mark(0, mark);
         if self.journal.session().companions().next().is_some() {
-            let mut news =
-                Box::pin(look_for_news(self.parts.outside(), self.journal.session()));
+            let mut news = Box::pin(look_for_news(self.parts.outside(), self.journal.session()));
             self.under_lease(lease, news.as_mut()).await??;
             drop(news);
             self.journal.catch_up().await?;

@@ -85,17 +85,16 @@ async fn stop_below(
 pub(crate) async fn interrupt_below(parts: &Parts, session: &Session, request: &Request) {
     let children: Vec<_> = session.open_children().map(|child| child.session.clone()).collect();
     if !children.is_empty() {
-        pass_down(parts.outside(), &children, RequestKind::Interrupt, request).await;
-        parts.nudge();
+        let asked = pass_down(parts.outside(), &children, RequestKind::Interrupt, request).await;
+        asked.iter().for_each(|session| parts.nudges.tell(session));
     }
 }
 
 /// Tells the parent of a companion that works beside it that a turn is over.
 async fn notify(parts: &Parts, fold: &Session) {
     let Some(notice) = Notice::of(fold) else { return };
-    match notice.tell(parts.outside()).await {
-        Ok(()) => parts.nudge(),
-        // The parent looks for itself when it goes on.
-        Err(error) => tracing::warn!(session = %fold.id(), %error, "the parent was not told"),
+    // The parent takes the message in between two steps, or looks for itself when it goes on.
+    if let Err(error) = notice.tell(parts.outside()).await {
+        tracing::warn!(session = %fold.id(), %error, "the parent was not told");
     }
 }

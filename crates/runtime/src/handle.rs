@@ -105,8 +105,8 @@ impl Control {
 
     async fn ask(&self, kind: RequestKind, reason: Option<String>) -> Result<()> {
         let outside = self.parts.outside();
-        request(outside, &self.of.session, Some(&self.of.run), kind, reason).await?;
-        self.parts.nudge();
+        let asked = request(outside, &self.of.session, Some(&self.of.run), kind, reason).await?;
+        asked.iter().for_each(|session| self.parts.nudges.tell(session));
         Ok(())
     }
 

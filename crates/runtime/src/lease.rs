@@ -8,9 +8,9 @@ use helix_agents_core::error::Result;
 use helix_agents_core::id::{RequestId, RunId, SessionId};
 use helix_agents_core::session::{Journal, Request, RequestKind};
 use helix_agents_core::store::{Head, Renewal, StateStore};
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::nudges::Nudged;
 use crate::ownership::{Left, Ownership};
 use crate::parts::Parts;
 use crate::run_ref::RunRef;
@@ -36,7 +36,7 @@ pub struct LeaseKeeper {
     run: RunId,
     ttl: Duration,
     ownership: Ownership,
-    requests: watch::Receiver<()>,
+    nudged: Nudged,
     shutdown: CancellationToken,
     /// The request to interrupt the run that it has heard of.
     interrupt: Option<RequestId>,
@@ -48,11 +48,11 @@ impl LeaseKeeper {
         Self {
             store: Arc::clone(&parts.store),
             clock: Arc::clone(&parts.clock),
+            nudged: parts.nudges.of(&session),
             session,
             run,
             ttl: parts.lease,
             ownership: Ownership::new(Arc::clone(&parts.clock), parts.lease, until),
-            requests: parts.requests.subscribe(),
             shutdown: parts.tasks.shutdown.clone(),
             interrupt: None,
         }
@@ -123,8 +123,7 @@ impl LeaseKeeper {
             tokio::select! {
                 biased;
                 () = self.shutdown.cancelled() => return News::Stop(Stop::ShuttingDown),
-                // The sender lives as long as the runtime.
-                _ = self.requests.changed() => {
+                () = self.nudged.told() => {
                     if let Some(news) = self.requested(known).await {
                         return news;
                     }
@@ -166,7 +165,11 @@ impl LeaseKeeper {
     ///
     /// # Errors
     /// If it was not renewed in time.
-    async fn renew_within(&mut self, limit: Duration, known: u64) -> Result<Option<News>, NotRenewed> {
+    async fn renew_within(
+        &mut self,
+        limit: Duration,
+        known: u64,
+    ) -> Result<Option<News>, NotRenewed> {
         let sent = self.now();
         let renewal = self.store.renew(&self.session, &self.run, self.ttl);
         match tokio::time::timeout(limit, renewal).await {

@@ -23,6 +23,7 @@ mod handle;
 mod lease;
 mod live;
 mod model;
+mod nudges;
 mod ownership;
 mod part;
 mod parts;

@@ -10,6 +10,9 @@ use std::time::Duration;
 use helix_agents_core::clock::Clock;
 use tokio::sync::{Notify, watch};
 
+#[cfg(test)]
+mod tests;
+
 /// A view of a run's lease, shared by the keeper that extends it and the calls that depend on it. Cheap to clone
 /// and to ask.
 ///
@@ -94,10 +97,7 @@ impl Ownership {
 
     /// Polls `work` only while the run is owned: after a gap in which another process may have taken over,
     /// nothing of it moves before the lease was renewed.
-    pub async fn while_owned<T>(
-        &self,
-        mut work: Pin<&mut (impl Future<Output = T> + Send)>,
-    ) -> T {
+    pub async fn while_owned<T>(&self, mut work: Pin<&mut (impl Future<Output = T> + Send)>) -> T {
         poll_fn(|cx| if self.has(Left::Some) { work.as_mut().poll(cx) } else { Poll::Pending })
             .await
     }

@@ -13,10 +13,10 @@ use helix_agents_core::llm::LlmAdapter;
 use helix_agents_core::session::{Durability, Outside, align_ended, clear_stream};
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
-use tokio::sync::watch;
 
 use crate::folds::Folds;
 use crate::live::LiveRuns;
+use crate::nudges::Nudges;
 use crate::tasks::Tasks;
 
 /// How long the creation of a session waits for the streams.
@@ -54,7 +54,7 @@ pub struct Parts {
     /// The runs of this process.
     pub(crate) runs: Arc<LiveRuns>,
     /// Told of requests that this process has appended, so that its own runs meet them at once.
-    pub(crate) requests: watch::Sender<()>,
+    pub(crate) nudges: Nudges,
 }
 
 /// What a run is carried out with that began here; it may be known nowhere else.
@@ -90,11 +90,6 @@ impl Parts {
         if let Err(error) = cleared {
             tracing::warn!(%session, %error, "the stream of an earlier session may be left");
         }
-    }
-
-    /// Lets the runs of this process look for requests: one was appended, to whichever it was.
-    pub(crate) fn nudge(&self) {
-        self.requests.send_replace(());
     }
 
     pub(crate) fn begun_here(&self) -> MutexGuard<'_, HashMap<RunId, BegunHere>> {

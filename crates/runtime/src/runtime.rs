@@ -93,8 +93,8 @@ impl Runtime {
         kind: RequestKind,
         reason: Option<String>,
     ) -> Result<()> {
-        request(self.parts.outside(), session, None, kind, reason).await?;
-        self.parts.nudge();
+        let asked = request(self.parts.outside(), session, None, kind, reason).await?;
+        asked.iter().for_each(|session| self.parts.nudges.tell(session));
         Ok(())
     }
 }
@@ -165,7 +165,6 @@ impl AgentExecutor for Runtime {
 
     async fn submit_tool_result(&self, root: &SessionId, submission: Submission) -> Result<()> {
         submit(self.parts.outside(), root, &submission).await?;
-        self.parts.nudge();
         if self.parts.auto_resume { self.go_on(root).await } else { Ok(()) }
     }
 

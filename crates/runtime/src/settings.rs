@@ -11,15 +11,18 @@ use helix_agents_core::session::Durability;
 use helix_agents_core::store::{PatientStore, StateStore};
 use helix_agents_core::stream::{PatientStreams, StreamManager};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
 
 use crate::clock::{SystemIds, TokioClock};
 use crate::folds::Folds;
+use crate::nudges::Nudges;
 use crate::parts::Parts;
 use crate::tasks::Tasks;
 
 /// The shortest lease: renewals and their jitter have to fit into it.
 const MIN_LEASE: Duration = Duration::from_millis(300);
+
+/// The longest lease: so long does a session wait for a process that died.
+const MAX_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The options of a runtime under way. [`builder_methods!`](crate::builder_methods) sets them.
 #[derive(Debug)]
@@ -77,8 +80,9 @@ impl Settings {
     pub fn parts(self) -> Result<Arc<Parts>> {
         let missing =
             |what: &str| Error::new(ErrorCode::ConfigInvalid, format!("the runtime has no {what}"));
-        if self.lease < MIN_LEASE {
-            return Err(Error::new(ErrorCode::ConfigInvalid, "the lease must be at least 300 ms"));
+        if !(MIN_LEASE..=MAX_LEASE).contains(&self.lease) {
+            let message = "the lease must be at least 300 ms and at most a day";
+            return Err(Error::new(ErrorCode::ConfigInvalid, message));
         }
         let store = self.store.ok_or_else(|| missing("store; call `store`"))?;
         let clock = self.clock.unwrap_or_else(|| Arc::new(TokioClock::new()));
@@ -102,7 +106,7 @@ impl Settings {
             begun_here: Mutex::default(),
             folds: Folds::default(),
             runs: Arc::default(),
-            requests: watch::Sender::default(),
+            nudges: Nudges::default(),
         }))
     }
 }

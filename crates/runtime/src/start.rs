@@ -391,18 +391,19 @@ pub(crate) fn driver(
     })
 }
 
-/// The lease of a run that has just begun.
-fn lease(driver: &Driver) -> LeaseKeeper {
+/// The lease of a run that has just started, by an append that was sent then.
+fn lease(driver: &Driver, sent: Duration) -> LeaseKeeper {
     let (LiveRun { session, run, .. }, parts) = (&*driver.live, &driver.parts);
-    LeaseKeeper::new(parts, session.clone(), run.clone(), parts.clock.monotonic() + parts.lease)
+    LeaseKeeper::new(parts, session.clone(), run.clone(), sent.saturating_add(parts.lease))
 }
 
 /// A run whose end stands among its first events.
 async fn end_at_once(mut driver: Box<Driver>) -> Result<StartOutcome> {
     let begun = driver.journal.staged().to_vec();
+    let sent = driver.parts.clock.monotonic();
     let started = driver.journal.start(Vec::new()).await?;
     if matches!(started, StartOutcome::Started) {
-        let mut lease = lease(&driver);
+        let mut lease = lease(&driver, sent);
         let opened = driver.open(&mut lease, &begun).await;
         driver.end(&lease, opened).await?;
     }
@@ -445,6 +446,7 @@ impl Launch {
         let over = journal.session().current_run().map(|run| RunRef::new(journal.session(), run));
         // Here a shutdown either waits for it or has begun before.
         runtime.parts().check_open()?;
+        let sent = runtime.parts().clock.monotonic();
         let started = match new {
             Some(new) => {
                 journal.create(new, events.clone()).await?;
@@ -458,7 +460,7 @@ impl Launch {
             StartOutcome::Leased { until, now } => return Ok(Launched::Leased { until, now }),
         }
         let driver = driver(&runtime, agent, journal, hooks);
-        let lease = lease(&driver);
+        let lease = lease(&driver, sent);
         let of = driver.of();
         let (root, from) = (driver.journal.session().root().clone(), driver.stream_from());
         if let Some(over) = &over {

@@ -43,7 +43,7 @@ pub struct Outside<'a> {
 }
 
 /// Asks a run to stop. The owner meets the request with its next append, or sooner if it hears
-/// of it.
+/// of it. Returns the sessions that were asked: this one and those below it.
 ///
 /// # Errors
 /// [`ErrorCode::SessionNotFound`], [`ErrorCode::NothingToResume`] if the run (or, without one
@@ -54,7 +54,7 @@ pub async fn request(
     run: Option<&RunId>,
     kind: RequestKind,
     reason: Option<String>,
-) -> Result<()> {
+) -> Result<Vec<SessionId>> {
     let request = Request { id: outside.ids.request(), reason };
     ask(outside, session, run, kind, &request).await
 }
@@ -65,7 +65,7 @@ async fn ask(
     run: Option<&RunId>,
     kind: RequestKind,
     request: &Request,
-) -> Result<()> {
+) -> Result<Vec<SessionId>> {
     let mut children = Vec::new();
     let ask = |fold: &Session| {
         children = reached_by(fold, kind).collect();
@@ -85,8 +85,9 @@ async fn ask(
         Ok(Some((event, Guard::None)))
     };
     outside.append(session, ask).await?;
-    pass_down(outside, &children, kind, request).await;
-    Ok(())
+    let mut asked = pass_down(outside, &children, kind, request).await;
+    asked.push(session.clone());
+    Ok(asked)
 }
 
 /// The sessions right below one that a request to it is for as well.
@@ -100,16 +101,17 @@ fn reached_by(fold: &Session, kind: RequestKind) -> impl Iterator<Item = Session
 
 /// Asks children what their parent was asked, under the same id. So each has it once, by whomever it is
 /// passed down: whoever asked may have died before it could. One that cannot be reached is met by the
-/// run that waits for it.
+/// run that waits for it. Returns the sessions that were asked.
 pub async fn pass_down(
     outside: Outside<'_>,
     children: &[SessionId],
     kind: RequestKind,
     request: &Request,
-) {
+) -> Vec<SessionId> {
+    let mut asked = Vec::new();
     for child in children {
         match Box::pin(ask(outside, child, None, kind, request)).await {
-            Ok(()) => {}
+            Ok(below) => asked.extend(below),
             Err(error)
                 if matches!(
                     error.code(),
@@ -118,6 +120,7 @@ pub async fn pass_down(
             Err(error) => tracing::warn!(session = %child, %error, "a request was not passed down"),
         }
     }
+    asked
 }
 
 /// Puts a message into a session: it enters the transcript between two steps, and a turn does not

@@ -10,7 +10,7 @@ use crate::support::{World, calls, code, id, reply, result, text};
 
 async fn ask(world: &World, run: Option<&str>, kind: RequestKind) -> Result<()> {
     let run = run.map(Into::into);
-    request(world.outside(), &id(), run.as_ref(), kind, None).await
+    request(world.outside(), &id(), run.as_ref(), kind, None).await.map(drop)
 }
 
 #[tokio::test]

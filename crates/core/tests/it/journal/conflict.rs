@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::support::{World, calls, code, id, names, reply, result, started, text};
 
 async fn ask(world: &World, kind: RequestKind) -> Result<()> {
-    request(world.outside(), &id(), None, kind, Some("stop".to_owned())).await
+    request(world.outside(), &id(), None, kind, Some("stop".to_owned())).await.map(drop)
 }
 
 #[tokio::test]

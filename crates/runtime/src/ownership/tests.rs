@@ -1,0 +1,64 @@
+//! How long a run is owned, and what waits for it.
+
+use std::future::ready;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use helix_agents_core::clock::Clock as _;
+
+use super::{Left, Ownership};
+use crate::clock::TokioClock;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Ownership of six seconds that began now, and when that was.
+fn owned() -> (Ownership, Duration) {
+    let clock = TokioClock::new();
+    let sent = clock.monotonic();
+    (Ownership::new(Arc::new(clock), 6 * SECOND, sent + 6 * SECOND), sent)
+}
+
+fn left(ownership: &Ownership) -> (bool, bool) {
+    (ownership.has(Left::Half), ownership.has(Left::Some))
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_counted_from_the_sending() {
+    let (ownership, sent) = owned();
+    tokio::time::advance(2 * SECOND).await;
+    assert_eq!(left(&ownership), (true, true));
+    tokio::time::advance(SECOND).await;
+    assert_eq!(left(&ownership), (false, true));
+    tokio::time::advance(SECOND).await;
+    assert_eq!(left(&ownership), (false, false));
+    // The answer came now, and what it acknowledges was sent long ago.
+    ownership.extend(sent + SECOND);
+    assert_eq!(left(&ownership), (false, true));
+    ownership.extend(sent);
+    assert_eq!(ownership.age(), 3 * SECOND, "an older acknowledgement changes nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_asks_for_a_renewal_and_waits_for_it() {
+    let (ownership, sent) = owned();
+    assert_eq!(ownership.holds(Left::Half).now_or_never(), Some(()));
+    assert_eq!(ownership.wanted().now_or_never(), None);
+    tokio::time::advance(3 * SECOND).await;
+    let mut waiting = pin!(ownership.holds(Left::Half));
+    assert_eq!(waiting.as_mut().now_or_never(), None);
+    assert_eq!(ownership.wanted().now_or_never(), Some(()));
+    ownership.extend(sent + 3 * SECOND);
+    assert_eq!(waiting.now_or_never(), Some(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_moves_after_a_gap_before_the_lease_was_renewed() {
+    let (ownership, sent) = owned();
+    let mut work = pin!(ready(1));
+    tokio::time::advance(4 * SECOND).await;
+    assert_eq!(ownership.while_owned(work.as_mut()).now_or_never(), None);
+    ownership.extend(sent + 4 * SECOND);
+    assert_eq!(ownership.while_owned(work.as_mut()).now_or_never(), Some(1));
+}
