@@ -191,3 +191,6 @@ impl StreamManager for MemoryStore {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! How long the place of a stream is kept.
+
+use std::sync::PoisonError;
+
+use futures_util::{FutureExt as _, StreamExt as _};
+
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::id::{BatchId, SessionId};
+use helix_agents_core::stream::{Chunk, ChunkKind, StreamManager};
+
+use crate::MemoryStore;
+
+fn places(store: &MemoryStore) -> usize {
+    store.inner.streams.table.read().unwrap_or_else(PoisonError::into_inner).len()
+}
+
+/// Writes a chunk; nothing here waits.
+fn write(store: &MemoryStore, session: &SessionId, batch: u128) {
+    let chunk = Chunk {
+        agent: "a".into(),
+        session: session.clone(),
+        run: "r".into(),
+        step: 1,
+        at: Timestamp(0),
+        kind: ChunkKind::RunStarted,
+    };
+    let streams: &dyn StreamManager = store;
+    let written = streams.append(BatchId(batch), session, None, vec![chunk]);
+    written.now_or_never().unwrap().unwrap();
+}
+
+#[test]
+fn a_reader_of_nothing_leaves_nothing() {
+    let (store, session) = (MemoryStore::new(), SessionId::from("s"));
+    let read = || StreamManager::read(&store, &session, 1).now_or_never().unwrap().unwrap();
+    let (mut one, other) = (read(), read());
+    assert!(one.next().now_or_never().is_none());
+    StreamManager::info(&store, &session).now_or_never().unwrap().unwrap();
+    assert_eq!(places(&store), 1);
+    drop(one);
+    assert_eq!(places(&store), 1);
+    drop(other);
+    assert_eq!(places(&store), 0);
+}
+
+#[test]
+fn a_place_is_kept_while_there_is_a_stream_or_a_reader() {
+    let (store, session) = (MemoryStore::new(), SessionId::from("s"));
+    let forget = || StreamManager::forget(&store, &session).now_or_never().unwrap().unwrap();
+    let reader = StreamManager::read(&store, &session, 1).now_or_never().unwrap().unwrap();
+    write(&store, &session, 1);
+    drop(reader);
+    assert_eq!(places(&store), 1, "the stream is kept");
+    let mut reader = StreamManager::read(&store, &session, 1).now_or_never().unwrap().unwrap();
+    forget();
+    assert_eq!(places(&store), 1, "its reader waits for the next one");
+    write(&store, &session, 2);
+    assert_eq!(reader.next().now_or_never().unwrap().unwrap().unwrap().seq, 1);
+    drop(reader);
+    forget();
+    assert_eq!(places(&store), 0);
+}
