@@ -19,15 +19,9 @@ pub mod normalise;
 pub mod patient;
 pub mod planning;
 pub mod runtime_suite;
+pub mod scenario;
 pub mod scripted;
 pub mod servers;
 pub mod store_suite;
 pub mod stream_suite;
 pub mod trees;
-
-#[doc(hidden)]
-pub mod __private {
-    //! What the macros of this crate expand to.
-
-    pub use tokio;
-}

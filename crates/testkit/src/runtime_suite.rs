@@ -330,9 +330,11 @@ macro_rules! runtime_suite {
 #[macro_export]
 macro_rules! __runtime_scenarios {
     ($harness:path; $($area:ident: $scenario:ident;)+) => {$(
-        #[$crate::__private::tokio::test(flavor = "multi_thread", worker_threads = 2)]
-        async fn $scenario() {
-            $crate::runtime_suite::$area::$scenario(&$harness().await).await;
+        #[test]
+        fn $scenario() {
+            $crate::scenario::run(stringify!($scenario), async || {
+                $crate::runtime_suite::$area::$scenario(&$harness().await).await;
+            });
         }
     )+};
 }

@@ -48,9 +48,8 @@ pub trait StoreHarness: Send + Sync {
     async fn open(&self) -> Arc<dyn StateStore>;
 }
 
-/// Expands to one `#[tokio::test]` per scenario of the [`StateStore`] contract. The argument is
-/// the path of an async function that makes a fresh [`StoreHarness`]. The crate that expands it
-/// depends on tokio, too.
+/// Expands to one `#[test]` per scenario of the [`StateStore`] contract. The argument is
+/// the path of an async function that makes a fresh [`StoreHarness`].
 #[macro_export]
 macro_rules! store_suite {
     ($harness:path) => {
@@ -163,9 +162,11 @@ macro_rules! store_suite {
 #[macro_export]
 macro_rules! __scenarios {
     ($suite:ident, $harness:path; $($scenario:ident),+ $(,)?) => {$(
-        #[$crate::__private::tokio::test(flavor = "multi_thread", worker_threads = 2)]
-        async fn $scenario() {
-            $crate::$suite::$scenario(&$harness().await).await;
+        #[test]
+        fn $scenario() {
+            $crate::scenario::run(stringify!($scenario), async || {
+                $crate::$suite::$scenario(&$harness().await).await;
+            });
         }
     )+};
 }

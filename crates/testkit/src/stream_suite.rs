@@ -48,7 +48,7 @@ pub trait StreamHarness: Send + Sync {
     }
 }
 
-/// Expands to one `#[tokio::test]` per scenario of the [`StreamManager`] contract. The argument is
+/// Expands to one `#[test]` per scenario of the [`StreamManager`] contract. The argument is
 /// the path of an async function that makes a fresh [`StreamHarness`].
 #[macro_export]
 macro_rules! stream_suite {
