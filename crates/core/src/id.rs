@@ -133,6 +133,14 @@ impl SessionId {
 }
 
 impl RunId {
+    /// Checks an id from elsewhere.
+    ///
+    /// # Errors
+    /// As [`chosen`](Self::chosen).
+    pub fn check(&self) -> Result<()> {
+        check("run", self.as_str())
+    }
+
     /// Checks an id that a caller chose.
     ///
     /// # Errors
@@ -170,6 +178,15 @@ impl AppendId {
     #[must_use]
     pub fn none() -> Self {
         Self::from("")
+    }
+
+    /// Checks the id of an append that is to be taken.
+    ///
+    /// # Errors
+    /// [`ErrorCode::IdInvalid`] if it is empty, longer than [`MAX_ID_BYTES`] or holds a control
+    /// character.
+    pub fn check(&self) -> Result<()> {
+        check("append", self.as_str())
     }
 }
 

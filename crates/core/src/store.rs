@@ -24,7 +24,9 @@ pub use head::{Head, NewSession, Renewal, SessionStatus, Summary};
 pub use patient::PatientStore;
 pub use select::{MAX_PAGE, Page, Purge, SessionFilter};
 
-/// Who can see what a store keeps.
+/// Who can see what a store keeps. Whether that outlives its process is another matter, which
+/// [`guarantees`](StateStore::guarantees) answers: a file that one process keeps to itself reaches no
+/// further than that process, and survives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reach {
     /// This process only.
@@ -58,12 +60,16 @@ pub enum Reach {
 ///   position up to the one that is shared is one of the fork's, too. What is shared is kept until
 ///   the last session that shares it is gone.
 /// - Summary, lease and events of one append become visible together.
-/// - `at` is the store's clock, never decreasing within a session. Leases are compared with it,
-///   never with a process's clock.
-/// - Ids are any text without control characters. Those of sessions have up to
-///   [`MAX_ID_BYTES`](crate::id::MAX_ID_BYTES); others are refused with
-///   [`IdInvalid`](crate::error::ErrorCode::IdInvalid), and to whoever asks for one there is no such
-///   session. Bodies are any bytes up to [`MAX_APPEND_BYTES`], refused above that with
+/// - `at` is the store's clock, never decreasing within a session. All handles of a store have the
+///   same clock, to the millisecond. Leases are compared with it, never with a process's clock.
+/// - Comparisons are exact. A lease is held before its end and free from that moment on; an append
+///   with [`Guard::NotAfter`] is taken up to that moment, which is included.
+/// - The ids of sessions, runs and appends are any text of 1 to
+///   [`MAX_ID_BYTES`](crate::id::MAX_ID_BYTES) bytes without control characters, compared byte by
+///   byte. [`Append::check_first`], [`check_fork`](Append::check_fork) and [`check`](Append::check)
+///   refuse others with [`IdInvalid`](crate::error::ErrorCode::IdInvalid). A caller that asks for a
+///   session with such an id is told that there is none.
+/// - Bodies are any bytes up to [`MAX_APPEND_BYTES`], refused above that with
 ///   [`TooLarge`](crate::error::ErrorCode::TooLarge). An append of no events is refused with
 ///   [`InputInvalid`](crate::error::ErrorCode::InputInvalid).
 ///
@@ -145,7 +151,8 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// a session that is gone, and those of the backend.
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>>;
 
-    /// Extends the lease to `ttl` from now, if `run` is the session's current run.
+    /// Sets the end of the lease to `ttl` from now, if `run` is the session's current run. That may be
+    /// earlier than before: a `ttl` of zero gives the lease back.
     ///
     /// # Errors
     /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and those of the backend.

@@ -57,7 +57,7 @@ impl Sessions {
     }
 
     fn create(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
-        let summary = first.check_first()?.clone();
+        let summary = first.check_first(&new)?.clone();
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = table.get(&first.session) {
             let log = session.lock();
@@ -74,7 +74,7 @@ impl Sessions {
     }
 
     fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
-        let summary = first.check_fork(from)?.clone();
+        let summary = first.check_fork(from, &new)?.clone();
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = table.get(&first.session) {
             let log = session.lock();

@@ -70,7 +70,7 @@ impl StateStore for PostgresStore {
         const OPERATION: &str = "store::create_session";
         let inner = Arc::clone(&self.inner);
         let creation = async move {
-            let summary = head::check_new(&new, &first).and_then(|()| first.check_first());
+            let summary = head::check_new(&new, &first).and_then(|()| first.check_first(&new));
             let summary = summary.map_err(|error| error.with_operation(OPERATION))?;
             let statements = &inner.state;
             let result = carry_out!(inner.connections, |connection| create::create(
@@ -85,7 +85,8 @@ impl StateStore for PostgresStore {
         const OPERATION: &str = "store::fork";
         let (inner, from) = (Arc::clone(&self.inner), from.clone());
         let fork = async move {
-            let summary = head::check_new(&new, &first).and_then(|()| first.check_fork(&from));
+            let summary =
+                head::check_new(&new, &first).and_then(|()| first.check_fork(&from, &new));
             let summary = summary.map_err(|error| error.with_operation(OPERATION))?;
             let statements = &inner.state;
             let result = carry_out!(inner.connections, |connection| fork::fork(

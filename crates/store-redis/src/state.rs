@@ -40,13 +40,13 @@ impl StateStore for RedisStore {
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
         let of = of("store::create_session", &first.session);
-        first.check_first().map_err(&of)?;
+        first.check_first(&new).map_err(&of)?;
         self.inner.create_session(&new, &first).await.map_err(of)
     }
 
     async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
         let of = of("store::fork", &first.session);
-        first.check_fork(from).map_err(&of)?;
+        first.check_fork(from, &new).map_err(&of)?;
         self.inner.fork(from, &new, &first).await.map_err(of)
     }
 

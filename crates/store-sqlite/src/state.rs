@@ -73,7 +73,7 @@ impl StateStore for SqliteStore {
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
         const OPERATION: &str = "store::create_session";
-        first.check_first().map_err(|error| error.with_operation(OPERATION))?;
+        first.check_first(&new).map_err(|error| error.with_operation(OPERATION))?;
         let of = first.session.clone();
         let create = move |tables: &mut Tables<'_>| write::create(tables, &new, &first);
         self.write_state(OPERATION, &of, self.inner.durability, create).await
@@ -81,7 +81,7 @@ impl StateStore for SqliteStore {
 
     async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
         const OPERATION: &str = "store::fork";
-        first.check_fork(from).map_err(|error| error.with_operation(OPERATION))?;
+        first.check_fork(from, &new).map_err(|error| error.with_operation(OPERATION))?;
         let from = from.clone();
         let of = first.session.clone();
         let fork = move |tables: &mut Tables<'_>| fork::fork(tables, &from, &new, &first);

@@ -98,7 +98,7 @@ impl StateStore for FileStore {
 
 impl Inner {
     fn create(&mut self, new: NewSession, first: Append) -> Result<CreateOutcome> {
-        let summary = first.check_first()?.clone();
+        let summary = first.check_first(&new)?.clone();
         if let Some(log) = self.sessions.get(&first.session) {
             let same = log.created_at(&first.expected).filter(|it| it.id == first.id);
             return Ok(
@@ -112,7 +112,7 @@ impl Inner {
     }
 
     fn fork(&mut self, from: SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
-        let summary = first.check_fork(&from)?.clone();
+        let summary = first.check_fork(&from, &new)?.clone();
         if let Some(log) = self.sessions.get(&first.session) {
             let same = log.created_at(&first.expected).filter(|it| it.id == first.id);
             return Ok(same.map_or(ForkOutcome::Exists, |it| ForkOutcome::Created { at: it.at }));

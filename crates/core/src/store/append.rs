@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::Summary;
+use super::{NewSession, Summary};
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
 use crate::id::{AppendId, RunId, SessionId};
@@ -83,10 +83,14 @@ impl Append {
     /// Refuses what no store takes; for stores to call first.
     ///
     /// # Errors
-    /// [`ErrorCode::IdInvalid`] for a session that cannot be, [`ErrorCode::InputInvalid`] without an
-    /// event, [`ErrorCode::TooLarge`] above [`MAX_APPEND_BYTES`].
+    /// [`ErrorCode::IdInvalid`] if the id of the session, of the append, of its run or of the
+    /// summary's run is empty, too long or holds a control character; [`ErrorCode::InputInvalid`]
+    /// without an event; [`ErrorCode::TooLarge`] above [`MAX_APPEND_BYTES`].
     pub fn check(&self) -> Result<()> {
         self.session.check()?;
+        self.id.check()?;
+        let current = self.summary.as_ref().and_then(|summary| summary.run.as_ref());
+        [self.run.as_ref(), current].into_iter().flatten().try_for_each(RunId::check)?;
         if self.count == 0 {
             return Err(self.invalid("an append has at least one event"));
         }
@@ -102,10 +106,11 @@ impl Append {
     /// Refuses a first append that does not begin a log; returns its summary.
     ///
     /// # Errors
-    /// As [`check`](Self::check), and [`ErrorCode::InputInvalid`] if it expects a log or has no
-    /// summary.
-    pub fn check_first(&self) -> Result<&Summary> {
+    /// As [`check`](Self::check) and [`NewSession::check`], and [`ErrorCode::InputInvalid`] if it
+    /// expects a log or has no summary.
+    pub fn check_first(&self, new: &NewSession) -> Result<&Summary> {
         self.check()?;
+        new.check()?;
         if self.expected != Position::start() {
             return Err(self.invalid("a session begins at the start of its log"));
         }
@@ -116,10 +121,11 @@ impl Append {
     /// Refuses a fork's first append that goes on from nothing; returns its summary.
     ///
     /// # Errors
-    /// As [`check`](Self::check), and [`ErrorCode::InputInvalid`] if it expects no log, expects the
-    /// session's own, or has no summary.
-    pub fn check_fork(&self, from: &SessionId) -> Result<&Summary> {
+    /// As [`check`](Self::check) and [`NewSession::check`], and [`ErrorCode::InputInvalid`] if it
+    /// expects no log, expects the session's own, or has no summary.
+    pub fn check_fork(&self, from: &SessionId, new: &NewSession) -> Result<&Summary> {
         self.check()?;
+        new.check()?;
         if self.expected.version == 0 {
             return Err(self.invalid("a fork goes on from an append of the original"));
         }

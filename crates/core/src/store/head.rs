@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Position;
 use crate::clock::Timestamp;
+use crate::error::Result;
 use crate::id::{RunId, SessionId};
 
 /// Session status.
@@ -67,7 +68,9 @@ pub struct Head {
     pub position: Position,
     /// What the writer of the last append said.
     pub summary: Summary,
-    /// Until when the current run's owner counts as alive. None without a current run.
+    /// The end of the lease: until then, and not at that moment any more, the owner counts as alive.
+    /// None if the last append that changed it cleared it, or none has taken one. The store keeps it
+    /// whatever the summary says of a run; a writer that ends a run clears it.
     pub lease_until: Option<Timestamp>,
     /// When it was created, by the store's clock.
     pub created_at: Timestamp,
@@ -98,6 +101,19 @@ pub struct NewSession {
     pub tags: BTreeMap<String, String>,
 }
 
+impl NewSession {
+    /// Refuses a session whose place in the tree cannot be; for stores to call first, as the checks
+    /// of a first append do.
+    ///
+    /// # Errors
+    /// [`ErrorCode::IdInvalid`](crate::error::ErrorCode::IdInvalid) if the id of the root or of the
+    /// parent is empty, too long or holds a control character.
+    pub fn check(&self) -> Result<()> {
+        self.root.check()?;
+        self.parent.as_ref().map_or(Ok(()), SessionId::check)
+    }
+}
+
 /// The part of a head that the writer of an append computes from the fold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
@@ -118,6 +134,7 @@ pub struct Summary {
 pub struct Renewal {
     /// Whether the run still is the session's current one; if not, nothing was renewed.
     pub renewed: bool,
-    /// The head afterwards: how an owner hears of requests from outside.
+    /// The head afterwards: how an owner hears of requests from outside. Its `read_at` is the moment
+    /// of the renewal, so that the lease ends `ttl` after it.
     pub head: Head,
 }

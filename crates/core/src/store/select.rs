@@ -23,9 +23,10 @@ pub struct SessionFilter {
     pub runtime: Option<Arc<str>>,
     /// With calls that wait for people.
     pub pending: bool,
-    /// With a current run whose lease has run out by the store's clock, or was cleared.
+    /// With a current run whose lease was cleared, or ends at this moment of the store's clock or
+    /// earlier.
     pub lease_expired: bool,
-    /// With a wake-up time that has passed by the store's clock.
+    /// With a wake-up time that is this moment of the store's clock or earlier.
     pub wake_due: bool,
 }
 

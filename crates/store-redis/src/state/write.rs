@@ -67,7 +67,6 @@ impl Inner {
         life: &str,
         beginning: &Beginning,
     ) -> Result<Begun> {
-        new.root.check()?;
         let begun = loop {
             let at = self.list_life(new, &first.session, life, beginning.at).await?;
             self.announce(first).await?;

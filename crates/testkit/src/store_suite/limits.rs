@@ -2,14 +2,15 @@
 
 use bytes::Bytes;
 
+use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::id::{AppendId, MAX_ID_BYTES, RunId};
 use helix_agents_core::store::{
-    Append, MAX_APPEND_BYTES, NewSession, Page, Position, SessionFilter,
+    Append, MAX_APPEND_BYTES, NewSession, Page, Position, SessionFilter, Summary,
 };
 
 use super::StoreHarness;
-use super::support::{LONG, Writer, alone, first, id, ids, running};
+use super::support::{LONG, Writer, alone, first, id, idle, ids, running};
 
 /// Nothing in an id has a meaning to the backend.
 pub async fn ids_are_any_text(harness: &impl StoreHarness) {
@@ -40,14 +41,13 @@ pub async fn ids_are_any_text(harness: &impl StoreHarness) {
             ..first(&session, text)
         };
         let mut writer = Writer::create_as(&store, new.clone(), first).await;
-        let second = format!("{text}!");
-        writer.add(&second).await;
+        writer.add("second").await;
 
         let head = writer.head().await;
         assert_eq!((&head.session, &head.created, &head.summary), (&session, &new, &running(text)));
         let log = writer.log().await;
         assert_eq!((&log[0].id, &log[0].run), (&AppendId::from(text), &Some(RunId::from(text))));
-        assert_eq!(log[1].id.as_str(), second);
+        assert_eq!(log[1].id.as_str(), "second");
         assert!(store.renew(&session, &RunId::from(text), LONG).await.unwrap().renewed);
         let by_agent = SessionFilter {
             agent: Some(text.into()),
@@ -83,6 +83,82 @@ pub async fn ids_that_no_session_has_are_refused(harness: &impl StoreHarness) {
     }
     let all = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();
     assert_eq!(all.len(), 1);
+}
+
+/// Those of appends and runs, and of the sessions above. Nothing is written then.
+pub async fn other_ids_are_refused_by_the_same_rule(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let writer = Writer::create(&store, "s").await;
+    let before = writer.head().await;
+    let new = id("new");
+    let long = "x".repeat(MAX_ID_BYTES + 1);
+    for text in ["", "a\0b", "\r\n", &long, &"x".repeat(10_000)] {
+        let running = Summary { run: Some(RunId::from(text)), ..idle() };
+        let appends = [
+            writer.next(text),
+            Append { run: Some(RunId::from(text)), ..writer.next("a") },
+            Append { summary: Some(running), ..writer.next("a") },
+        ];
+        for append in appends {
+            let refused = store.append(append.clone()).await;
+            assert_eq!(refused.unwrap_err().code(), ErrorCode::IdInvalid, "{text:?}");
+            let first = Append {
+                session: new.clone(),
+                expected: Position::start(),
+                summary: append.summary.clone().or(Some(idle())),
+                ..append.clone()
+            };
+            let refused = store.create_session(alone(&new), first).await;
+            assert_eq!(refused.unwrap_err().code(), ErrorCode::IdInvalid, "{text:?}");
+            let own = Append {
+                session: new.clone(),
+                summary: append.summary.clone().or(Some(idle())),
+                ..append
+            };
+            let refused = store.fork(&writer.session, alone(&new), own).await;
+            assert_eq!(refused.unwrap_err().code(), ErrorCode::IdInvalid, "{text:?}");
+        }
+        let above = [
+            NewSession { root: id(text), ..alone(&new) },
+            NewSession { parent: Some(id(text)), ..alone(&new) },
+        ];
+        for above in above {
+            let refused = store.create_session(above.clone(), first(&new, "first")).await;
+            assert_eq!(refused.unwrap_err().code(), ErrorCode::IdInvalid, "{text:?}");
+            let own = Append { summary: Some(idle()), ..writer.next("own") };
+            let own = Append { session: new.clone(), ..own };
+            let refused = store.fork(&writer.session, above, own).await;
+            assert_eq!(refused.unwrap_err().code(), ErrorCode::IdInvalid, "{text:?}");
+        }
+    }
+    assert_eq!(store.head(&new).await.unwrap(), None);
+    assert_eq!(writer.head().await, before);
+}
+
+/// Every number comes back as it was written, as large as it may be.
+pub async fn the_largest_numbers_come_back(harness: &impl StoreHarness) {
+    const MANY: u32 = 3_000_000_000;
+    let store = harness.open().await;
+    let session = id("s");
+    let wake_at = Some(Timestamp(7_000_000_000_000));
+    let summary = Summary { pending: u32::MAX, wake_at, ..idle() };
+    let own = Append {
+        schema: u16::MAX,
+        count: 70_000,
+        summary: Some(summary.clone()),
+        ..first(&session, "first")
+    };
+    let mut writer = Writer::create_as(&store, alone(&session), own).await;
+    let next = Append { schema: 256, count: MANY, ..writer.next("many") };
+    writer.take(next).await;
+    let log = writer.log().await;
+    let numbers: Vec<_> = log.iter().map(|it| (it.first, it.count, it.schema)).collect();
+    assert_eq!(numbers, [(1, 70_000, u16::MAX), (70_001, MANY, 256)]);
+    let head = writer.head().await;
+    assert_eq!((head.position.version, head.summary), (70_000 + u64::from(MANY), summary));
+    writer.add("after").await;
+    let rest = store.read_log(&session, 70_000, 10).await.unwrap();
+    assert_eq!(ids(&rest), ["many", "after"]);
 }
 
 /// Nothing in a body has a meaning to the backend; it may be empty.
