@@ -23,6 +23,18 @@ pub trait Boot: Send + Sync {
     async fn boot(&self, with: Beginning) -> Begun;
 }
 
+/// An async function puts one together, too.
+#[async_trait]
+impl<F, B> Boot for F
+where
+    F: Fn(Beginning) -> B + Send + Sync,
+    B: Future<Output = Begun> + Send,
+{
+    async fn boot(&self, with: Beginning) -> Begun {
+        self(with).await
+    }
+}
+
 /// What a process begins with.
 #[derive(Debug)]
 pub struct Beginning {
@@ -42,6 +54,13 @@ pub struct Begun {
     pub executor: Arc<dyn AgentExecutor>,
     /// What goes before its threads do.
     pub worker: Box<dyn Any + Send>,
+}
+
+impl Begun {
+    /// A process that has an executor and nothing else.
+    pub fn of(executor: impl AgentExecutor) -> Self {
+        Self { executor: Arc::new(executor), worker: Box::new(()) }
+    }
 }
 
 /// The harness of a runtime that a [`Boot`] puts together, on one store.
