@@ -27,6 +27,7 @@ struct Suite {
 const SUITES: &[Suite] = &[
     Suite { packages: "helix-agents-store-",   module: "conformance::", expanded_by: "store_suite!",   places: &[] },
     Suite { packages: "helix-agents-store-",   module: "stream::",      expanded_by: "stream_suite!",  places: &[] },
+    Suite { packages: "helix-agents-store-",   module: "backend::",     expanded_by: "backend_suite!", places: &[] },
     Suite { packages: "helix-agents-runtime-", module: "parity::",      expanded_by: "runtime_suite!", places: STORES },
 ];
 

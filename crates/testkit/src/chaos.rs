@@ -231,6 +231,10 @@ impl<H: StoreHarness> StoreHarness for BadDay<H> {
         let store = ChaosStore::new(self.harness.open().await, self.seed());
         Arc::new(patient::store(Arc::new(store)))
     }
+
+    async fn keeps(&self, bytes: &[u8]) -> Option<bool> {
+        self.harness.keeps(bytes).await
+    }
 }
 
 #[async_trait]

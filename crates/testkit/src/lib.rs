@@ -9,12 +9,15 @@
     reason = "a test fails by panicking"
 )]
 
+pub mod backend_suite;
 pub mod certificates;
 pub mod chaos;
+pub mod durable_suite;
 pub mod faults;
 pub mod gate;
 pub mod ids;
 pub mod kill;
+mod likeness;
 pub mod normalise;
 pub mod patient;
 pub mod planning;

@@ -10,29 +10,35 @@ use async_trait::async_trait;
 use helix_agents_core::store::{Reach, StateStore};
 
 mod append;
+mod clocks;
 mod create;
 mod delete;
 mod fork;
 mod lease;
+mod likeness;
 mod limits;
 mod list;
 mod purge;
 mod race;
 mod read;
 mod repeat;
-mod support;
+mod sight;
+pub(crate) mod support;
 
 pub use append::*;
+pub use clocks::*;
 pub use create::*;
 pub use delete::*;
 pub use fork::*;
 pub use lease::*;
+pub use likeness::*;
 pub use limits::*;
 pub use list::*;
 pub use purge::*;
 pub use race::*;
 pub use read::*;
 pub use repeat::*;
+pub use sight::*;
 
 /// How the suite gets at one backend.
 #[async_trait]
@@ -46,6 +52,14 @@ pub trait StoreHarness: Send + Sync {
     /// With a reach beyond the process each handle has connections of its own, as another process
     /// would have.
     async fn open(&self) -> Arc<dyn StateStore>;
+
+    /// Whether these bytes are anywhere in what the back end keeps, looked up past the store. `None`
+    /// if the harness cannot look there, or if the back end erases later, as a log-structured file
+    /// does.
+    async fn keeps(&self, bytes: &[u8]) -> Option<bool> {
+        _ = bytes;
+        None
+    }
 }
 
 /// Expands to one `#[test]` per scenario of the [`StateStore`] contract. The argument is
@@ -68,6 +82,7 @@ macro_rules! store_suite {
             an_append_without_a_summary_leaves_the_summary_as_it_is,
             an_append_at_a_stale_position_is_a_conflict_and_writes_nothing,
             a_conflict_brings_exactly_the_missed_appends,
+            a_conflict_brings_hundreds_of_missed_appends,
             the_same_version_under_another_id_is_history_lost,
             a_version_beyond_the_log_is_history_lost,
             a_stale_version_under_a_wrong_id_is_history_lost,
@@ -91,6 +106,16 @@ macro_rules! store_suite {
             summary_lease_and_events_become_visible_together,
             renewals_beside_appends_lose_neither,
             sessions_do_not_disturb_each_other,
+            // Sight
+            a_handle_that_wrote_sees_what_others_wrote_since,
+            a_session_that_can_be_seen_has_its_first_append,
+            a_fork_that_can_be_seen_has_its_whole_log,
+            // Clocks
+            every_handle_reads_the_same_clock,
+            a_lease_is_free_from_the_moment_of_its_end,
+            an_append_is_taken_up_to_the_moment_of_its_deadline,
+            a_session_is_due_from_its_wake_up_time_on,
+            a_lease_is_listed_as_expired_from_the_moment_of_its_end,
             // Lease and guard
             a_lease_is_taken_kept_and_cleared,
             a_lease_that_is_held_keeps_others_out,
@@ -101,6 +126,8 @@ macro_rules! store_suite {
             renewing_extends_the_lease_of_the_current_run_and_nothing_else,
             renewing_for_another_run_changes_nothing,
             renewing_without_a_current_run_changes_nothing,
+            a_renewal_may_shorten_the_lease,
+            a_lease_stays_until_it_is_cleared_whatever_the_summary_says,
             a_lease_that_ran_out_can_be_renewed,
             a_head_says_when_it_was_read,
             a_renewal_tells_of_requests_from_outside,
@@ -111,6 +138,7 @@ macro_rules! store_suite {
             // List
             an_empty_store_lists_nothing,
             sessions_are_listed_newest_first,
+            sessions_are_listed_by_creation_whatever_is_appended_later,
             each_filter_selects_alone,
             filters_hold_together,
             a_run_whose_lease_ran_out_is_listed_as_expired,
@@ -123,11 +151,13 @@ macro_rules! store_suite {
             // Delete
             deleting_forgets_the_session,
             deleting_takes_the_children_along,
+            nothing_of_a_deleted_session_is_kept,
             deleting_again_is_no_error,
             a_deleted_session_can_be_created_anew,
             // Purge
             purging_forgets_whole_trees_by_the_state_of_their_root,
             what_is_young_is_not_purged,
+            an_old_session_with_a_late_append_is_not_purged,
             a_tree_in_which_somebody_is_at_work_is_not_purged,
             children_whose_parent_is_gone_are_purged,
             what_a_fork_shares_outlives_a_purge,
@@ -145,9 +175,15 @@ macro_rules! store_suite {
             a_fork_of_a_live_session_has_its_own_lease,
             what_a_fork_shares_outlives_the_original,
             deleting_a_fork_leaves_the_original,
+            // Likeness
+            sessions_whose_ids_look_alike_are_different,
+            appends_whose_ids_look_alike_are_different,
+            runs_and_agents_whose_names_look_alike_are_different,
             // Limits
             ids_are_any_text,
             ids_that_no_session_has_are_refused,
+            other_ids_are_refused_by_the_same_rule,
+            the_largest_numbers_come_back,
             bodies_are_any_bytes,
             a_body_of_ten_megabytes_comes_back_unchanged,
             a_session_of_fifty_thousand_events_is_like_any_other,

@@ -15,7 +15,7 @@ mod batch;
 mod follow;
 mod forget;
 mod mark;
-mod support;
+pub(crate) mod support;
 mod trim;
 mod write;
 
@@ -60,6 +60,7 @@ macro_rules! stream_suite {
             writing_nothing_answers_the_last_number,
             batches_of_racing_writers_stay_together,
             streams_of_different_sessions_do_not_mix,
+            streams_whose_ids_look_alike_are_different,
             a_writer_that_nobody_polls_holds_up_no_others,
             // Batches
             a_batch_is_written_in_its_order,
@@ -69,6 +70,7 @@ macro_rules! stream_suite {
             an_empty_batch_writes_nothing,
             a_batch_is_known_again_whatever_other_streams_were_written,
             a_batch_whose_writer_was_dropped_is_written_once,
+            the_last_batches_of_a_stream_are_known_again,
             // Read and follow
             a_stream_that_was_never_written_to_is_empty_and_then_follows,
             reading_begins_where_it_is_told,

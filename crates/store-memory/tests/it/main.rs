@@ -21,6 +21,12 @@ mod conformance {
         async fn open(&self) -> Arc<dyn StateStore> {
             Arc::new(self.0.clone())
         }
+
+        async fn keeps(&self, bytes: &[u8]) -> Option<bool> {
+            // Where all of it lies.
+            let text = String::from_utf8_lossy(bytes);
+            Some(format!("{:?}", self.0).contains(&*text))
+        }
     }
 
     pub(crate) async fn harness() -> Harness {
@@ -55,4 +61,24 @@ mod stream {
     }
 
     helix_agents_testkit::stream_suite!(harness);
+}
+
+mod backend {
+    use helix_agents_store_memory::MemoryStore;
+    use helix_agents_testkit::backend_suite::{Backend, BackendHarness};
+
+    struct Harness(MemoryStore);
+
+    #[async_trait::async_trait]
+    impl BackendHarness for Harness {
+        async fn open(&self) -> Backend {
+            Backend::of(self.0.clone())
+        }
+    }
+
+    async fn harness() -> Harness {
+        Harness(MemoryStore::new())
+    }
+
+    helix_agents_testkit::backend_suite!(harness);
 }

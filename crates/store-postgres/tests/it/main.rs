@@ -5,6 +5,7 @@ mod chaos;
 mod contention;
 mod cost;
 mod damage;
+mod durable;
 mod groups;
 mod open;
 mod outage;
@@ -34,6 +35,10 @@ mod conformance {
 
         async fn open(&self) -> Arc<dyn StateStore> {
             Arc::new(self.0.open().await)
+        }
+
+        async fn keeps(&self, bytes: &[u8]) -> Option<bool> {
+            Some(self.0.keeps(bytes).await)
         }
     }
 
@@ -70,4 +75,25 @@ mod stream {
     }
 
     helix_agents_testkit::stream_suite!(harness);
+}
+
+mod backend {
+    use helix_agents_testkit::backend_suite::{Backend, BackendHarness};
+
+    use super::support::Database;
+
+    struct Harness(Database);
+
+    #[async_trait::async_trait]
+    impl BackendHarness for Harness {
+        async fn open(&self) -> Backend {
+            Backend::of(self.0.open().await)
+        }
+    }
+
+    async fn harness() -> Harness {
+        Harness(Database::new())
+    }
+
+    helix_agents_testkit::backend_suite!(harness);
 }

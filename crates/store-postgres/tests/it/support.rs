@@ -60,6 +60,25 @@ impl Database {
         self.sql(&cut(&self.name)).await.first().unwrap().get(0)
     }
 
+    /// Whether a row of some table has these bytes in it.
+    pub(crate) async fn keeps(&self, bytes: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let schema = self.schema.replace('\'', "''");
+        let tables = format!("SELECT tablename FROM pg_tables WHERE schemaname = '{schema}'");
+        for table in self.sql(&tables).await {
+            let table: String = table.get(0);
+            let rows = format!(
+                "SELECT 1 FROM {{s}}.\"{table}\" AS it
+                 WHERE strpos(it::text, '{text}') > 0 OR strpos(it::text, '{hex}') > 0"
+            );
+            if !self.sql(&rows).await.is_empty() {
+                return true;
+            }
+        }
+        false
+    }
+
     /// The server, past the store; `{s}` is the schema.
     pub(crate) async fn sql(&self, sql: &str) -> Vec<PgRow> {
         let quoted = format!("\"{}\"", self.schema.replace('"', "\"\""));

@@ -4,6 +4,7 @@
 mod chaos;
 mod cluster;
 mod contention;
+mod durable;
 mod failover;
 mod follow;
 mod keys;
@@ -30,6 +31,10 @@ mod conformance {
 
         async fn open(&self) -> Arc<dyn StateStore> {
             Arc::new(self.store().await)
+        }
+
+        async fn keeps(&self, bytes: &[u8]) -> Option<bool> {
+            Some(self.holds(bytes))
         }
     }
 
@@ -64,4 +69,23 @@ mod stream {
     }
 
     helix_agents_testkit::stream_suite!(harness);
+}
+
+mod backend {
+    use helix_agents_testkit::backend_suite::{Backend, BackendHarness};
+
+    use super::support::Corner;
+
+    #[async_trait::async_trait]
+    impl BackendHarness for Corner {
+        async fn open(&self) -> Backend {
+            Backend::of(self.store().await)
+        }
+    }
+
+    async fn harness() -> Corner {
+        Corner::new()
+    }
+
+    helix_agents_testkit::backend_suite!(harness);
 }

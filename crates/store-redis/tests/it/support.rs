@@ -52,6 +52,30 @@ impl Corner {
         &self.prefix
     }
 
+    /// Whether a value under some key of the store has these bytes in it.
+    pub(crate) fn holds(&self, bytes: &[u8]) -> bool {
+        const VALUES: &str = "local kind = redis.call('TYPE', KEYS[1]).ok
+            if kind == 'string' then return { redis.call('GET', KEYS[1]) } end
+            if kind == 'hash' then return redis.call('HGETALL', KEYS[1]) end
+            if kind == 'list' then return redis.call('LRANGE', KEYS[1], 0, -1) end
+            if kind == 'set' then return redis.call('SMEMBERS', KEYS[1]) end
+            if kind == 'zset' then return redis.call('ZRANGE', KEYS[1], 0, -1) end
+            if kind == 'stream' then
+              local all = {}
+              for _, entry in ipairs(redis.call('XRANGE', KEYS[1], '-', '+')) do
+                for _, value in ipairs(entry[2]) do all[#all + 1] = value end
+              end
+              return all
+            end
+            return redis.error_reply('a key of another kind: ' .. kind)";
+        let mut server = self.server();
+        self.keys().iter().any(|key| {
+            let values = redis::cmd("EVAL").arg(VALUES).arg(1).arg(key).query(&mut server);
+            let values: Vec<Vec<u8>> = values.unwrap();
+            values.iter().any(|value| value.windows(bytes.len()).any(|part| part == bytes))
+        })
+    }
+
     /// All keys of the store.
     pub(crate) fn keys(&self) -> Vec<String> {
         let pattern = format!("{}:*", self.prefix);

@@ -4,9 +4,9 @@
 mod chaos;
 mod close;
 mod damage;
+mod durable;
 mod fork;
 mod inspect;
-mod kill;
 mod open;
 mod process;
 mod support;
@@ -30,6 +30,10 @@ mod conformance {
 
         async fn open(&self) -> Arc<dyn StateStore> {
             Arc::new(SqliteStore::open(self.0.file()).await.unwrap())
+        }
+
+        async fn keeps(&self, bytes: &[u8]) -> Option<bool> {
+            Some(self.0.keeps(bytes))
         }
     }
 
@@ -68,4 +72,23 @@ mod stream {
     }
 
     helix_agents_testkit::stream_suite!(harness);
+}
+
+mod backend {
+    use helix_agents_testkit::backend_suite::{Backend, BackendHarness};
+
+    use super::support::Folder;
+
+    #[async_trait::async_trait]
+    impl BackendHarness for Folder {
+        async fn open(&self) -> Backend {
+            Backend::of(Self::open(self).await)
+        }
+    }
+
+    async fn harness() -> Folder {
+        Folder::new()
+    }
+
+    helix_agents_testkit::backend_suite!(harness);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 
-use helix_agents_core::store::{Position, StateStore as _};
+use helix_agents_core::store::Position;
 use helix_agents_store_sqlite::SqliteStore;
 use helix_agents_testkit::gate::within;
 use helix_agents_testkit::ids::batch_id;
@@ -32,14 +32,6 @@ async fn other_process() {
             let mut position = Position::start();
             for number in 0..30 {
                 add(&store, &session, &mut position, &format!("{argument}/{number}")).await;
-            }
-        }
-        "append for ever" => {
-            let mut position = store.head(&session).await.unwrap().unwrap().position;
-            for number in 0.. {
-                let id = format!("a{number}");
-                add(&store, &session, &mut position, &id).await;
-                println!("appended {id}");
             }
         }
         "write chunks" => {
@@ -76,13 +68,6 @@ impl Other {
     pub(crate) fn finish(mut self) {
         let done = self.lines.by_ref().map(Result::unwrap).any(|line| line == "done");
         assert!(self.child.wait().unwrap().success() && done, "the other process failed");
-    }
-
-    /// SIGKILL, wherever it is just then; returns what it had still said.
-    pub(crate) fn kill(&mut self) -> Vec<String> {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-        self.lines.by_ref().map_while(Result::ok).collect()
     }
 }
 

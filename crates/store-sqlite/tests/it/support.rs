@@ -38,6 +38,29 @@ impl Folder {
     pub(crate) async fn open(&self) -> SqliteStore {
         SqliteStore::open(self.file()).await.unwrap()
     }
+
+    /// Whether a value of some row of some table has these bytes in it.
+    pub(crate) fn keeps(&self, bytes: &[u8]) -> bool {
+        let sql = self.sql();
+        let mut tables =
+            sql.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").unwrap();
+        let tables = tables.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        tables.map(Result::unwrap).any(|table| {
+            let mut statement = sql.prepare(&format!("SELECT * FROM \"{table}\"")).unwrap();
+            let columns = statement.column_count();
+            let mut rows = statement.query([]).unwrap();
+            while let Some(row) = rows.next().unwrap() {
+                for column in 0..columns {
+                    let value = row.get_ref(column).unwrap();
+                    let value = value.as_bytes_or_null().ok().flatten().unwrap_or_default();
+                    if value.windows(bytes.len()).any(|part| part == bytes) {
+                        return true;
+                    }
+                }
+            }
+            false
+        })
+    }
 }
 
 pub(crate) fn id(text: &str) -> SessionId {
@@ -137,9 +160,4 @@ pub(crate) fn command(what: &str, argument: &str, folder: &Folder) -> Command {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
     command
-}
-
-/// Where a log ends.
-pub(crate) async fn position(store: &SqliteStore, session: &SessionId) -> Position {
-    store.head(session).await.unwrap().unwrap().position
 }

@@ -120,6 +120,20 @@ pub async fn a_conflict_brings_exactly_the_missed_appends(harness: &impl StoreHa
     assert_eq!(writer.log().await, log);
 }
 
+/// However many these are: a writer that was away for long takes them all in.
+pub async fn a_conflict_brings_hundreds_of_missed_appends(harness: &impl StoreHarness) {
+    const MISSED: usize = 300;
+    let store = harness.open().await;
+    let mut writer = Writer::create(&store, "s").await;
+    let stale = writer.next("late");
+    for number in 0..MISSED {
+        writer.add(&format!("a{number}")).await;
+    }
+    let missed = missed(store.append(stale).await.unwrap());
+    assert_eq!(missed, writer.log().await[1..]);
+    assert_eq!(missed.len(), MISSED);
+}
+
 /// The log was rolled back and went on differently.
 pub async fn the_same_version_under_another_id_is_history_lost(harness: &impl StoreHarness) {
     let store = harness.open().await;

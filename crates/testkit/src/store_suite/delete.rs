@@ -1,10 +1,16 @@
 //! Deleting sessions.
 
+use std::time::Duration;
+
+use bytes::Bytes;
+
 use helix_agents_core::error::ErrorCode;
-use helix_agents_core::store::{AppendOutcome, Page, Position, SessionFilter};
+use helix_agents_core::store::{
+    Append, AppendOutcome, Page, Position, Purge, SessionFilter, SessionStatus,
+};
 
 use super::StoreHarness;
-use super::support::{LONG, Writer, append, child, first, id, run, still};
+use super::support::{LONG, Writer, alone, append, child, first, id, run, still};
 
 /// Nothing of it can be read, listed or written any more; others stay.
 pub async fn deleting_forgets_the_session(harness: &impl StoreHarness) {
@@ -58,6 +64,34 @@ pub async fn deleting_takes_the_children_along(harness: &impl StoreHarness) {
     assert_eq!(listed().await, []);
 }
 
+/// Not where it lies, either, once no fork shares it. A harness that cannot look there asks for nothing.
+pub async fn nothing_of_a_deleted_session_is_kept(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let marked = |mark: &str| Bytes::from(format!("the body of {mark}"));
+    let kept = async |mark: &str| harness.keeps(&marked(mark)).await;
+    let mut writer = Writer::create(&store, "s").await;
+    for mark in ["shared-with-a-fork", "not-shared"] {
+        let next = Append { body: marked(mark), ..writer.next(mark) };
+        writer.take(next).await;
+    }
+    let Some(is_kept) = kept("not-shared").await else { return };
+    assert!(is_kept, "the harness looks in the wrong place");
+    let fork = id("fork");
+    let position = writer.log().await[1].position();
+    let own = append(&fork, &position, "own");
+    let own = Append { summary: first(&fork, "own").summary, body: marked("the-fork"), ..own };
+    store.fork(&writer.session, alone(&fork), own).await.unwrap();
+
+    assert!(store.delete(&writer.session).await.unwrap());
+    assert_eq!(kept("not-shared").await, Some(false));
+    assert_eq!(kept("shared-with-a-fork").await, Some(true));
+    let purge = Purge { older_than: Duration::ZERO, statuses: SessionStatus::ALL.to_vec() };
+    assert_eq!(store.purge(&purge).await.unwrap(), 1);
+    for mark in ["shared-with-a-fork", "the-fork"] {
+        assert_eq!(kept(mark).await, Some(false), "{mark}");
+    }
+}
+
 /// The answer says that there was nothing.
 pub async fn deleting_again_is_no_error(harness: &impl StoreHarness) {
     let store = harness.open().await;
@@ -76,7 +110,7 @@ pub async fn a_deleted_session_can_be_created_anew(harness: &impl StoreHarness) 
     let new = {
         let session = id("s");
         let first = first(&session, "new");
-        Writer::create_as(&store, super::support::alone(&session), first).await
+        Writer::create_as(&store, alone(&session), first).await
     };
     assert_eq!(new.ids().await, ["new"]);
     let late = store.append(old.next("b")).await.unwrap();

@@ -177,6 +177,31 @@ pub async fn a_head_says_when_it_was_read(harness: &impl StoreHarness) {
     assert_eq!(renewal.head.lease_until, Some(renewal.head.read_at.after(LONG)));
 }
 
+/// A renewal sets the end anew, and so may bring it forward: with no length it gives the lease back.
+pub async fn a_renewal_may_shorten_the_lease(harness: &impl StoreHarness) {
+    let mut writer = with_run(harness, 2 * LONG).await;
+    for length in [LONG, Duration::from_millis(3), Duration::ZERO] {
+        let renewal = writer.store.renew(&writer.session, &run("r"), length).await.unwrap();
+        assert!(renewal.renewed);
+        assert_eq!(renewal.head.lease_until, Some(renewal.head.read_at.after(length)));
+        assert_eq!(writer.head().await.lease_until, renewal.head.lease_until);
+    }
+    takes_over(&mut writer).await;
+}
+
+/// The store does not look at what a summary says of a run: a lease without one is held as well.
+pub async fn a_lease_stays_until_it_is_cleared_whatever_the_summary_says(
+    harness: &impl StoreHarness,
+) {
+    let mut writer = with_run(harness, LONG).await;
+    let held = writer.head().await.lease_until;
+    let ended = Append { summary: Some(idle()), ..writer.next("ended") };
+    writer.take(ended).await;
+    let head = writer.head().await;
+    assert_eq!((head.summary.run, head.lease_until), (None, held));
+    fails_its_guard(&writer, takeover(&writer)).await;
+}
+
 /// As long as nobody took the run over, its owner was only slow.
 pub async fn a_lease_that_ran_out_can_be_renewed(harness: &impl StoreHarness) {
     let writer = with_run(harness, Duration::ZERO).await;

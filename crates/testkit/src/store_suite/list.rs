@@ -11,7 +11,7 @@ use helix_agents_core::store::{
 };
 
 use super::StoreHarness;
-use super::support::{LONG, Writer, alone, child, first, head, id, idle, running, still};
+use super::support::{LONG, Writer, alone, child, first, head, id, idle, now, running, still};
 use crate::gate::within;
 
 async fn list(store: &Arc<dyn StateStore>, filter: &SessionFilter, page: &Page) -> Vec<Head> {
@@ -75,6 +75,28 @@ pub async fn sessions_are_listed_newest_first(harness: &impl StoreHarness) {
     assert_eq!(heads.len(), 9);
     for listed in heads {
         assert_eq!(head(&store, &listed.session).await, listed);
+    }
+}
+
+/// An append moves a session nowhere, nor does its name while the times differ.
+pub async fn sessions_are_listed_by_creation_whatever_is_appended_later(
+    harness: &impl StoreHarness,
+) {
+    let store = harness.open().await;
+    let mut writers = Vec::new();
+    for name in ["b", "c", "a", "d"] {
+        let writer = Writer::create(&store, name).await;
+        let created = writer.head().await.created_at;
+        while now(&store, &writer.session).await <= created {
+            tokio::task::yield_now().await;
+        }
+        writers.push(writer);
+    }
+    for place in [2, 0, 1] {
+        writers[place].add("late").await;
+        let heads = list(&store, &any(), &Page::default()).await;
+        let names: Vec<_> = heads.iter().map(|it| it.session.as_str()).collect();
+        assert_eq!(names, ["d", "a", "c", "b"]);
     }
 }
 

@@ -8,7 +8,7 @@ use helix_agents_core::store::{
 };
 
 use super::StoreHarness;
-use super::support::{LONG, Writer, append, child, first, id, idle, run};
+use super::support::{LONG, Writer, append, child, first, id, idle, now, run};
 
 /// A session whose last append says this of it.
 async fn session(store: &Arc<dyn StateStore>, name: &str, status: SessionStatus) {
@@ -66,6 +66,31 @@ pub async fn what_is_young_is_not_purged(harness: &impl StoreHarness) {
     let ever = Purge { older_than: Duration::MAX, ..hour };
     assert_eq!(store.purge(&ever).await.unwrap(), 0);
     assert_eq!(left(&store).await, ["s"]);
+}
+
+/// What counts is the last append, not the creation: an old conversation may be in use.
+pub async fn an_old_session_with_a_late_append_is_not_purged(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    // Its state is not named, so it is there to ask for the time.
+    session(&store, "clock", SessionStatus::Completed).await;
+    // The purge has to come soon after the append, which on a busy machine takes several tries.
+    for doubled in 0..6 {
+        let age = Duration::from_millis(50 << doubled);
+        let mut writer = Writer::create(&store, &format!("s{doubled}")).await;
+        let created = writer.head().await.created_at;
+        while now(&store, &writer.session).await < created.after(age) {
+            tokio::task::yield_now().await;
+        }
+        let late = writer.add("late").await;
+        let purge = Purge { older_than: age, ..all(&[SessionStatus::Active]) };
+        store.purge(&purge).await.unwrap();
+        let is_there = store.head(&writer.session).await.unwrap().is_some();
+        if now(&store, &id("clock")).await < late.after(age) {
+            assert!(is_there, "purged within {age:?} of its last append");
+            return;
+        }
+    }
+    panic!("the store took longer than a second for a purge, each time");
 }
 
 /// In whichever of its sessions somebody is at work.

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 
-use helix_agents_core::clock::Timestamp;
 use helix_agents_core::store::{Append, AppendOutcome, CreateOutcome, Guard, LeaseChange};
 
 use super::StoreHarness;
-use super::support::{LONG, Writer, alone, first, id, missed, running, taken};
+use super::support::{LONG, Writer, alone, first, id, missed, now, running, taken};
 
 /// By the id of its first append; however much was appended since.
 pub async fn a_repeated_create_is_answered_as_the_first_time(harness: &impl StoreHarness) {
@@ -81,30 +80,18 @@ pub async fn a_repeated_append_is_answered_even_if_its_guard_no_longer_holds(
     // The deadline is now, so it has passed when the append is repeated.
     let mut answer = writer.next("answer");
     let at = loop {
-        let now = at_least_now(&writer, &answer).await;
-        answer.guard = Guard::NotAfter(now);
+        answer.guard = Guard::NotAfter(now(&store, &writer.session).await);
         match store.append(answer.clone()).await.unwrap() {
             AppendOutcome::Appended { at } => break at,
             AppendOutcome::GuardFailed { .. } => {}
             other => panic!("{other:?}"),
         }
     };
-    while at_least_now(&writer, &writer.next("late")).await <= at {
+    while now(&store, &writer.session).await <= at {
         tokio::task::yield_now().await;
     }
     assert_eq!(taken(&store.append(answer).await.unwrap()), at);
     assert_eq!(writer.ids().await, ["first", "start", "answer"]);
-}
-
-/// The store's clock, from an append that cannot be taken.
-async fn at_least_now(writer: &Writer, append: &Append) -> Timestamp {
-    let mut probe = append.clone();
-    probe.expected = writer.head().await.position;
-    probe.guard = Guard::NotAfter(Timestamp(0));
-    match writer.store.append(probe).await.unwrap() {
-        AppendOutcome::GuardFailed { now, .. } => now,
-        other => panic!("taken in spite of its guard: {other:?}"),
-    }
 }
 
 /// Neither an id alone nor a position alone makes a repetition.

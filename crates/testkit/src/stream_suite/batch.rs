@@ -5,7 +5,9 @@ use futures_util::{FutureExt as _, StreamExt as _, stream};
 
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::stream::{Attempt, AttemptRef, Batch, Effect, Mark, OpenAttempt, StreamOp};
+use helix_agents_core::stream::{
+    Answers, Attempt, AttemptRef, Batch, Effect, Mark, OpenAttempt, StreamOp,
+};
 
 use crate::gate::within;
 use crate::ids::batch_id;
@@ -113,6 +115,24 @@ pub async fn a_batch_whose_writer_was_dropped_is_written_once(harness: &impl Str
     }
     let expected: Vec<_> = (1..=BATCHES).map(|it| it.to_string()).collect();
     assert_eq!(texts(&replay(&streams, &session, 1).await), expected);
+}
+
+/// As many as the contract names, each answered as the first time.
+pub async fn the_last_batches_of_a_stream_are_known_again(harness: &impl StreamHarness) {
+    let streams = harness.open().await;
+    let session = id("s");
+    let mut batches = Vec::new();
+    for number in 1..=Answers::KEPT as u64 {
+        let batch = Batch::new(batch_id(), [saying(&session, None, &["a", "b"])]);
+        let written = streams.write(&session, batch.clone()).await.unwrap();
+        assert_eq!(written.last_seq, 2 * number);
+        batches.push((batch, written));
+    }
+    let last_seq = 2 * Answers::KEPT as u64;
+    for (batch, written) in batches {
+        assert_eq!(streams.write(&session, batch).await.unwrap(), written);
+        assert_eq!(streams.info(&session).await.unwrap().last_seq, last_seq);
+    }
 }
 
 /// What a replaced owner still has to say is left out; what concerns all is not.

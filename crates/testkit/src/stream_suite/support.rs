@@ -16,13 +16,13 @@ use helix_agents_core::stream::{
 use crate::gate::within;
 use crate::ids::batch_id;
 
-pub(super) type Streams = Arc<dyn StreamManager>;
+pub(crate) type Streams = Arc<dyn StreamManager>;
 
-pub(super) fn id(text: &str) -> SessionId {
+pub(crate) fn id(text: &str) -> SessionId {
     SessionId::from(text)
 }
 
-pub(super) fn chunk(session: &SessionId, kind: ChunkKind) -> Chunk {
+pub(crate) fn chunk(session: &SessionId, kind: ChunkKind) -> Chunk {
     Chunk {
         agent: "agent".into(),
         session: session.clone(),
@@ -33,26 +33,26 @@ pub(super) fn chunk(session: &SessionId, kind: ChunkKind) -> Chunk {
     }
 }
 
-pub(super) fn text(session: &SessionId, delta: &str) -> Chunk {
+pub(crate) fn text(session: &SessionId, delta: &str) -> Chunk {
     let delta = delta.to_owned();
     chunk(session, ChunkKind::TextDelta { delta })
 }
 
 /// What the announcements of a writer look like but for their kind.
-pub(super) fn origin(session: &SessionId) -> Chunk {
+pub(crate) fn origin(session: &SessionId) -> Chunk {
     chunk(session, ChunkKind::RunStarted)
 }
 
-pub(super) fn model(step: u32) -> Effect {
+pub(crate) fn model(step: u32) -> Effect {
     Effect::Model { step }
 }
 
-pub(super) fn tool(call: &str) -> Effect {
+pub(crate) fn tool(call: &str) -> Effect {
     Effect::Tool { call: call.into() }
 }
 
 /// A mark that only says how far the log is.
-pub(super) fn mark(session: &SessionId, version: u64) -> Mark {
+pub(crate) fn mark(session: &SessionId, version: u64) -> Mark {
     Mark {
         version,
         settled: Vec::new(),
@@ -63,17 +63,17 @@ pub(super) fn mark(session: &SessionId, version: u64) -> Mark {
 }
 
 /// The closing of a step by the event of that version.
-pub(super) fn closing(session: &SessionId, version: u64) -> Boundary {
+pub(crate) fn closing(session: &SessionId, version: u64) -> Boundary {
     Boundary { version, chunk: chunk(session, ChunkKind::Checkpoint { version }) }
 }
 
 /// Begins a try at `effect`.
-pub(super) async fn begin(streams: &Streams, session: &SessionId, effect: &Effect) -> Attempt {
+pub(crate) async fn begin(streams: &Streams, session: &SessionId, effect: &Effect) -> Attempt {
     streams.begin(batch_id(), session, effect, origin(session)).await.unwrap()
 }
 
 /// Writes each text as a chunk of its own, all in one batch.
-pub(super) async fn write(
+pub(crate) async fn write(
     streams: &Streams,
     session: &SessionId,
     attempt: Option<Attempt>,
@@ -84,7 +84,7 @@ pub(super) async fn write(
 }
 
 /// That a chunk of this attempt is refused, and leaves no trace.
-pub(super) async fn refused(streams: &Streams, session: &SessionId, attempt: Attempt) {
+pub(crate) async fn refused(streams: &Streams, session: &SessionId, attempt: Attempt) {
     let before = streams.info(session).await.unwrap();
     let chunks = vec![text(session, "late")];
     let error = streams.append(batch_id(), session, Some(attempt), chunks).await.unwrap_err();
@@ -93,12 +93,12 @@ pub(super) async fn refused(streams: &Streams, session: &SessionId, attempt: Att
 }
 
 /// The next chunk of a reader.
-pub(super) async fn next(reader: &mut ChunkStream) -> StoredChunk {
+pub(crate) async fn next(reader: &mut ChunkStream) -> StoredChunk {
     within(reader.next()).await.unwrap().unwrap()
 }
 
 /// The next `count` chunks of a reader.
-pub(super) async fn take(reader: &mut ChunkStream, count: usize) -> Vec<StoredChunk> {
+pub(crate) async fn take(reader: &mut ChunkStream, count: usize) -> Vec<StoredChunk> {
     let mut chunks = Vec::with_capacity(count);
     while chunks.len() < count {
         chunks.push(next(reader).await);
@@ -107,7 +107,7 @@ pub(super) async fn take(reader: &mut ChunkStream, count: usize) -> Vec<StoredCh
 }
 
 /// What a reader gets up to the chunk with that number.
-pub(super) async fn take_to(reader: &mut ChunkStream, last: u64) -> Vec<StoredChunk> {
+pub(crate) async fn take_to(reader: &mut ChunkStream, last: u64) -> Vec<StoredChunk> {
     let mut chunks = Vec::new();
     while chunks.last().is_none_or(|it: &StoredChunk| it.seq < last) {
         chunks.push(next(reader).await);
@@ -117,7 +117,7 @@ pub(super) async fn take_to(reader: &mut ChunkStream, last: u64) -> Vec<StoredCh
 
 /// Everything that is there from `from` on. Works because the last chunk of a stream is never a
 /// discarded one: its announcement comes after it.
-pub(super) async fn replay(streams: &Streams, session: &SessionId, from: u64) -> Vec<StoredChunk> {
+pub(crate) async fn replay(streams: &Streams, session: &SessionId, from: u64) -> Vec<StoredChunk> {
     let info = streams.info(session).await.unwrap();
     if info.first_seq == 0 {
         return Vec::new();
@@ -126,12 +126,12 @@ pub(super) async fn replay(streams: &Streams, session: &SessionId, from: u64) ->
     take_to(&mut reader, info.last_seq).await
 }
 
-pub(super) fn numbers(chunks: &[StoredChunk]) -> Vec<u64> {
+pub(crate) fn numbers(chunks: &[StoredChunk]) -> Vec<u64> {
     chunks.iter().map(|it| it.seq).collect()
 }
 
 /// The texts among the chunks.
-pub(super) fn texts(chunks: &[StoredChunk]) -> Vec<&str> {
+pub(crate) fn texts(chunks: &[StoredChunk]) -> Vec<&str> {
     let text = |it: &'_ StoredChunk| matches!(it.chunk.kind, ChunkKind::TextDelta { .. });
     chunks
         .iter()
@@ -146,7 +146,7 @@ pub(super) fn texts(chunks: &[StoredChunk]) -> Vec<&str> {
 /// Compares chunks, one line each: number, attempt, what it shows.
 #[track_caller]
 #[expect(clippy::needless_pass_by_value, reason = "reads better at the call")]
-pub(super) fn check(chunks: &[StoredChunk], expected: Expect) {
+pub(crate) fn check(chunks: &[StoredChunk], expected: Expect) {
     let mut lines = String::new();
     for StoredChunk { seq, attempt, chunk } in chunks {
         let attempt = attempt.map_or_else(|| "-".to_owned(), |it| it.0.to_string());

@@ -9,6 +9,7 @@ use super::StreamHarness;
 use super::support::{begin, chunk, id, model, numbers, replay, text, texts, write};
 use crate::gate::{Gate, within};
 use crate::ids::batch_id;
+use crate::likeness::look_alikes;
 
 /// The answer is the number of the last one.
 pub async fn chunks_are_numbered_from_one_without_gaps(harness: &impl StreamHarness) {
@@ -127,6 +128,19 @@ pub async fn streams_of_different_sessions_do_not_mix(harness: &impl StreamHarne
     assert_eq!(texts(&replay(&streams, &other, 1).await), ["x", "y"]);
     streams.reset(&one).await.unwrap();
     assert_eq!(texts(&replay(&streams, &other, 1).await), ["x", "y"]);
+}
+
+/// Each has its own chunks and numbers.
+pub async fn streams_whose_ids_look_alike_are_different(harness: &impl StreamHarness) {
+    let streams = harness.open().await;
+    let texts = look_alikes();
+    for session in &texts {
+        assert_eq!(write(&streams, &id(session), None, &[session]).await, 1, "{session:?}");
+    }
+    for session in &texts {
+        let chunks = replay(&streams, &id(session), 1).await;
+        assert_eq!(self::texts(&chunks), [session.as_str()]);
+    }
 }
 
 /// It may have turned to something else that waits for the same stream.

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod damage;
+mod durable;
 mod program;
 
 mod conformance {
@@ -67,4 +68,31 @@ mod stream {
     }
 
     helix_agents_testkit::stream_suite!(harness);
+}
+
+mod backend {
+    use helix_agents_example_own_store::FileStore;
+    use helix_agents_testkit::backend_suite::{Backend, BackendHarness};
+    use tempfile::TempDir;
+
+    /// Streams are those of one open file, so all handles are.
+    struct Harness {
+        store: FileStore,
+        _folder: TempDir,
+    }
+
+    #[async_trait::async_trait]
+    impl BackendHarness for Harness {
+        async fn open(&self) -> Backend {
+            Backend::of(self.store.clone())
+        }
+    }
+
+    async fn harness() -> Harness {
+        let folder = tempfile::tempdir().unwrap();
+        let store = FileStore::open(folder.path().join("sessions.log")).await.unwrap();
+        Harness { store, _folder: folder }
+    }
+
+    helix_agents_testkit::backend_suite!(harness);
 }

@@ -1,0 +1,39 @@
+//! What was acknowledged outlives a writer that is killed, and was forced to the disk.
+
+mod eager;
+mod lazy;
+
+use std::sync::Arc;
+
+use helix_agents_core::store::StateStore;
+use helix_agents_store_sqlite::SqliteStore;
+use helix_agents_testkit::durable_suite::DurableHarness;
+
+use super::support::Folder;
+
+struct Harness(Folder);
+
+#[async_trait::async_trait]
+impl DurableHarness for Harness {
+    async fn open(place: &str) -> Arc<dyn StateStore> {
+        Arc::new(SqliteStore::open(place).await.unwrap())
+    }
+
+    fn place(&self) -> String {
+        place(&self.0)
+    }
+
+    fn forces_writes(&self) -> bool {
+        true
+    }
+}
+
+fn place(folder: &Folder) -> String {
+    folder.file().to_str().unwrap().to_owned()
+}
+
+async fn harness() -> Harness {
+    Harness(Folder::new())
+}
+
+helix_agents_testkit::durable_suite!(harness, Harness);

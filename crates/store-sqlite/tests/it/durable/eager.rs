@@ -1,0 +1,154 @@
+//! A store that acknowledges shortly before it commits: the suite notices.
+
+use std::panic::catch_unwind;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::future::{BoxFuture, FutureExt as _};
+use tokio::sync::mpsc::{Sender, channel};
+
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::error::Result;
+use helix_agents_core::guarantee::Guarantee;
+use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::store::{
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
+    Renewal, SessionFilter, StateStore, StoredAppend,
+};
+use helix_agents_store_sqlite::SqliteStore;
+use helix_agents_testkit::durable_suite::{
+    self, DurableHarness, acknowledged_operations_survive_sigkill,
+};
+use helix_agents_testkit::scenario;
+
+use super::place;
+use crate::support::Folder;
+
+/// Answers once an operation has a place in the queue, which has one.
+#[derive(Debug)]
+struct EagerStore {
+    store: SqliteStore,
+    queue: Sender<BoxFuture<'static, ()>>,
+}
+
+impl EagerStore {
+    fn new(store: SqliteStore) -> Self {
+        let (queue, mut queued) = channel::<BoxFuture<'static, ()>>(1);
+        tokio::spawn(async move {
+            while let Some(operation) = queued.recv().await {
+                operation.await;
+            }
+        });
+        Self { store, queue }
+    }
+
+    fn store(&self) -> &dyn StateStore {
+        &self.store
+    }
+
+    async fn later<T>(&self, operation: impl Future<Output = Result<T>> + Send + 'static) {
+        self.queue.send(operation.map(|done| drop(done.unwrap())).boxed()).await.unwrap();
+    }
+}
+
+/// The answer to whatever was asked.
+const AT: Timestamp = Timestamp(0);
+
+#[async_trait]
+impl StateStore for EagerStore {
+    fn reach(&self) -> Reach {
+        self.store.reach()
+    }
+
+    fn guarantees(&self) -> Vec<Guarantee> {
+        self.store.guarantees()
+    }
+
+    async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
+        let store = self.store.clone();
+        self.later(async move { store.create_session(new, first).await }).await;
+        Ok(CreateOutcome::Created { at: AT })
+    }
+
+    async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
+        let (store, from) = (self.store.clone(), from.clone());
+        self.later(async move { store.fork(&from, new, first).await }).await;
+        Ok(ForkOutcome::Created { at: AT })
+    }
+
+    async fn append(&self, append: Append) -> Result<AppendOutcome> {
+        let store = self.store.clone();
+        self.later(async move { StateStore::append(&store, append).await }).await;
+        Ok(AppendOutcome::Appended { at: AT })
+    }
+
+    async fn read_log(
+        &self,
+        session: &SessionId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<StoredAppend>> {
+        self.store().read_log(session, after, limit).await
+    }
+
+    async fn head(&self, session: &SessionId) -> Result<Option<Head>> {
+        self.store().head(session).await
+    }
+
+    async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
+        self.store().list(filter, page).await
+    }
+
+    async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
+        self.store().renew(session, run, ttl).await
+    }
+
+    async fn delete(&self, session: &SessionId) -> Result<bool> {
+        let (store, session) = (self.store.clone(), session.clone());
+        self.later(async move { StateStore::delete(&store, &session).await }).await;
+        Ok(true)
+    }
+
+    async fn purge(&self, purge: &Purge) -> Result<u64> {
+        self.store().purge(purge).await
+    }
+}
+
+struct Eager(Folder);
+
+#[async_trait]
+impl DurableHarness for Eager {
+    async fn open(place: &str) -> Arc<dyn StateStore> {
+        let store = SqliteStore::open(place).await.unwrap();
+        // The one that is killed, and not the one that looks at what is there.
+        if std::env::var_os("HELIX_WRITER_PLACE").is_some() {
+            return Arc::new(EagerStore::new(store));
+        }
+        Arc::new(store)
+    }
+
+    fn place(&self) -> String {
+        place(&self.0)
+    }
+
+    fn forces_writes(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn writer() {
+    durable_suite::write::<Eager>();
+}
+
+#[test]
+fn an_acknowledgement_before_the_commit_is_noticed() {
+    let noticed = catch_unwind(|| {
+        scenario::run("eager", async || {
+            let writer = concat!(module_path!(), "::writer");
+            acknowledged_operations_survive_sigkill(&Eager(Folder::new()), writer).await;
+        });
+    });
+    assert!(noticed.is_err());
+}

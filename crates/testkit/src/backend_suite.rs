@@ -1,0 +1,141 @@
+//! What holds between sessions and their streams where one back end keeps both, as tests.
+//!
+//! A store crate that implements [`StateStore`] and [`StreamManager`] writes a [`BackendHarness`] and
+//! expands [`backend_suite!`](crate::backend_suite!) in `mod backend` of its `tests/it/main.rs`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use helix_agents_core::id::SessionId;
+use helix_agents_core::store::{Purge, SessionStatus, StateStore};
+use helix_agents_core::stream::{StreamInfo, StreamManager};
+
+use crate::store_suite::support::{Writer, child, first, id};
+use crate::stream_suite::support::{replay, texts, write};
+
+/// How the suite gets at one back end.
+#[async_trait]
+pub trait BackendHarness: Send + Sync {
+    /// Opens a handle, as both of its contracts. Every handle of one harness sees the same data; no two
+    /// harnesses do.
+    async fn open(&self) -> Backend;
+}
+
+/// A handle of a back end.
+#[derive(Debug, Clone)]
+pub struct Backend {
+    /// Its sessions.
+    pub store: Arc<dyn StateStore>,
+    /// Their streams.
+    pub streams: Arc<dyn StreamManager>,
+}
+
+impl Backend {
+    /// A handle that implements both contracts.
+    pub fn of(handle: impl StateStore + StreamManager + Clone) -> Self {
+        Self { store: Arc::new(handle.clone()), streams: Arc::new(handle) }
+    }
+
+    /// A session with a stream that has one chunk.
+    async fn create(&self, session: &str) -> Writer {
+        let writer = Writer::create(&self.store, session).await;
+        write(&self.streams, &writer.session, None, &["said"]).await;
+        writer
+    }
+
+    /// A session below a root, in whose stream it has a chunk.
+    async fn create_below(&self, session: &str, root: &SessionId) {
+        let new = child(root, root);
+        Writer::create_as(&self.store, new, first(&id(session), "first")).await;
+        write(&self.streams, root, None, &["said"]).await;
+    }
+
+    async fn info(&self, session: &str) -> StreamInfo {
+        self.streams.info(&id(session)).await.unwrap()
+    }
+}
+
+/// Expands to one `#[test]` per scenario. The argument is the path of an async function that makes a
+/// fresh [`BackendHarness`].
+#[macro_export]
+macro_rules! backend_suite {
+    ($harness:path) => {
+        $crate::__scenarios! { backend_suite, $harness;
+            a_deleted_session_leaves_no_stream,
+            a_session_that_is_created_anew_has_a_stream_of_its_own,
+            a_purged_tree_leaves_no_stream,
+            a_purge_leaves_the_streams_of_others,
+            deleting_a_session_leaves_the_streams_of_others,
+        }
+    };
+}
+
+/// Whichever handle wrote it, and whichever deletes.
+pub async fn a_deleted_session_leaves_no_stream(harness: &impl BackendHarness) {
+    let (one, other) = (harness.open().await, harness.open().await);
+    let session = one.create("s").await.session;
+    write(&other.streams, &session, None, &["and more"]).await;
+    assert!(other.store.delete(&session).await.unwrap());
+    for backend in [&one, &other, &harness.open().await] {
+        assert_eq!(backend.info("s").await, StreamInfo::default());
+    }
+}
+
+/// With numbers of its own, and nothing of what was said before.
+pub async fn a_session_that_is_created_anew_has_a_stream_of_its_own(harness: &impl BackendHarness) {
+    let (one, other) = (harness.open().await, harness.open().await);
+    let session = one.create("s").await.session;
+    write(&one.streams, &session, None, &["before", "before"]).await;
+    assert!(one.store.delete(&session).await.unwrap());
+    for backend in [&other, &one] {
+        let writer = Writer::create(&backend.store, "s").await;
+        assert_eq!(write(&backend.streams, &writer.session, None, &["anew"]).await, 1);
+        let chunks = replay(&backend.streams, &session, 1).await;
+        assert_eq!(texts(&chunks), ["anew"]);
+        assert!(backend.store.delete(&session).await.unwrap());
+    }
+}
+
+/// It is that of the root, to which all of its sessions write, through whichever handle.
+pub async fn a_purged_tree_leaves_no_stream(harness: &impl BackendHarness) {
+    let (one, other) = (harness.open().await, harness.open().await);
+    let root = one.create("s").await.session;
+    one.create_below("child", &root).await;
+    write(&other.streams, &root, None, &["and more"]).await;
+    let purge = Purge { older_than: Duration::ZERO, statuses: SessionStatus::ALL.to_vec() };
+    assert_eq!(other.store.purge(&purge).await.unwrap(), 2);
+    for backend in [&one, &other, &harness.open().await] {
+        assert_eq!(backend.info("s").await.first_seq, 0);
+    }
+}
+
+/// A session that stays is watched on.
+pub async fn a_purge_leaves_the_streams_of_others(harness: &impl BackendHarness) {
+    let backend = harness.open().await;
+    let mut ended = backend.create("ended").await;
+    backend.create("stays").await;
+    let mut last = ended.next("ended");
+    last.summary = first(&ended.session, "ended").summary;
+    last.summary.as_mut().unwrap().status = SessionStatus::Completed;
+    ended.take(last).await;
+    let purge = Purge { older_than: Duration::ZERO, statuses: vec![SessionStatus::Completed] };
+    assert_eq!(backend.store.purge(&purge).await.unwrap(), 1);
+    assert_eq!(backend.info("ended").await.first_seq, 0);
+    let info = backend.info("stays").await;
+    assert_eq!((info.first_seq, info.last_seq), (1, 1));
+}
+
+/// That of its root among them, to which a child writes, and those of sessions that look like it.
+pub async fn deleting_a_session_leaves_the_streams_of_others(harness: &impl BackendHarness) {
+    let backend = harness.open().await;
+    let root = backend.create("root").await.session;
+    backend.create("CHILD").await;
+    backend.create_below("child", &root).await;
+    assert!(backend.store.delete(&id("child")).await.unwrap());
+    for (session, last_seq) in [("root", 2), ("CHILD", 1)] {
+        let info = backend.info(session).await;
+        assert_eq!((info.first_seq, info.last_seq), (1, last_seq), "{session}");
+    }
+}

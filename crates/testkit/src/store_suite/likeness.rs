@@ -1,0 +1,92 @@
+//! Ids that look alike are different ones.
+
+use std::sync::Arc;
+
+use helix_agents_core::store::{
+    Append, AppendOutcome, LeaseChange, NewSession, Page, SessionFilter, StateStore,
+};
+
+use super::StoreHarness;
+use super::support::{LONG, Writer, alone, first, id, log, run, running};
+use crate::likeness::look_alikes;
+
+/// Neither case nor space nor the form of an accent is lost, and no part of a long id.
+pub async fn sessions_whose_ids_look_alike_are_different(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let texts = look_alikes();
+    for text in &texts {
+        let session = id(text);
+        let first = Append { body: text.clone().into(), ..first(&session, text) };
+        Writer::create_as(&store, alone(&session), first).await;
+    }
+    let mut left = texts.clone();
+    left.sort();
+    for text in &texts {
+        let stored = log(&store, &id(text)).await;
+        assert_eq!(stored.len(), 1, "{text:?}");
+        assert_eq!(stored[0].body, text.as_bytes());
+        let below = SessionFilter { root: Some(id(text)), ..SessionFilter::default() };
+        assert_eq!(names(&store, &below).await, [text.as_str()]);
+    }
+    assert_eq!(names(&store, &SessionFilter::default()).await, left);
+    for text in &texts {
+        assert!(store.delete(&id(text)).await.unwrap(), "{text:?}");
+        left.retain(|it| it != text);
+        assert_eq!(names(&store, &SessionFilter::default()).await, left);
+    }
+}
+
+async fn names(store: &Arc<dyn StateStore>, filter: &SessionFilter) -> Vec<String> {
+    let heads = store.list(filter, &Page::default()).await.unwrap();
+    let mut names: Vec<_> = heads.iter().map(|it| it.session.to_string()).collect();
+    names.sort();
+    names
+}
+
+/// A repetition is known by its whole id: another append would be taken for one that is there.
+pub async fn appends_whose_ids_look_alike_are_different(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let mut writer = Writer::create(&store, "s").await;
+    let texts = look_alikes();
+    for (number, text) in texts.iter().enumerate() {
+        let before = writer.position.clone();
+        writer.add(text).await;
+        // One that looks like it, at the same position, is not the same append.
+        let other = Append { expected: before, ..writer.next(&texts[(number + 1) % texts.len()]) };
+        let outcome = store.append(other).await.unwrap();
+        assert!(matches!(outcome, AppendOutcome::Conflict { .. }), "{text:?}: {outcome:?}");
+        // Nor is its id that of the position.
+        let mut lost = writer.next("lost");
+        lost.expected.append = texts[(number + 1) % texts.len()].as_str().into();
+        assert_eq!(store.append(lost).await.unwrap(), AppendOutcome::HistoryLost, "{text:?}");
+    }
+    assert_eq!(writer.ids().await[1..], texts);
+}
+
+/// The owner of a run that looks like the current one has been replaced. Nor is an agent listed whose
+/// name looks like the one that is asked for.
+pub async fn runs_and_agents_whose_names_look_alike_are_different(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let texts = look_alikes();
+    for (number, text) in texts.iter().enumerate() {
+        let session = id(&format!("s{number}"));
+        let new = NewSession { agent: text.as_str().into(), ..alone(&session) };
+        let first = Append {
+            run: Some(run(text)),
+            summary: Some(running(text)),
+            lease: LeaseChange::Take(LONG),
+            ..first(&session, "first")
+        };
+        Writer::create_as(&store, new, first).await;
+    }
+    for (number, text) in texts.iter().enumerate() {
+        let session = format!("s{number}");
+        for other in [text, &texts[(number + 1) % texts.len()]] {
+            let renewal = store.renew(&id(&session), &run(other), LONG).await.unwrap();
+            assert_eq!(renewal.renewed, other == text, "{other:?} is not {text:?}");
+        }
+        let agent = Some(text.as_str().into());
+        let filter = SessionFilter { agent, ..SessionFilter::default() };
+        assert_eq!(names(&store, &filter).await, [session]);
+    }
+}

@@ -1,0 +1,220 @@
+//! The reference store, with one thing broken.
+
+mod state;
+mod streams;
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use helix_agents_core::id::{BatchId, SessionId};
+use helix_agents_core::store::{Head, Reach, StateStore};
+use helix_agents_core::stream::StreamManager;
+use helix_agents_store_memory::{MemoryOptions, MemoryStore};
+use helix_agents_testkit::backend_suite::{Backend, BackendHarness};
+use helix_agents_testkit::gate::Gate;
+use helix_agents_testkit::store_suite::StoreHarness;
+use helix_agents_testkit::stream_suite::StreamHarness;
+
+/// What is lost of an id.
+pub(crate) type Loss = fn(&str) -> String;
+
+/// One way to break a store.
+#[derive(Clone, Copy)]
+pub(crate) enum Breakage {
+    /// Each handle has a clock of its own, seven seconds after that of the one before.
+    ClockPerHandle,
+    /// At the very end of a lease it is still held.
+    LeaseHeldAtItsEnd,
+    /// A lease is free one millisecond before its end.
+    LeaseFreeBeforeItsEnd,
+    /// An append is refused at the very moment of its deadline.
+    DeadlineExcluded,
+    /// A list leaves out what is due, or has expired, at this very moment.
+    MomentNotListed,
+    /// A renewal never brings the end of a lease forward.
+    RenewalOnlyExtends,
+    /// A summary without a run clears the lease.
+    LeaseEndsWithRun,
+    /// A handle answers with the head of its own last append.
+    HeadOfWriterCached,
+    /// A session is there before its log is.
+    CreatedInParts,
+    /// Ids of sessions that are the same after this are the same session.
+    Sessions(Loss),
+    /// Likewise those of appends.
+    Appends(Loss),
+    /// Likewise those of runs.
+    Runs(Loss),
+    /// Ids other than those of sessions are not looked at.
+    IdsUnchecked,
+    /// The schema of an append is kept in one byte.
+    SchemaOfOneByte,
+    /// The number of its events is kept in two bytes.
+    CountOfTwoBytes,
+    /// A conflict brings so many appends at most.
+    Missed(usize),
+    /// A list has what was appended to last first.
+    ListedByUpdate,
+    /// A list is in the order of the ids alone.
+    ListedByName,
+    /// A session's age is counted from its creation.
+    PurgedByCreation,
+    /// Bodies stay where they lie when their session is deleted.
+    BodiesKept,
+    /// Streams stay when their session is purged.
+    StreamsKept,
+    /// So many batches of a stream are known again.
+    Answers(usize),
+}
+
+impl fmt::Debug for Breakage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ClockPerHandle => "a clock per handle",
+            Self::LeaseHeldAtItsEnd => "leases that are held at their end",
+            Self::LeaseFreeBeforeItsEnd => "leases that are free before their end",
+            Self::DeadlineExcluded => "deadlines that exclude their moment",
+            Self::MomentNotListed => "lists that leave out this moment",
+            Self::RenewalOnlyExtends => "renewals that only extend",
+            Self::LeaseEndsWithRun => "leases that end with their run",
+            Self::HeadOfWriterCached => "a cached head",
+            Self::CreatedInParts => "sessions that are created in parts",
+            Self::Sessions(_) => "session ids that are not kept whole",
+            Self::Appends(_) => "append ids that are not kept whole",
+            Self::Runs(_) => "run ids that are not kept whole",
+            Self::IdsUnchecked => "ids that are not checked",
+            Self::SchemaOfOneByte => "schemas of one byte",
+            Self::CountOfTwoBytes => "counts of two bytes",
+            Self::Missed(_) => "conflicts that bring too little",
+            Self::ListedByUpdate => "lists by the last append",
+            Self::ListedByName => "lists by name",
+            Self::PurgedByCreation => "purges by creation",
+            Self::BodiesKept => "bodies that are kept",
+            Self::StreamsKept => "streams that are kept",
+            Self::Answers(_) => "too few answers",
+        })
+    }
+}
+
+/// What all handles of one harness share.
+#[derive(Debug)]
+struct Shared {
+    sessions: MemoryStore,
+    /// Another store where streams do not go with their sessions.
+    streams: MemoryStore,
+    broken: Option<Breakage>,
+    handles: AtomicU32,
+    /// Ids of sessions as they were given first, by what is kept of them.
+    names: Mutex<HashMap<String, SessionId>>,
+    /// Sessions that are there in part.
+    partly: Mutex<Vec<SessionId>>,
+    /// Opened when one was seen so.
+    seen: Gate,
+    /// Bodies of sessions that were deleted.
+    attic: Mutex<Vec<Bytes>>,
+    /// The batches that were written, the newest first.
+    written: Mutex<HashMap<SessionId, VecDeque<BatchId>>>,
+}
+
+/// A handle of a store with one thing broken, or with none.
+#[derive(Debug, Clone)]
+pub(crate) struct Broken {
+    shared: Arc<Shared>,
+    number: u32,
+    /// The heads of this handle's own last appends.
+    heads: Arc<Mutex<HashMap<SessionId, Head>>>,
+}
+
+impl Broken {
+    fn breakage(&self) -> Option<Breakage> {
+        self.shared.broken
+    }
+
+    /// The session that this id is taken for.
+    fn name(&self, session: &SessionId) -> SessionId {
+        let Some(Breakage::Sessions(loss)) = self.breakage() else { return session.clone() };
+        let mut names = self.shared.names.lock().unwrap();
+        names.entry(loss(session.as_str())).or_insert_with(|| session.clone()).clone()
+    }
+}
+
+/// Opens handles of one broken store.
+#[derive(Debug)]
+pub(crate) struct Harness(Arc<Shared>);
+
+/// The store with nothing broken.
+pub(crate) async fn sound() -> Harness {
+    Harness::with(None)
+}
+
+impl Harness {
+    pub(crate) fn broken(breakage: Breakage) -> Self {
+        Self::with(Some(breakage))
+    }
+
+    fn with(broken: Option<Breakage>) -> Self {
+        let sessions = MemoryStore::new();
+        let apart = matches!(broken, Some(Breakage::StreamsKept));
+        let streams = if apart { MemoryStore::new() } else { sessions.clone() };
+        Self::on(sessions, streams, broken)
+    }
+
+    fn on(sessions: MemoryStore, streams: MemoryStore, broken: Option<Breakage>) -> Self {
+        Self(Arc::new(Shared {
+            sessions,
+            streams,
+            broken,
+            handles: AtomicU32::new(0),
+            names: Mutex::default(),
+            partly: Mutex::default(),
+            seen: Gate::new(),
+            attic: Mutex::default(),
+            written: Mutex::default(),
+        }))
+    }
+
+    fn handle(&self) -> Broken {
+        let number = self.0.handles.fetch_add(1, Ordering::Relaxed);
+        Broken { shared: Arc::clone(&self.0), number, heads: Arc::default() }
+    }
+}
+
+#[async_trait]
+impl StoreHarness for Harness {
+    fn reach(&self) -> Reach {
+        Reach::Process
+    }
+
+    async fn open(&self) -> Arc<dyn StateStore> {
+        Arc::new(self.handle())
+    }
+
+    async fn keeps(&self, bytes: &[u8]) -> Option<bool> {
+        // Where all of it lies.
+        let text = String::from_utf8_lossy(bytes);
+        Some(format!("{:?}", self.0).contains(&*text))
+    }
+}
+
+#[async_trait]
+impl StreamHarness for Harness {
+    async fn open(&self) -> Arc<dyn StreamManager> {
+        Arc::new(self.handle())
+    }
+
+    async fn open_keeping(&self, chunks: u64) -> Arc<dyn StreamManager> {
+        let store = MemoryStore::with_options(MemoryOptions { stream_retention: chunks });
+        Arc::new(Self::on(store.clone(), store, self.0.broken).handle())
+    }
+}
+
+#[async_trait]
+impl BackendHarness for Harness {
+    async fn open(&self) -> Backend {
+        Backend::of(self.handle())
+    }
+}

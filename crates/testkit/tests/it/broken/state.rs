@@ -1,0 +1,264 @@
+//! Sessions of a broken store.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::error::Result;
+use helix_agents_core::guarantee::Guarantee;
+use helix_agents_core::id::{AppendId, RunId, SessionId};
+use helix_agents_core::store::{
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, Head, LeaseChange, NewSession, Page,
+    Purge, Reach, Renewal, SessionFilter, StateStore, StoredAppend, Summary,
+};
+
+use super::{Breakage, Broken, Loss};
+
+/// How far the clock of a handle is from that of the one before.
+const OFF: Duration = Duration::from_secs(7);
+
+/// How long a session is there in part.
+const PART: Duration = Duration::from_millis(50);
+
+impl Broken {
+    fn sessions(&self) -> &dyn StateStore {
+        &self.shared.sessions
+    }
+
+    /// How far this handle's clock is ahead.
+    fn ahead(&self) -> Duration {
+        let is_off = matches!(self.breakage(), Some(Breakage::ClockPerHandle));
+        if is_off { OFF * self.number } else { Duration::ZERO }
+    }
+
+    /// What is kept of an append.
+    fn kept(&self, mut append: Append) -> Append {
+        append.session = self.name(&append.session);
+        match self.breakage() {
+            Some(Breakage::Appends(loss)) => {
+                append.id = loss(append.id.as_str()).into();
+                append.expected.append = loss(append.expected.append.as_str()).into();
+            }
+            Some(Breakage::SchemaOfOneByte) => append.schema %= 1 << 8,
+            Some(Breakage::CountOfTwoBytes) => append.count %= 1 << 16,
+            Some(Breakage::IdsUnchecked) => unchecked(&mut append),
+            Some(Breakage::LeaseEndsWithRun)
+                if append.summary.as_ref().is_some_and(|it| it.run.is_none()) =>
+            {
+                append.lease = LeaseChange::Clear;
+            }
+            _ => {}
+        }
+        if let LeaseChange::Take(ttl) = &mut append.lease {
+            *ttl = ttl.saturating_add(self.ahead());
+        }
+        append
+    }
+
+    /// A head as this handle reads it.
+    fn read(&self, head: Head) -> Head {
+        Head { read_at: head.read_at.after(self.ahead()), ..head }
+    }
+
+    /// Judges a guard wrongly: an answer, or another guard in its place.
+    async fn misjudge(&self, append: &mut Append) -> Result<Option<AppendOutcome>> {
+        let head = self.sessions().head(&append.session).await?;
+        let Some(head) = head.filter(|head| head.position == append.expected) else {
+            return Ok(None);
+        };
+        let (now, until) = (head.read_at, head.lease_until);
+        let refused = |lease_until| Ok(Some(AppendOutcome::GuardFailed { lease_until, now }));
+        match (self.breakage(), append.guard) {
+            (Some(Breakage::LeaseHeldAtItsEnd), Guard::LeaseFree) if until == Some(now) => {
+                return refused(until);
+            }
+            (Some(Breakage::DeadlineExcluded), Guard::NotAfter(end)) if end == now => {
+                return refused(None);
+            }
+            (Some(Breakage::LeaseFreeBeforeItsEnd), Guard::LeaseFree)
+                if until == Some(Timestamp(now.0 + 1)) =>
+            {
+                append.guard = Guard::None;
+            }
+            (Some(Breakage::ClockPerHandle), Guard::LeaseFree)
+                if until.is_none_or(|until| until <= now.after(self.ahead())) =>
+            {
+                append.guard = Guard::None;
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    /// A session that others see before its log is there.
+    async fn in_parts<T>(
+        &self,
+        session: &SessionId,
+        creation: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        if !matches!(self.breakage(), Some(Breakage::CreatedInParts)) {
+            return creation.await;
+        }
+        self.shared.partly.lock().unwrap().push(session.clone());
+        let created = creation.await;
+        // Until another handle has seen it so, if one looks.
+        drop(tokio::time::timeout(PART, self.shared.seen.pass()).await);
+        self.shared.partly.lock().unwrap().retain(|it| it != session);
+        created
+    }
+
+    async fn keep_bodies(&self, session: &SessionId) -> Result<()> {
+        if matches!(self.breakage(), Some(Breakage::BodiesKept))
+            && self.sessions().head(session).await?.is_some()
+        {
+            let log = self.sessions().read_log(session, 0, u32::MAX).await?;
+            self.shared.attic.lock().unwrap().extend(log.into_iter().map(|it| it.body));
+        }
+        Ok(())
+    }
+}
+
+/// Puts an id in place of one that would be refused.
+fn unchecked(append: &mut Append) {
+    let any = || "any";
+    if append.id.check().is_err() {
+        append.id = AppendId::from(any());
+    }
+    let current = append.summary.as_mut().and_then(|it| it.run.as_mut());
+    for run in [append.run.as_mut(), current].into_iter().flatten() {
+        if run.check().is_err() {
+            *run = RunId::from(any());
+        }
+    }
+}
+
+fn is_the_same(loss: Loss, one: &RunId, other: &RunId) -> bool {
+    loss(one.as_str()) == loss(other.as_str())
+}
+
+#[async_trait]
+impl StateStore for Broken {
+    fn reach(&self) -> Reach {
+        self.sessions().reach()
+    }
+
+    fn guarantees(&self) -> Vec<Guarantee> {
+        self.sessions().guarantees()
+    }
+
+    async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
+        let first = self.kept(first);
+        let session = first.session.clone();
+        self.in_parts(&session, self.sessions().create_session(new, first)).await
+    }
+
+    async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
+        let (from, first) = (self.name(from), self.kept(first));
+        let session = first.session.clone();
+        self.in_parts(&session, self.sessions().fork(&from, new, first)).await
+    }
+
+    async fn append(&self, append: Append) -> Result<AppendOutcome> {
+        let mut append = self.kept(append);
+        let session = append.session.clone();
+        if let Some(answer) = self.misjudge(&mut append).await? {
+            return Ok(answer);
+        }
+        let mut outcome = self.sessions().append(append).await?;
+        match (&mut outcome, self.breakage()) {
+            (AppendOutcome::Conflict { missed }, Some(Breakage::Missed(most))) => {
+                missed.truncate(most);
+            }
+            (AppendOutcome::GuardFailed { now, .. }, Some(Breakage::ClockPerHandle)) => {
+                *now = now.after(self.ahead());
+            }
+            (AppendOutcome::Appended { .. }, Some(Breakage::HeadOfWriterCached)) => {
+                if let Some(head) = self.sessions().head(&session).await? {
+                    self.heads.lock().unwrap().insert(session, head);
+                }
+            }
+            _ => {}
+        }
+        Ok(outcome)
+    }
+
+    async fn read_log(
+        &self,
+        session: &SessionId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<StoredAppend>> {
+        let session = self.name(session);
+        if self.shared.partly.lock().unwrap().contains(&session) {
+            self.shared.seen.open();
+            return Ok(Vec::new());
+        }
+        self.sessions().read_log(&session, after, limit).await
+    }
+
+    async fn head(&self, session: &SessionId) -> Result<Option<Head>> {
+        let cached = self.heads.lock().unwrap().get(session).cloned();
+        let head = match cached {
+            Some(head) => Some(head),
+            None => self.sessions().head(&self.name(session)).await?,
+        };
+        Ok(head.map(|head| self.read(head)))
+    }
+
+    async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
+        let root = filter.root.as_ref().map(|root| self.name(root));
+        let filter = SessionFilter { root, ..filter.clone() };
+        let mut heads = self.sessions().list(&filter, page).await?;
+        match self.breakage() {
+            Some(Breakage::ListedByUpdate) => heads.sort_by_key(|it| Reverse(it.updated_at)),
+            Some(Breakage::ListedByName) => heads.sort_by_key(|it| Reverse(it.session.clone())),
+            Some(Breakage::MomentNotListed) => heads.retain(|it| {
+                let moment = if filter.wake_due { it.summary.wake_at } else { it.lease_until };
+                !(filter.wake_due || filter.lease_expired) || moment != Some(it.read_at)
+            }),
+            _ => {}
+        }
+        Ok(heads.into_iter().map(|head| self.read(head)).collect())
+    }
+
+    async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
+        let session = self.name(session);
+        let head = self.sessions().head(&session).await?;
+        let mut run = run.clone();
+        let mut ttl = ttl.saturating_add(self.ahead());
+        match (self.breakage(), head) {
+            (
+                Some(Breakage::Runs(loss)),
+                Some(Head { summary: Summary { run: Some(current), .. }, .. }),
+            ) if is_the_same(loss, &current, &run) => run = current,
+            (Some(Breakage::RenewalOnlyExtends), Some(head)) => {
+                ttl = ttl.max(head.lease_until.map_or(ttl, |until| until.since(head.read_at)));
+            }
+            _ => {}
+        }
+        let renewal = self.sessions().renew(&session, &run, ttl).await?;
+        Ok(Renewal { head: self.read(renewal.head), ..renewal })
+    }
+
+    async fn delete(&self, session: &SessionId) -> Result<bool> {
+        let session = self.name(session);
+        self.keep_bodies(&session).await?;
+        self.sessions().delete(&session).await
+    }
+
+    async fn purge(&self, purge: &Purge) -> Result<u64> {
+        if !matches!(self.breakage(), Some(Breakage::PurgedByCreation)) {
+            return self.sessions().purge(purge).await;
+        }
+        let mut purged = 0;
+        let all = self.sessions().list(&SessionFilter::default(), &Page::default()).await?;
+        for head in all {
+            let is_old = head.read_at.since(head.created_at) >= purge.older_than;
+            if is_old && purge.statuses.contains(&head.summary.status) {
+                purged += u64::from(self.sessions().delete(&head.session).await?);
+            }
+        }
+        Ok(purged)
+    }
+}

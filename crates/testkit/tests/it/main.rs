@@ -1,0 +1,17 @@
+//! The suites themselves: a sound store passes them, and each way to break it is noticed.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod broken;
+mod mutants;
+
+mod conformance {
+    helix_agents_testkit::store_suite!(crate::broken::sound);
+}
+
+mod stream {
+    helix_agents_testkit::stream_suite!(crate::broken::sound);
+}
+
+mod backend {
+    helix_agents_testkit::backend_suite!(crate::broken::sound);
+}

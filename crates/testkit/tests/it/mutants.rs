@@ -1,0 +1,121 @@
+//! Ways to break a store, each with a scenario that notices it.
+//!
+//! The suites are the contract only as far as they notice what breaks it. A sound store passes every
+//! scenario (see `main.rs`), so a scenario that fails here fails because of the breakage.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use helix_agents_testkit::{backend_suite, scenario, store_suite, stream_suite};
+
+use crate::broken::{Breakage, Harness};
+
+/// One test per breakage: the scenario fails on a store with it.
+macro_rules! noticed {
+    ($($test:ident: $breakage:expr, $suite:ident::$scenario:ident;)+) => {$(
+        #[test]
+        fn $test() {
+            use Breakage::*;
+            let breakage = $breakage;
+            let scenario = || {
+                scenario::run(stringify!($scenario), async move || {
+                    $suite::$scenario(&Harness::broken(breakage)).await;
+                });
+            };
+            let passed = catch_unwind(AssertUnwindSafe(scenario)).is_ok();
+            assert!(!passed, "{} passes on a store with {breakage:?}", stringify!($scenario));
+        }
+    )+};
+}
+
+noticed! {
+    clocks_that_differ:
+        ClockPerHandle, store_suite::every_handle_reads_the_same_clock;
+    a_lease_that_is_held_at_its_end:
+        LeaseHeldAtItsEnd, store_suite::a_lease_is_free_from_the_moment_of_its_end;
+    a_lease_that_is_free_before_its_end:
+        LeaseFreeBeforeItsEnd, store_suite::a_lease_is_free_from_the_moment_of_its_end;
+    a_deadline_that_excludes_its_moment:
+        DeadlineExcluded, store_suite::an_append_is_taken_up_to_the_moment_of_its_deadline;
+    a_wake_up_time_that_excludes_its_moment:
+        MomentNotListed, store_suite::a_session_is_due_from_its_wake_up_time_on;
+    a_lease_that_expires_after_its_end:
+        MomentNotListed, store_suite::a_lease_is_listed_as_expired_from_the_moment_of_its_end;
+    a_renewal_that_only_extends:
+        RenewalOnlyExtends, store_suite::a_renewal_may_shorten_the_lease;
+    a_lease_that_goes_with_the_run:
+        LeaseEndsWithRun, store_suite::a_lease_stays_until_it_is_cleared_whatever_the_summary_says;
+    a_head_that_is_cached_by_its_writer:
+        HeadOfWriterCached, store_suite::a_handle_that_wrote_sees_what_others_wrote_since;
+    a_creation_in_two_parts:
+        CreatedInParts, store_suite::a_session_that_can_be_seen_has_its_first_append;
+    a_fork_in_two_parts:
+        CreatedInParts, store_suite::a_fork_that_can_be_seen_has_its_whole_log;
+    sessions_without_case:
+        Sessions(str_lowercase), store_suite::sessions_whose_ids_look_alike_are_different;
+    sessions_without_space:
+        Sessions(str_trimmed), store_suite::sessions_whose_ids_look_alike_are_different;
+    sessions_of_64_characters:
+        Sessions(str_64), store_suite::sessions_whose_ids_look_alike_are_different;
+    sessions_of_199_characters:
+        Sessions(str_199), store_suite::sessions_whose_ids_look_alike_are_different;
+    streams_without_case:
+        Sessions(str_lowercase), stream_suite::streams_whose_ids_look_alike_are_different;
+    streams_of_64_characters:
+        Sessions(str_64), stream_suite::streams_whose_ids_look_alike_are_different;
+    appends_without_case:
+        Appends(str_lowercase), store_suite::appends_whose_ids_look_alike_are_different;
+    appends_of_64_characters:
+        Appends(str_64), store_suite::appends_whose_ids_look_alike_are_different;
+    runs_without_case:
+        Runs(str_lowercase), store_suite::runs_and_agents_whose_names_look_alike_are_different;
+    runs_without_space:
+        Runs(str_trimmed), store_suite::runs_and_agents_whose_names_look_alike_are_different;
+    ids_that_are_not_checked:
+        IdsUnchecked, store_suite::other_ids_are_refused_by_the_same_rule;
+    a_schema_of_one_byte:
+        SchemaOfOneByte, store_suite::the_largest_numbers_come_back;
+    a_count_of_two_bytes:
+        CountOfTwoBytes, store_suite::the_largest_numbers_come_back;
+    ten_missed_appends:
+        Missed(10), store_suite::a_conflict_brings_hundreds_of_missed_appends;
+    a_hundred_missed_appends:
+        Missed(100), store_suite::a_conflict_brings_hundreds_of_missed_appends;
+    a_list_by_the_last_append:
+        ListedByUpdate, store_suite::sessions_are_listed_by_creation_whatever_is_appended_later;
+    a_list_by_name:
+        ListedByName, store_suite::sessions_are_listed_by_creation_whatever_is_appended_later;
+    a_purge_by_creation:
+        PurgedByCreation, store_suite::an_old_session_with_a_late_append_is_not_purged;
+    bodies_that_outlive_their_session:
+        BodiesKept, store_suite::nothing_of_a_deleted_session_is_kept;
+    streams_that_outlive_their_session:
+        StreamsKept, backend_suite::a_deleted_session_leaves_no_stream;
+    streams_of_sessions_that_were_there_before:
+        StreamsKept, backend_suite::a_session_that_is_created_anew_has_a_stream_of_its_own;
+    streams_that_outlive_a_purge:
+        StreamsKept, backend_suite::a_purged_tree_leaves_no_stream;
+    eight_answers:
+        Answers(8), stream_suite::the_last_batches_of_a_stream_are_known_again;
+    thirty_two_answers:
+        Answers(32), stream_suite::the_last_batches_of_a_stream_are_known_again;
+    streams_that_go_with_another_session:
+        Sessions(str_lowercase), backend_suite::deleting_a_session_leaves_the_streams_of_others;
+    sixty_three_answers:
+        Answers(63), stream_suite::the_last_batches_of_a_stream_are_known_again;
+}
+
+fn str_lowercase(id: &str) -> String {
+    id.to_lowercase()
+}
+
+fn str_trimmed(id: &str) -> String {
+    id.trim().to_owned()
+}
+
+fn str_64(id: &str) -> String {
+    id.chars().take(64).collect()
+}
+
+fn str_199(id: &str) -> String {
+    id.chars().take(199).collect()
+}
