@@ -168,7 +168,7 @@ impl ChildRun {
                 Standing::Ended(result, used) => {
                     if tried == 0 {
                         // Its owner may have died before it could show the end.
-                        parts.align_ended(child).await?;
+                        parts.show_end(child).await;
                     }
                     return Ok(self.ended(&result, used));
                 }

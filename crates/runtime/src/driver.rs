@@ -72,7 +72,7 @@ impl Driver {
         lease: &LeaseKeeper,
         driven: Result<()>,
     ) -> Result<AgentResult> {
-        self.feed.flush().await;
+        self.feed.close().await;
         // Nothing of this run is under way any more, so nobody has to wait for the lease.
         if driven.as_ref().is_err_and(|error| error.code() != ErrorCode::Superseded) {
             lease.release().await;
@@ -240,9 +240,7 @@ impl Driver {
     /// Shows how companions ended whose process may have died before it did.
     async fn show_ended_companions(&self) {
         for (_, record) in self.journal.session().companions() {
-            if let Err(error) = self.parts.align_ended(&record.start.session).await {
-                tracing::warn!(session = %record.start.session, %error, "it is out of line");
-            }
+            self.parts.show_end(&record.start.session).await;
         }
     }
 
@@ -394,6 +392,9 @@ impl Driver {
     /// What the stream lacks of the log up to a version.
     async fn out_of_line(&self, lease: &mut LeaseKeeper, version: u64) -> Result<Alignment> {
         let (parts, session) = (&self.parts, self.journal.session());
+        if parts.stream_info(session.root()).await.is_none() {
+            return Ok(Alignment::default());
+        }
         let mut found =
             Box::pin(alignment(&*parts.store, &*parts.streams, &*parts.clock, session, version));
         // A stream that cannot be read costs what people see, never the run.

@@ -15,6 +15,8 @@ use helix_agents_core::stream::{self, Boundary, Chunk, ChunkKind, Effect, Stream
 use helix_agents_core::tool::ToolFeed;
 use tokio::sync::Notify;
 
+use crate::parts::Parts;
+use crate::stream_wait::StreamWait;
 use batch::Batch;
 pub(crate) use batch::FeedMark;
 
@@ -45,6 +47,7 @@ struct Inner {
     session: SessionId,
     run: RunId,
     batch: Mutex<Batch>,
+    wait: StreamWait,
     /// Held while writing, so that batches arrive in their order: the batch before, if it could not
     /// be written.
     turn: tokio::sync::Mutex<Option<Unwritten>>,
@@ -60,19 +63,20 @@ struct Unwritten {
 
 impl Feed {
     pub(crate) fn new(
-        streams: Arc<dyn StreamManager>,
-        clock: Arc<dyn Clock>,
-        ids: Arc<dyn IdSource>,
+        parts: &Parts,
         stream: SessionId,
         agent: Arc<str>,
         session: SessionId,
         run: RunId,
     ) -> Self {
+        let Parts { streams, clock, ids, stream_wait: wait, .. } = parts;
+        let (streams, clock, ids) = (Arc::clone(streams), Arc::clone(clock), Arc::clone(ids));
         let (batch, turn, wake) = (Mutex::default(), tokio::sync::Mutex::default(), Notify::new());
         Self(Arc::new(Inner {
             streams,
             clock,
             ids,
+            wait: wait.clone(),
             stream,
             agent,
             session,
@@ -160,19 +164,20 @@ impl Feed {
         &self,
         effect: Pin<&mut (impl Future<Output = T> + Send)>,
     ) -> T {
-        let done = AtomicBool::new(false);
+        let (done, ended) = (AtomicBool::new(false), Notify::new());
         let effect = async {
             let out = effect.await;
             done.store(true, Ordering::Relaxed);
             self.0.wake.notify_one();
+            ended.notify_one();
             out
         };
         // Both stay on this task: the pump is polled only when a chunk or the clock wakes it. A
-        // write that is under way when the effect ends is waited for: dropped, it would be lost.
-        futures_util::future::join(effect, self.pump(&done)).await.0
+        // write that is under way when the effect ends is waited for, for a moment.
+        futures_util::future::join(effect, self.pump(&done, &ended)).await.0
     }
 
-    async fn pump(&self, done: &AtomicBool) {
+    async fn pump(&self, done: &AtomicBool, ended: &Notify) {
         let done = || done.load(Ordering::Relaxed);
         while !done() {
             self.0.wake.notified().await;
@@ -186,17 +191,37 @@ impl Feed {
                 () = full => {}
                 () = self.0.clock.sleep(BATCH_TIME) => {}
             }
-            if !done() {
-                self.flush().await;
+            if done() {
+                return;
+            }
+            let enough = async {
+                ended.notified().await;
+                self.0.wait.enough().await;
+            };
+            tokio::select! {
+                biased;
+                () = self.write_all() => {}
+                () = enough => {}
             }
         }
+    }
+
+    /// Writes what has gathered, if the stream takes it in a moment. What it does not take is written
+    /// later.
+    pub(crate) async fn flush(&self) {
+        self.0.wait.briefly(self.write_all()).await;
+    }
+
+    /// The same when nothing comes after.
+    pub(crate) async fn close(&self) {
+        self.0.wait.last_chance(self.write_all()).await;
     }
 
     /// Writes what has gathered.
     ///
     /// # Cancel safety
-    /// What it was writing is written by the next flush.
-    pub(crate) async fn flush(&self) {
+    /// What it was writing is written by the next call.
+    async fn write_all(&self) {
         let mut turn = self.0.turn.lock().await;
         let mut has_more = true;
         while self.write(&mut turn).await && has_more {
@@ -220,6 +245,7 @@ impl Feed {
         fault::point("feed.after_write");
         match written {
             Ok(written) => {
+                self.0.wait.answered();
                 let begun = std::mem::take(&mut unwritten.begun);
                 self.batch().learn(begun, &written.begun);
             }

@@ -33,6 +33,7 @@ mod settings;
 mod start;
 mod starts;
 mod stop;
+mod stream_wait;
 mod sweep;
 mod tasks;
 mod tools;

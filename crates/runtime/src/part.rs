@@ -105,7 +105,7 @@ impl Runtime {
                 Ok(next) => return run.close(next).await,
                 Err(error) if error.code() == ErrorCode::Superseded => run.overtaken().await,
                 Err(error) => {
-                    run.driver.feed.flush().await;
+                    run.driver.feed.close().await;
                     return Err(error);
                 }
             }
@@ -182,7 +182,7 @@ impl Runtime {
         }
         let known = parts.begun_here().remove(&of.run);
         if fold.current_run().is_none() && fold.last_run().is_some_and(|run| run.id == of.run) {
-            parts.align_ended(&of.session).await?;
+            parts.show_end(&of.session).await;
             let with = match known {
                 Some(known) => Ok(known),
                 None => self.carried_out_with(of, &self.head(&of.session).await?).await,
@@ -409,7 +409,7 @@ impl Attached {
     /// Takes back what it showed that somebody else has done.
     async fn overtaken(mut self) {
         self.driver.abandon();
-        self.driver.feed.flush().await;
+        self.driver.feed.close().await;
     }
 }
 

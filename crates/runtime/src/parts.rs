@@ -12,14 +12,12 @@ use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::llm::LlmAdapter;
 use helix_agents_core::session::{Durability, Folds, Logs, Outside, align_ended, clear_stream};
 use helix_agents_core::store::StateStore;
-use helix_agents_core::stream::StreamManager;
+use helix_agents_core::stream::{StreamInfo, StreamManager};
 
 use crate::live::LiveRuns;
 use crate::nudges::Nudges;
+use crate::stream_wait::StreamWait;
 use crate::tasks::Tasks;
-
-/// How long the creation of a session waits for the streams.
-const CLEARING: Duration = Duration::from_secs(1);
 
 /// What every run of a runtime shares.
 #[derive(Debug)]
@@ -54,6 +52,8 @@ pub struct Parts {
     pub(crate) runs: Arc<LiveRuns>,
     /// Told of requests that this process has appended, so that its own runs meet them at once.
     pub(crate) nudges: Nudges,
+    /// How long its runs wait for streams.
+    pub(crate) stream_wait: StreamWait,
 }
 
 /// What a run is carried out with that began here; it may be known nowhere else.
@@ -79,19 +79,41 @@ impl Parts {
         align_ended(self.logs(), &*self.streams, &*self.clock, &*self.ids, session).await
     }
 
+    /// Brings the stream of a session without a current run into line with its log, if that can be done
+    /// now: streams that are away cost what people see, and nothing else.
+    pub(crate) async fn show_end(&self, session: &SessionId) {
+        if self.stream_info(session).await.is_none() {
+            return;
+        }
+        if let Err(error) = self.align_ended(session).await {
+            tracing::warn!(%session, %error, "the stream is out of line");
+        }
+    }
+
+    /// How far a stream is, if it can be found out in a moment.
+    pub(crate) async fn stream_info(&self, stream: &SessionId) -> Option<StreamInfo> {
+        match self.stream_wait.briefly(self.streams.info(stream)).await? {
+            Ok(info) => {
+                self.stream_wait.answered();
+                Some(info)
+            }
+            Err(error) => {
+                tracing::warn!(%stream, %error, "the stream could not be read");
+                None
+            }
+        }
+    }
+
     /// Forgets what an earlier session of this id left in the streams. Streams that are away cost what
     /// people see, never the run, and never more than a moment.
     pub(crate) async fn clear_stream(&self, session: &SessionId) {
-        let cleared = tokio::select! {
-            biased;
-            cleared = clear_stream(&*self.store, &*self.streams, session) => cleared,
-            () = self.clock.sleep(CLEARING) => {
-                let message = "the streams do not answer";
-                Err(Error::new(ErrorCode::StoreUnavailable, message))
+        let clear = clear_stream(&*self.store, &*self.streams, session);
+        match self.stream_wait.briefly(clear).await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => {
+                tracing::warn!(%session, %error, "the stream of an earlier session may be left");
             }
-        };
-        if let Err(error) = cleared {
-            tracing::warn!(%session, %error, "the stream of an earlier session may be left");
+            None => tracing::warn!(%session, "the stream of an earlier session may be left"),
         }
     }
 

@@ -151,7 +151,7 @@ impl AgentExecutor for Runtime {
         }
         let new = fork(self.parts.outside(), session, &options).await?;
         // Whoever dies here leaves that to the first run.
-        self.parts.align_ended(&new).await?;
+        self.parts.show_end(&new).await;
         Ok(new)
     }
 

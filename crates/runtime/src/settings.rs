@@ -15,6 +15,7 @@ use tokio::runtime::Handle;
 use crate::clock::{SystemIds, TokioClock};
 use crate::nudges::Nudges;
 use crate::parts::Parts;
+use crate::stream_wait::StreamWait;
 use crate::tasks::Tasks;
 
 /// The shortest lease: renewals and their jitter have to fit into it.
@@ -89,6 +90,7 @@ impl Settings {
         let patience = self.patience.unwrap_or(self.lease * 2 / 3);
         let streams = self.streams.ok_or_else(|| missing("stream manager; call `store`"))?;
         let store = PatientStore::new(store, Arc::clone(&clock), Arc::clone(&ids), patience);
+        let stream_wait = StreamWait::new(Arc::clone(&clock));
         let streams = PatientStreams::new(streams, Arc::clone(&clock), Arc::clone(&ids), patience);
         Ok(Arc::new(Parts {
             store: Arc::new(store),
@@ -106,6 +108,7 @@ impl Settings {
             folds: Folds::default(),
             runs: Arc::default(),
             nudges: Nudges::default(),
+            stream_wait,
         }))
     }
 }

@@ -243,7 +243,7 @@ pub(crate) async fn resume(
         let events = match events {
             Ok(events) => events,
             Err(error) => {
-                parts.align_ended(session).await?;
+                parts.show_end(session).await;
                 return Err(error);
             }
         };
@@ -366,18 +366,25 @@ async fn begin(
     let parts = runtime.parts();
     let exists = fold.position().version > 0;
     let root = parent.map_or(fold.root(), |parent| &parent.root);
-    let stream_from = if exists || parent.is_some() {
-        let mut known = parts.streams.info(root).await?;
-        let in_line = known.marked_by(fold.id()) >= fold.position().version;
-        let ended = exists && fold.current_run().is_none();
-        if ended && (!in_line || fold.open_children().next().is_some()) {
-            // What was missing of the run before is not to show as part of this one.
-            parts.align_ended(fold.id()).await?;
-            known = parts.streams.info(root).await?;
+    let known = match exists || parent.is_some() {
+        true => parts.stream_info(root).await,
+        false => None,
+    };
+    let stream_from = match known {
+        Some(known) => {
+            let in_line = known.marked_by(fold.id()) >= fold.position().version;
+            let ended = exists && fold.current_run().is_none();
+            if ended && (!in_line || fold.open_children().next().is_some()) {
+                // What was missing of the run before is not to show as part of this one.
+                parts.show_end(fold.id()).await;
+                let known = parts.stream_info(root).await.unwrap_or(known);
+                known.last_seq
+            } else {
+                known.last_seq
+            }
         }
-        known.last_seq
-    } else {
-        0
+        // A stream that does not answer keeps nothing from starting. What is known is how far it was.
+        None => fold.last_run().map_or(0, |run| run.stream_from),
     };
     let news_below = news_below(parts.logs(), fold).await?;
     Ok(BeginRun { news_below, ..BeginRun::new(run, runtime.engine().kind(), stream_from) })
@@ -418,9 +425,7 @@ pub(crate) fn driver(
     let run = journal.session().last_run().map(|run| run.id.clone());
     let run = run.unwrap_or_else(|| RunId::from(""));
     let feed = Feed::new(
-        Arc::clone(&parts.streams),
-        Arc::clone(&parts.clock),
-        Arc::clone(&parts.ids),
+        parts,
         journal.session().root().clone(),
         Arc::clone(agent.name()),
         session.clone(),

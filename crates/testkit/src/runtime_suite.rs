@@ -5,6 +5,7 @@
 
 pub mod aborts;
 pub mod answers;
+pub mod away;
 pub mod budgets;
 pub mod children;
 pub mod companions;
@@ -70,6 +71,8 @@ pub struct World {
     pub llm: Arc<dyn LlmAdapter>,
     /// Another store than the harness's, with faults.
     pub store: Option<Arc<dyn StateStore>>,
+    /// Other streams than the harness's, with faults.
+    pub streams: Option<Arc<dyn StreamManager>>,
     /// How long an owner counts as alive.
     pub lease: Duration,
     /// How long cancelled tools may take.
@@ -86,6 +89,7 @@ impl World {
         Self {
             llm: Arc::new(llm),
             store: None,
+            streams: None,
             lease: Duration::from_secs(30),
             grace: Duration::from_millis(100),
             registry: AgentRegistry::default(),
@@ -97,6 +101,13 @@ impl World {
     #[must_use]
     pub fn on(mut self, store: impl StateStore) -> Self {
         self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Other streams than the harness's.
+    #[must_use]
+    pub fn showing_on(mut self, streams: impl StreamManager) -> Self {
+        self.streams = Some(Arc::new(streams));
         self
     }
 
@@ -331,6 +342,7 @@ macro_rules! runtime_suite {
             ownership: results_are_on_record_before_hooks_are_told;
             ownership: a_start_is_recorded_when_its_call_has_a_slot;
             ownership: a_takeover_has_a_greater_fencing_token;
+            away: streams_that_are_away_cost_a_moment;
             interleavings: a_lost_reply_is_resolved_by_asking_again;
             interleavings: an_append_that_never_arrived_is_sent_again;
             interleavings: a_run_goes_on_without_whoever_began_it;

@@ -113,7 +113,7 @@ where
         let threads = threads.unwrap();
         let with = Beginning {
             store: world.store.clone().unwrap_or_else(|| self.store()),
-            streams: self.streams(),
+            streams: world.streams.clone().unwrap_or_else(|| self.streams()),
             tasks_on: threads.handle().clone(),
             world,
         };
