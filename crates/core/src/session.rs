@@ -3,9 +3,11 @@
 mod align;
 mod apply;
 mod begin;
+mod changes;
 mod children;
 mod delete;
 mod family;
+mod folds;
 mod fork;
 mod journal;
 mod ledger;
@@ -35,13 +37,14 @@ pub use family::{
     Lineage, Notice, Standing, Stopping, fold_and_standing, is_taken_care_of, is_waited_for,
     lineage, look_for_news, news_below, standing,
 };
+pub use folds::{Folds, Logs, MAX_FOLDED_EVENTS, MAX_FOLDS};
 pub use fork::fork;
 pub use journal::{Committed, Durability, Journal, JournalParts, StartOutcome};
 pub use ledger::{
     Answered, ChildCall, ClosedStep, CompanionRecord, OpenCall, OpenStep, QueuedMessage, Request,
     SettledCall, StartedCall, Waiting,
 };
-pub use load::{catch_up, catch_up_kept, load, load_events, look};
+pub use load::{catch_up, load, load_events};
 pub use page::{SessionPage, StreamStatus, session_page};
 pub use people::{WAIT_USAGE, report_waiting};
 pub use request::{Outside, RequestKind, pass_down, queue_message, request};
@@ -60,6 +63,7 @@ use crate::message::{Message, SharedMessage, ToolCall};
 use crate::store::{Position, SessionStatus, Summary};
 use crate::stream::Effect;
 use crate::usage::{Usage, UsageEntry};
+use changes::Changes;
 use ledger::Ledger;
 use travel::{Cut, Mark};
 
@@ -80,6 +84,8 @@ pub struct Session {
     usage_entries: Vec<UsageEntry>,
     /// What going back to each of the checkpoints takes.
     marks: Vec<Mark>,
+    /// What made the state what it is.
+    changes: Changes,
     /// What was cut off since the store acknowledged something.
     cuts: Vec<Cut>,
 }
@@ -199,6 +205,7 @@ pub struct Savepoint {
     messages: usize,
     past_runs: usize,
     checkpoints: usize,
+    changes: usize,
     usage_entries: usize,
 }
 
@@ -217,6 +224,7 @@ impl Session {
             checkpoints: Vec::new(),
             usage_entries: Vec::new(),
             marks: Vec::new(),
+            changes: Changes::default(),
             cuts: Vec::new(),
         }
     }
@@ -465,6 +473,7 @@ impl Session {
             messages: self.transcript.len(),
             past_runs: self.past_runs.len(),
             checkpoints: self.checkpoints.len(),
+            changes: self.changes.count(),
             usage_entries: self.usage_entries.len(),
         }
     }
@@ -474,6 +483,7 @@ impl Session {
         self.mend(savepoint.position().version);
         self.checkpoints.truncate(savepoint.checkpoints);
         self.marks.truncate(savepoint.checkpoints);
+        self.changes.split_off(savepoint.changes);
         if self.ledger.unpaired.is_empty() {
             self.unshift_checkpoints(&savepoint.ledger.unpaired);
             // A heal is the one change in the middle of the transcript.
@@ -485,6 +495,7 @@ impl Session {
             self.agent = "".into();
             self.tags.clear();
             self.parent = None;
+            self.changes = Changes::default();
         }
         // What is known of the time stays known.
         let now = self.ledger.clock;

@@ -49,6 +49,15 @@ impl Patch {
         &self.0
     }
 
+    /// About how many bytes it takes.
+    pub(crate) fn weight(&self) -> usize {
+        let weigh = |operation: &PatchOperation| match operation {
+            PatchOperation::Add(add) => add.path.as_str().len() + weight(&add.value),
+            operation => operation.path().as_str().len(),
+        };
+        self.0.iter().map(weigh).sum()
+    }
+
     /// Applies the patch. An operation whose place is gone, because a patch applied before took it
     /// away, is left out: every patch applies to every state, with one result.
     pub fn apply(&self, state: &mut Value) {
@@ -57,6 +66,17 @@ impl Patch {
             drop(json_patch::patch(state, std::slice::from_ref(operation)));
         }
     }
+}
+
+/// About how many bytes a value takes.
+pub(crate) fn weight(value: &Value) -> usize {
+    let below = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(members) => members.iter().map(|(name, it)| name.len() + weight(it)).sum(),
+        _ => 0,
+    };
+    size_of::<Value>() + below
 }
 
 /// Whether a state is nested more deeply than a log can hold.

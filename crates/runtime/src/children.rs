@@ -11,7 +11,7 @@ use helix_agents_core::executor::{AgentExecutor as _, AgentResult, ResumeOptions
 use helix_agents_core::fault;
 use helix_agents_core::hooks::{HookChain, HookContext, HookPoint, changed};
 use helix_agents_core::id::CallId;
-use helix_agents_core::session::{RequestKind, Standing, is_taken_care_of, load, standing};
+use helix_agents_core::session::{RequestKind, Standing, is_taken_care_of, standing};
 use helix_agents_core::step::{
     ChildBeginning, ChildTask, child_not_begun, child_outcome, child_refused,
 };
@@ -156,7 +156,7 @@ impl ChildRun {
         let child = &self.start.session;
         let parts = Arc::clone(self.runtime.parts());
         for tried in 0..MAX_TRIES {
-            match standing(&*parts.store, child).await? {
+            match standing(parts.logs(), child).await? {
                 Standing::Ended(result, used) => {
                     if tried == 0 {
                         // Its owner may have died before it could show the end.
@@ -209,14 +209,14 @@ impl ChildRun {
 
     /// Whether it was interrupted after the run began that waits for it, which is not for that to undo.
     async fn was_stopped_since(&self) -> Result<bool> {
-        let child = load(&*self.runtime.parts().store, &self.start.session).await?;
+        let child = self.runtime.parts().logs().load(&self.start.session).await?;
         let ended = child.last_run().and_then(|run| run.ended);
         Ok(ended > self.since)
     }
 
     /// What there is to tell of it now; none if it goes on.
     pub(crate) async fn found(&self) -> Result<Option<Event>> {
-        Ok(match standing(&*self.runtime.parts().store, &self.start.session).await? {
+        Ok(match standing(self.runtime.parts().logs(), &self.start.session).await? {
             Standing::Ended(result, used) => Some(self.ended(&result, used)),
             Standing::Waits | Standing::Interrupted => Some(self.waits()),
             Standing::Live | Standing::Ready => None,

@@ -83,19 +83,19 @@ async fn carry_out(
     asked: CompanionTask,
     ticket: Ticket,
 ) -> Result<(CompanionEnd, Option<Event>)> {
-    let store = &*driver.parts.store;
+    let logs = driver.parts.logs();
     let end = match asked {
         CompanionTask::Begin(begin) => return spawn(driver, *begin, ticket).await,
         CompanionTask::Done(outcome) => CompanionEnd::done(outcome),
         CompanionTask::Wait(start) => CompanionEnd::waits(start),
         CompanionTask::Tell(message) => send(driver, message).await?,
         CompanionTask::Look(start) => {
-            CompanionEnd::told(&start, &standing_of(store, &start.session).await?)
+            CompanionEnd::told(&start, &standing_of(logs, &start.session).await?)
         }
         CompanionTask::List(starts) => {
             let mut children = Vec::with_capacity(starts.len());
             for start in starts {
-                let standing = standing_of(store, &start.session).await?;
+                let standing = standing_of(logs, &start.session).await?;
                 children.push((start, standing));
             }
             CompanionEnd::listed(&children)
@@ -130,7 +130,7 @@ async fn send(driver: &Driver, message: CompanionMessage) -> Result<CompanionEnd
     let (runtime, parts, above) = (&driver.runtime, &driver.parts, &driver.hooks);
     let child = &message.start.session;
     for _ in 0..MAX_TRIES {
-        let (fold, standing) = fold_and_standing(&*parts.store, child).await?;
+        let (fold, standing) = fold_and_standing(parts.logs(), child).await?;
         let agent = Arc::clone(&message.agent);
         match message.delivery(&fold, &standing) {
             Delivery::Known => return Ok(CompanionEnd::given(message.start)),
@@ -148,7 +148,7 @@ async fn send(driver: &Driver, message: CompanionMessage) -> Result<CompanionEnd
             Delivery::Queued => {
                 let (request, message) = (&message.request, &message.message);
                 queue_message(parts.outside(), child, request, message, None).await?;
-                if standing_of(&*parts.store, child).await?.can_go_on() {
+                if standing_of(parts.logs(), child).await?.can_go_on() {
                     let options = ResumeOptions::default();
                     let resume = start::resume_if_first(runtime, agent, child, options, above);
                     Box::pin(resume).await?;

@@ -80,8 +80,14 @@ impl Driver {
         driven?;
         let session = self.journal.session();
         Box::pin(family::tell(&self.runtime, &self.agent, session, &self.hooks)).await;
-        let last = self.journal.session().last_run();
-        last.map(AgentResult::of).ok_or_else(|| self.error(Stop::Superseded))
+        let Some(result) = self.journal.session().last_run().map(AgentResult::of) else {
+            return Err(self.error(Stop::Superseded));
+        };
+        let Self { journal, parts, .. } = *self;
+        if let Some(fold) = journal.into_session() {
+            parts.folds.keep(fold);
+        }
+        Ok(result)
     }
 
     /// What to do next. Whether the run is still this process's is asked by what it does: every effect

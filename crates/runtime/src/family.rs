@@ -33,7 +33,7 @@ pub(crate) fn stop<'a>(
     async move {
         for _ in 0..MAX_TRIES {
             let (agent, reason) = (Arc::clone(&agent), reason.clone());
-            let stopped = match standing(&*runtime.parts().store, child).await?.stopping(for_good) {
+            let stopped = match standing(runtime.parts().logs(), child).await?.stopping(for_good) {
                 Stopping::Done => return Ok(()),
                 Stopping::Ask => runtime.ask(child, RequestKind::Abort, reason).await,
                 Stopping::Abort => {

@@ -9,7 +9,7 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::executor::{AgentResult, RunControl, RunHandle};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{
-    RequestKind, RunRecord, RunStatus, Session, load, request, usage_of_tree,
+    RequestKind, RunRecord, RunStatus, Session, request, usage_of_tree,
 };
 use helix_agents_core::store::Head;
 use helix_agents_core::stream::ChunkStream;
@@ -93,7 +93,7 @@ impl Control {
                 () = self.parts.clock.sleep(POLL) => {}
             }
         }
-        let session = load(&*self.parts.store, &self.of.session).await?;
+        let session = self.parts.logs().load(&self.of.session).await?;
         match session.run(&self.of.run) {
             Some(run) if run.status == RunStatus::Superseded => {
                 Err(self.error(ErrorCode::Superseded, "another run took over"))
@@ -142,10 +142,10 @@ impl RunControl for Control {
     }
 
     async fn session(&self) -> Result<Session> {
-        load(&*self.parts.store, &self.of.session).await
+        self.parts.logs().load(&self.of.session).await
     }
 
     async fn usage_rollup(&self) -> Result<UsageRollup> {
-        usage_of_tree(&*self.parts.store, &self.of.session).await
+        usage_of_tree(self.parts.logs(), &self.of.session).await
     }
 }

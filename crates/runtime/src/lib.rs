@@ -17,7 +17,6 @@ mod effects;
 mod engine;
 mod family;
 mod feed;
-mod folds;
 mod forward;
 mod handle;
 mod lease;

@@ -19,7 +19,7 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{Event, decode};
 use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::{CallId, SessionId};
-use helix_agents_core::session::{Lineage, lineage, load};
+use helix_agents_core::session::{Lineage, lineage};
 use helix_agents_core::step::{Action, CallTask, ChildTask, Results};
 use helix_agents_core::store::Head;
 use serde::{Deserialize, Serialize};
@@ -176,8 +176,7 @@ impl Runtime {
     /// If it is not so: the run has begun since it was looked for.
     async fn over(&self, of: &RunRef) -> Result<Next> {
         let parts = self.parts();
-        parts.folds.forget(&of.session);
-        let fold = load(&*parts.store, &of.session).await?;
+        let fold = parts.logs().load(&of.session).await?;
         if fold.current_run().is_some_and(|run| run.id == of.run) {
             return Err(start::busy(&of.session));
         }
@@ -397,7 +396,6 @@ impl Attached {
         let parts = Arc::clone(driver.parts());
         if next == Next::Over {
             parts.begun_here().remove(&driver.live().run);
-            parts.folds.forget(driver.session().id());
             driver.end(&lease, Ok(())).await?;
         } else {
             driver.feed.flush().await;

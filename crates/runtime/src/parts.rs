@@ -10,11 +10,10 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::llm::LlmAdapter;
-use helix_agents_core::session::{Durability, Outside, align_ended, clear_stream};
+use helix_agents_core::session::{Durability, Folds, Logs, Outside, align_ended, clear_stream};
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
 
-use crate::folds::Folds;
 use crate::live::LiveRuns;
 use crate::nudges::Nudges;
 use crate::tasks::Tasks;
@@ -49,7 +48,7 @@ pub struct Parts {
     pub tasks: Tasks,
     /// Runs that this process has begun and carries out in parts.
     pub(crate) begun_here: Mutex<HashMap<RunId, BegunHere>>,
-    /// The sessions that parts were carried out of last.
+    /// The sessions that this process looked at last.
     pub(crate) folds: Folds,
     /// The runs of this process.
     pub(crate) runs: Arc<LiveRuns>,
@@ -67,13 +66,17 @@ pub(crate) struct BegunHere {
 impl Parts {
     /// What requests from outside are appended with.
     pub(crate) fn outside(&self) -> Outside<'_> {
-        Outside { store: &*self.store, ids: &*self.ids }
+        Outside { store: &*self.store, ids: &*self.ids, folds: Some(&self.folds) }
+    }
+
+    /// The logs, of which only what is new is read.
+    pub(crate) fn logs(&self) -> Logs<'_> {
+        Logs { store: &*self.store, folds: Some(&self.folds) }
     }
 
     /// Brings the stream of a session without a current run into line with its log.
     pub(crate) async fn align_ended(&self, session: &SessionId) -> Result<()> {
-        let (store, streams) = (&*self.store, &*self.streams);
-        align_ended(store, streams, &*self.clock, &*self.ids, session).await
+        align_ended(self.logs(), &*self.streams, &*self.clock, &*self.ids, session).await
     }
 
     /// Forgets what an earlier session of this id left in the streams. Streams that are away cost what

@@ -13,7 +13,7 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
     Lineage, PendingView, RequestKind, SessionPage, Submission, delete_session, fork, lineage,
-    load, news_below, pending_calls, queue_message, request, session_page, submit,
+    news_below, pending_calls, queue_message, request, session_page, submit,
 };
 use helix_agents_core::store::{Head, SessionStatus};
 use helix_agents_core::stream::ChunkStream;
@@ -169,7 +169,7 @@ impl AgentExecutor for Runtime {
     }
 
     async fn pending_calls(&self, root: &SessionId) -> Result<Vec<PendingView>> {
-        pending_calls(&*self.parts.store, root).await
+        pending_calls(self.parts.logs(), root).await
     }
 
     async fn send_message(&self, session: &SessionId, message: UserMessage) -> Result<()> {
@@ -187,8 +187,7 @@ impl AgentExecutor for Runtime {
 
     async fn page(&self, session: &SessionId) -> Result<SessionPage> {
         let parts = &self.parts;
-        let (store, streams) = (&*parts.store, &*parts.streams);
-        session_page(store, streams, &*parts.clock, &*parts.ids, session).await
+        session_page(parts.logs(), &*parts.streams, &*parts.clock, &*parts.ids, session).await
     }
 
     async fn follow(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {
@@ -196,7 +195,7 @@ impl AgentExecutor for Runtime {
     }
 
     async fn handle(&self, session: &SessionId) -> Result<RunHandle> {
-        let fold = load(&*self.parts.store, session).await?;
+        let fold = self.parts.logs().load(session).await?;
         let run = fold.last_run().ok_or_else(|| {
             Error::new(ErrorCode::RunNotFound, "the session has no run")
                 .with_context("session", session)
@@ -209,9 +208,9 @@ impl AgentExecutor for Runtime {
         Ok(match head.summary.status {
             SessionStatus::Active if head.is_leased() => Resumable::Running,
             SessionStatus::Active if head.summary.run.is_none() => {
-                let mut fold = load(&*self.parts.store, session).await?;
+                let mut fold = self.parts.logs().load(session).await?;
                 fold.observe(head.read_at);
-                let news = fold.has_news() || news_below(&*self.parts.store, &fold).await?;
+                let news = fold.has_news() || news_below(self.parts.logs(), &fold).await?;
                 if news { Resumable::Yes } else { Resumable::Waiting }
             }
             SessionStatus::Active | SessionStatus::Interrupted | SessionStatus::Failed => {

@@ -7,13 +7,12 @@ use helix_agents_core::agent::AgentRegistry;
 use helix_agents_core::clock::{Clock, IdSource};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::llm::LlmAdapter;
-use helix_agents_core::session::Durability;
+use helix_agents_core::session::{Durability, Folds};
 use helix_agents_core::store::{PatientStore, StateStore};
 use helix_agents_core::stream::{PatientStreams, StreamManager};
 use tokio::runtime::Handle;
 
 use crate::clock::{SystemIds, TokioClock};
-use crate::folds::Folds;
 use crate::nudges::Nudges;
 use crate::parts::Parts;
 use crate::tasks::Tasks;

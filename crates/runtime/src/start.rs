@@ -14,7 +14,7 @@ use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::session::{
     BeginRun, Journal, JournalParts, Session, StartOutcome, abort_events, execute_events,
-    is_taken_care_of, load, look, news_below, resume_events, rewind_events, terminate_events,
+    is_taken_care_of, news_below, resume_events, rewind_events, terminate_events,
 };
 use helix_agents_core::step::Results;
 use helix_agents_core::store::{Head, NewSession};
@@ -105,7 +105,7 @@ pub(crate) async fn execute_child(
         }
     }
     // What was taken from the caller's budget then is what was taken.
-    let fold = load(&*parts.store, session).await?;
+    let fold = parts.logs().load(session).await?;
     if fold.parent() == Some(&parent) {
         let allowance = child.allowance.map(|_| *fold.recorded_budget());
         return Ok(ChildStart { allowance, ..child });
@@ -145,7 +145,7 @@ async fn begin_turn(
     parts.llm.check(agent.llm())?;
     let Place { session, run, known, tags, parent, budget, hooks } = place;
     for _ in 0..MAX_TRIES {
-        let found = if known { look(&*parts.store, &session).await? } else { None };
+        let found = if known { parts.logs().look(&session).await? } else { None };
         let (head, fold) = match found {
             Some((head, fold)) => (Some(head), fold),
             None => (None, Session::new(session.clone())),
@@ -196,7 +196,7 @@ pub(crate) async fn resume(
     let mut after = options.after.clone();
     let mut waited = Duration::ZERO;
     for _ in 0..MAX_TRIES {
-        let (_, fold) = look(&*parts.store, session).await?.ok_or_else(|| not_found(session))?;
+        let (_, fold) = parts.logs().look(session).await?.ok_or_else(|| not_found(session))?;
         if after.is_none() {
             after = fold.last_run().map(|run| run.id.clone());
         }
@@ -227,7 +227,7 @@ pub(crate) async fn resume(
                     return Err(running(session).with_context("lease_until", until));
                 }
                 let renewed = wait_for_lease(parts, session, wait, until).await?;
-                let same = load(&*parts.store, session).await?;
+                let same = parts.logs().load(session).await?;
                 if renewed && same.last_run().map(|run| &run.id) == after.as_ref() {
                     return Err(running(session));
                 }
@@ -290,7 +290,7 @@ pub(crate) async fn abort(
     let run = parts.ids.run();
     let mut told = Told::default();
     for _ in 0..MAX_TRIES {
-        let (head, fold) = look(&*parts.store, session).await?.ok_or_else(|| not_found(session))?;
+        let (head, fold) = parts.logs().look(session).await?.ok_or_else(|| not_found(session))?;
         if head.is_leased() {
             return Err(running(session));
         }
@@ -344,7 +344,7 @@ async fn begin(
     } else {
         0
     };
-    let news_below = news_below(&*parts.store, fold).await?;
+    let news_below = news_below(parts.logs(), fold).await?;
     Ok(BeginRun { news_below, ..BeginRun::new(run, runtime.engine().kind(), stream_from) })
 }
 

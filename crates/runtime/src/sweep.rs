@@ -5,7 +5,7 @@ use helix_agents_core::error::Result;
 use helix_agents_core::executor::{ResumeOptions, RunHandle};
 use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::session::{Lineage, is_waited_for, lineage, load};
+use helix_agents_core::session::{Lineage, is_waited_for, lineage};
 use helix_agents_core::store::{Head, Page, SessionFilter};
 
 use crate::run_ref::RunRef;
@@ -52,7 +52,7 @@ impl Runtime {
         if let Some(parent) = &head.created.parent {
             // Its parent's log decides what becomes of it. While an import is under way there is none.
             let Some(above) = self.parts().store.head(parent).await? else { return Ok(None) };
-            let fold = load(&*self.parts().store, &head.session).await?;
+            let fold = self.parts().logs().load(&head.session).await?;
             if is_waited_for(&above, &fold) {
                 return Ok(None);
             }
@@ -68,7 +68,7 @@ impl Runtime {
     /// Whether the engine goes on by itself with the run of a session that has no lease.
     pub(crate) async fn goes_on(&self, head: &Head) -> Result<bool> {
         let Some(run) = &head.summary.run else { return Ok(false) };
-        let fold = load(&*self.parts().store, &head.session).await?;
+        let fold = self.parts().logs().load(&head.session).await?;
         let is_current = fold.current_run().is_some_and(|current| current.id == *run);
         Ok(is_current && self.engine().goes_on(&RunRef::named(&fold, run)).await?)
     }

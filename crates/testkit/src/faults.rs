@@ -1,5 +1,6 @@
 //! A store that misbehaves on command: holds a chosen append, loses its answer, fails it.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -42,12 +43,14 @@ pub struct FaultStore {
     inner: Arc<dyn StateStore>,
     rules: Arc<Mutex<Vec<Rule>>>,
     renewals: Option<Gate>,
+    /// How many appends of logs were read.
+    read: Arc<AtomicUsize>,
 }
 
 impl FaultStore {
     /// The store without faults yet.
     pub fn new(inner: Arc<dyn StateStore>) -> Self {
-        Self { inner, rules: Arc::default(), renewals: None }
+        Self { inner, rules: Arc::default(), renewals: None, read: Arc::default() }
     }
 
     /// Strikes the next append whose events contain `text`, such as `"run_ended"`.
@@ -61,6 +64,12 @@ impl FaultStore {
     pub fn strike(&self, text: &str, fault: Fault) {
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         rules.push(Rule { containing: text.to_owned(), fault });
+    }
+
+    /// How many appends of logs were read through it so far.
+    #[must_use]
+    pub fn appends_read(&self) -> usize {
+        self.read.load(Ordering::Relaxed)
     }
 
     /// Holds every renewal at the gate: the owner is alive and cannot say so.
@@ -136,7 +145,9 @@ impl StateStore for FaultStore {
         after: u64,
         limit: u32,
     ) -> Result<Vec<StoredAppend>> {
-        self.inner.read_log(session, after, limit).await
+        let page = self.inner.read_log(session, after, limit).await?;
+        self.read.fetch_add(page.len(), Ordering::Relaxed);
+        Ok(page)
     }
 
     async fn head(&self, session: &SessionId) -> Result<Option<Head>> {

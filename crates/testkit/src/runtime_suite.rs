@@ -19,6 +19,7 @@ pub mod ownership;
 pub mod people;
 pub mod phases;
 pub mod processes;
+pub mod reading;
 pub mod requests;
 pub mod restarts;
 pub mod streams;
@@ -148,6 +149,7 @@ macro_rules! runtime_suite {
             tools: a_result_over_the_limit_is_refused;
             tools: concurrency_is_bounded;
             tools: state_changes_of_parallel_tools_merge_in_call_order;
+            reading: a_turn_reads_what_is_new;
             values: of_an_enum_changed_by_parallel_tools_the_later_calls_value_wins;
             values: a_state_that_does_not_read_back_is_refused;
             values: arguments_that_no_reader_accepts_are_answered_and_not_run;

@@ -8,7 +8,7 @@ use helix_agents::clock::Timestamp;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::event::PendingKind;
 use helix_agents::id::SessionId;
-use helix_agents::session::{CallRef, PendingView, SettledCall, load, pending_calls};
+use helix_agents::session::{CallRef, Logs, PendingView, SettledCall, load, pending_calls};
 use helix_agents::store::{MAX_PAGE, Page, SessionFilter, StateStore as _};
 use serde::Serialize;
 
@@ -165,7 +165,7 @@ pub(crate) fn kind(view: &PendingView) -> &'static str {
 /// The calls that wait in a tree.
 pub(crate) async fn below(store: &Store, root: &SessionId) -> Result<Vec<Waiting>> {
     let head = storage::head(store, root.as_str()).await?;
-    let views = pending_calls(store, root).await?;
+    let views = pending_calls(Logs::of(store), root).await?;
     Ok(views.into_iter().map(|view| Waiting::new(view, root, head.read_at)).collect())
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::shown::of_event;
-use super::{Session, load, load_events};
+use super::{Logs, Session, load_events};
 use crate::clock::{Clock, IdSource};
 use crate::error::Result;
 use crate::event::{Event, RecordedEvent, ToolFinish};
@@ -110,13 +110,13 @@ fn before_open_turn(events: &[RecordedEvent], version: u64) -> Option<u64> {
 /// # Errors
 /// The store's and the stream manager's.
 pub async fn align_ended(
-    store: &dyn StateStore,
+    logs: Logs<'_>,
     streams: &dyn StreamManager,
     clock: &dyn Clock,
     ids: &dyn IdSource,
     session: &SessionId,
 ) -> Result<()> {
-    let head = store.head(session).await?;
+    let head = logs.store.head(session).await?;
     let Some(head) = head.filter(|head| head.summary.run.is_none()) else { return Ok(()) };
     let stream = &head.created.root;
     let info = streams.info(stream).await?;
@@ -128,20 +128,20 @@ pub async fn align_ended(
         return Ok(());
     }
     // Read after the stream: whose attempts were open there has its start in this log.
-    let fold = load(store, session).await?;
+    let fold = logs.load(session).await?;
     if fold.current_run().is_some() {
         // It has begun since, and brings the stream into line itself.
         return Ok(());
     }
     for child in fold.open_children() {
-        Box::pin(align_ended(store, streams, clock, ids, &child.session)).await?;
+        Box::pin(align_ended(logs, streams, clock, ids, &child.session)).await?;
     }
     if in_line {
         return Ok(());
     }
     let version = fold.position().version;
     let Alignment { settled, discarded, boundaries } =
-        lacking(store, clock, &fold, version, info).await?;
+        lacking(logs.store, clock, &fold, version, info).await?;
     let origin = chunk(clock, &fold, None, ChunkKind::Checkpoint { version });
     streams
         .mark(ids.batch(), stream, Mark { version, settled, discarded, origin, boundaries })

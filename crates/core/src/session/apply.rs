@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::changes::Change;
 use super::ledger::{
     ChildCall, Ledger, OpenCall, OpenStep, QueuedMessage, Request, StartedCall, Unpaired,
 };
@@ -91,6 +92,7 @@ impl Session {
                 self.agent = Arc::clone(agent);
                 self.tags = tags.clone();
                 self.ledger.state = Arc::new(state.to_value());
+                self.changes.begin(&self.ledger.state);
             }
             Event::RunStarted { run, trigger, runtime, stream_from, budget, .. } => {
                 if let Some(budget) = budget {
@@ -158,7 +160,8 @@ impl Session {
             Event::StateChanged { patch, .. } => {
                 // The hook saw what the tools had done, so that goes in first.
                 self.take_patches();
-                patch.apply(Arc::make_mut(&mut self.ledger.state));
+                let change = Change::Other(Arc::new(patch.clone()));
+                self.changes.make(change, &mut self.ledger.state);
             }
             Event::UsageRecorded { source_type, source_name, amount, call, success } => {
                 if let Some(state) = call.as_ref().and_then(|call| self.open_call(call))
@@ -313,8 +316,8 @@ impl Session {
         let Some(step) = &mut self.ledger.step else {
             return;
         };
-        if step.calls.iter().any(OpenCall::has_open_patch) {
-            step.patch(Arc::make_mut(&mut self.ledger.state));
+        for finish in step.open_changes() {
+            self.changes.make(Change::Call(Arc::clone(finish)), &mut self.ledger.state);
         }
         for call in step.calls.iter_mut().filter(|call| call.finish.is_some()) {
             call.patched = true;
@@ -353,7 +356,7 @@ impl Session {
             messages: self.transcript.len(),
         });
         let closed = Arc::new(step);
-        self.marks.push(Mark::of(&self.ledger, &closed));
+        self.marks.push(Mark::of(&self.ledger, self.changes.count(), &closed));
         self.ledger.closed = Some(closed);
     }
 

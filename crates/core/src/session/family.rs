@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 
 use super::load::{look, not_found};
 use super::request::{Outside, head, queue_message};
-use super::{RunStatus, Session, load};
+use super::{Logs, RunStatus, Session};
 use crate::agent::{AgentRegistry, AnyAgent, FactoryContext};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{ChildNotice, ChildStart, CompanionRef};
@@ -88,21 +88,18 @@ impl Standing {
 /// How a child stands now.
 ///
 /// # Errors
-/// [`ErrorCode::SessionNotFound`], and those of [`look`].
-pub async fn standing(store: &dyn StateStore, child: &SessionId) -> Result<Standing> {
-    Ok(fold_and_standing(store, child).await?.1)
+/// [`ErrorCode::SessionNotFound`], and those of [`Logs::look`].
+pub async fn standing(logs: Logs<'_>, child: &SessionId) -> Result<Standing> {
+    Ok(fold_and_standing(logs, child).await?.1)
 }
 
 /// A child as its log tells it, and how it stands now.
 ///
 /// # Errors
 /// As [`standing`].
-pub async fn fold_and_standing(
-    store: &dyn StateStore,
-    child: &SessionId,
-) -> Result<(Session, Standing)> {
-    let (head, fold) = look(store, child).await?.ok_or_else(|| not_found(child))?;
-    let below = news_below(store, &fold).await?;
+pub async fn fold_and_standing(logs: Logs<'_>, child: &SessionId) -> Result<(Session, Standing)> {
+    let (head, fold) = look(logs, child).await?.ok_or_else(|| not_found(child))?;
+    let below = news_below(logs, &fold).await?;
     let standing = Standing::of(&fold, head.is_leased(), below).ok_or_else(|| not_found(child))?;
     Ok((fold, standing))
 }
@@ -111,11 +108,11 @@ pub async fn fold_and_standing(
 ///
 /// # Errors
 /// As [`standing`].
-pub fn news_below<'a>(store: &'a dyn StateStore, fold: &'a Session) -> BoxFuture<'a, Result<bool>> {
+pub fn news_below<'a>(logs: Logs<'a>, fold: &'a Session) -> BoxFuture<'a, Result<bool>> {
     async move {
         let waits = fold.last_run().is_some_and(|run| run.status.is_suspended());
         for child in fold.open_children().filter(|_| waits) {
-            if !matches!(standing(store, &child.session).await?, Standing::Waits) {
+            if !matches!(standing(logs, &child.session).await?, Standing::Waits) {
                 return Ok(true);
             }
         }
@@ -235,12 +232,12 @@ impl Notice {
 /// Looks whether companions that work beside the session have ended and could not tell it.
 ///
 /// # Errors
-/// As [`load`] and [`queue_message`].
+/// As [`Logs::load`] and [`queue_message`].
 pub async fn look_for_news(outside: Outside<'_>, fold: &Session) -> Result<()> {
     for (_, record) in fold.companions() {
         let ChildStart { session, companion, .. } = &*record.start;
         if companion.as_ref().is_some_and(CompanionRef::works_beside) {
-            let child = load(outside.store, session).await?;
+            let child = outside.logs().load(session).await?;
             if let Some(notice) = Notice::of(&child) {
                 notice.tell(outside).await?;
             }

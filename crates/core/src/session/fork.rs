@@ -41,7 +41,7 @@ pub async fn fork(
     let at = match options.checkpoint {
         Some(version) => version,
         None => {
-            let whole = load(outside.store, from).await?;
+            let whole = outside.logs().load(from).await?;
             let last = whole.checkpoints().last().map_or(0, |last| last.version);
             whole.checkpoint(last)?.version
         }

@@ -162,16 +162,21 @@ impl OpenStep {
         self.tool_calls().iter().zip(&self.calls)
     }
 
-    /// The state changes of its results that the session's state does not hold yet, in the order in
-    /// which they apply.
-    pub(crate) fn open_patches(&self) -> impl Iterator<Item = &Patch> {
+    /// Its results that change the state, and whose changes the session's state does not hold yet, in
+    /// the order in which they apply.
+    pub(super) fn open_changes(&self) -> impl Iterator<Item = &Arc<ToolFinish>> {
         let open = || self.calls.iter().filter(|call| call.has_open_patch());
         let finishes = move |finish: bool| {
             open()
                 .filter_map(|call| call.finish.as_ref())
                 .filter(move |result| result.finish.is_some() == finish)
         };
-        finishes(false).chain(finishes(true)).map(|result| &result.state_patch)
+        finishes(false).chain(finishes(true))
+    }
+
+    /// Those changes.
+    pub(crate) fn open_patches(&self) -> impl Iterator<Item = &Patch> {
+        self.open_changes().map(|result| &result.state_patch)
     }
 
     /// Applies the state changes of its results that the session's state does not hold yet.

@@ -1,6 +1,6 @@
 //! Reading a log back.
 
-use super::Session;
+use super::{Logs, Session};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{RecordedEvent, decode};
 use crate::id::SessionId;
@@ -31,15 +31,24 @@ pub async fn load(store: &dyn StateStore, session: &SessionId) -> Result<Session
 ///
 /// # Errors
 /// As [`load`], and [`ErrorCode::StoreBusy`] if others append without pause.
-pub async fn look(store: &dyn StateStore, session: &SessionId) -> Result<Option<(Head, Session)>> {
-    let mut fold = Session::new(session.clone());
+pub(super) async fn look(logs: Logs<'_>, session: &SessionId) -> Result<Option<(Head, Session)>> {
+    let Logs { store, folds } = logs;
+    let mut known = None;
     for _ in 0..MAX_LOOKS {
         let Some(head) = store.head(session).await? else { return Ok(None) };
-        catch_up(store, &mut fold).await?;
+        let mut fold = match (known.take(), folds) {
+            (None, Some(folds)) => folds.get(store, &head, false).await?,
+            (None, None) => load(store, session).await?,
+            (Some(mut fold), _) => {
+                catch_up(store, &mut fold).await?;
+                fold
+            }
+        };
         if head.position == *fold.position() {
             fold.observe(head.read_at);
             return Ok(Some((head, fold)));
         }
+        known = Some(fold);
     }
     Err(Error::new(ErrorCode::StoreBusy, "others append to the session without pause")
         .with_context("session", session))
@@ -67,7 +76,7 @@ pub async fn catch_up(store: &dyn StateStore, fold: &mut Session) -> Result<()> 
 ///
 /// # Errors
 /// As [`load`]. The fold is of no use then, nor if it is of another log.
-pub async fn catch_up_kept(
+pub(super) async fn catch_up_kept(
     store: &dyn StateStore,
     fold: &mut Session,
     head: &Head,

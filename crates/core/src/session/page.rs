@@ -4,7 +4,7 @@
 use futures_util::StreamExt as _;
 
 use super::request::head;
-use super::{Session, align_ended};
+use super::{Logs, Session, align_ended};
 use crate::clock::{Clock, IdSource};
 use crate::error::Result;
 use crate::id::SessionId;
@@ -60,25 +60,31 @@ impl StreamStatus {
 /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and those of the store and the
 /// stream manager.
 pub async fn session_page(
-    store: &dyn StateStore,
+    logs: Logs<'_>,
     streams: &dyn StreamManager,
     clock: &dyn Clock,
     ids: &dyn IdSource,
     session: &SessionId,
 ) -> Result<SessionPage> {
     // Whoever wrote last may have died before the mark.
-    align_ended(store, streams, clock, ids, session).await?;
+    align_ended(logs, streams, clock, ids, session).await?;
     let info = streams.info(session).await?;
     let marked = info.marked.get(session).copied().unwrap_or_default();
-    let head = head(store, session).await?;
+    let head = head(logs.store, session).await?;
     let status = StreamStatus::of(&head, &info);
     if marked.version == 0 {
         // A stream that was lost knows nothing: what it shows from now on is new.
-        let fold = super::load(store, session).await?;
+        let fold = logs.load(session).await?;
         let (live, next_seq) = (Vec::new(), info.last_seq + 1);
         return Ok(SessionPage { session: fold, live, next_seq, status });
     }
-    let fold = load_until(store, session, marked.version.min(head.position.version)).await?;
+    let version = marked.version.min(head.position.version);
+    let now = logs.load(session).await?;
+    let fold = if now.position().version == version {
+        now
+    } else {
+        load_until(logs.store, session, version).await?
+    };
     let began = info.open.iter().map(|open| open.began).filter(|began| *began < marked.seq).min();
     let mut live = Vec::new();
     if let Some(began) = began {

@@ -1,7 +1,7 @@
 //! Requests from outside: appended by any process to the log of a run that another one owns.
 
 use super::load::not_found;
-use super::{Request, Session};
+use super::{Folds, Logs, Request, Session};
 use crate::clock::IdSource;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{ChildNotice, Event, SCHEMA, encode};
@@ -40,6 +40,8 @@ pub struct Outside<'a> {
     pub store: &'a dyn StateStore,
     /// Fresh ids.
     pub ids: &'a dyn IdSource,
+    /// What the process remembers of the logs, if it does.
+    pub folds: Option<&'a Folds>,
 }
 
 /// Asks a run to stop. The owner meets the request with its next append, or sooner if it hears
@@ -143,14 +145,19 @@ pub async fn queue_message(
     outside.append(session, queue).await
 }
 
-impl Outside<'_> {
+impl<'a> Outside<'a> {
+    /// The logs that requests go into.
+    pub(super) fn logs(self) -> Logs<'a> {
+        Logs { store: self.store, folds: self.folds }
+    }
+
     /// Appends what `ask` makes of the session as it is then; nothing, if it makes nothing.
     pub(super) async fn append(
         self,
         session: &SessionId,
         mut ask: impl FnMut(&Session) -> Result<Option<(Event, Guard)>> + Send,
     ) -> Result<()> {
-        let mut fold = super::load(self.store, session).await?;
+        let mut fold = self.logs().load(session).await?;
         for _ in 0..MAX_CONFLICTS {
             let head = head(self.store, session).await?;
             fold.observe(head.read_at);

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::request::{Outside, head};
-use super::{Session, SettledCall, tree};
+use super::{Logs, Session, SettledCall, tree};
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Answer, Event, PendingCall, PendingKind};
 use crate::id::{CallId, RequestId, SessionId};
 use crate::json::Json;
 use crate::schema::Schema;
-use crate::store::{Guard, SessionStatus, StateStore};
+use crate::store::{Guard, SessionStatus};
 
 /// A call of some session of a tree. As text it is the call's id, or `session#call`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -272,7 +272,7 @@ async fn owner(outside: Outside<'_>, root: &SessionId, call: &CallRef) -> Result
     }
     let mut waiting = Vec::new();
     let mut known = Vec::new();
-    for fold in tree::folds(outside.store, root).await? {
+    for fold in tree::folds(outside.logs(), root).await? {
         if fold.pending_calls().any(|pending| pending.call == call.call) {
             waiting.push(fold.id().clone());
         } else if fold.settled_call(&call.call).is_some() {
@@ -323,10 +323,10 @@ impl PendingView {
 ///
 /// # Errors
 /// [`ErrorCode::SessionNotFound`], and the store's.
-pub async fn pending_calls(store: &dyn StateStore, root: &SessionId) -> Result<Vec<PendingView>> {
-    head(store, root).await?;
+pub async fn pending_calls(logs: Logs<'_>, root: &SessionId) -> Result<Vec<PendingView>> {
+    head(logs.store, root).await?;
     let mut views = Vec::new();
-    for fold in tree::folds(store, root).await?.into_iter().rev() {
+    for fold in tree::folds(logs, root).await?.into_iter().rev() {
         let Some(step) = fold.open_step() else { continue };
         for (call, state) in step.pairs() {
             let Some(pending) = state.pending() else { continue };

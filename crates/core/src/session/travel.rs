@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::begin::{check_agent, healed};
+use super::changes::Changes;
 use super::ledger::{ClosedStep, Ledger, Unpaired};
 use super::{BeginRun, Checkpoint, RunStatus, Session};
 use crate::agent::AgentDefinition;
@@ -31,7 +30,8 @@ pub struct ForkOrigin {
 /// What going back to a checkpoint takes, beside the checkpoint.
 #[derive(Debug, Clone)]
 pub(super) struct Mark {
-    state: Arc<Value>,
+    /// How many changes had made the state what it was.
+    changes: usize,
     closed: Arc<ClosedStep>,
     turn_steps: u32,
     corrections: u32,
@@ -39,9 +39,9 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    pub(super) fn of(ledger: &Ledger, closed: &Arc<ClosedStep>) -> Self {
+    pub(super) fn of(ledger: &Ledger, changes: usize, closed: &Arc<ClosedStep>) -> Self {
         Self {
-            state: Arc::clone(&ledger.state),
+            changes,
             closed: Arc::clone(closed),
             turn_steps: ledger.turn_steps,
             corrections: ledger.corrections,
@@ -54,11 +54,12 @@ impl Mark {
 #[derive(Debug, Clone)]
 pub(super) struct Cut {
     version: u64,
-    /// How many messages and checkpoints were left.
-    left: (usize, usize),
+    /// How many messages, checkpoints and changes of the state were left.
+    left: (usize, usize, usize),
     messages: Vec<SharedMessage>,
     checkpoints: Vec<Checkpoint>,
     marks: Vec<Mark>,
+    changes: Changes,
     /// What belongs to the session that it was forked from.
     identity: Option<Identity>,
 }
@@ -146,7 +147,7 @@ impl Session {
             usage: std::mem::take(&mut self.usage_entries),
         };
         let messages = self.transcript.len();
-        self.cut(messages, self.checkpoints.len(), Some(identity));
+        self.cut((messages, self.checkpoints.len(), self.changes.count()), Some(identity));
         let ended = self.checkpoints.last().and_then(|last| last.at);
         let ledger = &mut self.ledger;
         let (session, step) = (from.clone(), ledger.last_step);
@@ -179,7 +180,7 @@ impl Session {
         let Some((checkpoint, mark)) = found.map(|(at, mark)| (at.clone(), mark.clone())) else {
             return;
         };
-        self.cut(checkpoint.messages, index + 1, None);
+        self.cut((checkpoint.messages, index + 1, mark.changes), None);
         let ledger = &mut self.ledger;
         if let Some(step) = ledger.step.take() {
             let open = step.pairs().filter(|(_, state)| state.finish.is_none());
@@ -187,7 +188,7 @@ impl Session {
             Arc::make_mut(&mut ledger.dropped).extend(open);
         }
         ledger.turn = checkpoint.turn;
-        ledger.state = mark.state;
+        ledger.state = self.changes.state_after(mark.changes);
         ledger.turn_steps = mark.turn_steps;
         ledger.corrections = mark.corrections;
         // What failed is asked again, as when a failed run is resumed.
@@ -200,16 +201,18 @@ impl Session {
         }
     }
 
-    fn cut(&mut self, messages: usize, checkpoints: usize, identity: Option<Identity>) {
+    fn cut(&mut self, left: (usize, usize, usize), identity: Option<Identity>) {
         fn tail<T>(of: &mut Vec<T>, from: usize) -> Vec<T> {
             of.split_off(from.min(of.len()))
         }
+        let (messages, checkpoints, changes) = left;
         self.cuts.push(Cut {
             version: self.ledger.position.version,
-            left: (messages, checkpoints),
+            left,
             messages: tail(&mut self.transcript, messages),
             checkpoints: tail(&mut self.checkpoints, checkpoints),
             marks: tail(&mut self.marks, checkpoints),
+            changes: self.changes.split_off(changes),
             identity,
         });
     }
@@ -218,10 +221,12 @@ impl Session {
     pub(super) fn mend(&mut self, version: u64) {
         while let Some(cut) = self.cuts.pop_if(|cut| cut.version > version) {
             // What came after the cut is no part of what it was cut off from.
-            let (messages, checkpoints) = cut.left;
+            let (messages, checkpoints, changes) = cut.left;
             self.transcript.truncate(messages);
             self.checkpoints.truncate(checkpoints);
             self.marks.truncate(checkpoints);
+            self.changes.split_off(changes);
+            self.changes.put_back(cut.changes);
             self.transcript.extend(cut.messages);
             self.checkpoints.extend(cut.checkpoints);
             self.marks.extend(cut.marks);

@@ -3,25 +3,24 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Session;
-use super::load::load;
 use super::request::head;
+use super::{Logs, Session};
 use crate::error::Result;
 use crate::id::SessionId;
-use crate::store::{MAX_PAGE, Page, SessionFilter, StateStore};
+use crate::store::{MAX_PAGE, Page, SessionFilter};
 use crate::usage::UsageRollup;
 
 /// The sessions of a tree, newest first.
-pub(super) async fn folds(store: &dyn StateStore, root: &SessionId) -> Result<Vec<Session>> {
+pub(super) async fn folds(logs: Logs<'_>, root: &SessionId) -> Result<Vec<Session>> {
     let filter = SessionFilter { root: Some(root.clone()), ..SessionFilter::default() };
     let mut page = Page { after: None, limit: MAX_PAGE };
     let mut folds = Vec::new();
     loop {
-        let heads = store.list(&filter, &page).await?;
+        let heads = logs.store.list(&filter, &page).await?;
         let Some(last) = heads.last() else { return Ok(folds) };
         page.after = Some(last.session.clone());
         for head in &heads {
-            folds.push(load(store, &head.session).await?);
+            folds.push(logs.load(&head.session).await?);
         }
     }
 }
@@ -31,9 +30,9 @@ pub(super) async fn folds(store: &dyn StateStore, root: &SessionId) -> Result<Ve
 ///
 /// # Errors
 /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and the store's.
-pub async fn usage_of_tree(store: &dyn StateStore, session: &SessionId) -> Result<UsageRollup> {
-    let root = head(store, session).await?.created.root;
-    let folds = folds(store, &root).await?;
+pub async fn usage_of_tree(logs: Logs<'_>, session: &SessionId) -> Result<UsageRollup> {
+    let root = head(logs.store, session).await?.created.root;
+    let folds = folds(logs, &root).await?;
     let mut children: BTreeMap<&SessionId, Vec<&Session>> = BTreeMap::new();
     for fold in &folds {
         if let Some(parent) = fold.parent() {

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::Result;
 use helix_agents_core::id::{RunId, SessionId};
-use helix_agents_core::session::{Alignment, Journal, align_ended, alignment};
+use helix_agents_core::session::{Alignment, Journal, Logs, align_ended, alignment};
 use helix_agents_core::stream::{
     Attempt, Batch, Chunk, ChunkKind, ChunkStream, Effect, StreamInfo, StreamManager, Written,
 };
@@ -101,7 +101,9 @@ async fn what_a_run_shows_that_began_meanwhile_is_not_discarded() {
         journal.start(events).await.unwrap();
         try_call(&inner, "r2", "2.0").await;
     });
-    align_ended(&world.faults, &streams, &*world.clock, &*world.counter, &id()).await.unwrap();
+    align_ended(Logs::of(&world.faults), &streams, &*world.clock, &*world.counter, &id())
+        .await
+        .unwrap();
     assert_eq!(open(&memory).await, [Attempt(1)]);
 }
 

@@ -8,6 +8,7 @@
 
 mod align;
 mod begin;
+mod folds;
 mod journal;
 mod patience;
 mod recorded;

@@ -57,7 +57,7 @@ impl World {
 
     /// What requests from outside are appended with.
     pub(crate) fn outside(&self) -> Outside<'_> {
-        Outside { store: &self.faults, ids: &*self.counter }
+        Outside { store: &self.faults, ids: &*self.counter, folds: None }
     }
 
     /// The store, as a runtime would wrap it.
@@ -231,6 +231,12 @@ impl Clock for NoWait {
 
 #[derive(Debug, Default)]
 pub(crate) struct Counting(AtomicU64);
+
+impl From<u64> for Counting {
+    fn from(first: u64) -> Self {
+        Self(AtomicU64::new(first))
+    }
+}
 
 impl IdSource for Counting {
     fn next(&self) -> u128 {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use helix_agents_core::event::{Event, RecordedEvent, ToolFinish};
 use helix_agents_core::id::{CallId, SessionId};
 use helix_agents_core::message::Message;
-use helix_agents_core::session::{RunStatus, Session, load, load_events, usage_of_tree};
+use helix_agents_core::session::{Logs, RunStatus, Session, load, load_events, usage_of_tree};
 use helix_agents_core::store::{Head, SessionStatus, StateStore};
 use helix_agents_core::stream::StreamManager;
 
@@ -84,7 +84,8 @@ pub(super) async fn check(
         members.insert(id, member);
     }
     effects::check(story, (again, *outlived), &members, answers, trace, &mut problems);
-    let counted = usage_of_tree(store, &ROOT.into()).await.map_err(|error| error.to_string())?;
+    let counted =
+        usage_of_tree(Logs::of(store), &ROOT.into()).await.map_err(|error| error.to_string())?;
     relations::check(&members, &counted, &mut problems);
     hooks::check(&members, again, told, &mut problems);
     stream::check(streams, &members, again, &mut problems).await?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::agent::AnyAgent;
 use crate::error::ErrorCode;
@@ -12,6 +12,7 @@ use crate::session::{BeginRun, RunStatus, Session, rewind_events};
 use crate::store::SessionStatus;
 use crate::stream::Effect;
 use crate::testing::{Entry, Hand, builder, built, calls, echo, text, transcript_text};
+use crate::tool::{Tool, ToolContext};
 
 fn agent() -> AnyAgent {
     built(builder().tool(echo("search")))
@@ -176,4 +177,88 @@ fn without_having_gone_back_a_completed_session_is_not_resumed() {
     hand.drive([]);
     assert_eq!(hand.session().status(), SessionStatus::Completed);
     assert_eq!(code(hand.start(Trigger::Resume)), ErrorCode::LogInvalid);
+}
+
+/// Each call makes the state longer by 1 kB.
+fn keeper() -> AnyAgent {
+    let keep = Tool::dynamic(
+        "keep",
+        "Keeps.",
+        json!({"type": "object"}),
+        |_, cx: ToolContext| async move {
+            cx.update_state(|state: &mut Value| match state.as_array_mut() {
+                Some(kept) => kept.push(json!("y".repeat(1000))),
+                None => *state = json!([]),
+            })?;
+            Ok(json!("ok"))
+        },
+    );
+    built(builder().tool(keep).max_steps(10_000))
+}
+
+#[test]
+fn what_a_fold_keeps_grows_with_the_session_and_not_with_its_square() {
+    let size = |steps: usize| {
+        let mut hand = Hand::new(&keeper());
+        hand.drive((0..steps).map(|_| calls([("keep", json!({}))])));
+        assert_eq!(hand.session().checkpoints().len(), steps);
+        // All that it holds, and what is shared as often as it is.
+        format!("{:?}", hand.session()).len()
+    };
+    let (short, long) = (size(150), size(600));
+    assert!(long < 5 * short, "{short} bytes after 150 steps, {long} after 600");
+}
+
+/// A tool that does to the state what it is told: the parts of a patch, of all kinds.
+fn shaper() -> AnyAgent {
+    let shape = Tool::dynamic(
+        "shape",
+        "Shapes.",
+        json!({"type": "object"}),
+        |input, cx: ToolContext| async move {
+            cx.update_state(|state: &mut Value| {
+                let (n, state) = (input["n"].as_u64().unwrap(), state);
+                match n % 5 {
+                    0 => *state = json!({"n": n, "list": [n]}),
+                    1 => state["list"].as_array_mut().unwrap().push(json!("x".repeat(90))),
+                    2 => state["deep"] = json!({"n": n, "text": "z".repeat(30)}),
+                    3 => state["deep"]["n"] = json!([n]),
+                    _ => drop(state.as_object_mut().unwrap().remove("deep")),
+                }
+            })?;
+            Ok(json!("ok"))
+        },
+    );
+    built(builder().tool(shape).max_steps(10_000))
+}
+
+#[test]
+fn the_state_is_had_again_as_it_was_at_every_checkpoint() {
+    let mut hand = Hand::new(&shaper());
+    let mut states = Vec::new();
+    for n in 0..60 {
+        // Some go back, and on from there another way.
+        if n % 17 == 16 {
+            let back = hand.session().checkpoints().len() - 7;
+            let to = hand.session().checkpoints()[back].version;
+            states.truncate(back + 1);
+            hand.go_back(to).unwrap();
+            hand.drive([calls([("shape", json!({"n": 0}))])]);
+            states.push(hand.session().state().clone());
+        }
+        hand.drive([calls([("shape", json!({"n": n}))])]);
+        states.push(hand.session().state().clone());
+    }
+    let checkpoints = hand.session().checkpoints().to_vec();
+    assert_eq!(checkpoints.len(), states.len());
+    for (checkpoint, state) in checkpoints.iter().zip(&states) {
+        let mut session = hand.session().clone();
+        let savepoint = session.savepoint();
+        session
+            .apply(&Event::Rewound { to: checkpoint.version }, Some(&RunId::from("r99")))
+            .unwrap();
+        assert_eq!(session.state(), state, "at {}", checkpoint.version);
+        session.rollback(savepoint);
+        assert_eq!(format!("{session:?}"), format!("{:?}", hand.session()));
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use helix_agents_core::agent::Agent;
@@ -9,18 +10,24 @@ use helix_agents_core::clock::IdSource;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
-    BeginRun, Durability, Journal, JournalParts, Outside, Session, catch_up, execute_events, load,
-    queue_message,
+    BeginRun, Durability, Folds, Journal, JournalParts, Logs, MAX_FOLDS, Outside, Session,
+    catch_up, execute_events, load, queue_message,
 };
 use helix_agents_core::store::{Head, NewSession, StateStore};
 use helix_agents_store_memory::MemoryStore;
+use helix_agents_testkit::faults::FaultStore;
 use helix_agents_testkit::normalise;
 
-use super::Folds;
-use crate::clock::SystemIds;
+use crate::support::Counting;
 
 fn session() -> SessionId {
     SessionId::from("s")
+}
+
+/// Ids that no other source gives.
+fn fresh() -> Counting {
+    static SOURCES: AtomicU64 = AtomicU64::new(0);
+    Counting::from(SOURCES.fetch_add(1, Ordering::Relaxed) << 32)
 }
 
 /// A session that begins with this message. Its run has an id that people may choose again.
@@ -32,7 +39,7 @@ async fn begun(store: &MemoryStore, words: &str) -> Session {
     let events = execute_events(&fold, &agent, &begin, &input, &BTreeMap::new(), false).unwrap();
     let parts = JournalParts {
         store: Arc::new(store.clone()),
-        ids: Arc::new(SystemIds),
+        ids: Arc::new(fresh()),
         lease: Duration::from_secs(60),
         durability: Durability::default(),
     };
@@ -49,9 +56,10 @@ async fn begun(store: &MemoryStore, words: &str) -> Session {
 
 /// Makes the log longer by so many messages, which no run has written.
 async fn lengthen(store: &MemoryStore, messages: usize) {
-    let ids: &dyn IdSource = &SystemIds;
+    let ids: &dyn IdSource = &fresh();
     for _ in 0..messages {
-        let (outside, message) = (Outside { store, ids }, UserMessage::new("and then"));
+        let outside = Outside { store, ids, folds: None };
+        let message = UserMessage::new("and then");
         queue_message(outside, &session(), &ids.request(), &message, None).await.unwrap();
     }
 }
@@ -111,4 +119,45 @@ async fn a_fold_takes_in_what_came_since() {
         assert_eq!(found.position(), known.position());
         assert_eq!(found.queued_messages(), known.queued_messages());
     }
+}
+
+#[tokio::test]
+async fn what_was_seen_is_not_read_again() {
+    let (inner, folds) = (MemoryStore::new(), Folds::default());
+    begun(&inner, "go").await;
+    lengthen(&inner, 50).await;
+    let store = FaultStore::new(Arc::new(inner.clone()));
+    let logs = Logs { store: &store, folds: Some(&folds) };
+    logs.load(&session()).await.unwrap();
+    let first = store.appends_read();
+    assert!(first > 50, "{first}");
+    logs.load(&session()).await.unwrap();
+    logs.look(&session()).await.unwrap().unwrap();
+    assert_eq!(store.appends_read(), first, "nothing is new");
+    lengthen(&inner, 2).await;
+    let found = logs.load(&session()).await.unwrap();
+    assert_eq!(found.queued_messages().len(), 52);
+    assert_eq!(store.appends_read(), first + 3, "what is new, and the append before it");
+}
+
+#[tokio::test]
+async fn the_sessions_that_were_used_last_are_kept() {
+    let (store, folds) = (MemoryStore::new(), Folds::default());
+    let known = begun(&store, "go").await;
+    folds.keep(known);
+    for other in 0..MAX_FOLDS - 1 {
+        folds.keep(Session::new(SessionId::from(format!("other{other}"))));
+    }
+    let store = FaultStore::new(Arc::new(store));
+    let logs = Logs { store: &store, folds: Some(&folds) };
+    logs.load(&session()).await.unwrap();
+    assert_eq!(store.appends_read(), 0);
+    folds.keep(Session::new(SessionId::from("one more")));
+    logs.load(&session()).await.unwrap();
+    assert_eq!(store.appends_read(), 0, "it was used since, others were not");
+    for other in 0..MAX_FOLDS {
+        folds.keep(Session::new(SessionId::from(format!("more{other}"))));
+    }
+    logs.load(&session()).await.unwrap();
+    assert_eq!(store.appends_read(), 1);
 }
