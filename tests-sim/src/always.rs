@@ -75,13 +75,13 @@ impl Always {
     pub(crate) fn appended(&mut self, session: &SessionId, append: &StoredAppend) {
         let events = match decode(session, append) {
             Ok(events) => events,
-            Err(error) => return self.wrong(session, format!("it cannot be read: {error:?}")),
+            Err(error) => return self.wrong(session, &format!("it cannot be read: {error:?}")),
         };
         for recorded in &events {
             self.event(session, recorded);
             let watched = self.watched(session);
             if let Err(error) = watched.fold.apply_recorded(recorded) {
-                self.wrong(session, format!("an event is not legal: {error:?}\n{recorded:?}"));
+                self.wrong(session, &format!("an event is not legal: {error:?}\n{recorded:?}"));
             }
         }
     }
@@ -98,7 +98,7 @@ impl Always {
                     watched.interrupted = None;
                 }
                 if !first {
-                    self.wrong(session, format!("two runs began after {after:?}"));
+                    self.wrong(session, &format!("two runs began after {after:?}"));
                 }
                 if let Some(owner) = owner {
                     self.taken_over(session, &owner, child, asked);
@@ -108,7 +108,7 @@ impl Always {
                 let is_lost = watched.aborted && !matches!(outcome, RunOutcome::Aborted { .. });
                 (watched.aborted, watched.interrupted) = (false, None);
                 if is_lost {
-                    self.wrong(session, format!("it was to be aborted, and ended: {outcome:?}"));
+                    self.wrong(session, &format!("it was to be aborted, and ended: {outcome:?}"));
                 }
             }
             Event::AbortRequested { .. } => {
@@ -126,7 +126,7 @@ impl Always {
                 });
                 if replies.is_some_and(|replies| replies > 1) {
                     let step = reply.step;
-                    self.wrong(session, format!("it was interrupted, and went on to step {step}"));
+                    self.wrong(session, &format!("it was interrupted, and went on to step {step}"));
                 }
             }
             Event::Submitted { .. } => self.reached.note(Mark::Answer),
@@ -147,7 +147,7 @@ impl Always {
             self.reached.note(Mark::TakeoverOfStill);
         } else if self.is_healthy(life.number()) {
             let number = life.number();
-            self.wrong(session, format!("{owner} of the healthy process {number} was taken over"));
+            self.wrong(session, &format!("{owner} of the healthy process {number} was taken over"));
         }
         if child {
             self.reached.note(Mark::TakeoverWithChild);
@@ -174,7 +174,7 @@ impl Always {
         })
     }
 
-    pub(crate) fn wrong(&mut self, session: &SessionId, what: String) {
+    pub(crate) fn wrong(&mut self, session: &SessionId, what: &str) {
         self.problems.push(format!("{session}: {what}"));
     }
 }

@@ -111,7 +111,7 @@ impl Driven<'_> {
     }
 
     async fn call(&self, call: &CallId) -> Result<()> {
-        let act = |is_first| self.runtime.perform_call(self.of, call, is_first).boxed();
+        let act = |_| self.runtime.perform_call(self.of, call).boxed();
         self.done(format!("{call}"), act).await
     }
 

@@ -30,7 +30,7 @@ impl Trace {
     pub(crate) fn note(&self, what: &str, of: &dyn Debug) {
         let mut notes = self.lock();
         // Writing into a hash cannot fail.
-        _ = write!(notes.hash, "{what} {of:?}\n");
+        _ = writeln!(notes.hash, "{what} {of:?}");
         if let Some(lines) = &mut notes.lines {
             lines.push(format!("{what} {of:?}"));
         }

@@ -64,17 +64,17 @@ impl Witness {
         operation: &str,
         session: &SessionId,
         answer: &Result<T>,
-        expected: Option<T>,
+        expected: Option<&T>,
     ) {
         self.trace.note(operation, &(session, answer.as_ref().ok()));
-        let same = match (answer, &expected) {
+        let same = match (answer, expected) {
             (Ok(answer), Some(expected)) => answer == expected,
             (Err(error), None) => error.code() == ErrorCode::SessionNotFound,
             _ => false,
         };
         if !same {
             let what = format!("{operation} answered {answer:?}, the model says {expected:?}");
-            self.always().wrong(session, what);
+            self.always().wrong(session, &what);
         }
     }
 
@@ -103,7 +103,7 @@ impl StateStore for Witness {
         let since = self.model().version(&session);
         let expected = self.model().create(new.clone(), first.clone(), self.now());
         let answer = self.store.create_session(new, first).await;
-        self.agree("create", &session, &answer, expected);
+        self.agree("create", &session, &answer, expected.as_ref());
         self.appended(&session, since);
         answer
     }
@@ -113,7 +113,7 @@ impl StateStore for Witness {
         let since = self.model().version(&session);
         let expected = self.model().fork(from, new.clone(), first.clone(), self.now());
         let answer = self.store.fork(from, new, first).await;
-        self.agree("fork", &session, &answer, expected);
+        self.agree("fork", &session, &answer, expected.as_ref());
         self.appended(&session, since);
         answer
     }
@@ -123,7 +123,7 @@ impl StateStore for Witness {
         let since = self.model().version(&session);
         let expected = self.model().append(append.clone(), self.now());
         let answer = self.store.append(append).await;
-        self.agree("append", &session, &answer, expected);
+        self.agree("append", &session, &answer, expected.as_ref());
         match &answer {
             Ok(AppendOutcome::Conflict { .. }) => {
                 self.reached.note(Mark::Conflict);
@@ -148,35 +148,35 @@ impl StateStore for Witness {
     ) -> Result<Vec<StoredAppend>> {
         let expected = self.model().read(session, after, limit);
         let answer = self.store.read_log(session, after, limit).await;
-        self.agree("read", session, &answer, expected);
+        self.agree("read", session, &answer, expected.as_ref());
         answer
     }
 
     async fn head(&self, session: &SessionId) -> Result<Option<Head>> {
         let expected = self.model().head(session, self.now());
         let answer = self.store.head(session).await;
-        self.agree("head", session, &answer, Some(expected));
+        self.agree("head", session, &answer, Some(&expected));
         answer
     }
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
         let expected = self.model().list(filter, page, self.now());
         let answer = self.store.list(filter, page).await;
-        self.agree("list", &SessionId::from(""), &answer, expected);
+        self.agree("list", &SessionId::from(""), &answer, expected.as_ref());
         answer
     }
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
         let expected = self.model().renew(session, run, ttl, self.now());
         let answer = self.store.renew(session, run, ttl).await;
-        self.agree("renew", session, &answer, expected);
+        self.agree("renew", session, &answer, expected.as_ref());
         answer
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
         let expected = self.model().delete(session) > 0;
         let answer = self.store.delete(session).await;
-        self.agree("delete", session, &answer, Some(expected));
+        self.agree("delete", session, &answer, Some(&expected));
         self.always().forget(session);
         answer
     }
@@ -184,7 +184,7 @@ impl StateStore for Witness {
     async fn purge(&self, purge: &Purge) -> Result<u64> {
         let expected = self.model().purge(purge, self.now());
         let answer = self.store.purge(purge).await;
-        self.agree("purge", &SessionId::from(""), &answer, Some(expected));
+        self.agree("purge", &SessionId::from(""), &answer, Some(&expected));
         answer
     }
 }
@@ -199,7 +199,7 @@ impl StreamManager for Witness {
             if mark.version > version {
                 let what =
                     format!("the stream is marked {}, the log ends at {version}", mark.version);
-                self.always().wrong(session, what);
+                self.always().wrong(session, &what);
             }
         }
         self.trace.note("write", &(stream, &batch));
