@@ -73,6 +73,10 @@ pub enum Event {
         /// Limits on what the session may use from here on; those that it does not name stay.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget: Option<Arc<Budget>>,
+        /// The interrupt that the caller overrides by asking the session to continue. Only an explicit
+        /// resume names one; a takeover honours what is pending.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        clears: Option<RequestId>,
     },
     /// A run ended (decision).
     RunEnded {
@@ -117,21 +121,21 @@ pub enum Event {
     },
     /// A call has its result (fact; its key is the call).
     ToolFinished(Arc<ToolFinish>),
-    /// Somebody asked the run to stop at the next step boundary (fact; its key is the request).
+    /// A request to stop at the next step boundary (fact; its key is the request).
     InterruptRequested {
         /// The request.
         request: RequestId,
-        /// The run that is meant; the request is void once it has ended.
+        /// The session's current run. A run that takes over from it honours the request.
         run: RunId,
         /// For people.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// Somebody asked the run to stop at once (fact; its key is the request).
+    /// A request to stop at once (fact; its key is the request).
     AbortRequested {
         /// The request.
         request: RequestId,
-        /// The run that is meant; the request is void once it has ended.
+        /// The session's current run. A run that takes over from it honours the request.
         run: RunId,
         /// For people.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -374,13 +374,13 @@ impl Session {
         })
     }
 
-    /// The request to interrupt the current run, if there is one.
+    /// The request to interrupt the session that no run has honoured yet, if there is one.
     #[must_use]
     pub fn interrupt_request(&self) -> Option<&Request> {
         self.ledger.interrupt.as_ref()
     }
 
-    /// The request to abort the current run, if there is one.
+    /// The request to abort the session that no run has honoured yet, if there is one.
     #[must_use]
     pub fn abort_request(&self) -> Option<&Request> {
         self.ledger.abort.as_ref()

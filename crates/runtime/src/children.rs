@@ -10,8 +10,10 @@ use helix_agents_core::event::{ChildStart, Event, ToolFinish};
 use helix_agents_core::executor::{AgentExecutor as _, AgentResult, ResumeOptions, RunHandle};
 use helix_agents_core::fault;
 use helix_agents_core::hooks::{HookChain, HookContext, HookPoint, changed};
-use helix_agents_core::id::CallId;
-use helix_agents_core::session::{RequestKind, Standing, is_taken_care_of, load, standing};
+use helix_agents_core::id::{CallId, RequestId};
+use helix_agents_core::session::{
+    RequestKind, Session, Standing, fold_and_standing, is_taken_care_of,
+};
 use helix_agents_core::step::{
     ChildBeginning, ChildTask, child_not_begun, child_outcome, child_refused,
 };
@@ -22,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::driver::Driver;
 use crate::lease::LeaseKeeper;
 use crate::runtime::Runtime;
-use crate::start;
+use crate::start::{self, Clears};
 
 /// How long to wait before looking again at a child that somebody else is about to carry out.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -121,6 +123,10 @@ pub struct ChildRun {
     since: Option<Timestamp>,
     /// Whether one that was interrupted is gone on with: by a run that began since, once.
     goes_on: bool,
+    /// Whether the run that waits is to stop at its next step boundary.
+    interrupted: bool,
+    /// The interrupt that was cleared for the session that waits, and so for its children.
+    cleared: Option<RequestId>,
 }
 
 impl ChildRun {
@@ -139,6 +145,8 @@ impl ChildRun {
             cancel: cancel.clone(),
             since: session.current_run().and_then(|run| run.started),
             goes_on: session.interrupt_request().is_none(),
+            interrupted: session.interrupt_request().is_some(),
+            cleared: session.cleared_interrupt().cloned(),
         })
     }
 
@@ -156,7 +164,7 @@ impl ChildRun {
         let child = &self.start.session;
         let parts = Arc::clone(self.runtime.parts());
         for tried in 0..MAX_TRIES {
-            match standing(&*parts.store, child).await? {
+            match self.standing().await? {
                 Standing::Ended(result, used) => {
                     if tried == 0 {
                         // Its owner may have died before it could show the end.
@@ -182,13 +190,17 @@ impl ChildRun {
                 Standing::Ready if self.is_carried_out().await? => {
                     self.follow(&self.runtime.handle(child).await?).await?;
                 }
-                Standing::Interrupted if self.was_stopped_since().await? => {
-                    return Ok(self.waits());
-                }
                 Standing::Ready | Standing::Interrupted => {
                     let (agent, options) = (Arc::clone(&self.agent), ResumeOptions::default());
-                    let resume =
-                        start::resume_if_first(&self.runtime, agent, child, options, &self.above);
+                    let (above, clears) = (&self.above, Clears::Inherited(self.cleared.clone()));
+                    let resume = start::resume_if_first(
+                        &self.runtime,
+                        agent,
+                        child,
+                        options,
+                        above,
+                        &clears,
+                    );
                     match Box::pin(resume).await? {
                         Some(handle) => self.follow(&handle).await?,
                         None => parts.clock.sleep(AGAIN).await,
@@ -207,16 +219,33 @@ impl ChildRun {
         Ok(!head.is_leased() && self.runtime.goes_on(&head).await?)
     }
 
-    /// Whether it was interrupted after the run began that waits for it, which is not for that to undo.
-    async fn was_stopped_since(&self) -> Result<bool> {
-        let child = load(&*self.runtime.parts().store, &self.start.session).await?;
-        let ended = child.last_run().and_then(|run| run.ended);
-        Ok(ended > self.since)
+    /// The child's standing, as far as the run that waits may change it.
+    async fn standing(&self) -> Result<Standing> {
+        let store = &*self.runtime.parts().store;
+        let (child, standing) = fold_and_standing(store, &self.start.session).await?;
+        Ok(match standing {
+            // The run that waits is to stop, so nothing is started for it. A run of the child's that stopped
+            // without ending is taken over all the same: it honours its requests itself.
+            Standing::Ready if self.interrupted && child.current_run().is_none() => Standing::Waits,
+            Standing::Interrupted if self.has_cleared(&child) => Standing::Ready,
+            // An interrupt that came after the run that waits had started is not for that run to undo.
+            Standing::Interrupted if child.last_run().and_then(|run| run.ended) > self.since => {
+                Standing::Waits
+            }
+            standing => standing,
+        })
+    }
+
+    /// Returns `true` if the child was stopped by the interrupt that was cleared for the session that waits.
+    fn has_cleared(&self, child: &Session) -> bool {
+        !self.interrupted
+            && self.cleared.is_some()
+            && child.honoured_interrupt() == self.cleared.as_ref()
     }
 
     /// What there is to tell of it now; none if it goes on.
     pub(crate) async fn found(&self) -> Result<Option<Event>> {
-        Ok(match standing(&*self.runtime.parts().store, &self.start.session).await? {
+        Ok(match self.standing().await? {
             Standing::Ended(result, used) => Some(self.ended(&result, used)),
             Standing::Waits | Standing::Interrupted => Some(self.waits()),
             Standing::Live | Standing::Ready => None,

@@ -22,7 +22,7 @@ use crate::driver::Driver;
 use crate::family;
 use crate::feed::Ticket;
 use crate::lease::LeaseKeeper;
-use crate::start;
+use crate::start::{self, Clears};
 
 /// How often a message is handed to a child that begins and ends runs meanwhile.
 const MAX_TRIES: u32 = 16;
@@ -150,7 +150,9 @@ async fn send(driver: &Driver, message: CompanionMessage) -> Result<CompanionEnd
                 queue_message(parts.outside(), child, request, message, None).await?;
                 if standing_of(&*parts.store, child).await?.can_go_on() {
                     let options = ResumeOptions::default();
-                    let resume = start::resume_if_first(runtime, agent, child, options, above);
+                    let clears = &Clears::NOTHING;
+                    let resume =
+                        start::resume_if_first(runtime, agent, child, options, above, clears);
                     Box::pin(resume).await?;
                 }
             }

@@ -22,7 +22,10 @@ use crate::engine::Engine;
 use crate::handle::attach;
 use crate::live::LiveRun;
 use crate::parts::Parts;
-use crate::start;
+use crate::start::{self, Clears};
+
+/// How often an abort is tried on a session whose runs start and end meanwhile.
+const MAX_TRIES: u32 = 16;
 
 /// An executor on an engine. Cheap to clone.
 ///
@@ -87,6 +90,14 @@ impl Runtime {
         Ok(())
     }
 
+    /// Ends a session without a live run as aborted.
+    async fn end_aborted(&self, head: &Head, reason: Option<String>) -> Result<()> {
+        let parts = &self.parts;
+        let Lineage { agent, above } = lineage(&*parts.store, &parts.registry, head).await?;
+        let above = HookChain::of_lineage(&above);
+        start::abort(self, agent, &head.session, reason, false, &above).await
+    }
+
     pub(crate) async fn ask(
         &self,
         session: &SessionId,
@@ -130,7 +141,7 @@ impl AgentExecutor for Runtime {
         } else {
             HookChain::none()
         };
-        start::resume(self, agent, session, options, &above).await
+        start::resume(self, agent, session, options, &above, &Clears::Pending).await
     }
 
     async fn fork(&self, session: &SessionId, options: ForkOptions) -> Result<SessionId> {
@@ -153,14 +164,22 @@ impl AgentExecutor for Runtime {
     }
 
     async fn abort(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
-        let head = self.head(session).await?;
-        if head.is_leased() {
-            return self.ask(session, RequestKind::Abort, reason).await;
+        for _ in 0..MAX_TRIES {
+            let head = self.head(session).await?;
+            let (asks, reason) = (head.is_leased(), reason.clone());
+            let done = if asks {
+                self.ask(session, RequestKind::Abort, reason).await
+            } else {
+                self.end_aborted(&head, reason).await
+            };
+            match done.as_ref().map_err(Error::code) {
+                // Its run has ended meanwhile, perhaps to wait; or another one has started.
+                Err(ErrorCode::NothingToResume) if asks => {}
+                Err(ErrorCode::AlreadyRunning) => {}
+                _ => return done,
+            }
         }
-        let parts = &self.parts;
-        let Lineage { agent, above } = lineage(&*parts.store, &parts.registry, &head).await?;
-        let above = HookChain::of_lineage(&above);
-        start::abort(self, agent, session, reason, false, &above).await
+        Err(start::busy(session))
     }
 
     async fn submit_tool_result(&self, root: &SessionId, submission: Submission) -> Result<()> {

@@ -11,7 +11,7 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{ChildStart, Event, ParentRef};
 use helix_agents_core::executor::{ExecuteOptions, Input, ResumeOptions, RunHandle};
 use helix_agents_core::hooks::HookChain;
-use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::id::{RequestId, RunId, SessionId};
 use helix_agents_core::session::{
     BeginRun, Journal, JournalParts, Session, StartOutcome, abort_events, execute_events,
     is_taken_care_of, load, look, news_below, resume_events, rewind_events, terminate_events,
@@ -48,6 +48,29 @@ struct Place {
     parent: Option<ParentRef>,
     budget: Option<Budget>,
     hooks: HookChain,
+    /// The interrupt that is cleared if a suspended turn continues.
+    clears: Clears,
+}
+
+/// The interrupt that a new run does not honour.
+#[derive(Debug, Clone)]
+pub(crate) enum Clears {
+    /// The one that is pending when the caller asks: by an explicit `execute` or `resume`.
+    Pending,
+    /// The one that was cleared for the session's parent; none for a takeover.
+    Inherited(Option<RequestId>),
+}
+
+impl Clears {
+    /// A takeover honours every request.
+    pub(crate) const NOTHING: Self = Self::Inherited(None);
+
+    fn of(&self, fold: &Session) -> Option<RequestId> {
+        match self {
+            Self::Pending => fold.interrupt_request().map(|request| request.id.clone()),
+            Self::Inherited(cleared) => cleared.clone(),
+        }
+    }
 }
 
 pub(crate) async fn execute(
@@ -68,7 +91,8 @@ pub(crate) async fn execute(
     let known = options.session.is_some();
     let hooks = HookChain::new(&HookChain::none(), &agent, &options.hooks);
     let (tags, budget) = (options.tags, options.budget);
-    let place = Place { session, run, known, tags, parent: None, budget, hooks };
+    let clears = Clears::Pending;
+    let place = Place { session, run, known, tags, parent: None, budget, hooks, clears };
     begin_turn(runtime, agent, &input, place).await
 }
 
@@ -97,6 +121,7 @@ pub(crate) async fn execute_child(
             parent: Some(parent.clone()),
             budget,
             hooks,
+            clears: Clears::NOTHING,
         };
         match begin_turn(runtime, agent, input, place).await {
             Ok(_) => return Ok(ChildStart { allowance: budget, ..child }),
@@ -131,6 +156,7 @@ pub(crate) async fn continue_child(
         parent: None,
         budget: None,
         hooks: HookChain::new(above, &agent, &[]),
+        clears: Clears::NOTHING,
     };
     begin_turn(runtime, agent, input, place).await
 }
@@ -143,7 +169,7 @@ async fn begin_turn(
 ) -> Result<RunHandle> {
     let parts = runtime.parts();
     parts.llm.check(agent.llm())?;
-    let Place { session, run, known, tags, parent, budget, hooks } = place;
+    let Place { session, run, known, tags, parent, budget, hooks, clears } = place;
     for _ in 0..MAX_TRIES {
         let found = if known { look(&*parts.store, &session).await? } else { None };
         let (head, fold) = match found {
@@ -160,6 +186,7 @@ async fn begin_turn(
         let mut begin = begin(runtime, run.clone(), &fold, parent.as_ref()).await?;
         begin.parent.clone_from(&parent);
         begin.budget = budget;
+        begin.clears = clears.of(&fold);
         let alive = head.as_ref().is_some_and(Head::is_leased);
         let events = execute_events(&fold, &agent, &begin, input, &tags, alive)?;
         let new = head.is_none().then(|| NewSession {
@@ -188,6 +215,7 @@ pub(crate) async fn resume(
     session: &SessionId,
     options: ResumeOptions,
     above: &HookChain,
+    clears: &Clears,
 ) -> Result<RunHandle> {
     let parts = runtime.parts();
     parts.llm.check(agent.llm())?;
@@ -195,13 +223,17 @@ pub(crate) async fn resume(
     let hooks = HookChain::new(above, &agent, &options.hooks);
     let mut after = options.after.clone();
     let mut waited = Duration::ZERO;
+    let mut cleared = None;
     for _ in 0..MAX_TRIES {
         let (_, fold) = look(&*parts.store, session).await?.ok_or_else(|| not_found(session))?;
+        // An interrupt that comes while this waits for the lease is not what the caller overrides.
+        let cleared = cleared.get_or_insert_with(|| clears.of(&fold));
         if after.is_none() {
             after = fold.last_run().map(|run| run.id.clone());
         }
         let mut begin = begin(runtime, run.clone(), &fold, None).await?;
         begin.budget = options.budget;
+        begin.clears.clone_from(cleared);
         let message = options.message.as_ref();
         let events = match options.checkpoint {
             Some(to) => rewind_events(&fold, &agent, &begin, after.as_ref(), to, message),
@@ -237,18 +269,20 @@ pub(crate) async fn resume(
     Err(busy(session))
 }
 
-/// [`resume`], where it is no error that there is nothing to do: whoever was first goes on.
+/// [`resume`], unless another process was first, which is no error. Requests to stop are honoured, but for
+/// an interrupt that was cleared for the session's parent.
 pub(crate) async fn resume_if_first(
     runtime: &Runtime,
     agent: AnyAgent,
     session: &SessionId,
     options: ResumeOptions,
     above: &HookChain,
+    clears: &Clears,
 ) -> Result<Option<RunHandle>> {
-    match resume(runtime, agent, session, options, above).await {
+    match resume(runtime, agent, session, options, above, clears).await {
         Ok(handle) => Ok(Some(handle)),
         Err(error) if is_taken_care_of(&error) => {
-            tracing::debug!(%session, %error, "somebody else was first");
+            tracing::debug!(%session, %error, "another process was first");
             Ok(None)
         }
         Err(error) => Err(error),

@@ -5,12 +5,13 @@ use helix_agents_core::error::Result;
 use helix_agents_core::executor::{ResumeOptions, RunHandle};
 use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::session::{Lineage, is_waited_for, lineage, load};
-use helix_agents_core::store::{Head, Page, SessionFilter};
+use helix_agents_core::session::{Lineage, Session, is_waited_for, lineage, load};
+use helix_agents_core::store::{Head, Page, SessionFilter, SessionStatus};
 
+use crate::family;
 use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
-use crate::start;
+use crate::start::{self, Clears};
 
 impl Runtime {
     /// For [`recover`](helix_agents_core::executor::AgentExecutor::recover).
@@ -56,6 +57,12 @@ impl Runtime {
             if is_waited_for(&above, &fold) {
                 return Ok(None);
             }
+            if above.summary.status == SessionStatus::Aborted
+                && let Some(reason) = self.aborted_with_parent(&above, &fold).await?
+            {
+                self.stop(head, reason).await?;
+                return Ok(None);
+            }
         }
         if self.goes_on(head).await? {
             return Ok(None);
@@ -63,6 +70,29 @@ impl Runtime {
         let mut options = ResumeOptions::default();
         options.after.clone_from(&head.summary.run);
         self.resume_registered(head, options).await
+    }
+
+    /// The reason for which a child is to be aborted with its parent, if it is: the process that ended the
+    /// parent may have died before it could stop the child, or is about to.
+    async fn aborted_with_parent(
+        &self,
+        above: &Head,
+        child: &Session,
+    ) -> Result<Option<Option<String>>> {
+        let parent = load(&*self.parts().store, &above.session).await?;
+        let Some((children, reason)) = parent.aborted_children() else { return Ok(None) };
+        // A run that was started since is not what was aborted.
+        let ended = parent.last_run().and_then(|run| run.ended);
+        let before = child.last_run().is_some_and(|run| run.started <= ended);
+        let stops = before && children.iter().any(|start| start.session == *child.id());
+        Ok(stops.then_some(reason))
+    }
+
+    async fn stop(&self, head: &Head, reason: Option<String>) -> Result<()> {
+        let parts = self.parts();
+        let Lineage { agent, above } = lineage(&*parts.store, &parts.registry, head).await?;
+        let above = HookChain::of_lineage(&above);
+        family::stop(self, agent, &head.session, reason, false, &above).await
     }
 
     /// Whether the engine goes on by itself with the run of a session that has no lease.
@@ -90,6 +120,6 @@ impl Runtime {
         let parts = self.parts();
         let Lineage { agent, above } = lineage(&*parts.store, &parts.registry, head).await?;
         let above = HookChain::of_lineage(&above);
-        start::resume_if_first(self, agent, &head.session, options, &above).await
+        start::resume_if_first(self, agent, &head.session, options, &above, &Clears::NOTHING).await
     }
 }

@@ -17,11 +17,11 @@ pub enum Trigger {
     Execute,
     /// A further turn of a session.
     Continue,
-    /// Somebody asked to go on after an interruption or a failure.
+    /// A turn that was suspended, interrupted or failed continues.
     Resume,
-    /// The run before it stopped without ending.
+    /// The run before it stopped without ending. What that run was asked for holds for this one.
     Recover,
-    /// Somebody aborted a session that had no live run.
+    /// A caller aborted a session that had no live run.
     Abort,
 }
 

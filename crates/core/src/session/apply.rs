@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use super::ledger::{
-    ChildCall, Ledger, OpenCall, OpenStep, QueuedMessage, Request, StartedCall, Unpaired,
-};
+use super::ledger::{ChildCall, Ledger, OpenCall, OpenStep, QueuedMessage, StartedCall, Unpaired};
 use super::people::WAIT_USAGE;
 use super::travel::Mark;
 use super::{Checkpoint, RunRecord, RunStatus, Session};
@@ -92,11 +90,14 @@ impl Session {
                 self.tags = tags.clone();
                 self.ledger.state = Arc::new(state.to_value());
             }
-            Event::RunStarted { run, trigger, runtime, stream_from, budget, .. } => {
+            Event::RunStarted { run, trigger, runtime, stream_from, budget, clears, .. } => {
                 if let Some(budget) = budget {
                     self.ledger.budget = Some(Arc::new(budget.or(*self.recorded_budget())));
                 }
                 self.ledger.seen = None;
+                if let Some(request) = clears {
+                    self.ledger.clear_interrupt(request);
+                }
                 self.start_run(run, *trigger, runtime, *stream_from);
             }
             Event::RunEnded { outcome } => self.end_run(outcome),
@@ -138,11 +139,10 @@ impl Session {
             }
             Event::ToolFinished(finish) => self.take_finish(finish, run),
             Event::InterruptRequested { request, reason, .. } => {
-                self.ledger.interrupt =
-                    Some(Request { id: request.clone(), reason: reason.clone() });
+                self.ledger.interrupt = Some(self.ledger.asked(request, reason.as_deref()));
             }
             Event::AbortRequested { request, reason, .. } => {
-                self.ledger.abort = Some(Request { id: request.clone(), reason: reason.clone() });
+                self.ledger.abort = Some(self.ledger.asked(request, reason.as_deref()));
             }
             Event::Submitted { request, call, answer, by } => {
                 self.take_answer(request, call, answer, by.as_deref());
@@ -213,8 +213,6 @@ impl Session {
         }
         ledger.rewound = false;
         ledger.status = SessionStatus::Active;
-        ledger.interrupt = None;
-        ledger.abort = None;
         ledger.run = Some(RunRecord {
             id: id.clone(),
             turn: ledger.turn + u32::from(begins_turn),
@@ -242,8 +240,10 @@ impl Session {
             RunOutcome::Aborted { .. } => (RunStatus::Aborted, SessionStatus::Aborted),
         };
         self.ledger.status = status;
-        self.ledger.interrupt = None;
-        self.ledger.abort = None;
+        // The turn of a suspended run is open, and so is what its caller asked for.
+        if !run_status.is_suspended() {
+            self.ledger.settle_requests(run_status);
+        }
         if let Some(run) = &mut self.ledger.run {
             run.status = run_status;
             match outcome {

@@ -32,6 +32,9 @@ pub struct BeginRun {
     pub news_below: bool,
     /// Limits on what the session may use; those that it does not name stay as they are.
     pub budget: Option<Budget>,
+    /// The interrupt that is cleared: by the caller of an explicit resume, or of one that the session's
+    /// parent had. None for a takeover.
+    pub clears: Option<RequestId>,
 }
 
 impl BeginRun {
@@ -45,6 +48,7 @@ impl BeginRun {
             parent: None,
             news_below: false,
             budget: None,
+            clears: None,
         }
     }
 
@@ -56,6 +60,7 @@ impl BeginRun {
             runtime: Arc::clone(&self.runtime),
             stream_from: self.stream_from,
             budget: self.budget.map(Arc::new),
+            clears: self.clears.clone(),
         }
     }
 }

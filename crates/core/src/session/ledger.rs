@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{ForkOrigin, RunRecord};
+use super::{ForkOrigin, RunRecord, RunStatus};
 use crate::budget::{Budget, Spent};
 use crate::clock::Timestamp;
 use crate::event::{Answer, ChildStart, ModelReply, PendingCall, ToolFinish};
@@ -33,8 +33,14 @@ pub(super) struct Ledger {
     pub model_failures: u32,
     pub step: Option<OpenStep>,
     pub closed: Option<Arc<ClosedStep>>,
+    /// The interrupt and the abort that no run has honoured yet.
     pub interrupt: Option<Request>,
     pub abort: Option<Request>,
+    /// Every interrupt and abort that this session was asked for, or that was cleared before it came.
+    pub requests: Arc<BTreeSet<RequestId>>,
+    /// The interrupt that was honoured last, and the one that an explicit resume cleared last.
+    pub honoured: Option<RequestId>,
+    pub cleared: Option<RequestId>,
     pub usage: Usage,
     pub tool_calls: u64,
     pub recorded_usage: Arc<BTreeMap<(String, String), f64>>,
@@ -108,6 +114,9 @@ impl Ledger {
             closed: None,
             interrupt: None,
             abort: None,
+            requests: Arc::default(),
+            honoured: None,
+            cleared: None,
             usage: Usage::default(),
             tool_calls: 0,
             recorded_usage: Arc::default(),
@@ -125,6 +134,29 @@ impl Ledger {
             rewound: false,
             dropped: Arc::default(),
         }
+    }
+
+    /// Notes a request to stop.
+    pub(super) fn asked(&mut self, id: &RequestId, reason: Option<&str>) -> Request {
+        Arc::make_mut(&mut self.requests).insert(id.clone());
+        Request { id: id.clone(), reason: reason.map(str::to_owned) }
+    }
+
+    /// Drops an interrupt that the caller overrode. If it was not passed down to this session yet, it
+    /// comes too late.
+    pub(super) fn clear_interrupt(&mut self, id: &RequestId) {
+        Arc::make_mut(&mut self.requests).insert(id.clone());
+        self.interrupt.take_if(|pending| pending.id == *id);
+        self.cleared = Some(id.clone());
+    }
+
+    /// The turn is over, or was interrupted: nothing that was asked for is pending any more.
+    pub(super) fn settle_requests(&mut self, ended: RunStatus) {
+        let interrupt = self.interrupt.take();
+        if ended == RunStatus::Interrupted {
+            self.honoured = interrupt.map(|request| request.id);
+        }
+        self.abort = None;
     }
 }
 

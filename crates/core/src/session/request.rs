@@ -23,13 +23,32 @@ pub enum RequestKind {
 }
 
 impl Session {
-    /// The request of this kind that the current run has not met yet.
+    /// The request of this kind that no run has honoured yet.
     #[must_use]
     pub fn request(&self, kind: RequestKind) -> Option<&Request> {
         match kind {
             RequestKind::Interrupt => self.interrupt_request(),
             RequestKind::Abort => self.abort_request(),
         }
+    }
+
+    /// Returns `true` if the session was asked for this before, or need not be asked any more.
+    #[must_use]
+    pub fn knows_request(&self, id: &RequestId) -> bool {
+        self.ledger.requests.contains(id)
+    }
+
+    /// The interrupt that an explicit resume cleared last. Children that it was passed down to are resumed
+    /// with the session.
+    #[must_use]
+    pub fn cleared_interrupt(&self) -> Option<&RequestId> {
+        self.ledger.cleared.as_ref()
+    }
+
+    /// The interrupt that ended a run last.
+    #[must_use]
+    pub fn honoured_interrupt(&self) -> Option<&RequestId> {
+        self.ledger.honoured.as_ref()
     }
 }
 
@@ -42,8 +61,9 @@ pub struct Outside<'a> {
     pub ids: &'a dyn IdSource,
 }
 
-/// Asks a run to stop. The owner meets the request with its next append, or sooner if it hears
-/// of it. Returns the sessions that were asked: this one and those below it.
+/// Asks a run to stop. Its owner honours the request with its next append, or sooner if it hears
+/// of it; if the owner is dead, the run that takes over does. Returns the sessions that were asked: this
+/// one and those below it.
 ///
 /// # Errors
 /// [`ErrorCode::SessionNotFound`], [`ErrorCode::NothingToResume`] if the run (or, without one
@@ -69,7 +89,7 @@ async fn ask(
     let mut children = Vec::new();
     let ask = |fold: &Session| {
         children = reached_by(fold, kind).collect();
-        if fold.request(kind).is_some_and(|known| known.id == request.id) {
+        if fold.knows_request(&request.id) {
             return Ok(None);
         }
         let current = fold.current_run().map(|current| &current.id);

@@ -159,8 +159,11 @@ impl Session {
         ledger.short_of_tool_calls = false;
         ledger.companions = Arc::default();
         ledger.queue.clear();
+        // The original was asked, not this session.
         ledger.interrupt = None;
         ledger.abort = None;
+        ledger.honoured = None;
+        ledger.cleared = None;
         if let Some(run) = &mut ledger.run {
             // Its chunks are in the original's stream.
             run.stream_from = 0;

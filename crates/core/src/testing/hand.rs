@@ -23,6 +23,7 @@ use crate::tool::{ToolContext, ToolContextParts, ToolFeed, finish_output, judge}
 use crate::usage::Usage;
 
 /// The machine, and the log of all that went into it.
+#[derive(Clone)]
 pub(crate) struct Hand {
     pub(crate) iterator: StepIterator,
     pub(crate) log: Vec<Entry>,
@@ -98,6 +99,20 @@ impl Hand {
 
     /// The next run, with other limits.
     pub(crate) fn start_with(&mut self, trigger: Trigger, budget: Option<Budget>) -> Result<()> {
+        self.start_as(trigger, budget, None)
+    }
+
+    /// The next run, by a caller who clears this interrupt.
+    pub(crate) fn start_clearing(&mut self, trigger: Trigger, clears: &RequestId) -> Result<()> {
+        self.start_as(trigger, None, Some(clears.clone()))
+    }
+
+    fn start_as(
+        &mut self,
+        trigger: Trigger,
+        budget: Option<Budget>,
+        clears: Option<RequestId>,
+    ) -> Result<()> {
         let after = self.session().last_run().map(|run| run.id.clone());
         self.put(Event::RunStarted {
             run: RunId::from(format!("r{}", self.runs + 1)),
@@ -106,6 +121,7 @@ impl Hand {
             runtime: "hand".into(),
             stream_from: 0,
             budget: budget.map(Arc::new),
+            clears,
         })?;
         self.runs += 1;
         Ok(())

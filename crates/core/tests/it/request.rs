@@ -1,12 +1,16 @@
 //! Requests from outside, and reading a log back.
 
+use std::time::Duration;
+
 use helix_agents_core::error::Result;
-use helix_agents_core::session::{Outside, RequestKind, load, load_events, request};
+use helix_agents_core::session::{
+    BeginRun, Outside, Request, RequestKind, load, load_events, pass_down, request,
+};
 use helix_agents_core::step::Action;
 use helix_agents_core::store::{SessionStatus, StateStore};
 use serde_json::json;
 
-use crate::support::{World, calls, code, id, reply, result, text};
+use crate::support::{World, begin, calls, code, id, reply, result, text};
 
 async fn ask(world: &World, run: Option<&str>, kind: RequestKind) -> Result<()> {
     let run = run.map(Into::into);
@@ -52,6 +56,32 @@ async fn a_request_to_a_run_that_is_not_there_is_refused() {
         assert_eq!(code(ask(&world, Some("r1"), kind).await), "nothing_to_resume");
     }
     assert_eq!(world.session().await.status(), SessionStatus::Completed);
+}
+
+/// The process that passes a request down may be slow: by then it was honoured, or cleared.
+#[tokio::test]
+async fn a_request_that_is_passed_down_again_is_honoured_once() {
+    let world = World { lease: Duration::ZERO, ..World::new() };
+    let mut journal = world.begun().await;
+    let interrupt = Request { id: "q".into(), reason: None };
+    let ask = async || {
+        pass_down(world.outside(), &[id()], RequestKind::Interrupt, &interrupt).await;
+        world.session().await.interrupt_request().is_some()
+    };
+    assert!(ask().await);
+    journal.catch_up().await.unwrap();
+    journal.end_run().unwrap();
+    journal.commit().await.unwrap();
+    assert_eq!(world.session().await.status(), SessionStatus::Interrupted);
+    world.taken_over("r2").await;
+    assert!(!ask().await, "it was honoured");
+
+    let world = World { lease: Duration::ZERO, ..World::new() };
+    world.begun().await;
+    let cleared = BeginRun { clears: Some("q".into()), ..begin("r2") };
+    world.taken_over_with(cleared).await;
+    pass_down(world.outside(), &[id()], RequestKind::Interrupt, &interrupt).await;
+    assert!(world.session().await.interrupt_request().is_none(), "it was cleared before it came");
 }
 
 #[tokio::test]

@@ -95,10 +95,15 @@ impl World {
 
     /// A journal whose run has taken over.
     pub(crate) async fn taken_over(&self, run: &str) -> Journal {
+        self.taken_over_with(begin(run)).await
+    }
+
+    /// The same, for a run that starts so.
+    pub(crate) async fn taken_over_with(&self, begin: BeginRun) -> Journal {
         let session = self.session().await;
         let after = session.last_run().map(|run| run.id.clone());
-        let events = resume_events(&session, &agent(), &begin(run), after.as_ref(), None).unwrap();
-        let mut journal = Journal::new(self.parts(), agent(), session, RunId::from(run));
+        let events = resume_events(&session, &agent(), &begin, after.as_ref(), None).unwrap();
+        let mut journal = Journal::new(self.parts(), agent(), session, begin.run);
         assert_eq!(journal.start(events).await.unwrap(), StartOutcome::Started);
         journal
     }

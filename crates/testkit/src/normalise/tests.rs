@@ -40,6 +40,7 @@ fn results_stand_in_call_order_and_takeovers_leave_no_trace() {
         runtime: "local".into(),
         stream_from: 7,
         budget: None,
+        clears: None,
     };
     let plain = log(&recorded(vec![finished(0, 1), finished(1, 2), closed()]));
     let told = log(&recorded(vec![finished(1, 2), takeover, finished(0, 1), closed()]));

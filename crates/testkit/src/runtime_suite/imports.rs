@@ -57,6 +57,7 @@ async fn import(store: &dyn StateStore, ends: bool) {
             runtime: "theirs".into(),
             stream_from: 0,
             budget: None,
+            clears: None,
         },
         Event::UserMessages { messages: vec![UserMessage::new("go")] },
     ];

@@ -23,9 +23,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub(super) use clock::{until, until_past};
-pub(super) use death::{all_dead, killed_at};
+pub(super) use death::{all_dead, killed_at, leases_run_out};
 pub(super) use diary::Diary;
-pub(super) use family::{asks, child, companion, helper, report, resting, scripts, status};
+pub(super) use family::{
+    asks, child, companion, delegate, helper, report, resting, scripts, status,
+};
 pub(super) use scribe::{Trace, checkpoints, forked, noted, notes, transcript};
 
 use super::RuntimeHarness;

@@ -55,6 +55,7 @@ fn started(run: &str, after: Option<&str>, trigger: Trigger) -> Event {
         runtime: "hand".into(),
         stream_from: 0,
         budget: None,
+        clears: None,
     }
 }
 

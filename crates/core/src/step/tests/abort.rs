@@ -1,10 +1,10 @@
-//! Requests from outside, met at each point of a step.
+//! Requests to stop, honoured at each point of a step and by each run that takes over.
 
 use expect_test::expect;
 use serde_json::json;
 
 use crate::agent::AnyAgent;
-use crate::event::Trigger;
+use crate::event::{Event, Trigger};
 use crate::session::RunStatus;
 use crate::store::SessionStatus;
 use crate::testing::{
@@ -136,12 +136,80 @@ fn a_session_without_a_live_run_is_aborted_by_a_run_of_its_own() {
 }
 
 #[test]
-fn requests_are_void_for_the_next_run() {
+fn a_takeover_honours_an_interrupt_and_an_explicit_resume_continues() {
     let mut hand = Hand::new(&agent());
+    hand.reply(calls([("search", json!({}))]));
     hand.interrupt();
     hand.start(Trigger::Recover).unwrap();
-    assert_eq!(hand.session().interrupt_request(), None);
+    hand.start(Trigger::Recover).unwrap();
+    assert_eq!(action_text(&hand.next()), "run 1.0 try 3");
+    hand.result("1.0", json!({}));
+    assert_eq!(action_text(&hand.next()), INTERRUPTED);
+    hand.drive([]);
+    hand.start(Trigger::Resume).unwrap();
+    assert_eq!(action_text(&hand.next()), "call model 2");
+}
+
+#[test]
+fn a_takeover_honours_an_abort_at_once() {
+    let mut hand = Hand::new(&agent());
+    hand.reply(calls([("search", json!({}))]));
+    hand.abort();
+    hand.start(Trigger::Recover).unwrap();
+    hand.drive([]);
+    expect![[r#"
+        reply 1: 1.0 search({})
+        abort requested
+        r2 started: Recover
+        finished 1.0: error tool_outcome_unknown: the run was aborted before the call had a result; whether it acted is not known
+        closed 1
+        ended aborted: Some("stop")
+    "#]]
+    .assert_eq(&hand.story());
+}
+
+#[test]
+fn a_caller_clears_the_interrupt_that_it_saw_and_no_other() {
+    let mut hand = Hand::new(&agent());
+    hand.interrupt();
+    let seen = hand.session().interrupt_request().unwrap().id.clone();
+    let mut later = hand.clone();
+    hand.start_clearing(Trigger::Recover, &seen).unwrap();
     assert_eq!(action_text(&hand.next()), "call model 1");
+    assert_eq!(hand.session().cleared_interrupt(), Some(&seen));
+
+    later.interrupt();
+    later.start_clearing(Trigger::Recover, &seen).unwrap();
+    assert_eq!(action_text(&later.next()), INTERRUPTED);
+}
+
+#[test]
+fn nothing_clears_an_abort() {
+    let mut hand = Hand::new(&agent());
+    hand.drive([more_text("On it.")]);
+    let checkpoint = hand.session().checkpoints()[0].version;
+    hand.abort();
+    let abort = hand.session().abort_request().unwrap().id.clone();
+    hand.start_clearing(Trigger::Recover, &abort).unwrap();
+    assert_eq!(action_text(&hand.next()), ABORTED);
+    hand.go_back(checkpoint).unwrap();
+    assert_eq!(action_text(&hand.next()), ABORTED);
+}
+
+#[test]
+fn a_fork_is_not_asked_what_its_original_was() {
+    let mut hand = Hand::new(&agent());
+    hand.interrupt();
+    hand.abort();
+    hand.start(Trigger::Recover).unwrap();
+    hand.reply(more_text("On it."));
+    hand.put_as(None, fork_at(hand.session().checkpoints()[0].version)).unwrap();
+    assert!(hand.session().interrupt_request().is_none());
+    assert!(hand.session().abort_request().is_none());
+}
+
+fn fork_at(at: u64) -> Event {
+    Event::Forked { from: "original".into(), at, tags: std::collections::BTreeMap::new() }
 }
 
 #[test]

@@ -70,6 +70,7 @@ impl Recorder {
             runtime: "local".into(),
             stream_from,
             budget: None,
+            clears: None,
         });
     }
 

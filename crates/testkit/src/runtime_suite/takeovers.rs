@@ -1,0 +1,357 @@
+//! Requests to stop that are acknowledged, and whose run's owner dies before it honours them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use expect_test::expect;
+use helix_agents_core::agent::Agent;
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::executor::{AgentExecutor, AgentResult, Input, ResumeOptions, RunHandle};
+use helix_agents_core::session::{RunStatus, Submission};
+use helix_agents_core::tool::{Tool, ToolContext, ToolError};
+
+use super::support::{
+    S, Word, all_dead, asks, begin, check_log, child, completes, delegate, end, fold, fold_of,
+    go_on, helper, leases_run_out, options, report, resting, resume, scripts, status, submit,
+    teller, until, word,
+};
+use super::{RuntimeHarness, World};
+use crate::faults::{Fault, FaultStore};
+use crate::gate::{Gate, within};
+use crate::scripted::{Reply, ScriptedLlm};
+
+type Payments = Arc<AtomicUsize>;
+
+/// A tool that counts its executions, and then stands at the gate.
+fn pay(payments: &Payments, gate: &Gate) -> Tool {
+    let (payments, gate) = (Arc::clone(payments), gate.clone());
+    Tool::function("pay", "Pays.", move |input: Word, _: ToolContext| {
+        payments.fetch_add(1, Ordering::SeqCst);
+        let gate = gate.clone();
+        async move {
+            gate.pass().await;
+            Ok::<_, ToolError>(format!("paid {}", input.word))
+        }
+    })
+}
+
+fn pays() -> Reply {
+    Reply::tool_call("pay", word("rent"))
+}
+
+/// The result of the one run that a sweep takes over.
+async fn recovered(executor: &dyn AgentExecutor) -> AgentResult {
+    let mut taken = executor.recover().await.unwrap();
+    assert_eq!(taken.len(), 1, "{taken:?}");
+    end(&taken.pop().unwrap()).await
+}
+
+/// The abort is on record, its run's owner is killed, and another process takes over: it calls neither the
+/// tool nor the model.
+pub async fn an_abort_outlives_the_owner_of_its_run(harness: &impl RuntimeHarness) {
+    let (payments, gate) = (Payments::default(), Gate::new());
+    let agent = teller().tool(pay(&payments, &gate)).build().unwrap();
+    let owner = harness.boot(World::new(ScriptedLlm::new([pays()]))).await;
+    begin(&*owner, &agent, "go").await;
+    gate.reached().await;
+    let llm = ScriptedLlm::new([Reply::text("Never said."), Reply::text("Hello.")]);
+    let other = harness.boot(World::new(ScriptedLlm::new([]))).await;
+    other.abort(&S.into(), Some("too dear".to_owned())).await.unwrap();
+    all_dead(harness).await;
+    gate.open();
+    let other = harness.boot(World::new(llm).registered(&agent)).await;
+    let refused = other.execute(agent.erased(), Input::from("again"), options()).await;
+    assert_eq!(refused.unwrap_err().code(), ErrorCode::RunUnfinished);
+    let result = recovered(&*other).await;
+    assert_eq!((result.status, result.reason.as_deref()), (RunStatus::Aborted, Some("too dear")));
+    assert_eq!(payments.load(Ordering::SeqCst), 1, "the takeover paid again");
+    check_log(harness, &expect![[r#"
+        session teller state=null
+        run Execute
+        user "go"
+        step 1 reply ToolUse in=10 out=5
+          call 1.0 pay({"word":"rent"})
+        abort requested Some("too dear")
+          result 1.0 error tool_outcome_unknown: the run was aborted before the call had a result; whether it acted is not known
+        step 1 closed
+        end aborted Some("too dear")
+    "#]]).await;
+    assert!(other.recover().await.unwrap().is_empty());
+    // The abort was for that turn.
+    completes(&begin(&*other, &agent, "Something else.").await).await;
+}
+
+/// The step that was under way is finished, and then the run stops; an explicit resume continues.
+pub async fn an_interrupt_outlives_the_owner_of_its_run(harness: &impl RuntimeHarness) {
+    let (payments, gate) = (Payments::default(), Gate::new());
+    let agent = teller().tool(pay(&payments, &gate)).build().unwrap();
+    let script = || ScriptedLlm::new([pays(), Reply::text("All is paid.")]);
+    let owner = harness.boot(World::new(script())).await;
+    begin(&*owner, &agent, "go").await;
+    gate.reached().await;
+    let other = harness.boot(World::new(script())).await;
+    other.interrupt(&S.into(), Some("lunch".to_owned())).await.unwrap();
+    all_dead(harness).await;
+    gate.open();
+    let other = harness.boot(World::new(script()).registered(&agent)).await;
+    let result = recovered(&*other).await;
+    assert_eq!((result.status, result.reason.as_deref()), (RunStatus::Interrupted, Some("lunch")));
+    assert!(other.recover().await.unwrap().is_empty(), "an interrupted session rests");
+    assert_eq!(go_on(&*other, &agent).await.status, RunStatus::Completed);
+    check_log(
+        harness,
+        &expect![[r#"
+            session teller state=null
+            run Execute
+            user "go"
+            step 1 reply ToolUse in=10 out=5
+              call 1.0 pay({"word":"rent"})
+            interrupt requested Some("lunch")
+              result 1.0 "paid rent"
+            step 1 closed
+            end interrupted Some("lunch")
+            run Resume
+            step 2 reply EndTurn in=10 out=5 "All is paid."
+            step 2 closed
+            end completed "All is paid."
+        "#]],
+    )
+    .await;
+}
+
+/// Both are asked of a session whose process is dead, while its lease is still good. Not even the caller
+/// who resumes it clears the abort.
+pub async fn nothing_clears_an_abort(harness: &impl RuntimeHarness) {
+    let (payments, gate) = (Payments::default(), Gate::new());
+    let agent = teller().tool(pay(&payments, &gate)).build().unwrap();
+    let owner = harness.boot(World::new(ScriptedLlm::new([pays()]))).await;
+    begin(&*owner, &agent, "go").await;
+    gate.reached().await;
+    harness.kill().await;
+    gate.open();
+    let other = harness.boot(World::new(ScriptedLlm::new([])).registered(&agent)).await;
+    other.interrupt(&S.into(), None).await.unwrap();
+    other.abort(&S.into(), Some("too dear".to_owned())).await.unwrap();
+    leases_run_out(harness).await;
+    let result = go_on(&*other, &agent).await;
+    assert_eq!((result.status, result.reason.as_deref()), (RunStatus::Aborted, Some("too dear")));
+    assert_eq!(payments.load(Ordering::SeqCst), 1);
+}
+
+/// The caller who resumes a session that was to stop overrides that. A takeover after this one does not
+/// bring the interrupt back.
+pub async fn an_explicit_resume_clears_an_interrupt(harness: &impl RuntimeHarness) {
+    let (first, second) = (Gate::new(), Gate::new());
+    let agent = teller().build().unwrap();
+    let owner = harness
+        .boot(World::new(ScriptedLlm::new([Reply::text("Never said.").at_gate(&first)])))
+        .await;
+    begin(&*owner, &agent, "go").await;
+    first.reached().await;
+    harness.kill().await;
+    let script = || ScriptedLlm::new([Reply::text("Done.").at_gate(&second)]);
+    let other = harness.boot(World::new(script())).await;
+    other.interrupt(&S.into(), None).await.unwrap();
+    leases_run_out(harness).await;
+    resume(&*other, &agent).await.unwrap();
+    second.reached().await;
+    all_dead(harness).await;
+    second.open();
+    let third = harness.boot(World::new(script()).registered(&agent)).await;
+    assert_eq!(recovered(&*third).await.status, RunStatus::Completed);
+}
+
+/// The run ends to wait for people, and the answer has the step finished: then the turn stops, as it was
+/// asked to.
+pub async fn an_interrupt_outlives_a_suspension(harness: &impl RuntimeHarness) {
+    let (payments, gate) = (Payments::default(), Gate::new());
+    let ask = Tool::client::<Word>("ask", "Asks a person.");
+    let agent = teller().tool(pay(&payments, &gate)).tool(ask).build().unwrap();
+    let llm = ScriptedLlm::new([
+        Reply::calls([("pay", word("rent")), ("ask", word("colour"))]),
+        Reply::text("Done."),
+    ]);
+    let executor = harness.boot(World::new(llm).registered(&agent)).await;
+    let handle = begin(&*executor, &agent, "go").await;
+    gate.reached().await;
+    handle.interrupt(Some("lunch".to_owned())).await.unwrap();
+    gate.open();
+    assert_eq!(end(&handle).await.status, RunStatus::SuspendedClientTool);
+    submit(&*executor, Submission::result("1.1", &"red").unwrap()).await;
+    let mut swept = executor.sweep().await.unwrap();
+    assert_eq!(swept.len(), 1);
+    let result = end(&swept.pop().unwrap()).await;
+    assert_eq!((result.status, result.reason.as_deref()), (RunStatus::Interrupted, Some("lunch")));
+    assert_eq!(fold(harness).await.last_step(), 1);
+    assert_eq!(go_on(&*executor, &agent).await.status, RunStatus::Completed);
+}
+
+/// A boss whose helper pays before it reports.
+fn boss(payments: &Payments, gate: &Gate) -> Agent {
+    let helper = helper("helper").tool(pay(payments, gate)).build().unwrap();
+    teller().sub_agent(&helper).build().unwrap()
+}
+
+/// Begins a family whose child stands in its tool, and is on record as its parent's.
+async fn family(harness: &impl RuntimeHarness, agent: &Agent, gate: &Gate) -> RunHandle {
+    let owner = harness.boot(World::new(scripts([asks(&["helper"])], [pays()]))).await;
+    let handle = begin(&*owner, agent, "go").await;
+    gate.reached().await;
+    until(async || fold(harness).await.open_children().next().is_some()).await;
+    handle
+}
+
+/// Kills a family whose child is in its tool, right after its root was asked to stop: the process that asked
+/// dies before it can ask the child.
+async fn killed_family(harness: &impl RuntimeHarness, event: &str, agent: &Agent, gate: &Gate) {
+    family(harness, agent, gate).await;
+    let asked = Gate::new();
+    let store = FaultStore::new(harness.store()).on(event, Fault::HoldAfter(asked.clone()));
+    let other = harness.boot(World::new(ScriptedLlm::new([])).on(store)).await;
+    let (session, reason) = (S.into(), Some("lunch".to_owned()));
+    let asks = async {
+        match event {
+            "abort_requested" => other.abort(&session, reason).await,
+            _ => other.interrupt(&session, reason).await,
+        }
+    };
+    tokio::select! {
+        _ = asks => panic!("it was to die in between"),
+        () = asked.reached() => {}
+    }
+    let below = fold_of(harness, &child("1.0")).await;
+    assert!(below.interrupt_request().is_none() && below.abort_request().is_none());
+    all_dead(harness).await;
+    gate.open();
+}
+
+/// Neither the child nor its parent's owner heard of it, and both stop where they are taken over.
+pub async fn a_takeover_passes_an_interrupt_down(harness: &impl RuntimeHarness) {
+    let (payments, gate) = (Payments::default(), Gate::new());
+    let agent = boss(&payments, &gate);
+    killed_family(harness, "interrupt_requested", &agent, &gate).await;
+    let llm = scripts([asks(&["helper"]), Reply::text("It is so.")], [pays(), report()]);
+    let other = harness.boot(World::new(llm).registered(&agent)).await;
+    let result = recovered(&*other).await;
+    assert_eq!((result.status, result.reason.as_deref()), (RunStatus::Interrupted, Some("lunch")));
+    let below = fold_of(harness, &child("1.0")).await;
+    assert_eq!((status(&below), below.last_step()), (RunStatus::Interrupted, 1));
+    completes(&resume(&*other, &agent).await.unwrap()).await;
+    assert_eq!(resting(harness, &child("1.0")).await, RunStatus::Completed);
+}
+
+/// The takeover ends its session at once, and the child below it.
+pub async fn a_takeover_passes_an_abort_down(harness: &impl RuntimeHarness) {
+    let (payments, gate) = (Payments::default(), Gate::new());
+    let agent = boss(&payments, &gate);
+    killed_family(harness, "abort_requested", &agent, &gate).await;
+    let other = harness.boot(World::new(ScriptedLlm::new([])).registered(&agent)).await;
+    let result = recovered(&*other).await;
+    assert_eq!((result.status, result.reason.as_deref()), (RunStatus::Aborted, Some("lunch")));
+    // Its parent's end is in the log before the child is told.
+    until(async || resting(harness, &child("1.0")).await == RunStatus::Aborted).await;
+    assert_eq!(payments.load(Ordering::SeqCst), 1, "the takeover paid again");
+}
+
+/// The interrupt reached the child as well, and its run's owner died with its parent's: who resumes the root
+/// resumes both.
+pub async fn an_explicit_resume_clears_an_interrupt_for_children_too(
+    harness: &impl RuntimeHarness,
+) {
+    let (payments, gate) = (Payments::default(), Gate::new());
+    let agent = boss(&payments, &gate);
+    family(harness, &agent, &gate).await;
+    let llm = scripts([asks(&["helper"]), Reply::text("It is so.")], [pays(), report()]);
+    harness.kill().await;
+    let other = harness.boot(World::new(llm).registered(&agent)).await;
+    other.interrupt(&S.into(), None).await.unwrap();
+    assert!(fold_of(harness, &child("1.0")).await.interrupt_request().is_some());
+    leases_run_out(harness).await;
+    gate.open();
+    completes(&within(resume(&*other, &agent)).await.unwrap()).await;
+    assert_eq!(resting(harness, &child("1.0")).await, RunStatus::Completed);
+    assert_eq!(fold_of(harness, &child("1.0")).await.interrupt_request(), None);
+}
+
+/// The child works on in a process of its own when its parent is resumed, and stops after that.
+pub async fn a_child_that_stops_after_the_resume_is_resumed_too(harness: &impl RuntimeHarness) {
+    let (payments, first, second) = (Payments::default(), Gate::new(), Gate::new());
+    let (agent, same) = (boss(&payments, &first), boss(&payments, &second));
+    let dead = family(harness, &agent, &first).await;
+    all_dead(harness).await;
+    let llm = || scripts([asks(&["helper"]), Reply::text("It is so.")], [pays(), report()]);
+    let elsewhere = harness.boot(World::new(llm()).registered(&same)).await;
+    let below = Arc::clone(same.erased().agent_of_child("helper").unwrap());
+    elsewhere.resume(below, &child("1.0"), ResumeOptions::default()).await.unwrap();
+    second.reached().await;
+    elsewhere.interrupt(&S.into(), None).await.unwrap();
+    assert!(fold_of(harness, &child("1.0")).await.interrupt_request().is_some());
+    let other = harness.boot(World::new(llm()).registered(&same)).await;
+    let resumed = resume(&*other, &same).await.unwrap();
+    assert_ne!(resumed.run(), dead.run());
+    second.open();
+    completes(&resumed).await;
+    assert_eq!(resting(harness, &child("1.0")).await, RunStatus::Completed);
+    assert_eq!(payments.load(Ordering::SeqCst), 2, "by the dead process and by the live one");
+}
+
+/// The child could continue, because its call was answered; but its parent is to stop.
+pub async fn a_takeover_that_is_to_stop_starts_no_child(harness: &impl RuntimeHarness) {
+    let (payments, gate) = (Payments::default(), Gate::new());
+    let helper = helper("helper").tool(Tool::client::<Word>("ask", "Asks a person.")).build();
+    let agent = teller().sub_agent(&helper.unwrap()).tool(pay(&payments, &gate)).build().unwrap();
+    let (name, input) = delegate("helper");
+    let both = Reply::calls([("pay", word("rent")), (name.as_str(), input)]);
+    let llm = || {
+        let asked = Reply::tool_call("ask", word("colour"));
+        scripts([both.clone(), Reply::text("It is so.")], [asked, report()])
+    };
+    let owner = harness.boot(World::new(llm())).await;
+    begin(&*owner, &agent, "go").await;
+    gate.reached().await;
+    until(async || !owner.pending_calls(&S.into()).await.unwrap().is_empty()).await;
+    submit(&*owner, Submission::result("1.0", &"red").unwrap()).await;
+    let other = harness.boot(World::new(ScriptedLlm::new([]))).await;
+    other.interrupt(&S.into(), None).await.unwrap();
+    all_dead(harness).await;
+    gate.open();
+    let other = harness.boot(World::new(llm()).registered(&agent)).await;
+    assert_eq!(recovered(&*other).await.status, RunStatus::Interrupted);
+    assert_eq!(resting(harness, &child("1.1")).await, RunStatus::SuspendedClientTool);
+    completes(&resume(&*other, &agent).await.unwrap()).await;
+    assert_eq!(resting(harness, &child("1.1")).await, RunStatus::Completed);
+}
+
+/// The owner ends its session as aborted, and dies before it stops the child. The process that asked is dead
+/// too, so the child knows of nothing: a sweep that finds it aborts it.
+pub async fn a_child_left_over_by_an_abort_is_aborted_by_a_sweep(harness: &impl RuntimeHarness) {
+    let (payments, gate) = (Payments::default(), Gate::new());
+    let agent = boss(&payments, &gate);
+    let (begun, ended, asked) = (Gate::new(), Gate::new(), Gate::new());
+    let store = FaultStore::new(harness.store())
+        .on("child_started", Fault::HoldBefore(begun.clone()))
+        .on("run_ended", Fault::HoldAfter(ended.clone()));
+    let owner = harness.boot(World::new(scripts([asks(&["helper"])], [pays()])).on(store)).await;
+    begin(&*owner, &agent, "go").await;
+    within(begun.reached()).await;
+    within(gate.reached()).await;
+    let store =
+        FaultStore::new(harness.store()).on("abort_requested", Fault::HoldAfter(asked.clone()));
+    let other = harness.boot(World::new(ScriptedLlm::new([])).on(store)).await;
+    let session = S.into();
+    tokio::select! {
+        _ = other.abort(&session, None) => panic!("it was to die in between"),
+        () = asked.reached() => {}
+    }
+    // Its append meets the abort.
+    begun.open();
+    within(ended.reached()).await;
+    all_dead(harness).await;
+    gate.open();
+    let other = harness.boot(World::new(ScriptedLlm::new([])).registered(&agent)).await;
+    assert_eq!(resting(harness, &S.into()).await, RunStatus::Aborted);
+    assert_eq!(resting(harness, &child("1.0")).await, RunStatus::Running);
+    assert!(other.recover().await.unwrap().is_empty());
+    assert_eq!(resting(harness, &child("1.0")).await, RunStatus::Aborted);
+    assert_eq!(payments.load(Ordering::SeqCst), 1);
+}
