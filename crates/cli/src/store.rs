@@ -101,6 +101,10 @@ impl StateStore for Store {
         self.state.guarantees()
     }
 
+    fn max_append_bytes(&self) -> usize {
+        self.state.max_append_bytes()
+    }
+
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
         self.state.create_session(new, first).await
     }

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use child::{ChildNotice, ChildStart, CompanionRef, ParentRef};
-pub(crate) use recorded::encode_dated;
 pub use recorded::{RecordedEvent, decode, encode};
+pub(crate) use recorded::{encode_dated, encode_into};
 pub use run::{RunOutcome, Trigger};
 pub use suspension::{Answer, PendingCall, PendingKind, SuspendReason, Suspension};
 

@@ -23,6 +23,7 @@ pub mod state;
 pub mod step;
 pub mod store;
 pub mod stream;
+pub mod text;
 pub mod tool;
 pub mod usage;
 

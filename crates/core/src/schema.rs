@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::json::Json;
+use crate::text::{MAX_QUOTED, excerpt_of};
 use crate::wire::WireCell;
 
 mod check;
@@ -16,6 +17,11 @@ mod weight;
 
 /// The most violations that a model is told at once.
 const MAX_VIOLATIONS: usize = 10;
+
+/// The most bytes of a value that a violation quotes, and the most that it has itself. All of one
+/// value have [`MAX_QUOTED`] together.
+const MAX_INSTANCE: usize = 200;
+const MAX_VIOLATION: usize = 500;
 
 /// The most that a value may weigh against a schema that refers to itself, and the most at which
 /// it is told what is wrong with it: that takes longer, and room for each thing that is.
@@ -75,7 +81,8 @@ impl Schema {
     /// does not fit and could meet more than 100 000, only that is told.
     ///
     /// # Errors
-    /// What is wrong with it, one sentence each, at most ten: for a model to read.
+    /// What is wrong with it, one sentence each, at most ten, and at most [`MAX_QUOTED`] bytes
+    /// together: for a model to read.
     pub fn validate(&self, value: &Value) -> Result<(), Vec<String>> {
         let weight = if self.0.recursive { weight::weigh(&self.0.value, value) } else { 0 };
         if weight > MAX_WEIGHT {
@@ -91,8 +98,16 @@ impl Schema {
                         to tell where";
             return Err(vec![told.to_owned()]);
         }
-        let violations = self.0.validator.iter_errors(value).take(MAX_VIOLATIONS);
-        Err(violations.map(|error| describe(&error)).collect())
+        let mut violations = Vec::new();
+        let mut room = MAX_QUOTED;
+        for error in self.0.validator.iter_errors(value).take(MAX_VIOLATIONS) {
+            let violation = describe(&error);
+            // The first has room.
+            let Some(left) = room.checked_sub(violation.len()) else { break };
+            room = left;
+            violations.push(violation);
+        }
+        Err(violations)
     }
 
     /// The schema as a tree.
@@ -119,8 +134,16 @@ impl Schema {
 }
 
 fn describe(error: &jsonschema::ValidationError<'_>) -> String {
-    let place = error.instance_path().to_string();
-    if place.is_empty() { error.to_string() } else { format!("at {place}: {error}") }
+    let place = excerpt_of(error.instance_path(), MAX_INSTANCE);
+    let at = if place.is_empty() { "" } else { "at " };
+    let to = if place.is_empty() { "" } else { ": " };
+    let instance = excerpt_of(error.instance(), MAX_INSTANCE);
+    if instance.ends_with('…') {
+        let masked = error.masked_with(instance);
+        excerpt_of(format_args!("{at}{place}{to}{masked}"), MAX_VIOLATION)
+    } else {
+        excerpt_of(format_args!("{at}{place}{to}{error}"), MAX_VIOLATION)
+    }
 }
 
 impl fmt::Debug for Schema {

@@ -18,7 +18,7 @@ use crate::guarantee::Guarantee;
 use crate::id::{RunId, SessionId};
 pub use append::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, LeaseChange, MAX_APPEND_BYTES,
-    Position, StoredAppend,
+    MIN_APPEND_BYTES, Position, StoredAppend,
 };
 pub use head::{Head, NewSession, Renewal, SessionStatus, Summary};
 pub use patient::PatientStore;
@@ -69,7 +69,7 @@ pub enum Reach {
 ///   byte. [`Append::check_first`], [`check_fork`](Append::check_fork) and [`check`](Append::check)
 ///   refuse others with [`IdInvalid`](crate::error::ErrorCode::IdInvalid). A caller that asks for a
 ///   session with such an id is told that there is none.
-/// - Bodies are any bytes up to [`MAX_APPEND_BYTES`], refused above that with
+/// - Bodies are any bytes up to [`max_append_bytes`](Self::max_append_bytes), refused above that with
 ///   [`TooLarge`](crate::error::ErrorCode::TooLarge). An append of no events is refused with
 ///   [`InputInvalid`](crate::error::ErrorCode::InputInvalid).
 ///
@@ -97,6 +97,12 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// What may be relied on as it is configured, and why: one for each of
     /// [`Promise::OF_STORES`](crate::guarantee::Promise::OF_STORES), in that order.
     fn guarantees(&self) -> Vec<Guarantee>;
+
+    /// The most bytes that the body of one append may have: [`MAX_APPEND_BYTES`] unless the backend
+    /// takes less, and not below [`MIN_APPEND_BYTES`]. Runs divide what they record accordingly.
+    fn max_append_bytes(&self) -> usize {
+        MAX_APPEND_BYTES
+    }
 
     /// Creates a session with its first append, whose `expected` is [`Position::start`] and which
     /// has a summary. Its guard is not looked at.

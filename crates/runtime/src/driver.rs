@@ -187,7 +187,7 @@ impl Driver {
         } else {
             Alignment::default()
         };
-        let shown = boundaries(session, begun, version);
+        let shown = boundaries(session, (version + 1 - begun.len() as u64..).zip(begun));
         line.boundaries.extend(self.feed.boundaries(0, shown));
         let Alignment { settled, discarded, boundaries } = line;
         let (settled_before, version) = (settled, self.journal.acknowledged());
@@ -350,7 +350,7 @@ impl Driver {
         }
         report_waiting(session, &committed.events);
         let step = step.max(session.last_step());
-        let shown = boundaries(session, &committed.events, committed.version);
+        let shown = boundaries(session, committed.numbered());
         let boundaries = self.feed.boundaries(step, shown).collect();
         self.mark(step, committed.version, &committed.events, boundaries);
     }
@@ -456,9 +456,10 @@ impl Driver {
         if self.hooks.is_empty() {
             return self.journal.stage(facts);
         }
+        self.journal.hold_back(facts)?;
         // With what is known of the calls before the step is closed.
-        self.results.note(self.journal.session(), &self.agent, facts);
-        let decided = self.journal.stage(facts)?;
+        self.results.note(self.journal.session(), &self.agent, self.journal.staged());
+        let decided = self.journal.stage(&[])?;
         self.results.note(self.journal.session(), &self.agent, self.journal.staged());
         Ok(decided)
     }

@@ -112,6 +112,10 @@ impl StateStore for ChaosStore {
         self.inner.guarantees()
     }
 
+    fn max_append_bytes(&self) -> usize {
+        self.inner.max_append_bytes()
+    }
+
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
         self.day.strike(|| self.inner.create_session(new.clone(), first.clone())).await
     }

@@ -42,12 +42,14 @@ pub struct FaultStore {
     inner: Arc<dyn StateStore>,
     rules: Arc<Mutex<Vec<Rule>>>,
     renewals: Option<Gate>,
+    max_append_bytes: usize,
 }
 
 impl FaultStore {
     /// The store without faults yet.
     pub fn new(inner: Arc<dyn StateStore>) -> Self {
-        Self { inner, rules: Arc::default(), renewals: None }
+        let max_append_bytes = inner.max_append_bytes();
+        Self { inner, rules: Arc::default(), renewals: None, max_append_bytes }
     }
 
     /// Strikes the next append whose events contain `text`, such as `"run_ended"`.
@@ -68,6 +70,20 @@ impl FaultStore {
     pub fn hold_renewals(mut self, gate: &Gate) -> Self {
         self.renewals = Some(gate.clone());
         self
+    }
+
+    /// Takes appends of up to `most` bytes and refuses larger ones, as a store with that limit does.
+    #[must_use]
+    pub fn refuse_appends_over(mut self, most: usize) -> Self {
+        self.max_append_bytes = most;
+        self
+    }
+
+    fn check(&self, append: &Append) -> Result<()> {
+        if append.body.len() <= self.max_append_bytes {
+            return Ok(());
+        }
+        Err(Error::new(ErrorCode::TooLarge, "the append is larger than was arranged"))
     }
 
     fn take(&self, append: &Append) -> Option<Fault> {
@@ -115,17 +131,24 @@ impl StateStore for FaultStore {
         self.inner.guarantees()
     }
 
+    fn max_append_bytes(&self) -> usize {
+        self.max_append_bytes
+    }
+
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
+        self.check(&first)?;
         let fault = self.take(&first);
         self.faulty(fault, self.inner.create_session(new, first)).await
     }
 
     async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
+        self.check(&first)?;
         let fault = self.take(&first);
         self.faulty(fault, self.inner.fork(from, new, first)).await
     }
 
     async fn append(&self, append: Append) -> Result<AppendOutcome> {
+        self.check(&append)?;
         let fault = self.take(&append);
         self.faulty(fault, self.inner.append(append)).await
     }

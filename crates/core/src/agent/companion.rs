@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::json::Json;
 use crate::message::Arguments;
 use crate::schema::Schema;
+use crate::text::{MAX_QUOTED, excerpt_of};
 use crate::tool::{COMPANION_PREFIX, ToolSpec};
 
 /// Whether the caller waits for a companion.
@@ -216,7 +217,9 @@ impl CompanionTool {
     /// What is wrong with the arguments, for the model to read.
     pub(crate) fn parse(self, arguments: &Json) -> Result<CompanionCall, String> {
         fn typed<T: DeserializeOwned>(arguments: &Json) -> Result<T, String> {
-            arguments.to_typed().map_err(|error| format!("the arguments do not fit: {error}"))
+            arguments.to_typed().map_err(|error| {
+                format!("the arguments do not fit: {}", excerpt_of(error, MAX_QUOTED))
+            })
         }
         let of = |arguments, ask| {
             let NameInput { name } = typed(arguments)?;

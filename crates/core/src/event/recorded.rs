@@ -47,13 +47,22 @@ pub(crate) fn encode_dated(recorded: &[RecordedEvent]) -> Result<Bytes> {
     write(&Dated { at, events })
 }
 
+/// Adds the wire form of one event, as it stands between the brackets of a batch.
+pub(crate) fn encode_into(bytes: &mut Vec<u8>, event: &Event) -> Result<()> {
+    write_into(bytes, event)
+}
+
 fn write(batch: &impl Serialize) -> Result<Bytes> {
     // Most appends are about this long.
     let mut bytes = Vec::with_capacity(512);
-    serde_json::to_writer(&mut bytes, batch).map_err(|error| {
-        Error::new(ErrorCode::Internal, "an event cannot be written as JSON").with_source(error)
-    })?;
+    write_into(&mut bytes, batch)?;
     Ok(bytes.into())
+}
+
+fn write_into(bytes: &mut Vec<u8>, value: &impl Serialize) -> Result<()> {
+    serde_json::to_writer(bytes, value).map_err(|error| {
+        Error::new(ErrorCode::Internal, "an event cannot be written as JSON").with_source(error)
+    })
 }
 
 /// The events of one append, with their envelopes.

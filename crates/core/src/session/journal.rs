@@ -1,21 +1,29 @@
 //! Writing a log: how a run records facts and decisions, whatever else is appended meanwhile.
 
+mod batch;
+mod committed;
+mod fit;
+mod hold;
 mod late;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{OpenCall, Request, RequestKind, Savepoint, Session, StartedCall, WAIT_USAGE};
+use super::{Request, RequestKind, Savepoint, Session};
 use crate::agent::AnyAgent;
 use crate::clock::{IdSource, Timestamp};
 use crate::error::{Error, ErrorCode, Result};
-use crate::event::{Event, RunOutcome, SCHEMA, encode};
+use crate::event::{Event, RunOutcome, SCHEMA};
 use crate::fault;
-use crate::id::{AppendId, CallId, RunId, SessionId};
+use crate::id::{AppendId, RunId, SessionId};
 use crate::step::{Action, StepIterator};
 use crate::store::{
     Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, StateStore, StoredAppend,
 };
+use batch::Batch;
+pub use committed::Committed;
+use hold::Oversize;
 
 /// How often an append is tried against a log that others append to at the same time.
 const MAX_CONFLICTS: u32 = 64;
@@ -61,28 +69,25 @@ pub enum StartOutcome {
     },
 }
 
-/// What one append of a run recorded.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Committed {
-    /// The events, in order; empty if they are held back until the step is closed.
-    pub events: Vec<Event>,
-    /// The version after them.
-    pub version: u64,
-}
-
 /// The one who writes a run's events.
 ///
 /// Facts go into the fold first, then the decisions that follow from them, and all of that into
 /// one append. If something else was appended meanwhile, the fold goes back, takes in what was
 /// missed, takes the facts again if they are still new and legal, and asks for the decisions
 /// anew.
+///
+/// What is large takes several appends. Each of them is a log to continue from: a fact that is
+/// missing is asked for again, and decisions follow from those that are there. A fact that no append
+/// carries is recorded as one that was too large, so that a run does not repeat it for ever.
 #[derive(Debug)]
 pub struct Journal {
     parts: JournalParts,
     iterator: StepIterator,
     run: RunId,
-    held: Vec<Event>,
+    held: Batch,
     savepoint: Option<Savepoint>,
+    /// The most bytes of one append.
+    limit: usize,
 }
 
 impl Journal {
@@ -90,7 +95,8 @@ impl Journal {
     #[must_use]
     pub fn new(parts: JournalParts, agent: AnyAgent, session: Session, run: RunId) -> Self {
         let iterator = StepIterator::new(agent, session);
-        Self { parts, iterator, run, held: Vec::new(), savepoint: None }
+        let limit = parts.store.max_append_bytes();
+        Self { parts, iterator, run, held: Batch::default(), savepoint: None, limit }
     }
 
     /// The session as far as this journal knows it.
@@ -129,10 +135,11 @@ impl Journal {
     /// Creates the session with these events, which start its first run.
     ///
     /// # Errors
-    /// [`ErrorCode::SessionExists`] if somebody else created it; otherwise the store's.
+    /// [`ErrorCode::SessionExists`] if somebody else created it, [`ErrorCode::TooLarge`] if the
+    /// events do not fit into one append; otherwise the store's.
     pub async fn create(&mut self, new: NewSession, events: Vec<Event>) -> Result<()> {
-        self.hold(&events)?;
-        let append = self.append_of_held(Guard::None)?;
+        self.hold(&events, Oversize::Refused)?;
+        let append = self.append_of_held(Guard::None);
         fault::point("journal.before_create");
         let sent = append.id.clone();
         match self.parts.store.create_session(new, append).await? {
@@ -154,10 +161,11 @@ impl Journal {
     /// before goes first: a run that ends with its start, as an abort does, is staged whole.
     ///
     /// # Errors
-    /// The store's, and those of events that are not legal.
+    /// The store's, those of events that are not legal, and [`ErrorCode::TooLarge`] if they do not
+    /// fit into one append.
     pub async fn start(&mut self, events: Vec<Event>) -> Result<StartOutcome> {
-        self.hold(&events)?;
-        let append = self.append_of_held(Guard::LeaseFree)?;
+        self.hold(&events, Oversize::Refused)?;
+        let append = self.append_of_held(Guard::LeaseFree);
         let append_id = append.id.clone();
         fault::point("journal.before_start");
         match self.parts.store.append(append).await? {
@@ -184,16 +192,14 @@ impl Journal {
     /// # Errors
     /// Those of events that are not legal: the run must stop then.
     pub fn stage(&mut self, facts: &[Event]) -> Result<Vec<Event>> {
-        self.hold(facts)?;
-        let decided = self.iterator.decide()?;
-        self.held.extend(decided.iter().cloned());
-        Ok(decided)
+        self.hold(facts, Oversize::Replaced)?;
+        self.decide()
     }
 
     /// What was staged and is not appended yet.
     #[must_use]
     pub fn staged(&self) -> &[Event] {
-        &self.held
+        self.held.events()
     }
 
     /// Takes facts into the fold and decides nothing yet: the next [`stage`](Self::stage) does.
@@ -201,7 +207,7 @@ impl Journal {
     /// # Errors
     /// As [`stage`](Self::stage).
     pub fn hold_back(&mut self, facts: &[Event]) -> Result<()> {
-        self.hold(facts)
+        self.hold(facts, Oversize::Replaced)
     }
 
     /// Takes the end of the run into the fold, if that is what comes next; after `stage`, and
@@ -211,7 +217,7 @@ impl Journal {
     /// Those of events that are not legal.
     pub fn end_run(&mut self) -> Result<()> {
         if let Some(outcome) = self.ending() {
-            self.hold(&[Event::RunEnded { outcome }])?;
+            self.hold(&[Event::RunEnded { outcome }], Oversize::Replaced)?;
         }
         Ok(())
     }
@@ -231,7 +237,8 @@ impl Journal {
     /// Whether [`commit`](Self::commit) would append something now.
     #[must_use]
     pub fn is_due(&self) -> bool {
-        let at_once = self.parts.durability == Durability::PerEffect;
+        let at_once = self.parts.durability == Durability::PerEffect
+            || self.held.bytes() > batch::target(self.limit);
         !self.held.is_empty() && (at_once || self.must_flush() || self.reaches_others())
     }
 
@@ -242,14 +249,14 @@ impl Journal {
     }
 
     /// Appends what was staged; with [`Durability::PerStep`] only if it closes a step, ends the
-    /// run or has to be on record before something runs.
+    /// run, has to be on record before something runs, or is too large to be held back.
     ///
     /// # Errors
     /// [`ErrorCode::Superseded`] if another run owns the session now,
     /// [`ErrorCode::HistoryLost`], or the store's. The run must stop then.
     pub async fn commit(&mut self) -> Result<Committed> {
         if !self.is_due() && !self.held.is_empty() {
-            return Ok(Committed { events: Vec::new(), version: self.acknowledged() });
+            return Ok(Committed::nothing(self.acknowledged()));
         }
         self.flush().await
     }
@@ -265,28 +272,43 @@ impl Journal {
     /// `decides` says whether decisions go with facts that are taken again.
     async fn flush_with(&mut self, decides: bool) -> Result<Committed> {
         // Who decides nothing meets others of its kind, of whom each append is one less.
-        let tries = if decides { MAX_CONFLICTS } else { MAX_CONFLICTS * 64 };
-        for _ in 0..tries {
+        let mut tries = if decides { MAX_CONFLICTS } else { MAX_CONFLICTS * 64 };
+        let mut committed = Committed::default();
+        let mut later = VecDeque::new();
+        loop {
             if self.held.is_empty() {
-                self.savepoint = None;
-                return Ok(Committed { events: Vec::new(), version: self.acknowledged() });
+                let Some(next) = later.pop_front() else {
+                    self.savepoint = None;
+                    return Ok(committed.up_to(self.acknowledged()));
+                };
+                fault::point("journal.between_appends");
+                self.hold_again(next)?;
+            } else if later.is_empty() && self.held.bytes() > batch::target(self.limit) {
+                later = self.divide()?;
             }
-            let append = self.append_of_held(Guard::None)?;
+            let append = self.append_of_held(Guard::None);
             let append_id = append.id.clone();
             fault::point("journal.before_append");
             match self.parts.store.append(append).await? {
                 AppendOutcome::Appended { at } => {
                     fault::point("journal.after_append");
-                    let events = self.acknowledge(append_id, at);
-                    return Ok(Committed { events, version: self.acknowledged() });
+                    committed.take(self.acknowledge(append_id, at));
                 }
-                AppendOutcome::Conflict { missed } => self.take_in(&missed, decides).await?,
+                AppendOutcome::Conflict { missed } => {
+                    tries -= 1;
+                    if tries == 0 {
+                        let message = "others append to the session without pause";
+                        return Err(self.error(ErrorCode::StoreBusy, message));
+                    }
+                    later.drain(..).try_for_each(|part| self.hold_again(part))?;
+                    committed.skip(&missed);
+                    self.take_in(&missed, decides).await?;
+                }
                 AppendOutcome::HistoryLost | AppendOutcome::GuardFailed { .. } => {
                     return Err(self.history_lost());
                 }
             }
         }
-        Err(self.error(ErrorCode::StoreBusy, "others append to the session without pause"))
     }
 
     /// Appends facts and no decisions, which are for somebody else to take: for one of several effects
@@ -295,7 +317,7 @@ impl Journal {
     /// # Errors
     /// As [`commit`](Self::commit), and those of events that are not legal.
     pub async fn append_facts(&mut self, facts: &[Event]) -> Result<Committed> {
-        self.hold(facts)?;
+        self.hold(facts, Oversize::Replaced)?;
         self.flush_with(false).await
     }
 
@@ -336,7 +358,7 @@ impl Journal {
     }
 
     fn must_flush(&self) -> bool {
-        self.held.iter().any(|event| {
+        self.staged().iter().any(|event| {
             matches!(
                 event,
                 Event::StepClosed { .. }
@@ -345,60 +367,6 @@ impl Journal {
                     | Event::ChildStarted(_)
             )
         })
-    }
-
-    fn hold(&mut self, events: &[Event]) -> Result<()> {
-        if self.savepoint.is_none() {
-            self.savepoint = Some(self.session().savepoint());
-        }
-        for event in events {
-            // A fact that is recorded already is as good as recorded now.
-            if self.is_known(event) {
-                continue;
-            }
-            let run = self.run.clone();
-            self.iterator.session_mut().apply(event, Some(&run))?;
-            self.held.push(event.clone());
-        }
-        Ok(())
-    }
-
-    /// Whether the log holds this fact under its key.
-    fn is_known(&self, event: &Event) -> bool {
-        let (step, last) = (self.session().open_step(), self.session().last_step());
-        let open = |call| step.and_then(|step| step.call(call));
-        // Every call of a closed step has its result.
-        let closed = |call: &CallId| {
-            let of = call.step();
-            of.is_some_and(|of| of <= last) && of != step.map(|step| step.reply.step)
-        };
-        match event {
-            Event::ModelReplied(reply) => reply.step <= last,
-            Event::ToolFinished(finish) => {
-                closed(&finish.call) || open(&finish.call).is_some_and(|it| it.finish.is_some())
-            }
-            Event::ChildStarted(start) => {
-                closed(&start.call) || open(&start.call).is_some_and(|it| it.child.is_some())
-            }
-            Event::ToolStarted { call, attempt, .. } => {
-                // Of two processes that start the same try, one runs it.
-                let tried = |started: &StartedCall| started.attempt >= *attempt;
-                // A call that has its result meanwhile need not be started any more.
-                closed(call)
-                    || open(call).is_some_and(|it| {
-                        it.finish.is_some() || it.started.as_ref().is_some_and(tried)
-                    })
-            }
-            // It comes before its call's result, in the same append.
-            Event::UsageRecorded { call: Some(call), source_type, .. } => {
-                let accounted = |it: &OpenCall| {
-                    let waited = it.waiting.as_ref().is_some_and(|waiting| waiting.accounted);
-                    it.finish.is_some() || waited && source_type == WAIT_USAGE
-                };
-                closed(call) || open(call).is_some_and(accounted)
-            }
-            _ => false,
-        }
     }
 
     /// Puts the fold onto what others appended, and the facts that still stand onto that.
@@ -427,13 +395,12 @@ impl Journal {
         }
         let was_ended = held.iter().any(|event| matches!(event, Event::RunEnded { .. }));
         let facts: Vec<_> = held.into_iter().filter(|event| !event.is_decision()).collect();
-        self.hold(&facts)?;
+        self.hold(&facts, Oversize::Replaced)?;
         if !decides {
             return Ok(());
         }
-        let decided = self.iterator.decide()?;
+        let decided = self.decide()?;
         let answers = decided.iter().any(|event| matches!(event, Event::ToolFinished(_)));
-        self.held.extend(decided);
         // Calls that were answered instead have hooks, which come before the end.
         if was_ended && !answers { self.end_run() } else { Ok(()) }
     }
@@ -442,34 +409,36 @@ impl Journal {
         if let Some(savepoint) = self.savepoint.take() {
             self.iterator.session_mut().rollback(savepoint);
         }
-        std::mem::take(&mut self.held)
+        std::mem::take(&mut self.held).into_events()
     }
 
     fn acknowledge(&mut self, append: AppendId, at: Timestamp) -> Vec<Event> {
         self.iterator.settle(append, at);
         self.savepoint = None;
-        std::mem::take(&mut self.held)
+        std::mem::take(&mut self.held).into_events()
     }
 
-    fn append_of_held(&self, guard: Guard) -> Result<Append> {
+    fn append_of_held(&mut self, guard: Guard) -> Append {
+        let count = u32::try_from(self.staged().len()).unwrap_or(u32::MAX);
+        let body = self.held.take_body();
         let session = self.session();
         let expected = match &self.savepoint {
             Some(savepoint) => savepoint.position().clone(),
             None => session.position().clone(),
         };
         let ended = session.current_run().is_none();
-        Ok(Append {
+        Append {
             session: session.id().clone(),
             expected,
             id: self.parts.ids.append(),
             run: Some(self.run.clone()),
             schema: SCHEMA,
-            count: u32::try_from(self.held.len()).unwrap_or(u32::MAX),
-            body: encode(&self.held)?,
+            count,
+            body,
             summary: Some(session.summary()),
             lease: if ended { LeaseChange::Clear } else { LeaseChange::Take(self.parts.lease) },
             guard,
-        })
+        }
     }
 
     fn superseded(&self) -> Error {

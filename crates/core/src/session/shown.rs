@@ -10,18 +10,19 @@ use crate::message::ToolCall;
 use crate::stream::ChunkKind;
 use crate::tool::{FINISH_TOOL, SUB_AGENT_PREFIX};
 
-/// Events of the present run, given the version after the last of them, as people are shown them:
-/// each chunk with the version of its event.
-#[must_use]
-pub fn boundaries(session: &Session, events: &[Event], version: u64) -> Vec<(u64, ChunkKind)> {
-    let first = version.saturating_sub(events.len() as u64) + 1;
+/// Events of the present run, each with its place in the log, as people are shown them: each chunk
+/// with the place of its event.
+pub fn boundaries<'a>(
+    session: &Session,
+    events: impl IntoIterator<Item = (u64, &'a Event)>,
+) -> Vec<(u64, ChunkKind)> {
     let finishes = |step: u32| -> Vec<&ToolFinish> {
         let closed = session.step_at_checkpoint(step);
         let calls = closed.map_or(&[][..], |closed| &closed.calls);
         calls.iter().filter_map(|call| call.finish.as_deref()).collect()
     };
     let (mut shown, mut chunks) = (Vec::new(), Vec::new());
-    for (seq, event) in (first..).zip(events) {
+    for (seq, event) in events {
         of_event(session, seq, event, &finishes, &mut chunks);
         shown.extend(chunks.drain(..).map(|kind| (seq, kind)));
     }

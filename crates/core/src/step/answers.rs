@@ -11,6 +11,7 @@ use crate::event::{FinishOutput, ToolFinish, ToolOutcome};
 use crate::id::CallId;
 use crate::message::ToolCall;
 use crate::session::{OpenStep, Session};
+use crate::text::{MAX_NAME, excerpt};
 use crate::tool::FINISH_TOOL;
 
 /// The open calls that are answered without running anything. Of a reply that `is_fit` none is
@@ -30,7 +31,8 @@ pub(super) fn answers(
             format!("not run: {}", super::verdict::stop_reason_error(reason, None).message);
         return open().map(|call| error(call, ErrorCode::ToolNotRun, message.clone())).collect();
     }
-    let finish = open().any(|call| *call.name == *FINISH_TOOL);
+    // The calls beside an accepted `__finish__` may have been left without their answers.
+    let finish = open().any(|call| *call.name == *FINISH_TOOL) || is_finished(step);
     if finish && *agent.completion() == Completion::Finish {
         return finish_answers(agent, step, open());
     }
@@ -55,6 +57,14 @@ fn aborted(step: &OpenStep, call: &ToolCall) -> ToolFinish {
     error(call, ErrorCode::ToolOutcomeUnknown, message)
 }
 
+/// Whether a `__finish__` of the reply was accepted.
+fn is_finished(step: &OpenStep) -> bool {
+    step.pairs().any(|(call, state)| {
+        let finish = state.finish.as_ref().and_then(|finish| finish.finish.as_ref());
+        *call.name == *FINISH_TOOL && finish.is_some()
+    })
+}
+
 fn fatal_stop(step: &OpenStep) -> Option<StopReason> {
     step.reply.stop_reason.filter(|reason| {
         is_error_stop_reason(*reason) && !is_recoverable_error_stop_reason(*reason)
@@ -77,7 +87,7 @@ fn finish_answers<'a>(
             .map(|call| error(call, ErrorCode::OutputInvalid, message.clone()))
             .collect();
     };
-    let mut accepted = false;
+    let mut accepted = is_finished(step);
     open.map(|call| {
         if *call.name == *FINISH_TOOL && !accepted {
             accepted = true;
@@ -102,7 +112,7 @@ fn refusal(agent: &AgentDefinition, step: &OpenStep, call: &ToolCall) -> Option<
         let known = agent.effective_tools().specs().iter().map(|spec| &*spec.name);
         let message = format!(
             "there is no tool `{}`; the tools are: {}",
-            call.name,
+            excerpt(&call.name, MAX_NAME),
             known.collect::<Vec<_>>().join(", ")
         );
         let waited = step.call(&call.id).is_some_and(|state| state.waiting.is_some());

@@ -14,6 +14,7 @@ use crate::id::{RequestId, RunId};
 use crate::json::Json;
 use crate::message::{ToolCall, UserMessage};
 use crate::session::{RunStatus, Session, Standing};
+use crate::text::{MAX_NAME, excerpt};
 
 /// What is to be done for a call of a companion tool.
 #[derive(Debug)]
@@ -64,10 +65,12 @@ fn beginning(
 ) -> Result<CompanionTask, String> {
     let Some(companion) = agent.companion(wanted) else {
         let known: Vec<_> = agent.companions().iter().map(|it| &**it.agent().name()).collect();
+        let wanted = excerpt(wanted, MAX_NAME);
         return Err(format!("there is no agent `{wanted}`; there are: {}", known.join(", ")));
     };
     let name = name.unwrap_or_else(|| session.free_name(wanted));
     if !is_companion_name(&name) {
+        let name = excerpt(&name, MAX_NAME);
         return Err(format!("`{name}` is no name: 1 to 64 letters, digits, `_` or `-`"));
     }
     if let Some(record) = session.companion(&name) {
@@ -95,6 +98,7 @@ fn asked(
 ) -> Result<CompanionTask, String> {
     let Some(record) = session.companion(name) else {
         let names: Vec<_> = session.companions().map(|(name, _)| name).collect();
+        let name = excerpt(name, MAX_NAME);
         return Err(format!("there is no child `{name}`; there are: {}", names.join(", ")));
     };
     let start = ChildStart { call: call.id.clone(), ..ChildStart::clone(&record.start) };

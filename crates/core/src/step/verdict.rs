@@ -10,10 +10,8 @@ use crate::error::{ErrorCode, ErrorRecord};
 use crate::event::{FinishOutput, ModelReply, RunOutcome, ToolOutcome};
 use crate::json::Json;
 use crate::session::{OpenStep, Session};
+use crate::text::{MAX_QUOTED, excerpt};
 use crate::tool::FINISH_TOOL;
-
-/// How many letters are told of what is wrong with an output.
-const MOST: usize = 500;
 
 /// What a closed step means for the turn.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,10 +114,7 @@ fn unfit(agent: &AgentDefinition, step: &OpenStep) -> String {
     };
     if let Some(violations) = violations {
         message.push_str(": ");
-        message.extend(violations.chars().take(MOST));
-        if violations.chars().nth(MOST).is_some() {
-            message.push('…');
-        }
+        message.push_str(&excerpt(&violations, MAX_QUOTED));
     }
     message
 }
@@ -204,7 +199,7 @@ pub fn stop_reason_error(reason: StopReason, raw: Option<&str>) -> ErrorRecord {
         | StopReason::StopSequence => (ErrorCode::ModelError, "the model reported an error"),
     };
     let message = match raw {
-        Some(raw) => format!("{message}: `{raw}`"),
+        Some(raw) => format!("{message}: `{}`", excerpt(raw, MAX_QUOTED)),
         None => message.to_owned(),
     };
     ErrorRecord::new(code, message)

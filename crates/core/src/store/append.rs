@@ -13,6 +13,10 @@ use crate::id::{AppendId, RunId, SessionId};
 /// The most bytes that the events of one append may have together: 64 MiB.
 pub const MAX_APPEND_BYTES: usize = 64 * 1024 * 1024;
 
+/// The least that a store's limit on the bytes of one append may be: 16 KiB. What a run records of
+/// something that was too large is smaller.
+pub const MIN_APPEND_BYTES: usize = 16 * 1024;
+
 /// A place in a log: how many events it has, and the append that brought it there.
 ///
 /// The id is what tells a log that went on from one that was rolled back and went on differently.

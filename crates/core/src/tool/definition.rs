@@ -18,6 +18,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::json::Json;
 use crate::llm::RetryPolicy;
 use crate::schema::Schema;
+use crate::text::{MAX_QUOTED, excerpt_of};
 
 /// What running a tool a second time does, and so what happens to a call whose outcome a crash
 /// left in doubt.
@@ -96,9 +97,9 @@ impl Tool {
         Self::erased(name, description, Schema::of::<I>(), move |input, cx| {
             let (run, input) = (Arc::clone(&run), input.clone());
             Box::pin(async move {
-                let input = input
-                    .to_typed::<I>()
-                    .map_err(|error| ToolError::new(format!("invalid arguments: {error}")))?;
+                let input = input.to_typed::<I>().map_err(|error| {
+                    ToolError::new(format!("invalid arguments: {}", excerpt_of(error, MAX_QUOTED)))
+                })?;
                 as_result(&run(input, cx).await?)
             })
         })

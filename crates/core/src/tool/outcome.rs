@@ -10,6 +10,7 @@ use crate::event::{FinishOutput, ToolFinish, ToolOutcome};
 use crate::json::Json;
 use crate::state::Patch;
 use crate::step::repair_output;
+use crate::text::{MAX_QUOTED, excerpt, excerpt_of};
 
 /// The outcome of a tool that returned.
 #[must_use]
@@ -21,7 +22,7 @@ pub fn judge(
     let result = match returned {
         Ok(result) => result,
         Err(error) => {
-            let message = bounded(error.message(), agent.limits().max_result_bytes);
+            let message = error_text(error.message(), agent.limits().max_result_bytes);
             return ToolOutcome::Error(ErrorRecord::new(error.code(), message));
         }
     };
@@ -36,19 +37,20 @@ pub fn judge(
     {
         let message =
             format!("the tool's result does not fit its schema: {}", violations.join("; "));
-        let message = bounded(&message, most);
+        let message = error_text(&message, most);
         return ToolOutcome::Error(ErrorRecord::new(ErrorCode::ToolFailed, message));
     }
     ToolOutcome::Success(result)
 }
 
 /// An error's message, of which at most `most` bytes are kept: it goes where results go.
-fn bounded(message: &str, most: usize) -> Cow<'_, str> {
-    if message.len() <= most {
-        return Cow::Borrowed(message);
+fn error_text(message: &str, most: usize) -> Cow<'_, str> {
+    match excerpt(message, most) {
+        Cow::Owned(kept) => {
+            Cow::Owned(format!("{kept} (shortened; the error has {} bytes)", message.len()))
+        }
+        whole => whole,
     }
-    let kept = message.get(..message.floor_char_boundary(most)).unwrap_or_default();
-    Cow::Owned(format!("{kept}… (shortened; the error has {} bytes)", message.len()))
 }
 
 /// The fact of a call that was carried out: completes a finish with what the outcome means. What a
@@ -81,6 +83,7 @@ pub fn finish_output(
         Some(transform) => match transform(result.to_value()) {
             Ok(output) => output,
             Err(error) => {
+                let error = excerpt_of(error, MAX_QUOTED);
                 let message = format!("the transform of `{}` failed: {error}", tool.name);
                 let error = ErrorRecord::new(ErrorCode::FinishTransformFailed, message);
                 return Some(FinishOutput::Invalid(error));

@@ -3,4 +3,5 @@
 mod conflict;
 mod durability;
 mod faults;
+mod large;
 mod start;

@@ -146,6 +146,10 @@ impl StateStore for MortalStore {
         self.inner.guarantees()
     }
 
+    fn max_append_bytes(&self) -> usize {
+        self.inner.max_append_bytes()
+    }
+
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
         self.lives.note(first.run.as_ref(), &self.life);
         self.append_by(self.inner.create_session(new, first)).await

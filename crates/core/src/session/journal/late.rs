@@ -1,8 +1,9 @@
 //! Results that come after another run took over.
 
+use super::batch::{Batch, target};
 use super::{Journal, MAX_CONFLICTS};
 use crate::error::{ErrorCode, Result};
-use crate::event::{Event, SCHEMA, encode};
+use crate::event::{Event, SCHEMA};
 use crate::store::{Append, AppendOutcome, Guard, LeaseChange, StoredAppend};
 
 impl Journal {
@@ -11,7 +12,7 @@ impl Journal {
     /// that its successor would have to doubt.
     pub(super) async fn take_in(&mut self, missed: &[StoredAppend], decides: bool) -> Result<()> {
         let ran = |event: &&Event| matches!(event, Event::ToolFinished(it) if it.attempts > 0);
-        let results: Vec<_> = self.held.iter().filter(ran).cloned().collect();
+        let results: Vec<_> = self.staged().iter().filter(ran).cloned().collect();
         let rebased = self.rebase(missed, decides);
         let superseded = rebased.as_ref().is_err_and(|error| error.code() == ErrorCode::Superseded);
         if superseded && let Err(error) = self.hand_in(results).await {
@@ -22,9 +23,18 @@ impl Journal {
 
     /// Appends facts and nothing else: head and lease are the successor's.
     async fn hand_in(&mut self, mut results: Vec<Event>) -> Result<()> {
-        for _ in 0..MAX_CONFLICTS {
+        let mut tries = MAX_CONFLICTS;
+        loop {
             results.retain(|event| self.session().check(event, Some(&self.run), false).is_ok());
-            if results.is_empty() {
+            let mut batch = Batch::default();
+            for event in &results {
+                batch.push(event)?;
+                if batch.bytes() > target(self.limit) && batch.events().len() > 1 {
+                    batch.pop();
+                    break;
+                }
+            }
+            if batch.is_empty() {
                 return Ok(());
             }
             let append = Append {
@@ -33,19 +43,26 @@ impl Journal {
                 id: self.parts.ids.append(),
                 run: Some(self.run.clone()),
                 schema: SCHEMA,
-                count: u32::try_from(results.len()).unwrap_or(u32::MAX),
-                body: encode(&results)?,
+                count: u32::try_from(batch.events().len()).unwrap_or(u32::MAX),
+                body: batch.take_body(),
                 summary: None,
                 lease: LeaseChange::Keep,
                 guard: Guard::None,
             };
-            let AppendOutcome::Conflict { missed } = self.parts.store.append(append).await? else {
-                return Ok(());
-            };
-            for append in &missed {
-                self.iterator.session_mut().apply_append(append)?;
+            let (session, id) = (self.iterator.session_mut(), append.id.clone());
+            match self.parts.store.append(append).await? {
+                AppendOutcome::Appended { at } => {
+                    for event in results.drain(..batch.events().len()) {
+                        session.apply(&event, Some(&self.run))?;
+                    }
+                    session.settle(id, at);
+                }
+                AppendOutcome::Conflict { missed } if tries > 0 => {
+                    tries -= 1;
+                    missed.iter().try_for_each(|append| session.apply_append(append))?;
+                }
+                _ => return Ok(()),
             }
         }
-        Ok(())
     }
 }

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::agent::AnyAgent;
 use crate::error::ErrorCode;
+use crate::event::{ToolOutcome, Trigger};
 use crate::message::UserMessage;
 use crate::session::RunStatus;
 use crate::step::{Action, StepResult, StopReason, is_correction};
@@ -12,6 +13,7 @@ use crate::testing::{
     Hand, action_text, builder, built, calls, echo, finish, more_text, raw_call, result_schema,
     stopped, text, transcript_text,
 };
+use crate::tool::Tool;
 
 fn agent() -> AnyAgent {
     built(builder().tool(echo("search")).output_schema(result_schema()))
@@ -56,6 +58,52 @@ fn calls_beside_finish_are_answered_and_not_run() {
         "#]],
     );
     assert_eq!(hand.session().tool_calls(), 0, "nothing ran");
+}
+
+#[test]
+fn calls_beside_finish_are_not_run_either_if_the_log_ends_between_two_answers() {
+    let mut hand = Hand::new(&agent());
+    hand.drive([calls([
+        ("search", json!({"x": 1})),
+        ("__finish__", json!({"result": "done"})),
+        ("search", json!({"x": 2})),
+    ])]);
+    let first = hand.log.iter().position(|(_, event)| event.name() == "tool_finished").unwrap();
+    for answered in 1..3 {
+        let mut cut = Hand::refolded(&agent(), &hand.log[..first + answered]);
+        cut.start(Trigger::Recover).unwrap();
+        cut.drive([]);
+        assert_eq!(cut.session().tool_calls(), 0, "after {answered} answers something ran");
+        let run = cut.session().last_run().unwrap();
+        assert_eq!(run.output.as_ref().unwrap().text(), r#"{"result":"done"}"#);
+    }
+}
+
+#[test]
+fn what_a_model_is_told_of_large_arguments_is_bounded() {
+    let large = "x".repeat(100_000);
+    let tool = Tool::dynamic(
+        "narrow",
+        "d",
+        json!({"type": "object", "properties": {
+            "a": {"type": "integer"}, "b": {"type": "integer"}, "c": {"type": "integer"},
+            "d": {"type": "integer"}, "e": {"type": "integer"}, "f": {"type": "integer"},
+        }}),
+        |input, _| async { Ok(input) },
+    );
+    let mut hand = Hand::new(&built(builder().tool(tool)));
+    let all = json!({"a": large, "b": large, "c": large, "d": large, "e": large, "f": large});
+    hand.drive([calls([("narrow", all), (&*large, json!({}))])]);
+    for call in &hand.session().closed_step().unwrap().calls {
+        let ToolOutcome::Error(error) = &call.finish.as_ref().unwrap().outcome else { panic!() };
+        assert!(error.message.len() < 1_200, "{} bytes", error.message.len());
+        assert!(
+            error.message.contains("is not of type \"integer\"")
+                || error.message.contains("there is no tool"),
+            "what is wrong is told: {}",
+            error.message
+        );
+    }
 }
 
 #[test]

@@ -235,6 +235,6 @@ async fn what_a_step_changed_is_shown_although_a_message_follows_in_the_same_app
     journal.stage(&[finish.into()]).unwrap();
     let committed = journal.commit().await.unwrap();
     assert_eq!(names(&committed.events), "tool_finished 1.0, step_closed, messages_taken");
-    let shown = boundaries(journal.session(), &committed.events, committed.version);
+    let shown = boundaries(journal.session(), committed.numbered());
     assert!(shown.iter().any(|(_, it)| matches!(it, ChunkKind::StatePatch { .. })), "{shown:?}");
 }

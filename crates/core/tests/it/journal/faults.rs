@@ -136,6 +136,10 @@ impl StateStore for Crowded {
         self.0.guarantees()
     }
 
+    fn max_append_bytes(&self) -> usize {
+        self.0.max_append_bytes()
+    }
+
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
         self.0.create_session(new, first).await
     }

@@ -87,10 +87,11 @@ fn defaults_are_those_of_the_code() {
             "DEFAULT_MAX_RETRIES: u32 = 3;",
         ),
         (
-            "| 64 MiB |",
+            "| 64 MiB, or what",
             "crates/core/src/store/append.rs",
             "MAX_APPEND_BYTES: usize = 64 * 1024 * 1024;",
         ),
+        ("| 1,000 bytes |", "crates/core/src/text.rs", "MAX_QUOTED: usize = 1_000;"),
         (
             "| 32 MiB (",
             "crates/llm/src/openai_chat/options.rs",

@@ -1,0 +1,58 @@
+//! What becomes of a fact that is larger than a store takes: the fact that it was too large.
+
+use std::sync::Arc;
+
+use crate::error::{ErrorCode, ErrorRecord};
+use crate::event::{Event, ModelReply, RunOutcome, ToolFinish, ToolOutcome};
+use crate::state::Patch;
+use crate::step::StopReason;
+use crate::text::{MAX_NAME, excerpt};
+
+/// What is recorded in place of an event of `bytes`, of which the store takes at most `limit`.
+///
+/// A run must not stop over it: whoever continued it would repeat the effect, and be no further.
+/// `None` if there is nothing to be said in its place.
+pub(super) fn in_place_of(event: &Event, bytes: usize, limit: usize) -> Option<Event> {
+    let message = |what: &str| format!("{what} has {bytes} bytes, and the store takes {limit}");
+    Some(match event {
+        Event::ToolFinished(finish) => {
+            let message = message("the result of the call with its changes of the state");
+            let error = ErrorRecord::new(ErrorCode::ToolResultTooLarge, message);
+            let outcome = ToolOutcome::Error(error);
+            Event::from(ToolFinish {
+                outcome,
+                finish: None,
+                input: None,
+                state_patch: Patch::default(),
+                ..ToolFinish::clone(finish)
+            })
+        }
+        Event::ModelReplied(reply) => {
+            let error = ErrorRecord::new(ErrorCode::TooLarge, message("the model's reply"));
+            Event::ModelReplied(Arc::new(ModelReply {
+                message: None,
+                output: None,
+                error: Some(error),
+                should_stop: true,
+                stop_reason: Some(StopReason::Error),
+                raw_stop_reason: None,
+                model: reply.model.as_deref().map(|model| excerpt(model, MAX_NAME).into()),
+                ..ModelReply::clone(reply)
+            }))
+        }
+        Event::RunEnded { outcome: RunOutcome::Completed { .. } } => {
+            let error = ErrorRecord::new(ErrorCode::TooLarge, message("the output"));
+            Event::RunEnded { outcome: RunOutcome::Failed { error } }
+        }
+        Event::UsageRecorded { source_type, source_name, amount, call, success } => {
+            Event::UsageRecorded {
+                source_type: excerpt(source_type, MAX_NAME).into_owned(),
+                source_name: excerpt(source_name, MAX_NAME).into_owned(),
+                amount: *amount,
+                call: call.clone(),
+                success: *success,
+            }
+        }
+        _ => return None,
+    })
+}
