@@ -170,6 +170,8 @@ codes! {
     OutputInvalid = "output_invalid", Failed;
     /// The transform of a finish tool failed.
     FinishTransformFailed = "finish_transform_failed", Failed;
+    /// Run after run stopped without a result in the same place.
+    CrashLoop = "crash_loop", Failed;
     /// The run took as many steps as it may.
     StepLimit = "step_limit", LimitExceeded;
     /// The session has used as much as its budget allows.
@@ -232,6 +234,8 @@ codes! {
     StoreOlder = "store_older", Unsupported;
     /// The store or executor was shut down.
     Closed = "closed", Cancelled;
+    /// Code that was handed to the framework panicked.
+    CodePanicked = "code_panicked", Internal;
     /// A bug.
     Internal = "internal", Internal;
 }

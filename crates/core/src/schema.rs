@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::json::Json;
+use crate::panics::caught;
 use crate::text::{MAX_QUOTED, excerpt_of};
 use crate::wire::WireCell;
 
@@ -45,9 +46,12 @@ impl Schema {
     /// The schema of a type, as serde reads it.
     ///
     /// # Errors
-    /// [`ErrorCode::ToolInvalid`] if the type's schema cannot be compiled.
+    /// [`ErrorCode::ToolInvalid`] if the type's schema cannot be compiled, or making it panics.
     pub fn of<T: JsonSchema>() -> Result<Self> {
-        let mut value = schemars::schema_for!(T).to_value();
+        let schema = caught("the JSON schema of a type", || schemars::schema_for!(T));
+        let schema =
+            schema.map_err(|panic| Error::new(ErrorCode::ToolInvalid, panic.to_string()))?;
+        let mut value = schema.to_value();
         if let Value::Object(members) = &mut value {
             // Noise to a model, and some strict providers refuse it.
             members.remove("$schema");

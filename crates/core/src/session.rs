@@ -350,6 +350,13 @@ impl Session {
         self.ledger.model_failures
     }
 
+    /// Runs in a row that took over from one that stopped, without a result in between. Those that
+    /// only waited are not counted.
+    #[must_use]
+    pub fn takeovers(&self) -> u32 {
+        self.ledger.takeovers
+    }
+
     /// The step under way: its reply is recorded and it is not closed.
     #[must_use]
     pub fn open_step(&self) -> Option<&OpenStep> {

@@ -6,6 +6,7 @@ mod answers;
 mod budget;
 mod children;
 mod companions;
+mod crash_loop;
 mod finish;
 mod iterator;
 mod messages;

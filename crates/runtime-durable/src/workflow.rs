@@ -1,13 +1,11 @@
 //! The one workflow that carries out all runs: what is around its steps.
 
-use std::any::Any;
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Weak};
 
 use dbos::{DBOS, WorkflowRef};
-use futures_util::FutureExt as _;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::executor::AgentResult;
+use helix_agents_core::panics::caught_async;
 use helix_agents_core::session::{RunStatus, Session, load};
 use helix_agents_runtime::{Parts, RunRef, Runtime};
 use tokio::sync::oneshot;
@@ -53,10 +51,10 @@ async fn carry_out(engine: Arc<Workflows>, of: RunRef) -> Result<(), Stopped> {
     let runtime = Runtime::new(Arc::clone(&parts), Arc::clone(&engine) as _);
     let done = {
         let site = Site::new(&runtime, &of, &id, engine.turns(), listed.is_some());
-        let driven = AssertUnwindSafe(site.drive()).catch_unwind();
+        let driven = caught_async("the run", || site.drive());
         tokio::select! {
             biased;
-            done = driven => done.unwrap_or_else(|panic| Err(panicked(&of, &*panic))),
+            done = driven => done.unwrap_or_else(|_| Err(panicked(&of))),
             // No race that a replay would have to repeat: whoever loses it records nothing.
             () = shut_down(&parts) => Err(Stopped::Interrupted { workflow_id: id.clone() }),
         }
@@ -91,11 +89,8 @@ pub(crate) async fn shut_down(parts: &Parts) {
 }
 
 /// What a panic means: it does not happen again, as it would if DBOS were left to it.
-fn panicked(of: &RunRef, panic: &(dyn Any + Send)) -> Stopped {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    let text = text.unwrap_or("no message");
-    tracing::error!(session = %of.session, run = %of.run, "carrying out the run panicked: {text}");
+fn panicked(of: &RunRef) -> Stopped {
+    tracing::error!(session = %of.session, run = %of.run, "carrying out the run panicked");
     // What a panic says may be anything, and this goes into DBOS's tables.
     Failure::new(ErrorCode::Internal, "carrying out the run panicked; the log says where").into()
 }

@@ -1,6 +1,7 @@
 //! The model call of a step, as an effect.
 
 use std::collections::BTreeSet;
+use std::convert::identity;
 use std::sync::{Mutex, PoisonError};
 
 use helix_agents_core::budget::Price;
@@ -10,6 +11,7 @@ use helix_agents_core::hooks::{HookChain, HookContext, LlmChange};
 use helix_agents_core::json::Json;
 use helix_agents_core::llm::{DEFAULT_MAX_RETRIES, LlmRequest, LlmResponse, LlmSink, ToolChoice};
 use helix_agents_core::message::{Message, SharedMessage};
+use helix_agents_core::panics::{Panicked, caught_async};
 use helix_agents_core::step::{ParsedToolCall, StepResult, StopReason};
 use helix_agents_core::stream::ChunkKind;
 use helix_agents_core::tool::FINISH_TOOL;
@@ -41,7 +43,10 @@ pub(crate) async fn call(
     }
     let prompt = match prompt {
         Some(content) => SharedMessage::new(Message::System { content }),
-        None => agent.system_message(session.state())?,
+        None => match agent.system_message(session.state()) {
+            Ok(message) => message,
+            Err(error) => return Ok((failed(&error), None)),
+        },
     };
     let tool_choice = match agent.completion_tool() {
         Some(name) if force_completion => ToolChoice::Tool(name),
@@ -69,7 +74,9 @@ pub(crate) async fn call(
         hidden: Mutex::default(),
     };
     fault::point("model.before");
-    let response = driver.parts.llm.generate_step(request, &sink).await;
+    let called =
+        caught_async("the model adapter", || driver.parts.llm.generate_step(request, &sink));
+    let response = called.await.map_err(Panicked::into_error).and_then(identity);
     fault::point("model.after");
     let response = response.unwrap_or_else(|error| failed(&error));
     driver.hooks.after_llm_call(cx, &response).await;

@@ -12,6 +12,7 @@ use helix_agents_core::event::{ChildStart, Event, ParentRef};
 use helix_agents_core::executor::{ExecuteOptions, Input, ResumeOptions, RunHandle};
 use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::panics::{Panicked, caught};
 use helix_agents_core::session::{
     BeginRun, Journal, JournalParts, Session, StartOutcome, abort_events, execute_events,
     is_taken_care_of, load, look, news_below, resume_events, rewind_events, terminate_events,
@@ -142,7 +143,7 @@ async fn begin_turn(
     place: Place,
 ) -> Result<RunHandle> {
     let parts = runtime.parts();
-    parts.llm.check(agent.llm())?;
+    check_model(parts, &agent)?;
     let Place { session, run, known, tags, parent, budget, hooks } = place;
     for _ in 0..MAX_TRIES {
         let found = if known { look(&*parts.store, &session).await? } else { None };
@@ -190,7 +191,7 @@ pub(crate) async fn resume(
     above: &HookChain,
 ) -> Result<RunHandle> {
     let parts = runtime.parts();
-    parts.llm.check(agent.llm())?;
+    check_model(parts, &agent)?;
     let run = parts.ids.run();
     let hooks = HookChain::new(above, &agent, &options.hooks);
     let mut after = options.after.clone();
@@ -365,6 +366,12 @@ pub(crate) fn journal(parts: &Parts, agent: &AnyAgent, session: Session, run: &R
     Journal::new(journal, Arc::clone(agent), session, run.clone())
 }
 
+/// Asks the adapter whether it serves the agent's model.
+fn check_model(parts: &Parts, agent: &AnyAgent) -> Result<()> {
+    let check = || parts.llm.check(agent.llm());
+    caught("the model adapter", check).map_err(Panicked::into_error)?
+}
+
 pub(crate) fn driver(
     runtime: &Runtime,
     agent: AnyAgent,
@@ -372,6 +379,14 @@ pub(crate) fn driver(
     hooks: HookChain,
 ) -> Box<Driver> {
     let parts = runtime.parts();
+    let takeovers = journal.session().takeovers();
+    let hooks = if takeovers > agent.limits().max_takeovers {
+        // The run gives up, and the one before it could not: a hook of the end may be what stops it.
+        tracing::error!(session = %journal.session().id(), takeovers, "no hook hears of this end");
+        HookChain::none()
+    } else {
+        hooks
+    };
     let session = journal.session().id().clone();
     let run = journal.session().last_run().map(|run| run.id.clone());
     let run = run.unwrap_or_else(|| RunId::from(""));

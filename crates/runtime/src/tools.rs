@@ -1,11 +1,8 @@
 //! One tool call, as an effect: tries, timeouts, panics, starts on record, calls in doubt.
 
-use std::any::Any;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::clock::{Clock, IdSource};
 use helix_agents_core::error::{ErrorCode, ErrorRecord};
@@ -14,6 +11,7 @@ use helix_agents_core::fault;
 use helix_agents_core::hooks::{HookChain, HookContext, HookPlace, HookPoint, ToolCallView};
 use helix_agents_core::json::Json;
 use helix_agents_core::message::ToolCall;
+use helix_agents_core::panics::caught_async;
 use helix_agents_core::session::end_of_call;
 use helix_agents_core::state::Patch;
 use helix_agents_core::step::CallTask;
@@ -224,14 +222,13 @@ impl CallRun {
         part: impl Future<Output = T> + Send,
     ) -> Result<T, Try> {
         let begun = self.clock.monotonic();
-        let ended = tokio::time::timeout(*left, AssertUnwindSafe(part).catch_unwind()).await;
+        let ended = tokio::time::timeout(*left, caught_async("the tool", || part)).await;
         *left = left.saturating_sub(self.clock.monotonic().saturating_sub(begun));
         match ended {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(panic)) => {
-                let message = format!("the tool panicked: {}", panic_message(&*panic));
-                tracing::error!(tool = %self.call.name, call = %self.call.id, "{message}");
-                Err(Try::failed(ErrorCode::ToolPanicked, message))
+                tracing::error!(tool = %self.call.name, call = %self.call.id, "the tool panicked");
+                Err(Try::failed(ErrorCode::ToolPanicked, panic.to_string()))
             }
             Err(_) => {
                 cancel.cancel();
@@ -364,11 +361,6 @@ impl CallEnd {
         });
         usage.chain(std::iter::once(Event::ToolFinished(Arc::clone(&self.finish))))
     }
-}
-
-fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
 pub(crate) fn millis(duration: Duration) -> u64 {

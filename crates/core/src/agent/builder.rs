@@ -20,6 +20,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::AgentHooks;
 use crate::json::Json;
 use crate::llm::LlmConfig;
+use crate::panics::{Panicked, caught};
 use crate::schema::Schema;
 use crate::step::{StepResult, build_effective_tools, output_requirement};
 use crate::tool::Tool;
@@ -105,7 +106,8 @@ impl<S, O> AgentBuilder<S, O> {
         prompt: impl Fn(T) -> String + Send + Sync + 'static,
     ) -> Self {
         self.parts.prompt = PromptSource::OfState(Arc::new(move |state| {
-            T::deserialize(state).map(&prompt).map_err(|error| {
+            let prompted = caught("the system prompt", || T::deserialize(state).map(&prompt));
+            prompted.map_err(Panicked::into_error)?.map_err(|error| {
                 let message = format!("the prompt's state type does not fit the state: {error}");
                 Error::new(ErrorCode::StateInvalid, message)
             })
@@ -119,8 +121,10 @@ impl<S, O> AgentBuilder<S, O> {
         T: Default + Serialize + DeserializeOwned + JsonSchema,
     {
         self.parts.initial_state = Json::from_serialize(&T::default());
-        self.parts.check_state =
-            |state| T::deserialize(state).map(drop).map_err(|error| error.to_string());
+        self.parts.check_state = |state| {
+            let read = caught("the state type", || T::deserialize(state).map(drop));
+            read.map_err(|panic| panic.to_string())?.map_err(|error| error.to_string())
+        };
         AgentBuilder { parts: self.parts, types: PhantomData }
     }
 
@@ -219,6 +223,15 @@ impl<S, O> AgentBuilder<S, O> {
     /// How long a tool without a timeout of its own may take. Default one minute.
     pub fn tool_timeout(mut self, timeout: Duration) -> Self {
         self.parts.limits.tool_timeout = timeout;
+        self
+    }
+
+    /// How many runs in a row may take over from one whose process died, without a result in between.
+    /// The last of them fails with [`ErrorCode::CrashLoop`] and repeats nothing: it may be the call
+    /// that kills the process. A run that is resumed after it ended is not counted, nor is one that
+    /// only waits. Default 5.
+    pub fn max_takeovers(mut self, takeovers: u32) -> Self {
+        self.parts.limits.max_takeovers = takeovers;
         self
     }
 

@@ -74,6 +74,9 @@ pub struct Limits {
     pub tool_timeout: Duration,
     /// The most bytes of one tool result as JSON. Default 1 MiB.
     pub max_result_bytes: usize,
+    /// How many runs in a row may take over from one that stopped, without a result in between.
+    /// Default 5.
+    pub max_takeovers: u32,
 }
 
 impl Default for Limits {
@@ -85,6 +88,7 @@ impl Default for Limits {
             tool_concurrency: 8,
             tool_timeout: Duration::from_secs(60),
             max_result_bytes: 1024 * 1024,
+            max_takeovers: 5,
         }
     }
 }

@@ -8,6 +8,7 @@ use super::Agent;
 use super::definition::AnyAgent;
 use crate::error::{Error, ErrorCode, Result};
 use crate::id::SessionId;
+use crate::panics::caught;
 
 /// What a factory may look at.
 #[derive(Debug, Clone)]
@@ -65,12 +66,14 @@ impl AgentRegistry {
     /// The agent of that name.
     ///
     /// # Errors
-    /// [`ErrorCode::AgentNotFound`], naming those that are registered; or the factory's.
+    /// [`ErrorCode::AgentNotFound`], naming those that are registered; the factory's, or
+    /// [`ErrorCode::CodePanicked`] if it panics.
     pub fn resolve(&self, name: &str, cx: &FactoryContext) -> Result<AnyAgent> {
         let entry = self.read().get(name).cloned();
         match entry {
             Some(Entry::Agent(agent)) => Ok(agent),
-            Some(Entry::Factory(factory)) => factory(cx),
+            Some(Entry::Factory(factory)) => caught("the agent's factory", || factory(cx))
+                .map_err(|panic| panic.into_error().with_context("agent", name))?,
             None => {
                 let names = self.names().join(", ");
                 let message = format!("no agent of this name is registered; known: [{names}]");

@@ -12,6 +12,7 @@ use super::definition::AnyAgent;
 use crate::error::{Error, ErrorCode, Result};
 use crate::executor::Input;
 use crate::json::Json;
+use crate::panics::{Panicked, caught};
 use crate::schema::Schema;
 use crate::tool::{SUB_AGENT_PREFIX, ToolSpec};
 
@@ -81,7 +82,8 @@ impl SubAgent {
     /// What the sub-agent is begun with.
     ///
     /// # Errors
-    /// [`ErrorCode::ToolInputInvalid`] if the arguments do not fit.
+    /// [`ErrorCode::ToolInputInvalid`] if the arguments do not fit, [`ErrorCode::CodePanicked`] if
+    /// what makes an input of them panics.
     pub fn input_of(&self, arguments: &Json) -> Result<Input> {
         (self.to_input)(arguments)
     }
@@ -144,7 +146,9 @@ impl fmt::Debug for SubAgent {
 
 fn typed<I: DeserializeOwned>(to_input: impl Fn(I) -> Input + Send + Sync + 'static) -> ToInput {
     Arc::new(move |arguments| match arguments.to_typed::<I>() {
-        Ok(input) => Ok(to_input(input)),
+        Ok(input) => {
+            caught("the sub-agent's input", || to_input(input)).map_err(Panicked::into_error)
+        }
         Err(error) => Err(Error::new(ErrorCode::ToolInputInvalid, error.to_string())),
     })
 }

@@ -265,6 +265,15 @@ fn a_name_is_taken_once_and_replaced_on_purpose() {
 }
 
 #[test]
+fn a_factory_that_panics_is_an_error_that_names_its_agent() {
+    let registry = AgentRegistry::default();
+    registry.register_factory("a", |_| panic!("on purpose")).unwrap();
+    let error = registry.resolve("a", &FactoryContext { session: "s".into() }).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::CodePanicked);
+    assert!(error.context().any(|fact| fact == ("agent", "a")), "{error}");
+}
+
+#[test]
 fn a_factory_makes_an_agent_for_the_session_or_says_why_not() {
     let registry = AgentRegistry::default();
     let made = |cx: &FactoryContext| match cx.session.as_str() {

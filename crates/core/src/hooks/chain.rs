@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{
-    AgentHooks, Before, HookContext, HookPlace, HookPoint, LlmChange, SubAgentView, ToolCallView,
-    log_failure,
+    AgentHooks, Before, HookContext, HookPlace, HookPoint, HookResult, LlmChange, SubAgentView,
+    ToolCallView, log_failure,
 };
 use crate::agent::{AgentDefinition, AnyAgent};
 use crate::error::ErrorRecord;
@@ -15,6 +15,7 @@ use crate::event::{Event, RunOutcome, Suspension};
 use crate::json::Json;
 use crate::llm::{LlmConfig, LlmResponse};
 use crate::message::{Message, UserMessage};
+use crate::panics::{caught, caught_async};
 use crate::session::result_message;
 use crate::step::{CallResult, ResultOf};
 
@@ -51,7 +52,7 @@ impl HookChain {
     /// A turn begins.
     pub async fn agent_start(&self, cx: &HookContext) {
         for hooks in self.0.iter() {
-            log_failure(cx, "on_agent_start", hooks.on_agent_start(cx).await);
+            log_failure(cx, "on_agent_start", contained(|| hooks.on_agent_start(cx)).await);
         }
     }
 
@@ -82,26 +83,38 @@ impl HookChain {
 
     async fn agent_complete(&self, cx: &HookContext, output: Option<&Json>) {
         for hooks in self.0.iter() {
-            log_failure(cx, "on_agent_complete", hooks.on_agent_complete(cx, output).await);
+            log_failure(
+                cx,
+                "on_agent_complete",
+                contained(|| hooks.on_agent_complete(cx, output)).await,
+            );
         }
     }
 
     async fn agent_fail(&self, cx: &HookContext, error: &ErrorRecord) {
         for hooks in self.0.iter() {
-            log_failure(cx, "on_agent_fail", hooks.on_agent_fail(cx, error).await);
+            log_failure(cx, "on_agent_fail", contained(|| hooks.on_agent_fail(cx, error)).await);
         }
     }
 
     async fn agent_suspended(&self, cx: &HookContext, on: &Suspension) {
         for hooks in self.0.iter() {
-            log_failure(cx, "on_agent_suspended", hooks.on_agent_suspended(cx, on).await);
+            log_failure(
+                cx,
+                "on_agent_suspended",
+                contained(|| hooks.on_agent_suspended(cx, on)).await,
+            );
         }
     }
 
     /// A run goes on with what another one was suspended on.
     pub async fn agent_resumed(&self, cx: &HookContext, from: &Suspension) {
         for hooks in self.0.iter() {
-            log_failure(cx, "on_agent_resumed", hooks.on_agent_resumed(cx, from).await);
+            log_failure(
+                cx,
+                "on_agent_resumed",
+                contained(|| hooks.on_agent_resumed(cx, from)).await,
+            );
         }
     }
 
@@ -117,7 +130,7 @@ impl HookChain {
         let mut change = LlmChange::default();
         for hooks in self.0.iter() {
             let config = change.config.as_ref().unwrap_or(config);
-            match hooks.before_llm_call(cx, config).await {
+            match contained(|| hooks.before_llm_call(cx, config)).await {
                 Ok(Before::Continue) => {}
                 Ok(Before::Change(next)) => {
                     change.prompt = next.prompt.or(change.prompt);
@@ -133,7 +146,11 @@ impl HookChain {
     /// A model call was made.
     pub async fn after_llm_call(&self, cx: &HookContext, response: &LlmResponse) {
         for hooks in self.0.iter() {
-            log_failure(cx, "after_llm_call", hooks.after_llm_call(cx, response).await);
+            log_failure(
+                cx,
+                "after_llm_call",
+                contained(|| hooks.after_llm_call(cx, response)).await,
+            );
         }
     }
 
@@ -150,7 +167,8 @@ impl HookChain {
         let mut changed: Option<Json> = None;
         for hooks in self.0.iter() {
             let input = changed.as_ref().unwrap_or(call.input);
-            match hooks.before_tool(cx, ToolCallView { input, ..call }).await {
+            let call = ToolCallView { input, ..call };
+            match contained(|| hooks.before_tool(cx, call)).await {
                 Ok(Before::Continue) => {}
                 Ok(Before::Change(input)) => changed = Some(input),
                 Ok(Before::Refuse(reason)) => return Err(reason),
@@ -178,7 +196,7 @@ impl HookChain {
         let (id, outcome) = (&call.id, &finish.outcome);
         if !finish.state_patch.is_empty() {
             for hooks in self.0.iter() {
-                let told = hooks.on_state_change(&cx, &finish.state_patch).await;
+                let told = contained(|| hooks.on_state_change(&cx, &finish.state_patch)).await;
                 log_failure(&cx, "on_state_change", told);
             }
         }
@@ -187,11 +205,11 @@ impl HookChain {
             let told = match of {
                 ResultOf::Tool => {
                     let view = ToolCallView { call: id, tool: &call.name, input };
-                    hooks.after_tool(&cx, view, outcome).await
+                    contained(|| hooks.after_tool(&cx, view, outcome)).await
                 }
                 ResultOf::Child { agent, session } => {
                     let view = SubAgentView { call: id, agent, session, input };
-                    hooks.after_sub_agent(&cx, view, outcome).await
+                    contained(|| hooks.after_sub_agent(&cx, view, outcome)).await
                 }
                 ResultOf::Finish => Ok(()),
             };
@@ -210,7 +228,8 @@ impl HookChain {
         call: SubAgentView<'_>,
     ) -> Result<(), String> {
         for hooks in self.0.iter() {
-            hooks.before_sub_agent(cx, call).await.map_err(|error| error.message().to_owned())?;
+            let allowed = contained(|| hooks.before_sub_agent(cx, call)).await;
+            allowed.map_err(|error| error.message().to_owned())?;
         }
         Ok(())
     }
@@ -218,7 +237,7 @@ impl HookChain {
     /// A message is about to be recorded.
     pub async fn message(&self, cx: &HookContext, message: &Message) {
         for hooks in self.0.iter() {
-            log_failure(cx, "on_message", hooks.on_message(cx, message).await);
+            log_failure(cx, "on_message", contained(|| hooks.on_message(cx, message)).await);
         }
     }
 
@@ -249,14 +268,14 @@ impl HookChain {
     /// Text arrives.
     pub fn text_delta(&self, cx: &HookContext, delta: &str) {
         for hooks in self.0.iter() {
-            hooks.on_text_delta(cx, delta);
+            drop(caught("the hook `on_text_delta`", || hooks.on_text_delta(cx, delta)));
         }
     }
 
     /// Reasoning arrives.
     pub fn thinking(&self, cx: &HookContext, content: &str, complete: bool) {
         for hooks in self.0.iter() {
-            hooks.on_thinking(cx, content, complete);
+            drop(caught("the hook `on_thinking`", || hooks.on_thinking(cx, content, complete)));
         }
     }
 }
@@ -265,6 +284,13 @@ impl fmt::Debug for HookChain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("HookChain").field(&self.0.len()).finish()
     }
+}
+
+/// Awaits a hook. One that panics has failed.
+async fn contained<T, F: Future<Output = HookResult<T>>>(
+    hook: impl FnOnce() -> F,
+) -> HookResult<T> {
+    caught_async("the hook", hook).await?
 }
 
 /// Takes what hooks changed into the state that the next ones see; for runtimes. Hooks run one after the

@@ -120,3 +120,36 @@ fn a_type_that_holds_itself_may_be_deep() {
     wrong["left"]["right"]["op"] = "divide".into();
     assert_ne!(schema.validate(&wrong), Ok(()));
 }
+
+#[test]
+fn a_type_whose_schema_panics_has_none() {
+    struct Bad;
+    impl JsonSchema for Bad {
+        fn schema_name() -> std::borrow::Cow<'static, str> {
+            "Bad".into()
+        }
+
+        fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+            panic!("on purpose")
+        }
+    }
+    let error = Schema::of::<Bad>().unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ToolInvalid);
+    assert!(error.message().ends_with("panicked: on purpose"), "{error}");
+}
+
+#[test]
+fn what_is_told_of_a_large_value_is_bounded() {
+    let schema = json!({"type": "object", "additionalProperties": {"type": "integer"}});
+    let schema = Schema::from_value(schema).unwrap();
+    let large = "x".repeat(100_000);
+    let members = (0..20).map(|index| (format!("{index}{large}"), json!([large]))).collect();
+    let violations = schema.validate(&serde_json::Value::Object(members)).unwrap_err();
+    assert!(!violations.is_empty());
+    let told: usize = violations.iter().map(String::len).sum();
+    assert!(told <= crate::text::MAX_QUOTED + 3, "{told} bytes");
+    let one = schema.validate(&json!({"a": large})).unwrap_err();
+    assert!(
+        one[0].starts_with("at /a: \"xxx") && one[0].ends_with("x… is not of type \"integer\"")
+    );
+}

@@ -191,10 +191,15 @@ impl Session {
         if let Some(mut past) = ledger.run.take() {
             if past.status == RunStatus::Running {
                 past.status = RunStatus::Superseded;
+                if !ledger.step.as_ref().is_some_and(OpenStep::only_waits) {
+                    ledger.takeovers += 1;
+                }
                 // It may have begun what this one finds open.
                 if let Some(step) = &mut ledger.step {
                     step.runs += 1;
                 }
+            } else {
+                ledger.takeovers = 0;
             }
             goes_on = !begins_turn && (ledger.rewound || past.status.leaves_turn_open());
             self.past_runs.push(past);
@@ -263,6 +268,7 @@ impl Session {
         ledger.turn_steps = 0;
         ledger.corrections = 0;
         ledger.model_failures = 0;
+        ledger.takeovers = 0;
         ledger.closed = None;
         if let Some(run) = &mut ledger.run {
             run.turn = ledger.turn;
@@ -272,6 +278,7 @@ impl Session {
     fn take_reply(&mut self, reply: &Arc<ModelReply>, run: Option<&RunId>) {
         let ledger = &mut self.ledger;
         ledger.last_step = reply.step;
+        ledger.takeovers = 0;
         ledger.turn_steps += 1;
         ledger.usage += reply.usage;
         ledger.closed = None;
@@ -294,6 +301,9 @@ impl Session {
     }
 
     fn take_finish(&mut self, finish: &Arc<ToolFinish>, run: Option<&RunId>) {
+        if finish.attempts > 0 {
+            self.ledger.takeovers = 0;
+        }
         self.spend_call(finish, run);
         self.settle_waiting(&finish.call);
         if let Some(state) = self.open_call(&finish.call) {

@@ -31,6 +31,8 @@ pub(super) struct Ledger {
     pub last_step: u32,
     pub corrections: u32,
     pub model_failures: u32,
+    /// Runs in a row that took over from one that stopped, without a result in between.
+    pub takeovers: u32,
     pub step: Option<OpenStep>,
     pub closed: Option<Arc<ClosedStep>>,
     pub interrupt: Option<Request>,
@@ -104,6 +106,7 @@ impl Ledger {
             last_step: 0,
             corrections: 0,
             model_failures: 0,
+            takeovers: 0,
             step: None,
             closed: None,
             interrupt: None,
@@ -145,6 +148,21 @@ pub struct OpenStep {
 pub type ClosedStep = OpenStep;
 
 impl OpenStep {
+    /// Calls without a result that a run works on itself: what is open and waits neither for a child nor
+    /// for a human.
+    pub fn in_progress(&self) -> impl Iterator<Item = &ToolCall> {
+        let own = |state: &OpenCall| {
+            state.finish.is_none() && state.child.is_none() && state.pending().is_none()
+        };
+        self.pairs().filter(move |(_, state)| own(state)).map(|(call, _)| call)
+    }
+
+    /// Whether a run of it only waits: some calls are open, and all of those are for others to end.
+    pub(super) fn only_waits(&self) -> bool {
+        let open = self.calls.iter().any(|call| call.finish.is_none());
+        open && self.in_progress().next().is_none()
+    }
+
     /// The call as the model made it.
     #[must_use]
     pub fn tool_call(&self, id: &CallId) -> Option<&ToolCall> {

@@ -1,5 +1,6 @@
 //! The calls that get their result without anything being run.
 
+use super::crash_loop;
 use super::finish::synthesize_finish_tool_result;
 use super::people::answered_by_people;
 use super::plan::{PlanOptions, plan_step_processing};
@@ -38,6 +39,10 @@ pub(super) fn answers(
     }
     if session.abort_request().is_some() {
         return open().map(|call| aborted(step, call)).collect();
+    }
+    let given_up = crash_loop::given_up(session, agent, step);
+    if !given_up.is_empty() {
+        return given_up;
     }
     let answered = answered_by_people(session, agent, step);
     if !answered.is_empty() || is_fit {

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::answers::answers;
 use super::budget;
+use super::crash_loop;
 use super::finish::tool_names;
 use super::iterator::{Action, CallTask, ChildTask};
 use super::people::{Gates, gates, suspension, unaccounted};
@@ -22,6 +23,9 @@ use crate::tool::EffectClass;
 pub(super) fn next_step(session: &Session, agent: &AgentDefinition) -> Action {
     if let Some(request) = session.abort_request() {
         return Action::End(RunOutcome::Aborted { reason: request.reason.clone() });
+    }
+    if let Some(outcome) = crash_loop::outcome(session, agent) {
+        return Action::End(outcome);
     }
     let queued = session.queued_messages();
     match verdict(session, agent) {
@@ -106,7 +110,8 @@ pub(super) fn next_in_step(
         return Action::RunCompanions(tasks(&open.companions));
     }
     let retries_left = session.corrections() < agent.limits().completion_retries
-        && session.abort_request().is_none();
+        && session.abort_request().is_none()
+        && !crash_loop::is_crash_loop(session, agent);
     if step.correction.is_none() && retries_left && owes_output(agent, step) {
         return Action::Correct(correction(agent, step));
     }

@@ -23,6 +23,7 @@ mod budget;
 mod calls;
 mod complete_example;
 mod completion;
+mod crash_loop;
 mod examples;
 mod finish_tools;
 mod limits;

@@ -9,6 +9,7 @@ use crate::agent::AgentDefinition;
 use crate::error::{ErrorCode, ErrorRecord};
 use crate::event::{FinishOutput, ModelReply, RunOutcome, ToolOutcome};
 use crate::json::Json;
+use crate::panics::caught;
 use crate::session::{OpenStep, Session};
 use crate::text::{MAX_QUOTED, excerpt};
 use crate::tool::FINISH_TOOL;
@@ -164,7 +165,13 @@ fn limit_outcome(
     // Building the result copies the reply, so it is done only for a condition of the user's.
     let condition = agent.stop_when.as_deref()?;
     let config = StopConfig { max_steps: None, stop_when: Some(condition) };
-    match stop_cause(&step.reply.to_step_result(), session.turn_steps(), &config)? {
+    let result = step.reply.to_step_result();
+    let cause = caught("`stop_when`", || stop_cause(&result, session.turn_steps(), &config));
+    let cause = match cause {
+        Ok(cause) => cause?,
+        Err(panic) => return Some(failed(panic.into_error().record())),
+    };
+    match cause {
         StopCause::StopWhen => Some(RunOutcome::Completed { output: None }),
         // Judged above, by what the agent owes and by the limit.
         StopCause::StructuredOutput | StopCause::Error | StopCause::Text | StopCause::MaxSteps => {

@@ -8,6 +8,7 @@ use crate::agent::AgentDefinition;
 use crate::error::{ErrorCode, ErrorRecord};
 use crate::event::{FinishOutput, ToolFinish, ToolOutcome};
 use crate::json::Json;
+use crate::panics::caught;
 use crate::state::Patch;
 use crate::step::repair_output;
 use crate::text::{MAX_QUOTED, excerpt, excerpt_of};
@@ -80,9 +81,14 @@ pub fn finish_output(
     }
     let output = match &tool.transform {
         None => result.to_value(),
-        Some(transform) => match transform(result.to_value()) {
-            Ok(output) => output,
-            Err(error) => {
+        Some(transform) => match caught("it", || transform(result.to_value())) {
+            Ok(Ok(output)) => output,
+            Err(_) => {
+                let message = format!("the transform of `{}` panicked", tool.name);
+                let error = ErrorRecord::new(ErrorCode::FinishTransformFailed, message);
+                return Some(FinishOutput::Invalid(error));
+            }
+            Ok(Err(error)) => {
                 let error = excerpt_of(error, MAX_QUOTED);
                 let message = format!("the transform of `{}` failed: {error}", tool.name);
                 let error = ErrorRecord::new(ErrorCode::FinishTransformFailed, message);

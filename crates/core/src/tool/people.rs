@@ -1,6 +1,5 @@
 //! Tools that wait for people: those that the caller carries out, and those that need a yes first.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use super::definition::{EffectClass, Tool};
 use super::error::ToolError;
 use crate::error::Result;
 use crate::id::{CallId, SessionId};
+use crate::panics::caught;
 use crate::schema::Schema;
 
 /// When a call needs an approval.
@@ -132,7 +132,7 @@ impl Tool {
             None => false,
             Some(Approval::Always) => true,
             Some(Approval::If(condition)) => {
-                match catch_unwind(AssertUnwindSafe(|| condition(input, cx))) {
+                match caught("an approval condition", || condition(input, cx)) {
                     Ok(Ok(needed)) => needed,
                     Ok(Err(error)) => {
                         let error = error.message();

@@ -1,13 +1,11 @@
 //! Tools as an executor calls them.
 
-use std::any::Any;
 use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures_util::FutureExt;
 use helix_agents_core::id::CallId;
 use helix_agents_core::json::Json;
+use helix_agents_core::panics::caught_async;
 use helix_agents_core::stream::ChunkKind;
 use helix_agents_core::tool::{Tool, ToolContext, ToolContextParts, ToolError, ToolFeed};
 use serde_json::{Map, Value};
@@ -49,7 +47,7 @@ impl ToolCaller {
         }
         let input = Json::from(input);
         let cx = self.context(tool, &input)?;
-        let run = AssertUnwindSafe(tool.invoke(&input, cx.clone())).catch_unwind();
+        let run = caught_async("the tool", || tool.invoke(&input, cx.clone()));
         let ended = match tool.own_timeout() {
             None => run.await,
             Some(limit) => tokio::time::timeout(limit, run).await.map_err(|_| {
@@ -57,9 +55,7 @@ impl ToolCaller {
                 ToolError::new(format!("the tool did not finish within {limit:?}"))
             })?,
         };
-        let returned = ended.map_err(|panic| {
-            ToolError::new(format!("the tool panicked: {}", panic_message(&*panic)))
-        })??;
+        let returned = ended??;
         let effects = cx.effects();
         if !effects.state_patch.is_empty() {
             self.cx.update_state::<Value>(|state| effects.state_patch.apply(state))?;
@@ -109,9 +105,4 @@ impl ToolFeed for Through {
             _ => {}
         }
     }
-}
-
-fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }

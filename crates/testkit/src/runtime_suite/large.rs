@@ -86,14 +86,14 @@ pub async fn a_process_that_dies_between_two_appends_is_continued(harness: &impl
 /// A reply of the model that is too large fails the run: it is not asked for again.
 pub async fn a_reply_that_is_too_large_fails_the_run(harness: &impl RuntimeHarness) {
     let agent = teller().build().unwrap();
-    let large = || Reply::text("x".repeat(MIN_APPEND_BYTES));
-    let llm = ScriptedLlm::new([large(), Reply::text("done")]);
+    let llm = ScriptedLlm::new([Reply::text("x".repeat(MIN_APPEND_BYTES))]);
     let executor = harness.boot(world(harness, llm.clone())).await;
     let failed = run(&*executor, &agent, "go").await;
     assert_eq!(failed.status, RunStatus::Failed);
     assert!(failed.error.unwrap().is(ErrorCode::TooLarge));
     assert_eq!(llm.calls(), 1);
     assert!(executor.recover().await.unwrap().is_empty(), "nothing is left to recover");
+    let executor = harness.boot(world(harness, ScriptedLlm::new([Reply::text("done")]))).await;
     completes(&begin(&*executor, &agent, "again").await).await;
 }
 

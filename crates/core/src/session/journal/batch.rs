@@ -171,15 +171,16 @@ impl Batch {
 
 /// Whether an append may end with `before`, and the next one start with `event`.
 fn may_divide(before: &Event, event: &Event) -> bool {
-    let fact = matches!(
-        event,
+    let fact = match event {
+        // An answer without a run is a decision on what came before it.
+        Event::ToolFinished(finish) => finish.attempts > 0 || finish.child.is_some(),
         Event::ModelReplied(_)
-            | Event::ToolStarted { .. }
-            | Event::ChildStarted(_)
-            | Event::ChildWaiting { .. }
-            | Event::ToolFinished(_)
-            | Event::UsageRecorded { .. }
-    );
+        | Event::ToolStarted { .. }
+        | Event::ChildStarted(_)
+        | Event::ChildWaiting { .. }
+        | Event::UsageRecorded { .. } => true,
+        _ => false,
+    };
     // What a call used stands before its result, what hooks changed before the reply.
     let announces = matches!(before, Event::UsageRecorded { call: Some(_), .. })
         || matches!((before, event), (Event::StateChanged { .. }, Event::ModelReplied(_)));

@@ -12,7 +12,8 @@ const LIMIT: usize = 16_000;
 
 fn finished(index: usize, bytes: usize) -> Event {
     let outcome = ToolOutcome::Success(serde_json::Value::from("x".repeat(bytes)).into());
-    Event::from(ToolFinish::without_run(CallId::new(1, index), outcome))
+    let finish = ToolFinish::without_run(CallId::new(1, index), outcome);
+    Event::from(ToolFinish { attempts: 1, ..finish })
 }
 
 fn used(index: usize) -> Event {
@@ -92,6 +93,12 @@ fn what_follows_from_a_fact_is_not_parted_from_it() {
     let last =
         ["usage_recorded", "usage_recorded", "tool_finished", "step_closed", "state_changed"];
     assert_eq!(parts(&events), [vec!["tool_finished"], last.to_vec()]);
+    let refused = ToolFinish::without_run(CallId::new(1, 0), ToolOutcome::Acknowledged);
+    assert_eq!(
+        parts(&[replied(1_900), refused.into()]).len(),
+        1,
+        "an answer follows from the reply"
+    );
     let events = [finished(0, 1_900), changed(), replied(10)];
     assert_eq!(parts(&events).len(), 1, "a change may be of either, and stays with both");
 }

@@ -1,0 +1,319 @@
+//! User code that panics, and calls that no process outlives.
+
+use std::panic::panic_any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use helix_agents_core::agent::SubAgent;
+use helix_agents_core::error::{ErrorCode, ErrorRecord, Result};
+use helix_agents_core::event::{Suspension, ToolOutcome};
+use helix_agents_core::executor::{AgentExecutor, Input};
+use helix_agents_core::hooks::{
+    AgentHooks, Before, HookContext, HookResult, LlmChange, SubAgentView, ToolCallView,
+};
+use helix_agents_core::json::Json;
+use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
+use helix_agents_core::message::Message;
+use helix_agents_core::session::RunStatus;
+use helix_agents_core::state::Patch;
+use helix_agents_core::tool::{Tool, ToolContext, ToolError};
+use serde_json::json;
+
+use super::support::{
+    Notes, Word, all_dead, asks, begin, completes, end, go_on, helper, note, report, resume, run,
+    scripts, shout, teller, told_by, word,
+};
+use super::{RuntimeHarness, World};
+use crate::gate::Gate;
+use crate::scripted::{Reply, ScriptedLlm};
+
+/// A tool that counts how often it runs.
+fn counted(count: &Arc<AtomicUsize>) -> Tool {
+    let count = Arc::clone(count);
+    Tool::function("hand_in", "Hands in.", move |input: Word, _: ToolContext| {
+        count.fetch_add(1, Ordering::Relaxed);
+        async move { Ok::<_, ToolError>(input.word) }
+    })
+}
+
+/// Nothing is left for another process to do.
+async fn is_over(executor: &dyn AgentExecutor) {
+    let recovered = executor.recover().await.unwrap();
+    assert!(recovered.is_empty(), "{} runs were recovered", recovered.len());
+}
+
+/// The run fails, and the tool that handed in does not run again.
+pub async fn a_transform_that_panics_fails_the_run(harness: &impl RuntimeHarness) {
+    let count = Arc::default();
+    let tool = counted(&count).finish_with_transform(
+        |_: String| -> std::result::Result<String, ToolError> { panic!("on purpose") },
+    );
+    let agent = teller().tool(tool).build().unwrap();
+    let llm = ScriptedLlm::new([Reply::tool_call("hand_in", word("x"))]);
+    let executor = harness.boot(World::new(llm)).await;
+    let failed = run(&*executor, &agent, "go").await;
+    assert_eq!(failed.status, RunStatus::Failed);
+    assert!(failed.error.unwrap().is(ErrorCode::FinishTransformFailed));
+    assert_eq!(count.load(Ordering::Relaxed), 1);
+    is_over(&*executor).await;
+}
+
+/// Hooks of which those that are told something panic, or those that are asked.
+struct Panics {
+    asked: bool,
+}
+
+impl Panics {
+    fn told(&self) -> HookResult {
+        if self.asked { Ok(()) } else { panic_any("on purpose") }
+    }
+}
+
+#[async_trait]
+impl AgentHooks for Panics {
+    async fn on_agent_start(&self, _: &HookContext) -> HookResult {
+        self.told()
+    }
+
+    async fn on_agent_complete(&self, _: &HookContext, _: Option<&Json>) -> HookResult {
+        self.told()
+    }
+
+    async fn on_agent_fail(&self, _: &HookContext, _: &ErrorRecord) -> HookResult {
+        self.told()
+    }
+
+    async fn on_agent_suspended(&self, _: &HookContext, _: &Suspension) -> HookResult {
+        self.told()
+    }
+
+    async fn on_agent_resumed(&self, _: &HookContext, _: &Suspension) -> HookResult {
+        self.told()
+    }
+
+    async fn before_llm_call(
+        &self,
+        cx: &HookContext,
+        _: &LlmConfig,
+    ) -> HookResult<Before<LlmChange>> {
+        // The first turn is for tools.
+        assert!(!self.asked || cx.turn == 1, "on purpose");
+        Ok(Before::Continue)
+    }
+
+    async fn after_llm_call(&self, _: &HookContext, _: &LlmResponse) -> HookResult {
+        self.told()
+    }
+
+    async fn before_tool(&self, _: &HookContext, _: ToolCallView<'_>) -> HookResult<Before<Json>> {
+        assert!(!self.asked, "on purpose");
+        Ok(Before::Continue)
+    }
+
+    async fn after_tool(
+        &self,
+        _: &HookContext,
+        _: ToolCallView<'_>,
+        _: &ToolOutcome,
+    ) -> HookResult {
+        self.told()
+    }
+
+    async fn before_sub_agent(&self, _: &HookContext, _: SubAgentView<'_>) -> HookResult {
+        assert!(!self.asked, "on purpose");
+        Ok(())
+    }
+
+    async fn after_sub_agent(
+        &self,
+        _: &HookContext,
+        _: SubAgentView<'_>,
+        _: &ToolOutcome,
+    ) -> HookResult {
+        self.told()
+    }
+
+    async fn on_message(&self, _: &HookContext, _: &Message) -> HookResult {
+        self.told()
+    }
+
+    async fn on_state_change(&self, _: &HookContext, _: &Patch) -> HookResult {
+        self.told()
+    }
+
+    fn on_text_delta(&self, _: &HookContext, _: &str) {
+        assert!(self.asked, "on purpose");
+    }
+
+    fn on_thinking(&self, _: &HookContext, _: &str, _: bool) {
+        assert!(self.asked, "on purpose");
+    }
+}
+
+/// A hook that is told something and panics is one that failed: the run is as without it.
+pub async fn hooks_that_panic_are_hooks_that_failed(harness: &impl RuntimeHarness) {
+    let agent = teller()
+        .state::<Notes>()
+        .tool(note())
+        .sub_agent(&helper("helper").build().unwrap())
+        .hooks(Panics { asked: false })
+        .build()
+        .unwrap();
+    let replies = [
+        Reply::tool_call("note", word("x")).with_text("hm").with_thinking("well"),
+        asks(&["helper"]),
+        Reply::text("done"),
+    ];
+    let executor = harness.boot(World::new(scripts(replies, [report()]))).await;
+    completes(&begin(&*executor, &agent, "go").await).await;
+    assert_eq!(told_by(harness, "note").await, "tool note 1\n");
+    is_over(&*executor).await;
+}
+
+/// One that is asked and panics refuses.
+pub async fn hooks_that_panic_when_they_are_asked_refuse(harness: &impl RuntimeHarness) {
+    let agent = teller()
+        .tool(shout())
+        .sub_agent(&helper("helper").build().unwrap())
+        .hooks(Panics { asked: true })
+        .build()
+        .unwrap();
+    let replies = [Reply::tool_call("shout", word("x")), asks(&["helper"]), Reply::text("done")];
+    let executor = harness.boot(World::new(scripts(replies, [report()]))).await;
+    completes(&begin(&*executor, &agent, "go").await).await;
+    let told = told_by(harness, "s").await;
+    assert_eq!(told.matches("the hook panicked").count(), 2, "{told}");
+    let failed = end(&begin(&*executor, &agent, "again").await).await;
+    assert!(failed.error.unwrap().is(ErrorCode::HookRefused));
+    is_over(&*executor).await;
+}
+
+/// A prompt of the state that panics fails the run before the model is asked.
+pub async fn a_prompt_that_panics_fails_the_run(harness: &impl RuntimeHarness) {
+    let agent = teller()
+        .state::<Notes>()
+        .system_prompt_of(|notes: Notes| {
+            assert_eq!(notes.last, "", "on purpose");
+            "You tell.".to_owned()
+        })
+        .build()
+        .unwrap();
+    let llm = ScriptedLlm::new([Reply::text("done")]);
+    let executor = harness.boot(World::new(llm.clone())).await;
+    let state = json!({"notes": [], "last": "x"});
+    let failed = run(&*executor, &agent, Input { state: Some(state), ..Input::from("go") }).await;
+    assert!(failed.error.unwrap().is(ErrorCode::CodePanicked));
+    assert_eq!(llm.calls(), 0);
+    is_over(&*executor).await;
+}
+
+/// A stop condition that panics fails the run.
+pub async fn a_stop_condition_that_panics_fails_the_run(harness: &impl RuntimeHarness) {
+    let agent = teller().tool(shout()).stop_when(|_| panic!("on purpose")).build().unwrap();
+    let llm = ScriptedLlm::new([Reply::tool_call("shout", word("x"))]);
+    let executor = harness.boot(World::new(llm)).await;
+    let failed = run(&*executor, &agent, "go").await;
+    let error = failed.error.unwrap();
+    assert!(error.is(ErrorCode::CodePanicked), "{error}");
+    assert!(error.message.contains("`stop_when`"), "{error}");
+    is_over(&*executor).await;
+}
+
+/// A model whose adapter panics.
+#[derive(Debug)]
+struct Broken;
+
+#[async_trait]
+impl LlmAdapter for Broken {
+    async fn generate_step(&self, _: LlmRequest<'_>, sink: &dyn LlmSink) -> Result<LlmResponse> {
+        sink.text_delta("half a wo");
+        panic!("on purpose");
+    }
+
+    fn check(&self, _: &LlmConfig) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// An adapter that panics is a model call that failed.
+pub async fn a_model_adapter_that_panics_fails_the_run(harness: &impl RuntimeHarness) {
+    let agent = teller().build().unwrap();
+    let executor = harness.boot(World::new(Broken)).await;
+    let failed = run(&*executor, &agent, "go").await;
+    assert!(failed.error.unwrap().is(ErrorCode::CodePanicked));
+    is_over(&*executor).await;
+}
+
+/// A sub-agent whose input cannot be made is a failed call.
+pub async fn a_sub_agent_whose_input_panics_is_a_failed_call(harness: &impl RuntimeHarness) {
+    let helper = helper("helper").build().unwrap();
+    let helper = SubAgent::new(&helper).input(|_: Word| -> Input { panic!("on purpose") });
+    let agent = teller().sub_agent(helper).build().unwrap();
+    let replies = [Reply::tool_call("subagent__helper", word("x")), Reply::text("done")];
+    let executor = harness.boot(World::new(scripts(replies, []))).await;
+    completes(&begin(&*executor, &agent, "go").await).await;
+    let told = told_by(harness, "subagent__helper").await;
+    assert!(told.contains("the sub-agent's input panicked"), "{told}");
+}
+
+/// How often the agents of the last scenarios are taken over.
+const TAKEOVERS: u32 = 2;
+
+/// A call that no process outlives is given up by the last of several runs, which names it.
+pub async fn a_call_that_no_process_outlives_is_given_up(harness: &impl RuntimeHarness) {
+    let (count, gate) = (Arc::<AtomicUsize>::default(), Gate::new());
+    let (counted, closed) = (Arc::clone(&count), gate.clone());
+    let tool = Tool::function("die", "Dies.", move |_: Word, _: ToolContext| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        let gate = closed.clone();
+        async move {
+            gate.pass().await;
+            Ok::<_, ToolError>("alive")
+        }
+    });
+    let agent = teller().tool(tool).max_takeovers(TAKEOVERS).build().unwrap();
+    let script =
+        || ScriptedLlm::new([Reply::tool_call("die", json!({"word": "x"})), Reply::text("done")]);
+    let executor = harness.boot(World::new(script())).await;
+    begin(&*executor, &agent, "go").await;
+    for died in 1..=2 {
+        gate.reached_by(died).await;
+        all_dead(harness).await;
+        let executor = harness.boot(World::new(script())).await;
+        if died == 2 {
+            let failed = go_on(&*executor, &agent).await;
+            let error = failed.error.unwrap();
+            assert!(error.is(ErrorCode::CrashLoop), "{error}");
+            assert!(error.message.contains("1.0 (`die`)"), "{error}");
+            is_over(&*executor).await;
+            gate.open();
+            // A person may try again.
+            assert_eq!(go_on(&*executor, &agent).await.status, RunStatus::Completed);
+        } else {
+            resume(&*executor, &agent).await.unwrap();
+        }
+    }
+    assert_eq!(count.load(Ordering::Relaxed), 2, "one try of each run before");
+}
+
+/// The same of a model call, which leaves nothing in the log.
+pub async fn a_model_call_that_no_process_outlives_is_given_up(harness: &impl RuntimeHarness) {
+    let gate = Gate::new();
+    let agent = teller().max_takeovers(TAKEOVERS).build().unwrap();
+    let script = || ScriptedLlm::new([Reply::text("done").at_gate(&gate)]);
+    let executor = harness.boot(World::new(script())).await;
+    begin(&*executor, &agent, "go").await;
+    gate.reached_by(1).await;
+    all_dead(harness).await;
+    let executor = harness.boot(World::new(script())).await;
+    resume(&*executor, &agent).await.unwrap();
+    gate.reached_by(2).await;
+    all_dead(harness).await;
+    let llm = script();
+    let executor = harness.boot(World::new(llm.clone())).await;
+    let failed = go_on(&*executor, &agent).await;
+    assert!(failed.error.unwrap().is(ErrorCode::CrashLoop));
+    assert_eq!(llm.calls(), 0);
+    is_over(&*executor).await;
+}
