@@ -228,6 +228,8 @@ macro_rules! runtime_suite {
             children: what_a_child_shows_is_seen_live;
             children: a_child_whose_lease_outlives_its_parents_is_gone_on_with;
             families: a_child_that_waits_for_people_lets_its_caller_wait;
+            families: a_child_that_waits_for_people_takes_no_place;
+            families: children_are_started_a_few_at_a_time;
             families: an_interrupt_reaches_a_child_and_resuming_too;
             families: an_abort_reaches_a_child;
             families: an_abort_reaches_a_child_that_waits;

@@ -214,7 +214,8 @@ impl<S, O> AgentBuilder<S, O> {
         self
     }
 
-    /// How many tools of one step run at once. Default 8.
+    /// How many tools of one step run at once, and beside them how many of its sub-agents. A sub-agent
+    /// that waits for people is not counted. Default 8.
     pub fn tool_concurrency(mut self, tools: usize) -> Self {
         self.parts.limits.tool_concurrency = tools;
         self

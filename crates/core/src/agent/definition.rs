@@ -68,7 +68,7 @@ pub struct Limits {
     pub completion_retries: u32,
     /// How many model calls in a row may fail after they began to deliver. Default 3.
     pub model_failures: u32,
-    /// How many tools of one step run at once. Default 8.
+    /// How many tools of one step run at once, and how many of its sub-agents. Default 8.
     pub tool_concurrency: usize,
     /// How long a tool without a timeout of its own may take. Default one minute.
     pub tool_timeout: Duration,

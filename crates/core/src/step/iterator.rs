@@ -29,7 +29,9 @@ pub enum Action {
         /// and this is the last step that the turn may take.
         force_completion: bool,
     },
-    /// Effect: begin the sessions of these calls' children, and record that.
+    /// Effect: begin the sessions of these calls' children, and record that. Together with those that
+    /// are under way and do not wait for people they are at most `tool_concurrency`; the others follow
+    /// when these have ended.
     StartChildren(Vec<ChildTask>),
     /// Effect: run these side by side (phase 1), and wait for the children among them. The start of a call
     /// that is [at most once](CallTask::at_most_once) is recorded before it runs.

@@ -82,14 +82,19 @@ pub(super) fn next_in_step(
     let tasks = |calls: &[&ToolCall]| -> Vec<CallTask> {
         calls.iter().map(|call| task(agent, step, call)).collect()
     };
-    if !open.unbegun.is_empty() {
-        let mut children = child_tasks(session, step, &open.unbegun);
-        let allowance = budget::allowance(session, agent, step, children.len());
+    let at_once = agent.limits().tool_concurrency;
+    // A child that waits for people takes no place: others start beside it.
+    let room = at_once.saturating_sub(open.begun.len()).min(open.unbegun.len());
+    if let Some(starting) = open.unbegun.get(..room).filter(|starting| !starting.is_empty()) {
+        let mut children = child_tasks(session, step, starting);
+        // Those that start later have a part like theirs.
+        let allowance = budget::allowance(session, agent, step, open.unbegun.len());
         children.iter_mut().for_each(|child| child.allowance = allowance);
         return Action::StartChildren(children);
     }
     if !open.ready.is_empty() || !open.begun.is_empty() {
-        let (calls, children) = (tasks(&open.ready), child_tasks(session, step, &open.begun));
+        let waited_for = open.begun.get(..at_once).unwrap_or(&open.begun);
+        let (calls, children) = (tasks(&open.ready), child_tasks(session, step, waited_for));
         return Action::RunTools { calls, children };
     }
     if open.waits {
@@ -107,7 +112,8 @@ pub(super) fn next_in_step(
         return Action::RunFinishTool(task(agent, step, finish));
     }
     if !open.companions.is_empty() {
-        return Action::RunCompanions(tasks(&open.companions));
+        let next = open.companions.get(..at_once).unwrap_or(&open.companions);
+        return Action::RunCompanions(tasks(next));
     }
     let retries_left = session.corrections() < agent.limits().completion_retries
         && session.abort_request().is_none()

@@ -3,8 +3,9 @@
 use expect_test::expect;
 use helix_agents_core::agent::Agent;
 use helix_agents_core::error::ErrorCode;
+use helix_agents_core::event::Event;
 use helix_agents_core::executor::Resumable;
-use helix_agents_core::session::{RunStatus, Submission};
+use helix_agents_core::session::{RunStatus, Submission, load_events};
 use helix_agents_core::tool::{Tool, ToolError};
 
 use super::support::{
@@ -93,6 +94,47 @@ pub async fn a_child_that_waits_for_people_lets_its_caller_wait(harness: &impl R
         "#]],
     )
     .await;
+}
+
+/// With one place for sub-agents, one that waits for people leaves it to the next.
+pub async fn a_child_that_waits_for_people_takes_no_place(harness: &impl RuntimeHarness) {
+    let llm = || {
+        scripts([asks(&["payer", "helper", "payer"]), Reply::text("Paid.")], [report()])
+            .agent("payer", ScriptedLlm::new([pays(), report()]))
+    };
+    let helper = helper("helper").build().unwrap();
+    let agent =
+        teller().sub_agent(&payer()).sub_agent(&helper).tool_concurrency(1).build().unwrap();
+    let executor = harness.boot(World::new(llm())).await;
+    let result = run(&*executor, &agent, "Pay.").await;
+    assert_eq!(result.status, RunStatus::SuspendedAwaitingChildren);
+    assert_eq!(result.suspended.unwrap().children.len(), 2);
+    assert_eq!(resting(harness, &child("1.1")).await, RunStatus::Completed);
+    for session in [child("1.0"), child("1.2")] {
+        let pending = executor.pending_calls(&S.into()).await.unwrap();
+        let call = pending.iter().find(|call| call.session == session).unwrap();
+        submit(&*executor, Submission::approve(call.reference())).await;
+    }
+    completes(&resume(&*executor, &agent).await.unwrap()).await;
+}
+
+/// A reply that calls upon many starts as many as may run at once, and the others after them.
+pub async fn children_are_started_a_few_at_a_time(harness: &impl RuntimeHarness) {
+    let llm = scripts([asks(&["helper"; 7]), Reply::text("Done.")], [report()]);
+    let helper = helper("helper").build().unwrap();
+    let agent = teller().sub_agent(&helper).tool_concurrency(2).build().unwrap();
+    let executor = harness.boot(World::new(llm)).await;
+    completes(&begin(&*executor, &agent, "Go.").await).await;
+    let (mut open, mut most, mut started) = (0, 0, 0);
+    for recorded in load_events(&*harness.store(), &S.into(), 0).await.unwrap() {
+        match recorded.event {
+            Event::ChildStarted(_) => (open, started) = (open + 1, started + 1),
+            Event::ToolFinished(_) => open -= 1,
+            _ => {}
+        }
+        most = most.max(open);
+    }
+    assert_eq!((started, most), (7, 2));
 }
 
 /// Two levels down somebody waits; both above wait with it, and all go on together.
