@@ -1,6 +1,7 @@
 //! The parts of runs, as activities.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -22,6 +23,10 @@ use crate::workflow::{PerformInput, Performed};
 
 /// How often a sign of life is given, if the server does not say how long it waits for one.
 const USUAL_BEAT: Duration = Duration::from_secs(5);
+
+/// How long a parent waits at a time where more than half of a worker's slots are taken by such waits:
+/// the children have parts of their own, which need some of them.
+const CROWDED: Duration = Duration::from_secs(1);
 
 /// One of several calls to carry out.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -45,6 +50,19 @@ pub(crate) struct Activities {
     server: Server,
     nursery: Nursery,
     signals: Signals,
+    /// How many activities the worker carries out at once.
+    slots: usize,
+    /// How many of them wait for children.
+    waits: AtomicUsize,
+}
+
+/// A wait for a child; dropped when it is over.
+struct Wait<'a>(&'a AtomicUsize);
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// What a worker's activities hear of it.
@@ -57,13 +75,22 @@ pub(crate) struct Signals {
 }
 
 impl Activities {
-    pub(crate) fn new(runtime: &TemporalRuntime, signals: Signals) -> Self {
+    pub(crate) fn new(runtime: &TemporalRuntime, signals: Signals, slots: usize) -> Self {
         Self {
             runtime: runtime.inner().clone(),
             server: runtime.server().clone(),
             nursery: runtime.nursery().clone(),
             signals,
+            slots,
+            waits: AtomicUsize::new(0),
         }
+    }
+
+    /// How long the next wait for a child may take. The wait is counted until the guard is dropped.
+    fn wait(&self, longest: Duration) -> (Duration, Wait<'_>) {
+        let waits = self.waits.fetch_add(1, Ordering::Relaxed) + 1;
+        let is_crowded = waits > self.slots / 2;
+        (if is_crowded { longest.min(CROWDED) } else { longest }, Wait(&self.waits))
     }
 
     /// Carries out what an activity is about, and lets the server know that it is at it. It is dropped in the middle when
@@ -175,7 +202,8 @@ impl Activities {
         input: FollowInput,
     ) -> Result<(), ActivityError> {
         let FollowInput { of, call, limit_ms } = &input;
-        let work = self.runtime.follow_child(of, call, Duration::from_millis(*limit_ms));
+        let (limit, _counted) = self.wait(Duration::from_millis(*limit_ms));
+        let work = self.runtime.follow_child(of, call, limit);
         self.carry_out(&cx, Box::pin(work)).await
     }
 

@@ -205,7 +205,7 @@ fn create(builder: TemporalWorkerBuilder, signals: Signals) -> Result<Worker, Fa
         .local_activity_task_slot_supplier(FixedSizeSlotSupplier::new(1))
         .nexus_task_slot_supplier(FixedSizeSlotSupplier::new(1))
         .build();
-    let carried_out = Activities::new(&runtime, signals);
+    let carried_out = Activities::new(&runtime, signals, activities);
     let options = WorkerOptions::new(&*server.queue)
         .register_workflow::<AgentRun>()
         .map_err(|error| invalid("the workflow was refused", error))?

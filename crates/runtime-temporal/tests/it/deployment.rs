@@ -102,12 +102,18 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) async fn new(builder: TemporalRuntimeBuilder) -> Self {
+        Self::with_slots(builder, 200).await
+    }
+
+    /// The same, with a worker that carries out so many activities at once.
+    pub(crate) async fn with_slots(builder: TemporalRuntimeBuilder, slots: usize) -> Self {
         let tokio =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let tokio = tokio.unwrap();
-        let begin = async {
+        let begin = async move {
             let runtime = builder.connect().await.unwrap();
             let worker = TemporalWorker::builder(&runtime)
+                .activities(slots)
                 .sticky_timeout(Duration::from_secs(1))
                 .graceful_shutdown(Duration::from_millis(100))
                 .start()

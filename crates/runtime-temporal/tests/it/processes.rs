@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use helix_agents_core::agent::{Agent, AgentRegistry};
 use helix_agents_core::error::ErrorCode;
@@ -9,7 +10,7 @@ use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions};
 use helix_agents_core::session::RunStatus;
 use helix_agents_core::tool::{EffectClass, Tool};
 use helix_agents_testkit::gate::within;
-use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
 use helix_agents_testkit::servers;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -36,6 +37,32 @@ async fn a_process_without_workers_has_its_runs_carried_out_by_another_one() {
     let worker = here.worker(ScriptedLlm::new([Reply::text("done")]), &agents).await;
     let result = within(handle.result()).await.unwrap();
     assert_eq!(result.status, RunStatus::Completed);
+    worker.shut_down().await;
+}
+
+/// Both slots could be taken by waits for children, each for half a minute at a time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn parents_that_wait_leave_slots_to_their_children() {
+    let here = Deployment::new().await;
+    let helper = Agent::builder("helper")
+        .description("Finds things out.")
+        .system_prompt("You find out.")
+        .model("scripted")
+        .output_schema(json!({"type": "object"}))
+        .build()
+        .unwrap();
+    let teller = Agent::builder("teller").system_prompt("You tell.").model("scripted");
+    let teller = teller.sub_agent(&helper).build().unwrap();
+    let agents = [teller.erased(), helper.erased()];
+    let asks = ["moon", "sun"].map(|what| ("subagent__helper", json!({"message": what})));
+    let llm = RoutingScriptedLlm::new()
+        .agent("teller", ScriptedLlm::new([Reply::calls(asks), Reply::text("done")]))
+        .agent("helper", ScriptedLlm::new([Reply::finish(json!({}))]));
+    let worker = Process::with_slots(here.runtime(llm, &agents), 2).await;
+    let began = Instant::now();
+    let handle = worker.begin(&agents[0]).await;
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     worker.shut_down().await;
 }
 
