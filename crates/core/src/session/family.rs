@@ -16,6 +16,7 @@ use crate::fault;
 use crate::id::{RequestId, SessionId};
 use crate::message::UserMessage;
 use crate::store::{Head, StateStore};
+use crate::text::{MAX_QUOTED, excerpt};
 use crate::usage::UsageRollup;
 
 /// How a child stands.
@@ -221,15 +222,28 @@ impl Notice {
         })
     }
 
-    /// Tells the parent, unless it knows.
+    /// Tells the parent, unless it knows. Of a message that no append carries it is told the beginning:
+    /// a parent that could not be told could not begin another run.
     ///
     /// # Errors
     /// As [`queue_message`].
     pub async fn tell(&self, outside: Outside<'_>) -> Result<()> {
         fault::point("companion.before_notice");
         let Self { parent, request, message, from } = self;
-        queue_message(outside, parent, request, message, Some(from)).await
+        match queue_message(outside, parent, request, message, Some(from)).await {
+            Err(error) if error.code() == ErrorCode::TooLarge => {
+                let message = shortened(message);
+                queue_message(outside, parent, request, &message, Some(from)).await
+            }
+            told => told,
+        }
     }
+}
+
+fn shortened(message: &UserMessage) -> UserMessage {
+    let (beginning, bytes) = (excerpt(&message.content, MAX_QUOTED), message.content.len());
+    let content = format!("{beginning} (shortened; the message has {bytes} bytes)");
+    UserMessage { content, hidden: message.hidden }
 }
 
 /// Looks whether companions that work beside the session have ended and could not tell it.
