@@ -271,7 +271,7 @@ impl CallRun {
         if !before.is_empty() {
             before.apply(Arc::make_mut(&mut state));
         }
-        let context = self.context(number, ticket, cancel, input, state);
+        let context = self.context(number, ticket, cancel, state);
         Ok(Prepared { context, changed, before })
     }
 
@@ -312,7 +312,6 @@ impl CallRun {
         number: u32,
         ticket: Ticket,
         cancel: CancellationToken,
-        input: &Json,
         state: Arc<Value>,
     ) -> ToolContext {
         let feed = CallFeed { feed: self.feed.clone(), ticket, step: self.place.step };
@@ -324,7 +323,7 @@ impl CallRun {
             step: self.place.step,
             call: self.call.id.clone(),
             tool: self.tool.name().into(),
-            arguments: input.text().to_owned(),
+            arguments: self.input.text().to_owned(),
             attempt: number,
             timeout: Some(self.timeout),
             cancel,

@@ -289,6 +289,7 @@ macro_rules! runtime_suite {
             panics: a_sub_agent_whose_input_panics_is_a_failed_call;
             panics: a_call_that_no_process_outlives_is_given_up;
             panics: a_model_call_that_no_process_outlives_is_given_up;
+            restarts: a_key_does_not_follow_what_a_hook_changes;
             restarts: an_at_most_once_tool_is_reconciled;
             restarts: a_tool_that_is_gone_after_a_restart_is_missing;
             restarts: a_restart_in_the_model_call_discards_its_text;

@@ -38,7 +38,8 @@ pub struct ToolContextParts {
     pub call: CallId,
     /// The tool's name.
     pub tool: Arc<str>,
-    /// The arguments as text, for the idempotency key.
+    /// The arguments of the model, or of the human who approved the call, as text: for the idempotency
+    /// key. What a hook made of them is not meant.
     pub arguments: String,
     /// Which try this is, from 1.
     pub attempt: u32,
@@ -137,7 +138,8 @@ impl ToolContext {
     }
 
     /// The same for every try at this call, in every process, and different for every other call:
-    /// hand it to whatever must not act twice.
+    /// hand it to whatever must not act twice. It is made of the arguments of the model, or of the
+    /// human who approved the call: a hook that changes them does not change it.
     #[must_use]
     pub fn idempotency_key(&self) -> String {
         let parts = &self.0.parts;

@@ -1,15 +1,20 @@
 //! The process dies, another one goes on.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use expect_test::expect;
 use helix_agents_core::agent::Agent;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::AgentExecutor;
+use helix_agents_core::hooks::{AgentHooks, Before, HookContext, HookResult, ToolCallView};
+use helix_agents_core::json::Json;
+use helix_agents_core::llm::RetryPolicy;
 use helix_agents_core::session::RunStatus;
 use helix_agents_core::stream::ChunkKind;
-use helix_agents_core::tool::{EffectClass, Reconciled, Tool, ToolContext};
+use helix_agents_core::tool::{EffectClass, Reconciled, Tool, ToolContext, ToolError};
 use serde_json::json;
 
 use super::support::{
@@ -95,6 +100,44 @@ pub async fn a_restart_in_a_tool_runs_it_again_under_the_same_key(harness: &impl
     "#]],
     )
     .await;
+}
+
+/// Counts what it is told of, and puts the count into the arguments.
+struct Numbers(AtomicUsize);
+
+#[async_trait]
+impl AgentHooks for Numbers {
+    async fn before_tool(&self, _: &HookContext, _: ToolCallView<'_>) -> HookResult<Before<Json>> {
+        let told = self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(Before::Change(json!({"word": told.to_string()}).into()))
+    }
+}
+
+/// A hook that gives each try other arguments does not give it another key.
+pub async fn a_key_does_not_follow_what_a_hook_changes(harness: &impl RuntimeHarness) {
+    let (trace, gate) = (Trace::default(), Gate::new());
+    let (seen, closed) = (Arc::clone(&trace), gate.clone());
+    let act = Tool::function("act", "Acts.", move |_: Word, cx: ToolContext| {
+        seen.lock().unwrap().push((cx.attempt(), cx.idempotency_key()));
+        let gate = closed.clone();
+        async move {
+            if cx.attempt() == 1 {
+                return Err(ToolError::new("not yet").retryable());
+            }
+            gate.pass().await;
+            Ok("acted")
+        }
+    })
+    .retry(RetryPolicy { base: Duration::from_millis(1), ..RetryPolicy::default() });
+    let agent = teller().tool(act).hooks(Numbers(AtomicUsize::new(0))).build().unwrap();
+    let script =
+        || ScriptedLlm::new([Reply::tool_call("act", json!({"word": "x"})), Reply::text("done")]);
+    killed_at(harness, World::new(script()), &agent, &gate).await;
+    let executor = harness.boot(World::new(script())).await;
+    go_on(&*executor, &agent).await;
+    let trace = trace.lock().unwrap().clone();
+    assert_eq!(trace.iter().map(|(attempt, _)| *attempt).collect::<Vec<_>>(), [1, 2, 2]);
+    assert!(trace.iter().all(|(_, key)| *key == trace[0].1), "{trace:?}");
 }
 
 async fn in_doubt<S, O>(
