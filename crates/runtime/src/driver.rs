@@ -408,12 +408,15 @@ impl Driver {
         facts: &[Event],
     ) -> Result<bool> {
         let step = self.journal.session().last_step();
+        self.journal.hold_back(facts)?;
         if !self.hooks.is_empty() {
+            // What is recorded comes first: a fact that was too large is another one there.
+            self.results.note(self.journal.session(), &self.agent, self.journal.staged());
             self.results.note(self.journal.session(), &self.agent, facts);
         }
         self.feed.flush().await;
         let sent = lease.now();
-        let committed = self.journal.append_facts(facts).await?;
+        let committed = self.journal.append_facts(&[]).await?;
         if committed.events.is_empty() {
             if self.in_parts {
                 self.abandon();

@@ -259,7 +259,6 @@ impl CallRun {
                 return Err(Try::failed(ErrorCode::ToolRefused, format!("not run: {reason}")));
             }
         };
-        let input = changed.as_ref().unwrap_or(&self.input);
         if let Some(changed) = &changed
             && let Err(violations) = self.tool.validate(&changed.to_value())
         {
