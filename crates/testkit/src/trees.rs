@@ -32,9 +32,16 @@ use helix_agents_core::session::Durability;
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
 
+pub use check::{Expected, Noted, check};
 pub use dice::Dice;
+pub use hooks::{Hook, Told};
+pub use life::{Counted, Life, Lives, Pace};
 pub use many::{Fresh, tell_all};
-pub use settle::free_leases;
+pub use model::TreeLlm;
+pub use notes::{Execution, Notes};
+pub use people::{Answers, Taken, is_expected};
+pub use plan::{Family, Node, Scene};
+pub use settle::{free_leases, heads};
 pub use story::{Story, Tally};
 
 /// The session at the top of every tree.

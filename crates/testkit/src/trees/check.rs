@@ -10,16 +10,18 @@ use std::collections::BTreeMap;
 use helix_agents_core::event::{Event, RecordedEvent, ToolFinish};
 use helix_agents_core::id::{CallId, SessionId};
 use helix_agents_core::message::Message;
-use helix_agents_core::session::{RunStatus, Session, load, load_events, usage_of_tree};
+use helix_agents_core::session::{
+    Durability, RunStatus, Session, load, load_events, usage_of_tree,
+};
 use helix_agents_core::store::{Head, SessionStatus, StateStore};
 use helix_agents_core::stream::StreamManager;
 
+use super::Again;
 use super::hooks::Told;
 use super::notes::Execution;
 use super::people::Taken;
 use super::settle::heads;
-use super::story::{Story, Tally};
-use super::{Again, ROOT};
+use super::story::Tally;
 
 /// One session of the tree.
 struct Member {
@@ -56,25 +58,43 @@ impl Member {
 }
 
 /// What was noted beside the logs.
-pub(super) struct Noted {
-    pub(super) answers: Vec<Taken>,
-    pub(super) trace: Vec<Execution>,
-    pub(super) told: Vec<Told>,
+#[derive(Debug, Clone, Default)]
+pub struct Noted {
+    /// Answers that were taken.
+    pub answers: Vec<Taken>,
+    /// What tools did.
+    pub trace: Vec<Execution>,
+    /// What hooks were told.
+    pub told: Vec<Told>,
     /// How many processes died whose runs an engine went on with.
-    pub(super) outlived: usize,
+    pub outlived: usize,
 }
 
-/// Looks at all of it.
-pub(super) async fn check(
+/// What a tree is measured by.
+#[derive(Debug, Clone)]
+pub struct Expected {
+    /// The session at its top.
+    pub root: SessionId,
+    /// When facts were appended.
+    pub durability: Durability,
+    /// What its engine may have done again.
+    pub again: Again,
+}
+
+/// Checks a tree that has come to its end.
+///
+/// # Errors
+/// What is wrong, for people.
+pub async fn check(
     store: &dyn StateStore,
     streams: &dyn StreamManager,
-    story: Story,
-    again: Again,
+    expected: &Expected,
     Noted { answers, trace, told, outlived }: &Noted,
 ) -> Result<Tally, String> {
     let mut members = Members::new();
     let mut problems = Vec::new();
-    for head in heads(store).await? {
+    let (again, root) = (expected.again, &expected.root);
+    for head in heads(store, root).await? {
         let id = head.session.clone();
         let fold =
             load(store, &id).await.map_err(|error| format!("{id} cannot be read: {error:?}"))?;
@@ -83,11 +103,11 @@ pub(super) async fn check(
         problems.extend(of_log(store, &member).await?);
         members.insert(id, member);
     }
-    effects::check(story, (again, *outlived), &members, answers, trace, &mut problems);
-    let counted = usage_of_tree(store, &ROOT.into()).await.map_err(|error| error.to_string())?;
+    effects::check(expected, *outlived, &members, answers, trace, &mut problems);
+    let counted = usage_of_tree(store, root).await.map_err(|error| error.to_string())?;
     relations::check(&members, &counted, &mut problems);
     hooks::check(&members, again, told, &mut problems);
-    stream::check(streams, &members, again, &mut problems).await?;
+    stream::check(streams, root, &members, again, &mut problems).await?;
     if problems.is_empty() {
         return Ok(Tally {
             sessions: members.len(),

@@ -11,33 +11,46 @@ use helix_agents_core::message::Message;
 use helix_agents_core::state::Patch;
 use serde::{Deserialize, Serialize};
 
+use super::life::Lives;
 use super::notes::Notes;
 
 /// The hooks of a call, in the order in which they run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) enum Hook {
+pub enum Hook {
+    /// Before a call.
     BeforeTool,
+    /// A call changed the state.
     OnStateChange,
+    /// A call's result is in the transcript.
     OnMessage,
+    /// After a call.
     AfterTool,
 }
 
 /// That a hook ran.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Told {
-    pub(super) hook: Hook,
-    pub(super) session: SessionId,
-    pub(super) run: RunId,
-    pub(super) call: CallId,
+pub struct Told {
+    /// Which hook.
+    pub hook: Hook,
+    /// The session of the call.
+    pub session: SessionId,
+    /// The run that told it.
+    pub run: RunId,
+    /// The call.
+    pub call: CallId,
 }
 
 /// Hooks of the root, which are told of what happens below it as well.
-pub(super) struct Listener(pub(super) Arc<Notes<Told>>);
+pub(super) struct Listener {
+    pub(super) told: Arc<Notes<Told>>,
+    pub(super) lives: Lives,
+}
 
 impl Listener {
-    fn note(&self, cx: &HookContext, hook: Hook, call: &CallId) {
+    async fn note(&self, cx: &HookContext, hook: Hook, call: &CallId) {
         let (session, run, call) = (cx.session.clone(), cx.run.clone(), call.clone());
-        self.0.note(Told { hook, session, run, call });
+        self.told.note(Told { hook, session, run, call });
+        self.lives.linger(&cx.run).await;
     }
 }
 
@@ -48,21 +61,21 @@ impl AgentHooks for Listener {
         cx: &HookContext,
         call: ToolCallView<'_>,
     ) -> HookResult<Before<Json>> {
-        self.note(cx, Hook::BeforeTool, call.call);
+        self.note(cx, Hook::BeforeTool, call.call).await;
         Ok(Before::Continue)
     }
 
     async fn on_state_change(&self, cx: &HookContext, _: &Patch) -> HookResult {
         // The point has the call's name in its key.
         if let Some((_, call)) = cx.key().split_once("/after_tool.") {
-            self.note(cx, Hook::OnStateChange, &CallId::from(call));
+            self.note(cx, Hook::OnStateChange, &CallId::from(call)).await;
         }
         Ok(())
     }
 
     async fn on_message(&self, cx: &HookContext, message: &Message) -> HookResult {
         if let Message::Tool(result) = message {
-            self.note(cx, Hook::OnMessage, &result.tool_call_id);
+            self.note(cx, Hook::OnMessage, &result.tool_call_id).await;
         }
         Ok(())
     }
@@ -73,7 +86,7 @@ impl AgentHooks for Listener {
         call: ToolCallView<'_>,
         _: &ToolOutcome,
     ) -> HookResult {
-        self.note(cx, Hook::AfterTool, call.call);
+        self.note(cx, Hook::AfterTool, call.call).await;
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,13 +16,13 @@ use helix_agents_core::store::{
     Renewal, SessionFilter, StateStore, StoredAppend,
 };
 use helix_agents_core::stream::{Batch, ChunkStream, StreamInfo, StreamManager, Written};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use super::dice::Dice;
 
 /// The life of one process. Clones are the same process.
 #[derive(Debug, Clone)]
-pub(super) struct Life(Arc<Inner>);
+pub struct Life(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -30,80 +30,198 @@ struct Inner {
     ticks: AtomicUsize,
     /// At which tick it dies.
     dies_at: usize,
-    dead: watch::Sender<bool>,
+    /// How long its models, tools and hooks take.
+    pace: Pace,
+    state: Mutex<State>,
+    /// Not a `watch` channel: that wakes in an order that chance decides, which no seed repeats.
+    changed: Notify,
     dice: Mutex<Dice>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Alive,
+    /// It stands still, and will go on as if nothing had happened.
+    Still,
+    Dead,
+}
+
+/// How long the models, tools and hooks of a process take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pace {
+    /// One in so many is slow; none is if this is zero.
+    pub once_in: usize,
+    /// The longest that a slow one takes.
+    pub at_most: Duration,
+}
+
 impl Life {
-    pub(super) fn new(number: usize, dies_at: usize, dice: Dice) -> Self {
-        let (dead, _) = watch::channel(false);
+    /// A process that dies at this tick.
+    #[must_use]
+    pub fn new(number: usize, dies_at: usize, pace: Pace, dice: Dice) -> Self {
+        let (state, changed) = (Mutex::new(State::Alive), Notify::new());
         let (ticks, dice) = (AtomicUsize::new(0), Mutex::new(dice));
-        Self(Arc::new(Inner { number, ticks, dies_at, dead, dice }))
+        Self(Arc::new(Inner { number, ticks, dies_at, pace, state, changed, dice }))
     }
 
     /// Which process it is.
-    pub(super) fn number(&self) -> usize {
+    #[must_use]
+    pub fn number(&self) -> usize {
         self.0.number
     }
 
-    pub(super) fn end(&self) {
-        self.0.dead.send_replace(true);
+    /// Ends it.
+    pub fn end(&self) {
+        *self.state() = State::Dead;
+        self.0.changed.notify_waiters();
     }
 
-    pub(super) fn is_over(&self) -> bool {
-        *self.0.dead.borrow()
+    /// Lets it stand still until it is woken.
+    pub fn stand_still(&self) {
+        self.change(State::Alive, State::Still);
+    }
+
+    /// Lets it go on after it stood still.
+    pub fn wake(&self) {
+        self.change(State::Still, State::Alive);
+    }
+
+    fn change(&self, from: State, to: State) {
+        let mut state = self.state();
+        if *state == from {
+            *state = to;
+            self.0.changed.notify_waiters();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn wait_for(&self, state: State) {
+        loop {
+            // Made before looking, so that a change after the look wakes it.
+            let changed = self.0.changed.notified();
+            if *self.state() == state {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Whether it is dead.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        *self.state() == State::Dead
+    }
+
+    /// Whether it stands still.
+    #[must_use]
+    pub fn is_still(&self) -> bool {
+        *self.state() == State::Still
     }
 
     /// Returns when the process is dead.
-    pub(super) async fn over(&self) {
-        let mut dead = self.0.dead.subscribe();
-        drop(dead.wait_for(|dead| *dead).await);
+    pub async fn over(&self) {
+        self.wait_for(State::Dead).await;
+    }
+
+    /// Returns at once in a process that is awake, when it wakes in one that stands still, and never
+    /// in one that is dead.
+    pub async fn awake(&self) {
+        self.wait_for(State::Alive).await;
     }
 
     /// A place where the process may die, and where others may be first. A dead process never
     /// gets past it.
-    pub(super) async fn tick(&self) {
-        if self.0.ticks.fetch_add(1, Ordering::Relaxed) + 1 >= self.0.dies_at {
-            self.end();
-        }
+    pub async fn tick(&self) {
+        self.count();
         let pauses = self.roll(|dice| dice.below(3));
         for _ in 0..pauses {
             tokio::task::yield_now().await;
         }
+        self.awake().await;
+    }
+
+    /// A place where the process may die, and cannot stand still: between the check that it may act
+    /// and the act itself.
+    async fn brink(&self) {
+        self.count();
         if self.is_over() {
             std::future::pending::<()>().await;
         }
     }
 
-    pub(super) fn roll<T>(&self, roll: impl FnOnce(&mut Dice) -> T) -> T {
+    /// A place where the process may take long, if it is slow at all.
+    pub async fn linger(&self) {
+        let Pace { once_in, at_most } = self.0.pace;
+        if once_in > 0 {
+            let most = usize::try_from(at_most.as_millis()).unwrap_or(usize::MAX);
+            let millis = self.roll(|dice| dice.once_in(once_in).then(|| dice.below(most)));
+            if let Some(millis) = millis {
+                tokio::time::sleep(Duration::from_millis(millis as u64)).await;
+            }
+            self.awake().await;
+        }
+    }
+
+    fn count(&self) {
+        if self.0.ticks.fetch_add(1, Ordering::Relaxed) + 1 >= self.0.dies_at {
+            self.end();
+        }
+    }
+
+    /// Rolls the dice of the process.
+    pub fn roll<T>(&self, roll: impl FnOnce(&mut Dice) -> T) -> T {
         roll(&mut self.0.dice.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Which process carries out a run: how a tool finds out in whose life it runs.
+/// The processes of runs: how a tool finds out in whose life it runs.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Lives(Arc<Mutex<HashMap<RunId, Life>>>);
+pub struct Lives(Arc<Mutex<HashMap<RunId, Life>>>);
 
 impl Lives {
-    fn note(&self, run: Option<&RunId>, life: &Life) {
+    /// Notes that this process has the run, unless another one has it.
+    pub fn note(&self, run: Option<&RunId>, life: &Life) {
         let Some(run) = run else { return };
-        let mut lives = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lives.entry(run.clone()).or_insert_with(|| life.clone());
+        self.lock().entry(run.clone()).or_insert_with(|| life.clone());
+    }
+
+    /// The process of a run.
+    #[must_use]
+    pub fn of(&self, run: &RunId) -> Option<Life> {
+        self.lock().get(run).cloned()
     }
 
     /// Whether the process of this run is dead.
     pub(super) fn are_over(&self, run: &RunId) -> bool {
-        let lives = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lives.get(run).is_none_or(Life::is_over)
+        self.of(run).is_none_or(|life| life.is_over())
     }
 
     /// A place where the process of this run may die.
     pub(super) async fn tick(&self, run: &RunId) {
-        let lives = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let life = lives().get(run).cloned();
-        if let Some(life) = life {
+        if let Some(life) = self.of(run) {
             life.tick().await;
         }
+    }
+
+    /// A place where the process of this run may die, and cannot stand still.
+    pub(super) async fn brink(&self, run: &RunId) {
+        if let Some(life) = self.of(run) {
+            life.brink().await;
+        }
+    }
+
+    /// A place where the process of this run may take long.
+    pub(super) async fn linger(&self, run: &RunId) {
+        if let Some(life) = self.of(run) {
+            life.linger().await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<RunId, Life>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -229,7 +347,7 @@ impl StreamManager for MortalStreams {
 
 /// Ids in order, the same for the same story. Clones go on counting together.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Counted(Arc<AtomicU64>);
+pub struct Counted(Arc<AtomicU64>);
 
 impl IdSource for Counted {
     fn next(&self) -> u128 {

@@ -18,12 +18,15 @@ use crate::scripted::{Reply, ScriptedLlm};
 
 /// The model of one process.
 #[derive(Debug, Clone)]
-pub(super) struct TreeLlm {
-    pub(super) seed: u64,
-    pub(super) root: Arc<Node>,
-    pub(super) life: Life,
+pub struct TreeLlm {
+    /// The seed of the story.
+    pub seed: u64,
+    /// The agent at the top of the family.
+    pub root: Arc<Node>,
+    /// The process that asks.
+    pub life: Life,
     /// Whether model calls fail now and then.
-    pub(super) fails: bool,
+    pub fails: bool,
 }
 
 /// Calls that every agent can make, the likelier ones more often.
@@ -127,6 +130,7 @@ impl LlmAdapter for TreeLlm {
             ..Usage::default()
         };
         self.life.tick().await;
+        self.life.linger().await;
         let script = ScriptedLlm::new([]).chunk_size(200);
         let result = tokio::select! {
             biased;

@@ -4,38 +4,45 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use helix_agents_core::id::{CallId, SessionId};
+use helix_agents_core::id::{CallId, RunId, SessionId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// One execution of a tool.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Execution {
-    pub(super) session: SessionId,
-    pub(super) call: CallId,
-    pub(super) tool: String,
+pub struct Execution {
+    /// The session of the call.
+    pub session: SessionId,
+    /// The run that had it executed.
+    pub run: RunId,
+    /// The call.
+    pub call: CallId,
+    /// The tool.
+    pub tool: String,
     /// The key under which it ran.
-    pub(super) key: String,
+    pub key: String,
     /// Which try it was.
-    pub(super) attempt: u32,
+    pub attempt: u32,
     /// Whether the log had a result of the call already when it began.
-    pub(super) recorded: bool,
+    pub recorded: bool,
 }
 
 /// Notes in memory, or in a file that outlives the process.
 #[derive(Debug)]
-pub(super) struct Notes<T> {
+pub struct Notes<T> {
     memory: Mutex<Vec<T>>,
     file: Option<PathBuf>,
 }
 
 impl<T: Clone + Serialize + DeserializeOwned> Notes<T> {
     /// Notes in this file of the folder; in memory without one.
-    pub(super) fn new(folder: Option<&Path>, name: &str) -> Self {
+    #[must_use]
+    pub fn new(folder: Option<&Path>, name: &str) -> Self {
         Self { memory: Mutex::default(), file: folder.map(|folder| folder.join(name)) }
     }
 
-    pub(super) fn note(&self, note: T) {
+    /// Notes one more.
+    pub fn note(&self, note: T) {
         let Some(path) = &self.file else {
             self.memory.lock().unwrap_or_else(PoisonError::into_inner).push(note);
             return;
@@ -46,7 +53,8 @@ impl<T: Clone + Serialize + DeserializeOwned> Notes<T> {
     }
 
     /// All of them, oldest first.
-    pub(super) fn all(&self) -> Vec<T> {
+    #[must_use]
+    pub fn all(&self) -> Vec<T> {
         let Some(path) = &self.file else {
             return self.memory.lock().unwrap_or_else(PoisonError::into_inner).clone();
         };

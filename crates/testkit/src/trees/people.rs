@@ -15,18 +15,24 @@ use super::notes::Notes;
 
 /// An answer that an executor said it had recorded.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Taken {
-    pub(super) session: SessionId,
-    pub(super) call: CallId,
-    pub(super) request: RequestId,
+pub struct Taken {
+    /// The session of the call.
+    pub session: SessionId,
+    /// The call.
+    pub call: CallId,
+    /// The answer's own id.
+    pub request: RequestId,
 }
 
 /// Everything that was taken. Clones are the same list.
-pub(super) type Answers = Arc<Notes<Taken>>;
+pub type Answers = Arc<Notes<Taken>>;
 
 impl Notes<Taken> {
     /// Gives an answer that fits, or one that does not.
-    pub(super) async fn give(
+    ///
+    /// # Errors
+    /// The executor's.
+    pub async fn give(
         &self,
         executor: &dyn AgentExecutor,
         root: &SessionId,
@@ -65,7 +71,8 @@ impl Notes<Taken> {
 }
 
 /// Whether an error is one that somebody has to expect who is not alone.
-pub(super) fn is_expected(code: ErrorCode) -> bool {
+#[must_use]
+pub fn is_expected(code: ErrorCode) -> bool {
     matches!(
         code,
         ErrorCode::AlreadyRunning

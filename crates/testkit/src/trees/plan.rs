@@ -29,8 +29,9 @@ pub(super) enum Place {
 
 /// One agent of a family.
 #[derive(Debug, Clone)]
-pub(super) struct Node {
-    pub(super) name: String,
+pub struct Node {
+    /// Its name.
+    pub name: String,
     pub(super) place: Place,
     /// Whether it ends a turn by a tool of its own.
     pub(super) finish_tool: bool,
@@ -87,25 +88,38 @@ pub(super) struct Done {
 
 /// What tools work with.
 #[derive(Debug, Clone)]
-pub(super) struct Scene {
-    pub(super) seed: u64,
-    pub(super) trace: Arc<Notes<Execution>>,
-    pub(super) told: Arc<Notes<Told>>,
-    /// The store itself, whoever dies.
-    pub(super) store: Arc<dyn StateStore>,
-    pub(super) lives: Lives,
+pub struct Scene {
+    /// The seed of the story.
+    pub seed: u64,
+    /// What tools did.
+    pub trace: Arc<Notes<Execution>>,
+    /// What hooks were told.
+    pub told: Arc<Notes<Told>>,
+    /// The store itself, whichever process dies.
+    pub store: Arc<dyn StateStore>,
+    /// The processes of runs.
+    pub lives: Lives,
+    /// How many calls of a step run side by side.
+    pub tool_concurrency: usize,
 }
 
 /// The agents of a family by name.
 #[derive(Debug, Clone)]
-pub(super) struct Family {
-    pub(super) root: Node,
-    pub(super) agents: BTreeMap<String, AnyAgent>,
-    pub(super) registry: AgentRegistry,
+pub struct Family {
+    /// The agent at the top.
+    pub root: Node,
+    agents: BTreeMap<String, AnyAgent>,
+    /// All of them, for runtimes.
+    pub registry: AgentRegistry,
 }
 
 impl Family {
-    pub(super) fn new(scene: &Scene) -> Self {
+    /// The family of the scene's seed.
+    ///
+    /// # Panics
+    /// If an agent cannot be built.
+    #[must_use]
+    pub fn new(scene: &Scene) -> Self {
         let root = Node::of(scene.seed);
         let registry = AgentRegistry::default();
         let mut agents = BTreeMap::new();
@@ -124,7 +138,11 @@ impl Family {
     }
 
     /// The agent of that name.
-    pub(super) fn agent(&self, name: &str) -> AnyAgent {
+    ///
+    /// # Panics
+    /// If there is none.
+    #[must_use]
+    pub fn agent(&self, name: &str) -> AnyAgent {
         Arc::clone(&self.agents[name])
     }
 }
@@ -160,6 +178,7 @@ impl Scene {
             .system_prompt("You work.")
             .model("trees")
             .state::<Done>()
+            .tool_concurrency(self.tool_concurrency)
             .tool(self.tool("work"))
             .tool(self.tool("fail"))
             .tool(once("wire"))
@@ -169,7 +188,8 @@ impl Scene {
             .tool(ask("ask", Duration::from_secs(3600)))
             .tool(ask("hurry", Duration::from_millis(1)));
         if node.place == Place::Root {
-            agent = agent.hooks(Listener(Arc::clone(&self.told)));
+            agent =
+                agent.hooks(Listener { told: Arc::clone(&self.told), lives: self.lives.clone() });
         }
         if node.finish_tool {
             agent = agent.tool(self.tool("submit").finish_with());
@@ -196,10 +216,11 @@ impl Scene {
     }
 
     async fn act(&self, name: &str, cx: &ToolContext) -> Result<Value, ToolError> {
-        self.lives.tick(cx.run()).await;
+        self.lives.brink(cx.run()).await;
         let recorded = self.is_recorded(cx.session(), cx.call()).await;
         self.trace.note(Execution {
             session: cx.session().clone(),
+            run: cx.run().clone(),
             call: cx.call().clone(),
             tool: name.to_owned(),
             key: cx.idempotency_key(),
@@ -207,6 +228,7 @@ impl Scene {
             recorded,
         });
         self.lives.tick(cx.run()).await;
+        self.lives.linger(cx.run()).await;
         if name == "fail" {
             return Err(ToolError::new("it failed"));
         }

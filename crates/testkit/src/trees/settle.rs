@@ -33,9 +33,12 @@ pub(super) struct Settling<'a> {
     pub(super) answers: &'a Answers,
 }
 
-/// The sessions of the tree, newest first.
-pub(super) async fn heads(store: &dyn StateStore) -> Result<Vec<Head>, String> {
-    let filter = SessionFilter { root: Some(ROOT.into()), ..SessionFilter::default() };
+/// The sessions of a tree, newest first.
+///
+/// # Errors
+/// The store's, for people.
+pub async fn heads(store: &dyn StateStore, root: &SessionId) -> Result<Vec<Head>, String> {
+    let filter = SessionFilter { root: Some(root.clone()), ..SessionFilter::default() };
     let page = Page { after: None, limit: 1000 };
     store.list(&filter, &page).await.map_err(|error| error.to_string())
 }
@@ -53,7 +56,7 @@ pub(super) async fn free_leases_of(
     store: &dyn StateStore,
     is_dead: impl Fn(&RunId) -> bool,
 ) -> Result<(), String> {
-    for head in heads(store).await? {
+    for head in heads(store, &ROOT.into()).await? {
         let run = head.summary.run.filter(|run| head.lease_until.is_some() && is_dead(run));
         if let Some(run) = run {
             let freed = store.renew(&head.session, &run, Duration::ZERO).await;
@@ -77,7 +80,7 @@ impl Settling<'_> {
         let mut before = Vec::new();
         let mut moved = Instant::now();
         for _ in 0..ROUNDS {
-            let heads = heads(self.store).await?;
+            let heads = heads(self.store, &ROOT.into()).await?;
             if heads.is_empty() {
                 self.execute("Begin.").await?;
             } else if heads.iter().all(|head| has_ended(head, failures)) {
@@ -165,7 +168,7 @@ impl Settling<'_> {
 
     async fn wait_for_runs(&self) -> Result<(), String> {
         let over = async {
-            while heads(self.store).await?.iter().any(Head::is_leased) {
+            while heads(self.store, &ROOT.into()).await?.iter().any(Head::is_leased) {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             Ok(())
@@ -179,7 +182,8 @@ impl Settling<'_> {
     /// What those did that have not ended.
     async fn logs(&self) -> Result<String, String> {
         let mut text = String::new();
-        for head in heads(self.store).await?.iter().filter(|head| !has_ended(head, 0)) {
+        for head in heads(self.store, &ROOT.into()).await?.iter().filter(|head| !has_ended(head, 0))
+        {
             let log = load_events(self.store, &head.session, 0).await;
             let log = normalise::log(&log.map_err(|error| error.to_string())?);
             _ = writeln!(text, "{} {:?}:\n{log}", head.session, head.summary);

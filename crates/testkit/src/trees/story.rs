@@ -12,10 +12,10 @@ use helix_agents_core::executor::{ExecuteOptions, ResumeOptions, RunHandle};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::Durability;
 
-use super::check::{Noted, check};
+use super::check::{Expected, Noted, check};
 use super::dice::Dice;
 use super::hooks::Told;
-use super::life::{Counted, Life, Lives, MortalStore, MortalStreams};
+use super::life::{Counted, Life, Lives, MortalStore, MortalStreams, Pace};
 use super::model::TreeLlm;
 use super::notes::{Execution, Notes};
 use super::people::{Answers, is_expected};
@@ -154,7 +154,12 @@ impl Story {
             told: Notes::new(Some(folder), "told").all(),
             outlived,
         };
-        check(&*stores.state, &*stores.streams, self, again, &noted).await
+        check(&*stores.state, &*stores.streams, &self.expected(again), &noted).await
+    }
+
+    /// What must hold of it on an engine.
+    fn expected(self, again: Again) -> Expected {
+        Expected { root: ROOT.into(), durability: self.durability(), again }
     }
 
     async fn stage<'a>(self, open: &'a Open, boot: &'a Boot, folder: Option<&Path>) -> Stage<'a> {
@@ -168,6 +173,7 @@ impl Story {
             told: Arc::clone(&told),
             store: Arc::clone(&stores.state),
             lives: lives.clone(),
+            tool_concurrency: 8,
         };
         let family = Family::new(&scene);
         Stage {
@@ -200,7 +206,7 @@ impl Stage<'_> {
         self.booted += 1;
         let stores = (self.open)().await;
         let dice = Dice::of((self.story.seed, "life", self.booted));
-        let life = Life::new(self.booted, dies_at, dice);
+        let life = Life::new(self.booted, dies_at, Pace::default(), dice);
         let process = Process {
             store: Arc::new(MortalStore {
                 inner: stores.state,
@@ -343,7 +349,7 @@ impl Stage<'_> {
                 drop(select(resume, Box::pin(giving_up)).await);
             }
             _ => {
-                let heads = heads(&*self.stores.state).await?;
+                let heads = heads(&*self.stores.state, &ROOT.into()).await?;
                 let Some(head) = dice.pick(&heads) else { return Ok(()) };
                 let session = if dice.once_in(2) { &root } else { &head.session };
                 let asked = if dice.once_in(4) {
@@ -376,7 +382,7 @@ impl Stage<'_> {
         };
         settling.settle(&mut Dice::of((self.story.seed, "settle", self.booted))).await?;
         // Whoever looks at a session brings its stream into line.
-        for head in heads(&*self.stores.state).await? {
+        for head in heads(&*self.stores.state, &ROOT.into()).await? {
             let looked = async {
                 let handle = slot.booted.executor.handle(&head.session).await?;
                 // A run of this process shows its end after it is on record.
@@ -399,7 +405,7 @@ impl Stage<'_> {
             outlived: 0,
         };
         let (state, streams) = (&*self.stores.state, &*self.stores.streams);
-        let tally = check(state, streams, self.story, self.again, &noted).await?;
+        let tally = check(state, streams, &self.story.expected(self.again), &noted).await?;
         Ok(Tally { deaths: self.deaths, ..tally })
     }
 }

@@ -10,12 +10,11 @@ use super::super::Again;
 use super::super::notes::Execution;
 use super::super::people::{Taken, denies};
 use super::super::plan::{Done, result_of};
-use super::super::story::Story;
-use super::{Member, Members};
+use super::{Expected, Member, Members};
 
 pub(super) fn check(
-    story: Story,
-    (again, outlived): (Again, usize),
+    expected: &Expected,
+    outlived: usize,
     members: &Members,
     answers: &[Taken],
     trace: &[Execution],
@@ -24,13 +23,13 @@ pub(super) fn check(
     let mut by_key: BTreeMap<&str, Vec<&Execution>> = BTreeMap::new();
     for execution in trace {
         // Somebody may record it while another one is about to begin.
-        if execution.recorded && again < Again::AtOnce {
+        if execution.recorded && expected.again < Again::AtOnce {
             problems.push(format!("it was on record and ran again: {execution:?}"));
         }
         by_key.entry(&execution.key).or_default().push(execution);
     }
     for executions in by_key.values() {
-        problems.extend(too_often(story, (again, outlived), members, executions));
+        problems.extend(too_often(expected, outlived, members, executions));
     }
     for taken in answers {
         match members.get(&taken.session) {
@@ -53,11 +52,12 @@ fn class(tool: &str) -> EffectClass {
 }
 
 fn too_often(
-    story: Story,
-    (again, outlived): (Again, usize),
+    expected: &Expected,
+    outlived: usize,
     members: &Members,
     executions: &[&Execution],
 ) -> Option<String> {
+    let again = expected.again;
     let first = executions.first()?;
     let times = executions.len();
     let member = members.get(&first.session)?;
@@ -65,7 +65,7 @@ fn too_often(
         (EffectClass::AtMostOnce, _) => 1,
         (_, _) if again == Again::AtOnce => 2 * times_tried(executions) * member.runs(),
         // A step that was not recorded whole is repeated whole.
-        (_, _) if story.durability() == Durability::PerStep => member.runs() + outlived,
+        (_, _) if expected.durability == Durability::PerStep => member.runs() + outlived,
         (_, Some(finish)) if finish.attempts > 0 => finish.attempts as usize + outlived,
         _ => member.runs() + outlived,
     };

@@ -8,16 +8,17 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{ChunkKind, StoredChunk, StreamManager};
 use helix_agents_core::tool::FINISH_TOOL;
 
-use super::super::{Again, ROOT};
+use super::super::Again;
 use super::{Member, Members};
 
 pub(super) async fn check(
     streams: &dyn StreamManager,
+    root: &SessionId,
     members: &Members,
     again: Again,
     problems: &mut Vec<String>,
 ) -> Result<(), String> {
-    let chunks = read(streams).await?;
+    let chunks = read(streams, root).await?;
     problems.extend(in_order(&chunks));
     let mut shown: BTreeMap<&SessionId, Vec<&StoredChunk>> = BTreeMap::new();
     for stored in &chunks {
@@ -30,11 +31,10 @@ pub(super) async fn check(
     Ok(())
 }
 
-async fn read(streams: &dyn StreamManager) -> Result<Vec<StoredChunk>, String> {
-    let root = SessionId::from(ROOT);
+async fn read(streams: &dyn StreamManager, root: &SessionId) -> Result<Vec<StoredChunk>, String> {
     let text = |error: helix_agents_core::error::Error| error.to_string();
-    let last = streams.info(&root).await.map_err(text)?.last_seq;
-    let mut reader = streams.read(&root, 1).await.map_err(text)?;
+    let last = streams.info(root).await.map_err(text)?.last_seq;
+    let mut reader = streams.read(root, 1).await.map_err(text)?;
     let mut chunks: Vec<StoredChunk> = Vec::new();
     while chunks.last().is_none_or(|stored| stored.seq < last) && last > 0 {
         let Some(stored) = reader.next().await else { break };
