@@ -84,6 +84,19 @@ const LAYERS: &[Layer] = &[
     },
     Layer { name: "helix-agents-cli",       may_use: PROGRAM, ..Layer::EMPTY },
     Layer { name: "helix-agents-tests-e2e", may_use: PROGRAM, ..Layer::EMPTY },
+    Layer {
+        name: "helix-agents-tests-sim",
+        may_use: &[
+            "helix-agents-core",
+            "helix-agents-runtime",
+            "helix-agents-runtime-local",
+            "helix-agents-store-memory",
+            "helix-agents-testkit",
+        ],
+        // A simulation has no servers, and no files.
+        never: &["sqlx*", "rusqlite", "redis*", "reqwest*", "hyper*"],
+        ..Layer::EMPTY
+    },
     Layer { name: "helix-agents-benches",   may_use: PROGRAM, ..Layer::EMPTY },
     Layer { name: "helix-agents-example-*", may_use: PROGRAM, ..Layer::EMPTY },
 ];

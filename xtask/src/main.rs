@@ -25,6 +25,7 @@ mod lint;
 mod process;
 mod report;
 mod servers;
+mod sim;
 mod suites;
 mod test;
 mod tidy;
@@ -51,6 +52,8 @@ usage: cargo xtask <command>
                       the end-to-end tests, then their kill matrix, which it writes into the guide
   bench [GROUP…] [--json] [--quick] [--write]
                       what a step costs, beside a bare loop, our aims and other frameworks; or write it into the guide
+  sim [--hours H] [--stories N] [--seed N] [--without FAULT,…] [--story TEXT]
+                      simulated worlds by seed, on all cores; those that fail go into tests-sim/known.txt
   servers [up|down|status]
                       the servers that tests need; `test` and `e2e` start them
   servers NAME [--port N]
@@ -85,6 +88,7 @@ fn dispatch(args: &[&str]) -> Result<()> {
         ["e2e", rest @ ..] => e2e::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
         ["servers", rest @ ..] => servers::run(rest),
+        ["sim", rest @ ..] => sim::run(rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())

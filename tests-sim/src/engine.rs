@@ -1,0 +1,140 @@
+//! An engine on the seam of parts: it loses answers and has parts executed again, takes workers for
+//! dead that are not, and replays what it has after each part.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::future::{BoxFuture, join_all};
+use futures_util::{FutureExt as _, StreamExt as _, stream};
+use helix_agents_core::error::{Error, Result};
+use helix_agents_core::id::{CallId, RunId};
+use helix_agents_runtime::{
+    Begun, ChildRef, Engine, LiveRun, Next, Part, RunRef, Runtime, Settings, forward_executor,
+};
+use helix_agents_testkit::trees::{Again, Dice};
+
+use crate::marks::{Mark, Reached};
+
+/// How long a child is followed at once.
+const FOLLOW: Duration = Duration::from_millis(200);
+
+/// A runtime on such an engine.
+#[derive(Debug)]
+pub(crate) struct InParts {
+    runtime: Runtime,
+}
+
+forward_executor!(InParts);
+
+impl InParts {
+    pub(crate) fn new(settings: Settings, again: Again, reached: Reached) -> Result<Self> {
+        let engine = Tasks { again, reached, stopped: Arc::default() };
+        Ok(Self { runtime: Runtime::new(settings.parts()?, Arc::new(engine)) })
+    }
+
+    /// Stops taking runs, and leaves those under way to others.
+    pub(crate) async fn shutdown(&self) {
+        let parts = self.runtime.parts();
+        parts.tasks.end(parts.grace).await;
+    }
+}
+
+/// Runs whose parts are tasks of one process.
+#[derive(Debug)]
+struct Tasks {
+    again: Again,
+    reached: Reached,
+    stopped: Arc<Mutex<BTreeMap<RunId, Error>>>,
+}
+
+#[async_trait]
+impl Engine for Tasks {
+    fn kind(&self) -> &'static str {
+        "in-parts"
+    }
+
+    async fn carry_out(&self, begun: Begun) -> Result<Option<Arc<LiveRun>>> {
+        let runtime = begun.driver.runtime().clone();
+        let of = begun.in_parts();
+        let (stopped, again) = (Arc::clone(&self.stopped), self.again);
+        let reached = self.reached.clone();
+        let parts = Arc::clone(runtime.parts());
+        drop(parts.tasks.spawn(async move {
+            let driven = Driven { runtime: &runtime, of: &of, again, reached };
+            if let Err(error) = driven.to_its_end().await {
+                note(&stopped, &of, error);
+                runtime.give_up(&of).await;
+            }
+        }));
+        Ok(None)
+    }
+
+    async fn stopped(&self, of: &RunRef) -> Option<Error> {
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner).remove(&of.run)
+    }
+}
+
+fn note(stopped: &Mutex<BTreeMap<RunId, Error>>, of: &RunRef, error: Error) {
+    let mut stopped = stopped.lock().unwrap_or_else(PoisonError::into_inner);
+    stopped.insert(of.run.clone(), error);
+}
+
+/// A run, and the engine's way with it.
+struct Driven<'a> {
+    runtime: &'a Runtime,
+    of: &'a RunRef,
+    again: Again,
+    reached: Reached,
+}
+
+impl Driven<'_> {
+    async fn to_its_end(&self) -> Result<()> {
+        let mut part = Part::Open;
+        loop {
+            let act = |is_first| self.runtime.perform(self.of, &part, is_first).boxed();
+            part = match self.done(format!("{part:?}"), act).await? {
+                Next::Over => return Ok(()),
+                Next::Part(part) => part,
+                Next::Calls { calls, at_once, children, then } => {
+                    let calls = calls.into_iter().map(async |call| self.call(&call).await);
+                    let calls = stream::iter(calls.map(|call| call.boxed()).collect::<Vec<_>>());
+                    let calls = calls.buffer_unordered(at_once).collect::<Vec<_>>();
+                    let children = children.into_iter().map(async |child| self.child(&child).await);
+                    let (calls, children) = tokio::join!(biased; calls, join_all(children));
+                    calls.into_iter().chain(children).collect::<Result<()>>()?;
+                    then
+                }
+            };
+        }
+    }
+
+    async fn call(&self, call: &CallId) -> Result<()> {
+        let act = |_| self.runtime.perform_call(self.of, call).boxed();
+        self.done(format!("{call}"), act).await
+    }
+
+    async fn child(&self, child: &ChildRef) -> Result<()> {
+        self.runtime.follow_child(self.of, &child.call, FOLLOW).await
+    }
+
+    /// What came of something that may be executed again. It is told whether it is the first try.
+    async fn done<'a, T>(
+        &self,
+        what: String,
+        act: impl Fn(bool) -> BoxFuture<'a, Result<T>>,
+    ) -> Result<T> {
+        let mut dice = Dice::of((&self.of.run, what));
+        if self.again == Again::Never || !dice.once_in(3) {
+            return act(true).await;
+        }
+        self.reached.note(Mark::PartAgain);
+        if self.again == Again::Later {
+            drop(act(true).await);
+            return act(false).await;
+        }
+        let (first, second) = tokio::join!(biased; act(true), act(false));
+        if dice.once_in(2) { first } else { second }
+    }
+}

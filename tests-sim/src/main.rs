@@ -1,0 +1,109 @@
+//! `helix-sim [--hours H] [--stories N] [--seed N] [--without FAULT,…] [--known FILE] [--commit ID]`
+//! tells stories on all cores; `helix-sim --story TEXT` tells one again, makes it simpler if it fails, and writes down what
+//! happens. `cargo xtask sim` builds and calls it.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports")]
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use helix_agents_tests_sim::{Failure, Fault, Plan, Story, known_lines, simplest, tell_many};
+
+/// After how many stories a situation that was never reached is a failure.
+const ENOUGH: u64 = 10_000;
+
+struct Options {
+    plan: Plan,
+    story: Option<Story>,
+    known: Option<String>,
+    commit: String,
+}
+
+fn main() -> ExitCode {
+    match options(std::env::args().skip(1)) {
+        Ok(options) => run(&options),
+        Err(problem) => {
+            eprintln!("error: {problem}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn options(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
+    let plan = Plan { first: 0, stories: u64::MAX, time: Duration::MAX, without: Vec::new() };
+    let mut options = Options { plan, story: None, known: None, commit: "unknown".to_owned() };
+    while let Some(name) = args.next() {
+        let value = args.next().ok_or_else(|| format!("{name} needs a value"))?;
+        let wrong = || format!("cannot read `{value}` of {name}");
+        match &*name {
+            "--hours" => {
+                let hours: f64 = value.parse().map_err(|_| wrong())?;
+                options.plan.time =
+                    Duration::try_from_secs_f64(hours * 3_600.0).map_err(|_| wrong())?;
+            }
+            "--stories" => options.plan.stories = value.parse().map_err(|_| wrong())?,
+            "--seed" => options.plan.first = value.parse().map_err(|_| wrong())?,
+            "--story" => options.story = Some(Story::parse(&value)?),
+            "--without" => {
+                let faults = value.split(',').map(Fault::parse);
+                options.plan.without = faults.collect::<Result<_, _>>()?;
+            }
+            "--known" => options.known = Some(value),
+            "--commit" => options.commit = value,
+            _ => return Err(format!("there is no option {name}")),
+        }
+    }
+    Ok(options)
+}
+
+fn run(options: &Options) -> ExitCode {
+    if let Some(story) = options.story {
+        return tell_one(story);
+    }
+    let report = tell_many(&options.plan);
+    println!("{}", report.marks);
+    println!(
+        "{} stories in {:.2} h, {:.0} in a second, {} failed: {:?}",
+        report.stories,
+        report.took.as_secs_f64() / 3_600.0,
+        report.pace(),
+        report.failed.len(),
+        report.tally,
+    );
+    for Failure { story, problem } in &report.failed {
+        println!("\n--story \"{story}\"\n{problem}");
+    }
+    if let Some(path) = &options.known
+        && let Err(error) = note(path, &known_lines(&report.failed, &options.commit))
+    {
+        eprintln!("error: {path}: {error}");
+        return ExitCode::FAILURE;
+    }
+    let missing: Vec<_> = report.marks.missing().collect();
+    let unreached = report.stories >= ENOUGH && !missing.is_empty();
+    if unreached {
+        println!("never reached: {missing:?}");
+    }
+    if unreached || !report.failed.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn tell_one(story: Story) -> ExitCode {
+    let told = story.tell();
+    println!("{story:?}\n{}\n{:?}", told.marks, told.tally);
+    if told.problems.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    let problem = told.problems.join("\n");
+    let Failure { story, problem } = simplest(Failure { story, problem });
+    for line in story.tell_as_text().lines {
+        println!("{line}");
+    }
+    println!("--story \"{story}\"\n{problem}");
+    ExitCode::FAILURE
+}
+
+fn note(path: &str, lines: &str) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+    file.write_all(lines.as_bytes())
+}

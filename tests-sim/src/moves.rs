@@ -1,0 +1,290 @@
+//! What happens in a world: what users and programs do, and what befalls processes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{join_all, select};
+use helix_agents_core::executor::{ExecuteOptions, ResumeOptions};
+use helix_agents_core::id::SessionId;
+use helix_agents_core::message::UserMessage;
+use helix_agents_testkit::trees::{Dice, heads};
+use tokio::time::sleep;
+
+use crate::knobs::Fault;
+use crate::marks::Mark;
+use crate::process::Process;
+use crate::wire::Cut;
+use crate::world::World;
+
+/// What users and programs do, the likelier things more often.
+#[derive(Debug, Clone, Copy)]
+enum Act {
+    Execute,
+    Answer,
+    Resume,
+    Sweep,
+    GiveUp,
+    Stop,
+    Message,
+    Look,
+}
+
+const ACTS: [Act; 20] = [
+    Act::Execute,
+    Act::Execute,
+    Act::Answer,
+    Act::Answer,
+    Act::Answer,
+    Act::Answer,
+    Act::Resume,
+    Act::Resume,
+    Act::Sweep,
+    Act::Sweep,
+    Act::Sweep,
+    Act::Sweep,
+    Act::GiveUp,
+    Act::Stop,
+    Act::Stop,
+    Act::Stop,
+    Act::Message,
+    Act::Message,
+    Act::Look,
+    Act::Look,
+];
+
+/// One thing that a user or a program does in a process, beside all else.
+pub(crate) fn act(world: &World, process: &Process, number: usize, dice: &mut Dice) {
+    let roots: Vec<_> = world.roots().collect();
+    let root = dice.pick(&roots).cloned().unwrap_or_else(|| SessionId::from("root-0"));
+    let act = if number < roots.len() { Act::Execute } else { *dice.pick(&ACTS).unwrap() };
+    let root = roots.get(number).cloned().unwrap_or(root);
+    world.trace.note("act", &(process.life.number(), act, &root));
+    let caller = Caller {
+        world: world.clone(),
+        process: process.clone(),
+        root,
+        number,
+        dice: Dice::of((world.story.seed, "act", number)),
+    };
+    world.beside(process, caller.act(act));
+}
+
+struct Caller {
+    world: World,
+    process: Process,
+    root: SessionId,
+    number: usize,
+    dice: Dice,
+}
+
+impl Caller {
+    async fn act(mut self, act: Act) {
+        match act {
+            Act::Execute => self.execute().await,
+            Act::Answer => self.answer().await,
+            Act::Resume => self.resume().await,
+            Act::Sweep => self.sweep().await,
+            Act::GiveUp => self.give_up().await,
+            Act::Stop => self.stop().await,
+            Act::Message => self.message().await,
+            Act::Look => self.look().await,
+        }
+    }
+
+    async fn execute(&self) {
+        let options = ExecuteOptions::default().session(self.root.clone());
+        let text = format!("message {}", self.number);
+        let executor = &self.process.executor;
+        match executor.execute(self.world.agent(), text.into(), options).await {
+            Ok(handle) => self.world.watch(&self.process, handle),
+            Err(error) => self.world.judge(&self.process, "execute", &error),
+        }
+    }
+
+    async fn answer(&mut self) {
+        let executor = Arc::clone(&self.process.executor);
+        let Ok(pending) = executor.pending_calls(&self.root).await else { return };
+        for view in pending {
+            if self.dice.once_in(3) {
+                continue;
+            }
+            let fitting = !self.dice.once_in(10);
+            for _ in 0..1 + self.dice.below(7) / 6 {
+                let answers = &self.world.answers;
+                let given = answers.give(&*executor, &self.root, &view, &mut self.dice, fitting);
+                if let Err(error) = given.await {
+                    self.world.judge(&self.process, "submit", &error);
+                }
+            }
+        }
+    }
+
+    async fn resume(&mut self) {
+        let resumers = (0..1 + self.dice.below(3)).map(|_| {
+            let mut options = ResumeOptions::default();
+            if self.dice.once_in(4) {
+                options = options.message(format!("also {}", self.number));
+            }
+            options
+        });
+        let resumers: Vec<_> = resumers.collect();
+        let resumers = resumers.into_iter().map(|options| self.resume_with(options));
+        join_all(resumers.collect::<Vec<_>>()).await;
+    }
+
+    async fn resume_with(&self, options: ResumeOptions) {
+        let resuming = Resuming::begin(&self.world, &self.root);
+        let executor = &self.process.executor;
+        let resumed = executor.resume(self.world.agent(), &self.root, options).await;
+        drop(resuming);
+        match resumed {
+            Ok(handle) => self.world.watch(&self.process, handle),
+            Err(error) => self.world.judge(&self.process, "resume", &error),
+        }
+    }
+
+    async fn sweep(&self) {
+        match self.process.executor.sweep().await {
+            Ok(handles) => {
+                for handle in handles {
+                    self.world.watch(&self.process, handle);
+                }
+            }
+            Err(error) => self.world.judge(&self.process, "sweep", &error),
+        }
+    }
+
+    /// A caller that gives up in the middle.
+    async fn give_up(&mut self) {
+        let patience = Duration::from_millis(self.dice.below(60) as u64);
+        let resume = Box::pin(self.resume_with(ResumeOptions::default()));
+        drop(select(resume, Box::pin(sleep(patience))).await);
+    }
+
+    async fn stop(&mut self) {
+        let Ok(heads) = heads(&*self.world.witness, &self.root).await else { return };
+        let Some(head) = self.dice.pick(&heads) else { return };
+        let session = if self.dice.once_in(2) { &self.root } else { &head.session };
+        let asked = if self.dice.once_in(3) {
+            self.process.executor.abort(session, Some("enough".to_owned())).await
+        } else {
+            self.process.executor.interrupt(session, None).await
+        };
+        if let Err(error) = asked {
+            self.world.judge(&self.process, "a request", &error);
+        }
+    }
+
+    async fn message(&self) {
+        let text = format!("by the way {}", self.number);
+        let sent = self.process.executor.send_message(&self.root, UserMessage::new(text)).await;
+        if let Err(error) = sent {
+            self.world.judge(&self.process, "a message", &error);
+        }
+    }
+
+    /// A look at what a user sees.
+    async fn look(&self) {
+        // Without streams there is nothing to look at.
+        if let Err(error) = self.process.executor.page(&self.root).await
+            && !error.is_retryable()
+        {
+            self.world.judge(&self.process, "a page", &error);
+        }
+    }
+}
+
+/// A caller that resumes a session.
+struct Resuming<'a>(&'a World, &'a SessionId);
+
+impl<'a> Resuming<'a> {
+    fn begin(world: &'a World, root: &'a SessionId) -> Self {
+        world.witness.always().resumes(root, true);
+        Self(world, root)
+    }
+}
+
+impl Drop for Resuming<'_> {
+    fn drop(&mut self) {
+        self.0.witness.always().resumes(self.1, false);
+    }
+}
+
+/// One thing that befalls a process, if the story has things of that kind.
+pub(crate) fn befall(world: &World, process: &Process, dice: &mut Dice) {
+    let kinds = [
+        Fault::Kills,
+        Fault::Stalls,
+        Fault::Stalls,
+        Fault::Partitions,
+        Fault::Streams,
+        Fault::Jumps,
+    ];
+    let kinds: Vec<_> = kinds.into_iter().filter(|kind| world.story.has(*kind)).collect();
+    let Some(kind) = dice.pick(&kinds).copied() else { return };
+    let lease = world.story.lease();
+    let lasts = lease * u32::try_from(1 + dice.below(40)).unwrap_or(1) / 10;
+    world.trace.note("befalls", &(process.life.number(), kind, lasts));
+    match kind {
+        Fault::Kills if dice.once_in(3) => shut_down(world, process),
+        Fault::Kills => {
+            world.reached.note(Mark::Kill);
+            process.life.end();
+        }
+        Fault::Stalls => stall(world, process, lasts),
+        Fault::Partitions => {
+            world.reached.note(Mark::Partition);
+            let cut = if dice.once_in(2) { Cut::Requests } else { Cut::Answers };
+            process.wire.cut(cut);
+            world.trouble(process, lasts);
+            let wire = Arc::clone(&process.wire);
+            world.beside(process, async move {
+                sleep(lasts).await;
+                wire.cut(Cut::Whole);
+            });
+        }
+        Fault::Streams => {
+            world.reached.note(Mark::StreamsAway);
+            process.wire.take_streams(true);
+            let wire = Arc::clone(&process.wire);
+            world.beside(process, async move {
+                sleep(lasts * 3).await;
+                wire.take_streams(false);
+            });
+        }
+        // Backwards: a lease lasts longer then. A jump forwards of the clock that leases run out by
+        // takes them from owners who cannot know.
+        Fault::Jumps => {
+            world.reached.note(Mark::StoreJump);
+            let by = i64::try_from(dice.below(10_000)).unwrap_or_default();
+            world.witness.clock.jump(-by);
+            process.clock.jump(if dice.once_in(2) { 3 * by } else { -3 * by });
+        }
+        _ => {}
+    }
+}
+
+/// A process stands still, and goes on as if nothing had happened.
+fn stall(world: &World, process: &Process, lasts: Duration) {
+    if lasts > world.story.lease() {
+        world.reached.note(Mark::StallBeyondLease);
+    }
+    world.trouble(process, lasts);
+    process.life.stand_still();
+    let life = process.life.clone();
+    drop(tokio::spawn(async move {
+        sleep(lasts).await;
+        life.wake();
+    }));
+}
+
+fn shut_down(world: &World, process: &Process) {
+    world.reached.note(Mark::Shutdown);
+    // It gives up its leases, and others may go on at once.
+    world.trouble(process, Duration::from_secs(3_600));
+    let (shutdown, life) = ((process.shutdown)(), process.life.clone());
+    world.beside(process, async move {
+        shutdown.await;
+        life.end();
+    });
+}

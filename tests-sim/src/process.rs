@@ -1,0 +1,110 @@
+//! One process of a world: a runtime with a clock, a network and a life of its own.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use helix_agents_core::agent::AgentRegistry;
+use helix_agents_core::clock::{Clock, IdSource};
+use helix_agents_core::error::Result;
+use helix_agents_core::executor::AgentExecutor;
+use helix_agents_core::llm::LlmAdapter;
+use helix_agents_core::store::StateStore;
+use helix_agents_core::stream::StreamManager;
+use helix_agents_runtime::Settings;
+use helix_agents_runtime_local::LocalRuntime;
+use helix_agents_testkit::trees::Life;
+
+use crate::engine::InParts;
+use crate::knobs::{EngineKind, Story};
+use crate::marks::Reached;
+use crate::time::SimClock;
+use crate::wire::Wire;
+
+/// How long cancelled tools may take to stop.
+const GRACE: Duration = Duration::from_millis(100);
+
+/// What a process is made of.
+pub(crate) struct Parts {
+    pub(crate) story: Story,
+    pub(crate) wire: Arc<Wire>,
+    pub(crate) clock: Arc<SimClock>,
+    pub(crate) llm: Arc<dyn LlmAdapter>,
+    pub(crate) registry: AgentRegistry,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) reached: Reached,
+}
+
+/// Ends a process in good order.
+type Shutdown = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// A process. Clones are the same one.
+#[derive(Clone)]
+pub(crate) struct Process {
+    pub(crate) life: Life,
+    pub(crate) wire: Arc<Wire>,
+    pub(crate) clock: Arc<SimClock>,
+    pub(crate) executor: Arc<dyn AgentExecutor>,
+    pub(crate) shutdown: Shutdown,
+}
+
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {}", self.life.number())
+    }
+}
+
+impl Process {
+    /// Begins a process.
+    pub(crate) fn boot(parts: Parts) -> Result<Self> {
+        let Parts { story, wire, clock, llm, registry, ids, reached } = parts;
+        let store: Arc<dyn StateStore> = Arc::<Wire>::clone(&wire);
+        let streams: Arc<dyn StreamManager> = Arc::<Wire>::clone(&wire);
+        let time: Arc<dyn Clock> = Arc::<SimClock>::clone(&clock);
+        let life = wire.life.clone();
+        let (executor, shutdown): (Arc<dyn AgentExecutor>, Shutdown) = match story.engine() {
+            EngineKind::Local => {
+                let runtime = LocalRuntime::builder()
+                    .state_store(store)
+                    .stream_manager(streams)
+                    .llm_adapter(llm)
+                    .registry(registry)
+                    .clock(time)
+                    .ids(ids)
+                    .durability(story.durability())
+                    .lease(story.lease())
+                    .grace(GRACE)
+                    .build()?;
+                let ending = runtime.clone();
+                let shutdown = move || {
+                    let ending = ending.clone();
+                    async move { ending.shutdown().await }.boxed()
+                };
+                (Arc::new(runtime), Arc::new(shutdown))
+            }
+            EngineKind::Parts(again) => {
+                let settings = Settings {
+                    store: Some(store),
+                    streams: Some(streams),
+                    llm: Some(llm),
+                    registry,
+                    clock: Some(time),
+                    ids: Some(ids),
+                    lease: story.lease(),
+                    grace: GRACE,
+                    ..Settings::default()
+                };
+                let runtime = Arc::new(InParts::new(settings, again, reached)?);
+                let ending = Arc::clone(&runtime);
+                let shutdown = move || {
+                    let ending = Arc::clone(&ending);
+                    async move { ending.shutdown().await }.boxed()
+                };
+                (runtime, Arc::new(shutdown))
+            }
+        };
+        Ok(Self { life, wire, clock, executor, shutdown })
+    }
+}

@@ -1,0 +1,228 @@
+//! The store and the streams themselves, as nobody in the world sees them: without a network in
+//! between. Every operation is hashed, held beside the reference model, and every append is checked.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use helix_agents_core::clock::{Clock, Timestamp};
+use helix_agents_core::error::{ErrorCode, Result};
+use helix_agents_core::guarantee::Guarantee;
+use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::store::{
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
+    Renewal, SessionFilter, StateStore, StoredAppend,
+};
+use helix_agents_core::stream::{Batch, ChunkStream, StreamInfo, StreamManager, StreamOp, Written};
+use helix_agents_store_memory::{MemoryOptions, MemoryStore};
+
+use crate::always::Always;
+use crate::marks::{Mark, Reached};
+use crate::model::Model;
+use crate::time::SimClock;
+use crate::trace::Trace;
+
+/// The store of a world.
+#[derive(Debug)]
+pub(crate) struct Witness {
+    store: MemoryStore,
+    pub(crate) clock: Arc<SimClock>,
+    trace: Arc<Trace>,
+    reached: Reached,
+    model: Mutex<Model>,
+    always: Mutex<Always>,
+}
+
+impl Witness {
+    pub(crate) fn new(
+        clock: Arc<SimClock>,
+        trace: Arc<Trace>,
+        reached: Reached,
+        always: Always,
+    ) -> Arc<Self> {
+        let by = Arc::<SimClock>::clone(&clock);
+        let store = MemoryStore::with_clock(MemoryOptions::default(), by);
+        let (model, always) = (Mutex::default(), Mutex::new(always));
+        Arc::new(Self { store, clock, trace, reached, model, always })
+    }
+
+    pub(crate) fn always(&self) -> MutexGuard<'_, Always> {
+        self.always.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn model(&self) -> MutexGuard<'_, Model> {
+        self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Compares an answer with the model's, and hashes it.
+    fn agree<T: PartialEq + std::fmt::Debug>(
+        &self,
+        operation: &str,
+        session: &SessionId,
+        answer: &Result<T>,
+        expected: Option<&T>,
+    ) {
+        self.trace.note(operation, &(session, answer.as_ref().ok()));
+        let same = match (answer, expected) {
+            (Ok(answer), Some(expected)) => answer == expected,
+            (Err(error), None) => error.code() == ErrorCode::SessionNotFound,
+            _ => false,
+        };
+        if !same {
+            let what = format!("{operation} answered {answer:?}, the model says {expected:?}");
+            self.always().wrong(session, &what);
+        }
+    }
+
+    /// Takes in what was appended to a session since the version.
+    fn appended(&self, session: &SessionId, since: u64) {
+        let news = self.model().read(session, since, u32::MAX).unwrap_or_default();
+        for append in &news {
+            self.always().appended(session, append);
+        }
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl StateStore for Witness {
+    fn reach(&self) -> Reach {
+        Reach::Network
+    }
+
+    fn guarantees(&self) -> Vec<Guarantee> {
+        self.store.guarantees()
+    }
+
+    async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
+        let session = first.session.clone();
+        let since = self.model().version(&session);
+        let expected = self.model().create(new.clone(), first.clone(), self.now());
+        let answer = self.store.create_session(new, first).await;
+        self.agree("create", &session, &answer, expected.as_ref());
+        self.appended(&session, since);
+        answer
+    }
+
+    async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
+        let session = first.session.clone();
+        let since = self.model().version(&session);
+        let expected = self.model().fork(from, new.clone(), first.clone(), self.now());
+        let answer = self.store.fork(from, new, first).await;
+        self.agree("fork", &session, &answer, expected.as_ref());
+        self.appended(&session, since);
+        answer
+    }
+
+    async fn append(&self, append: Append) -> Result<AppendOutcome> {
+        let (session, run) = (append.session.clone(), append.run.clone());
+        let since = self.model().version(&session);
+        let expected = self.model().append(append.clone(), self.now());
+        let answer = self.store.append(append).await;
+        self.agree("append", &session, &answer, expected.as_ref());
+        match &answer {
+            Ok(AppendOutcome::Conflict { .. }) => {
+                self.reached.note(Mark::Conflict);
+                if run.is_some_and(|run| self.always().is_superseded(&session, &run)) {
+                    self.reached.note(Mark::LateOwnerFenced);
+                }
+            }
+            Ok(AppendOutcome::GuardFailed { lease_until: Some(_), .. }) => {
+                self.reached.note(Mark::LeaseInTheWay);
+            }
+            _ => {}
+        }
+        self.appended(&session, since);
+        answer
+    }
+
+    async fn read_log(
+        &self,
+        session: &SessionId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<StoredAppend>> {
+        let expected = self.model().read(session, after, limit);
+        let answer = self.store.read_log(session, after, limit).await;
+        self.agree("read", session, &answer, expected.as_ref());
+        answer
+    }
+
+    async fn head(&self, session: &SessionId) -> Result<Option<Head>> {
+        let expected = self.model().head(session, self.now());
+        let answer = self.store.head(session).await;
+        self.agree("head", session, &answer, Some(&expected));
+        answer
+    }
+
+    async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
+        let expected = self.model().list(filter, page, self.now());
+        let answer = self.store.list(filter, page).await;
+        self.agree("list", &SessionId::from(""), &answer, expected.as_ref());
+        answer
+    }
+
+    async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
+        let expected = self.model().renew(session, run, ttl, self.now());
+        let answer = self.store.renew(session, run, ttl).await;
+        self.agree("renew", session, &answer, expected.as_ref());
+        answer
+    }
+
+    async fn delete(&self, session: &SessionId) -> Result<bool> {
+        let expected = self.model().delete(session) > 0;
+        let answer = self.store.delete(session).await;
+        self.agree("delete", session, &answer, Some(&expected));
+        self.always().forget(session);
+        answer
+    }
+
+    async fn purge(&self, purge: &Purge) -> Result<u64> {
+        let expected = self.model().purge(purge, self.now());
+        let answer = self.store.purge(purge).await;
+        self.agree("purge", &SessionId::from(""), &answer, Some(&expected));
+        answer
+    }
+}
+
+#[async_trait]
+impl StreamManager for Witness {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
+        for op in batch.ops.iter() {
+            let StreamOp::Mark(mark) = op else { continue };
+            let (session, version) =
+                (&mark.origin.session, self.model().version(&mark.origin.session));
+            if mark.version > version {
+                let what =
+                    format!("the stream is marked {}, the log ends at {version}", mark.version);
+                self.always().wrong(session, &what);
+            }
+        }
+        self.trace.note("write", &(stream, &batch));
+        self.store.write(stream, batch).await
+    }
+
+    async fn read(&self, stream: &SessionId, from: u64) -> Result<ChunkStream> {
+        self.trace.note("follow", &(stream, from));
+        StreamManager::read(&self.store, stream, from).await
+    }
+
+    async fn info(&self, stream: &SessionId) -> Result<StreamInfo> {
+        self.trace.note("info", stream);
+        self.store.info(stream).await
+    }
+
+    async fn reset(&self, stream: &SessionId) -> Result<()> {
+        self.trace.note("reset", stream);
+        self.store.reset(stream).await
+    }
+
+    async fn forget(&self, stream: &SessionId) -> Result<()> {
+        self.trace.note("forget", stream);
+        self.store.forget(stream).await
+    }
+}

@@ -1,0 +1,184 @@
+//! A world: the store, the processes, and what they were seen to do.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use helix_agents_core::agent::AnyAgent;
+use helix_agents_core::clock::IdSource;
+use helix_agents_core::error::{Error, ErrorCode};
+use helix_agents_core::executor::RunHandle;
+use helix_agents_core::id::SessionId;
+use helix_agents_core::store::StateStore;
+use helix_agents_testkit::trees::{
+    Answers, Counted, Execution, Family, Life, Lives, Node, Notes, Scene, Told, TreeLlm,
+    is_expected,
+};
+
+use crate::always::Always;
+use crate::knobs::{Fault, Story};
+use crate::marks::Reached;
+use crate::process::{Parts, Process};
+use crate::time::SimClock;
+use crate::trace::Trace;
+use crate::wire::Wire;
+use crate::witness::Witness;
+
+/// One hour of the wall clock: so far may the clock of a process be off.
+const HOUR: i64 = 3_600_000;
+
+/// What all parts of a story share. Clones are of the same world.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) story: Story,
+    pub(crate) witness: Arc<Witness>,
+    pub(crate) trace: Arc<Trace>,
+    pub(crate) reached: Reached,
+    pub(crate) family: Arc<Family>,
+    pub(crate) root: Arc<Node>,
+    pub(crate) answers: Answers,
+    pub(crate) executions: Arc<Notes<Execution>>,
+    pub(crate) told: Arc<Notes<Told>>,
+    lives: Lives,
+    ids: Counted,
+    calm: Arc<AtomicBool>,
+    problems: Arc<Mutex<Vec<String>>>,
+}
+
+impl World {
+    pub(crate) fn new(story: Story, text: bool) -> Self {
+        let trace = Arc::new(Trace::of_text(text));
+        let (reached, lives) = (Reached::default(), Lives::default());
+        let mut dice = story.dice("store clock");
+        let clock = SimClock::new(0, Story::drift(&mut dice), None, Arc::clone(&trace));
+        let always = Always::new(lives.clone(), story.lease(), reached.clone());
+        let witness = Witness::new(clock, Arc::clone(&trace), reached.clone(), always);
+        let (executions, told) =
+            (Arc::new(Notes::new(None, "trace")), Arc::new(Notes::new(None, "told")));
+        let scene = Scene {
+            seed: story.seed,
+            trace: Arc::clone(&executions),
+            told: Arc::clone(&told),
+            store: Arc::<Witness>::clone(&witness) as Arc<dyn StateStore>,
+            lives: lives.clone(),
+            tool_concurrency: story.tool_concurrency(),
+        };
+        let family = Arc::new(Family::new(&scene));
+        Self {
+            story,
+            witness,
+            trace,
+            reached,
+            root: Arc::new(family.root.clone()),
+            family,
+            answers: Arc::new(Notes::new(None, "answers")),
+            executions,
+            told,
+            lives,
+            ids: Counted::default(),
+            calm: Arc::default(),
+            problems: Arc::default(),
+        }
+    }
+
+    /// The sessions at the top of its trees.
+    pub(crate) fn roots(&self) -> impl Iterator<Item = SessionId> + use<> {
+        (0..self.story.trees).map(|number| SessionId::from(format!("root-{number}")))
+    }
+
+    /// The agent at the top of every tree.
+    pub(crate) fn agent(&self) -> AnyAgent {
+        self.family.agent(&self.family.root.name)
+    }
+
+    /// Begins a process that dies after so many things it does.
+    pub(crate) fn boot(&self, number: usize, dies_at: usize) -> Process {
+        let story = self.story;
+        let mut dice = story.dice(&format!("process {number}"));
+        let life = Life::new(number, dies_at, story.pace(), dice.clone());
+        let ahead = i64::try_from(dice.roll() % (2 * HOUR as u64)).unwrap_or_default() - HOUR;
+        let drift = Story::drift(&mut dice);
+        let clock = SimClock::new(ahead, drift, Some(life.clone()), Arc::clone(&self.trace));
+        let llm = TreeLlm {
+            seed: story.seed,
+            root: Arc::clone(&self.root),
+            life: life.clone(),
+            fails: story.has(Fault::Models) && dies_at != usize::MAX,
+        };
+        let wire = Wire::new(
+            Arc::clone(&self.witness),
+            life,
+            self.lives.clone(),
+            story,
+            self.reached.clone(),
+            Arc::clone(&self.calm),
+        );
+        let parts = Parts {
+            story,
+            wire,
+            clock,
+            llm: Arc::new(llm),
+            registry: self.family.registry.clone(),
+            ids: Arc::new(self.ids.clone()) as Arc<dyn IdSource>,
+            reached: self.reached.clone(),
+        };
+        Process::boot(parts).unwrap()
+    }
+
+    /// Ends all faults of networks.
+    pub(crate) fn calm(&self) {
+        self.calm.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes what is wrong.
+    pub(crate) fn wrong(&self, problem: String) {
+        self.noted().push(problem);
+    }
+
+    /// What is wrong so far.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let mut problems = self.witness.always().problems.clone();
+        problems.extend(self.noted().iter().cloned());
+        problems
+    }
+
+    fn noted(&self) -> MutexGuard<'_, Vec<String>> {
+        self.problems.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Judges an error that a caller in a process got: what others did first is no problem, nor that
+    /// a store cannot answer that is away, nor that a process does nothing more that shuts down.
+    pub(crate) fn judge(&self, process: &Process, what: &str, error: &Error) {
+        let number = process.life.number();
+        let passing = error.is_retryable() || error.code() == ErrorCode::Closed;
+        let excused = passing && !self.witness.always().is_healthy(number);
+        if !is_expected(error.code()) && !excused {
+            self.wrong(format!("{what} in process {number}: {error:?}"));
+        }
+    }
+
+    /// Watches a run that was begun, as long as its process lives.
+    pub(crate) fn watch(&self, process: &Process, handle: RunHandle) {
+        let (world, process) = (self.clone(), process.clone());
+        drop(tokio::spawn(async move {
+            let ended = select(Box::pin(handle.result()), Box::pin(process.life.over())).await;
+            if let Either::Left((Err(error), _)) = ended {
+                world.judge(&process, "a run", &error);
+            }
+        }));
+    }
+
+    /// Does something in a process beside all else, until the process dies.
+    pub(crate) fn beside(&self, process: &Process, act: impl Future<Output = ()> + Send + 'static) {
+        let life = process.life.clone();
+        drop(tokio::spawn(async move {
+            drop(select(Box::pin(act), Box::pin(life.over())).await);
+        }));
+    }
+
+    /// Notes that a process cannot show that it is alive for so long.
+    pub(crate) fn trouble(&self, process: &Process, lasts: Duration) {
+        self.witness.always().trouble(process.life.number(), lasts);
+    }
+}

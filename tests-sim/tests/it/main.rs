@@ -1,0 +1,35 @@
+//! Simulations in the normal run of tests: the stories that failed once.
+
+use helix_agents_tests_sim::{Fault, Story, parse_known, try_out};
+
+#[test]
+fn stories_that_failed_once_hold() {
+    let mut problems = Vec::new();
+    for story in parse_known(include_str!("../../known.txt")).unwrap() {
+        let found = try_out(story, false).problems;
+        if !found.is_empty() {
+            problems.push(format!("--story \"{story}\"\n{}", found.join("\n")));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
+
+#[test]
+fn a_story_happens_and_comes_to_its_end() {
+    let faults = Fault::ALL.into_iter();
+    let calm = faults.fold(Story::new(7), |story, fault| story.without(fault));
+    let told = calm.tell_as_text();
+    assert_eq!(told.problems, Vec::<String>::new());
+    assert!(told.lines.len() > 50 && told.tally.events > 10, "{:?}", told.tally);
+}
+
+#[test]
+fn a_story_is_read_as_it_is_written() {
+    for seed in 0..200 {
+        let mut simpler = Story::new(seed).without(Fault::Stalls);
+        simpler.moves -= 1;
+        for story in [Story::new(seed), simpler] {
+            assert_eq!(Story::parse(&story.to_string()), Ok(story));
+        }
+    }
+}
