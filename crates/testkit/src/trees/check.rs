@@ -11,11 +11,7 @@ use helix_agents_core::event::{Event, RecordedEvent, ToolFinish};
 use helix_agents_core::id::{CallId, SessionId};
 use helix_agents_core::message::Message;
 use helix_agents_core::session::{
-<<<<<<< HEAD
     Durability, Logs, RunStatus, Session, load, load_events, usage_of_tree,
-=======
-    Durability, RunStatus, Session, load, load_events, usage_of_tree,
->>>>>>> w/sim
 };
 use helix_agents_core::store::{Head, SessionStatus, StateStore};
 use helix_agents_core::stream::StreamManager;
@@ -108,12 +104,8 @@ pub async fn check(
         members.insert(id, member);
     }
     effects::check(expected, *outlived, &members, answers, trace, &mut problems);
-<<<<<<< HEAD
     let counted =
         usage_of_tree(Logs::of(store), root).await.map_err(|error| error.to_string())?;
-=======
-    let counted = usage_of_tree(store, root).await.map_err(|error| error.to_string())?;
->>>>>>> w/sim
     relations::check(&members, &counted, &mut problems);
     hooks::check(&members, again, told, &mut problems);
     stream::check(streams, root, &members, again, &mut problems).await?;
