@@ -102,6 +102,9 @@ pub struct RunRecord {
     /// The version of the log at which it began: greater than that of every run before it, and so the
     /// [fencing token](crate::tool::ToolContext::fencing_token) of its tools.
     pub version: u64,
+    /// The version of the log before the append that started it, which may hold other events first.
+    #[serde(skip)]
+    pub after: u64,
     /// The kind of runtime.
     pub runtime: Arc<str>,
     /// How it stands.

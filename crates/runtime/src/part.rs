@@ -248,8 +248,9 @@ impl Attached {
     /// Says that the run began.
     async fn open(&mut self, is_first: bool) -> Result<()> {
         let Self { driver, lease } = self;
-        let appends = driver.parts().store.read_log(driver.session().id(), 0, u32::MAX).await?;
-        let run = Some(&driver.live().run);
+        let (session, run) = (driver.session(), Some(&driver.live().run));
+        let after = session.current_run().map_or(0, |run| run.after);
+        let appends = driver.parts().store.read_log(session.id(), after, u32::MAX).await?;
         let mut own = appends.iter().filter(|append| append.run.as_ref() == run);
         let Some(first) = own.next() else { return Ok(()) };
         if own.next().is_some() {

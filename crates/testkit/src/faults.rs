@@ -52,7 +52,13 @@ impl FaultStore {
     /// The store without faults yet.
     pub fn new(inner: Arc<dyn StateStore>) -> Self {
         let max_append_bytes = inner.max_append_bytes();
-        Self { inner, rules: Arc::default(), renewals: None, read: Arc::default(), max_append_bytes }
+        Self {
+            inner,
+            rules: Arc::default(),
+            renewals: None,
+            read: Arc::default(),
+            max_append_bytes,
+        }
     }
 
     /// Strikes the next append whose events contain `text`, such as `"run_ended"`.

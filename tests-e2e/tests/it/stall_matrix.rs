@@ -93,9 +93,9 @@ fn fits(end: &WorkerEnd) -> Result<(), String> {
     let is_fine = field("status") == Some("completed")
         || field("code").is_some_and(|code| REPLACED.contains(&code));
     let passed = end.points.join(" ");
-    is_fine.then_some(()).ok_or_else(|| {
-        format!("a worker ended with {answer} after {passed}: {}", end.stderr)
-    })
+    is_fine
+        .then_some(())
+        .ok_or_else(|| format!("a worker ended with {answer} after {passed}: {}", end.stderr))
 }
 
 fn matrix(runtime: &'static str, kind: &'static Kind, scenario: &'static str) {

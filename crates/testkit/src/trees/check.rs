@@ -104,8 +104,7 @@ pub async fn check(
         members.insert(id, member);
     }
     effects::check(expected, *outlived, &members, answers, trace, &mut problems);
-    let counted =
-        usage_of_tree(Logs::of(store), root).await.map_err(|error| error.to_string())?;
+    let counted = usage_of_tree(Logs::of(store), root).await.map_err(|error| error.to_string())?;
     relations::check(&members, &counted, &mut problems);
     hooks::check(&members, again, told, &mut problems);
     stream::check(streams, root, &members, again, &mut problems).await?;
