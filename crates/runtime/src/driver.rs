@@ -68,13 +68,19 @@ impl Driver {
     /// # Errors
     /// The one that it was driven to, or [`ErrorCode::Superseded`] if the run is gone.
     pub async fn end(
-        self: Box<Self>,
+        mut self: Box<Self>,
         lease: &LeaseKeeper,
         driven: Result<()>,
     ) -> Result<AgentResult> {
+        let failed = driven.as_ref().err().map(Error::code);
+        if failed == Some(ErrorCode::Superseded) {
+            // Another run has brought the stream into line with the log by now, or does so without knowing
+            // what this one showed late.
+            self.abandon();
+        }
         self.feed.close().await;
-        // Nothing of this run is under way any more, so nobody has to wait for the lease.
-        if driven.as_ref().is_err_and(|error| error.code() != ErrorCode::Superseded) {
+        // Nothing of this run is under way any more, so no other process has to wait for the lease.
+        if failed.is_some_and(|code| code != ErrorCode::Superseded) {
             lease.release().await;
         }
         driven?;

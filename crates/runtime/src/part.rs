@@ -120,7 +120,8 @@ impl Runtime {
     /// As [`perform`](Self::perform).
     pub async fn perform_call(&self, of: &RunRef, call: &CallId) -> Result<()> {
         let Some(mut run) = self.attach(of, false).await? else { return Ok(()) };
-        superseded_is_over(run.one_of_several(call).await)
+        let done = run.one_of_several(call).await;
+        run.unless_superseded(done).await
     }
 
     /// Waits until a child has ended or has to wait itself, or so much time has passed: the next
@@ -131,7 +132,7 @@ impl Runtime {
     pub async fn follow_child(&self, of: &RunRef, call: &CallId, limit: Duration) -> Result<()> {
         let Some(mut run) = self.attach(of, false).await? else { return Ok(()) };
         let done = tokio::time::timeout(limit, run.follow(call)).await;
-        superseded_is_over(done.unwrap_or(Ok(())))
+        run.unless_superseded(done.unwrap_or(Ok(()))).await
     }
 
     /// Gives up a run that nobody carries out any more, so that others may go on with it at once.
@@ -407,10 +408,22 @@ impl Attached {
         Ok(next)
     }
 
-    /// Takes back what it showed that somebody else has done.
+    /// Takes back what it showed that another process has recorded.
     async fn overtaken(mut self) {
         self.driver.abandon();
         self.driver.feed.close().await;
+    }
+
+    /// The end of a call or a wait. One whose run was superseded has nothing more to do than to take back
+    /// what it showed.
+    async fn unless_superseded(self, done: Result<()>) -> Result<()> {
+        match done {
+            Err(error) if error.code() == ErrorCode::Superseded => {
+                self.overtaken().await;
+                Ok(())
+            }
+            done => done,
+        }
     }
 }
 
@@ -440,14 +453,6 @@ fn side_by_side(
     let then = Part::Settle(all.cloned().collect());
     let child = |ChildTask { call, session, .. }| ChildRef { call, session };
     Next::Calls { calls, at_once, children: children.into_iter().map(child).collect(), then }
-}
-
-/// Who was superseded has nothing more to do.
-fn superseded_is_over(done: Result<()>) -> Result<()> {
-    match done {
-        Err(error) if error.code() == ErrorCode::Superseded => Ok(()),
-        done => done,
-    }
 }
 
 /// The call among those that are next.
