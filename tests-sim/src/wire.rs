@@ -231,6 +231,10 @@ impl StateStore for Wire {
         self.witness.reach()
     }
 
+    fn max_append_bytes(&self) -> usize {
+        self.witness.max_append_bytes()
+    }
+
     fn guarantees(&self) -> Vec<Guarantee> {
         self.witness.guarantees()
     }

@@ -94,6 +94,10 @@ impl StateStore for Witness {
         Reach::Network
     }
 
+    fn max_append_bytes(&self) -> usize {
+        self.store.max_append_bytes()
+    }
+
     fn guarantees(&self) -> Vec<Guarantee> {
         self.store.guarantees()
     }

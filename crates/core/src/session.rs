@@ -24,6 +24,7 @@ mod travel;
 mod tree;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -102,9 +103,6 @@ pub struct RunRecord {
     /// The version of the log at which it began: greater than that of every run before it, and so the
     /// [fencing token](crate::tool::ToolContext::fencing_token) of its tools.
     pub version: u64,
-    /// The version of the log before the append that started it, which may hold other events first.
-    #[serde(skip)]
-    pub after: u64,
     /// The kind of runtime.
     pub runtime: Arc<str>,
     /// How it stands.
@@ -267,6 +265,12 @@ impl Session {
     #[must_use]
     pub fn position(&self) -> &Position {
         &self.ledger.position
+    }
+
+    /// The versions before and after the last append that was [settled](Self::settle).
+    #[must_use]
+    pub fn last_append(&self) -> Range<u64> {
+        self.ledger.last_append.clone()
     }
 
     /// Its status.

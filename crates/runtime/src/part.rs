@@ -250,7 +250,10 @@ impl Attached {
     async fn open(&mut self, is_first: bool) -> Result<()> {
         let Self { driver, lease } = self;
         let (session, run) = (driver.session(), Some(&driver.live().run));
-        let after = session.current_run().map_or(0, |run| run.after);
+        // Unless others appended meanwhile, the append that started the run is the last one.
+        let last = session.last_append();
+        let started = session.current_run().is_some_and(|run| last.start < run.version);
+        let after = if started { last.start } else { 0 };
         let appends = driver.parts().store.read_log(session.id(), after, u32::MAX).await?;
         let mut own = appends.iter().filter(|append| append.run.as_ref() == run);
         let Some(first) = own.next() else { return Ok(()) };

@@ -62,6 +62,7 @@ fn pass(name: &'static str) {
 ///
 /// The writer thread of an SQLite store may be in the middle of a transaction. A process that stops
 /// there holds the lock of the file, and no other process gets any further until it continues.
+#[expect(clippy::disallowed_methods, reason = "the whole process is about to stand still")]
 fn await_other_threads() {
     let own = rustix::thread::gettid().as_raw_nonzero().to_string();
     let is_idle = || {

@@ -226,7 +226,6 @@ impl Session {
             turn: ledger.turn + u32::from(begins_turn),
             trigger,
             version: ledger.position.version,
-            after: ledger.last_append.end,
             runtime: Arc::clone(runtime),
             status: RunStatus::Running,
             steps: 0,

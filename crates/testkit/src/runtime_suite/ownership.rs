@@ -163,7 +163,7 @@ pub async fn results_are_on_record_before_hooks_are_told(harness: &impl RuntimeH
     let agent = teller().tool(pay(&payments)).hooks(slow.clone()).build().unwrap();
     let script = || ScriptedLlm::new([Reply::tool_call("pay", word("a")), Reply::text("done")]);
     killed_at(harness, World::new(script()), &agent, &slow.tool).await;
-    let step = fold(harness).await.open_step().cloned().expect("the step is open");
+    let step = fold(harness).await.open_step().cloned().unwrap();
     assert!(step.call(&"1.0".into()).unwrap().finish.is_some(), "{step:?}");
     let executor = harness.boot(World::new(script())).await;
     assert_eq!(go_on(&*executor, &agent).await.status, RunStatus::Completed);

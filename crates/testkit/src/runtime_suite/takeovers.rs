@@ -310,11 +310,12 @@ pub async fn a_takeover_that_is_to_stop_starts_no_child(harness: &impl RuntimeHa
     begin(&*owner, &agent, "go").await;
     gate.reached().await;
     until(async || !owner.pending_calls(&S.into()).await.unwrap().is_empty()).await;
-    submit(&*owner, Submission::result("1.0", &"red").unwrap()).await;
-    let other = harness.boot(World::new(ScriptedLlm::new([]))).await;
-    other.interrupt(&S.into(), None).await.unwrap();
     all_dead(harness).await;
     gate.open();
+    // Only now: an owner that follows the child would resume it as soon as it is answered.
+    let outside = harness.boot(World::new(ScriptedLlm::new([]))).await;
+    outside.interrupt(&S.into(), None).await.unwrap();
+    submit(&*outside, Submission::result("1.0", &"red").unwrap()).await;
     let other = harness.boot(World::new(llm()).registered(&agent)).await;
     assert_eq!(recovered(&*other).await.status, RunStatus::Interrupted);
     assert_eq!(resting(harness, &child("1.1")).await, RunStatus::SuspendedClientTool);

@@ -1,6 +1,7 @@
 //! Going back to a checkpoint, and going on from one as another session.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -244,10 +245,10 @@ fn the_state_is_had_again_as_it_was_at_every_checkpoint() {
             states.truncate(back + 1);
             hand.go_back(to).unwrap();
             hand.drive([calls([("shape", json!({"n": 0}))])]);
-            states.push(hand.session().state().clone());
+            states.push(Arc::clone(hand.session().state()));
         }
         hand.drive([calls([("shape", json!({"n": n}))])]);
-        states.push(hand.session().state().clone());
+        states.push(Arc::clone(hand.session().state()));
     }
     let checkpoints = hand.session().checkpoints().to_vec();
     assert_eq!(checkpoints.len(), states.len());
