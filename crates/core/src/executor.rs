@@ -360,12 +360,14 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// When it returns, the message is in the log.
     async fn send_message(&self, session: &SessionId, message: UserMessage) -> Result<()>;
 
-    /// Goes on with every session whose run, of this kind of runtime, stopped without ending and
-    /// whose lease has run out. Sessions that somebody else takes first, and those whose agent is
-    /// not registered, are left alone; the latter are logged.
+    /// Takes over every session whose run, of this kind of runtime, stopped without ending and
+    /// whose lease has run out. Sessions that another process takes first are left alone.
+    ///
+    /// A session that cannot be resumed (its agent is not registered, or its factory fails) does not keep the
+    /// others from being resumed: it is logged as a warning, with the error's code, and left to the next call.
     ///
     /// # Errors
-    /// The store's.
+    /// The store's, if it cannot be reached.
     async fn recover(&self) -> Result<Vec<RunHandle>>;
 
     /// What [`recover`](Self::recover) does, and goes on with every session that can go on and that

@@ -3,6 +3,7 @@
 //! A store knows nothing of agents. To it, an append is bytes with a place in an order, beside a
 //! [`Head`] that lists and sweepers read without folding.
 
+mod all;
 mod append;
 mod head;
 mod patient;
@@ -16,6 +17,7 @@ use async_trait::async_trait;
 use crate::error::Result;
 use crate::guarantee::Guarantee;
 use crate::id::{RunId, SessionId};
+pub use all::list_all;
 pub use append::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, LeaseChange, MAX_APPEND_BYTES,
     MIN_APPEND_BYTES, Position, StoredAppend,

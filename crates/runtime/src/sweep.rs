@@ -1,12 +1,12 @@
 //! Sessions that nobody works on and somebody should: runs whose process died, deadlines that
 //! passed, answers that came.
 
-use helix_agents_core::error::Result;
+use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::executor::{ResumeOptions, RunHandle};
 use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{Lineage, Session, is_waited_for, lineage};
-use helix_agents_core::store::{Head, Page, SessionFilter, SessionStatus};
+use helix_agents_core::store::{Head, SessionFilter, SessionStatus, list_all};
 
 use crate::family;
 use crate::run_ref::RunRef;
@@ -30,23 +30,24 @@ impl Runtime {
     async fn take_all(&self, filter: SessionFilter) -> Result<Vec<RunHandle>> {
         self.parts().check_open()?;
         let filter = SessionFilter { runtime: Some(self.engine().kind().into()), ..filter };
-        let mut page = Page::default();
+        let store = &*self.parts().store;
         let mut handles = Vec::new();
-        loop {
-            let heads = self.parts().store.list(&filter, &page).await?;
-            let Some(last) = heads.last() else { return Ok(handles) };
-            page.after = Some(last.session.clone());
-            for head in heads {
-                match self.take(&head).await {
-                    Ok(taken) => handles.extend(taken),
-                    // It must not keep others from being gone on with.
-                    Err(error) if !error.is_retryable() => {
-                        tracing::warn!(session = %head.session, %error, "the session is left alone");
+        for head in list_all(store, &filter).await? {
+            match self.take(&head).await {
+                Ok(taken) => handles.extend(taken),
+                Err(error) if error.code() == ErrorCode::Closed => return Err(error),
+                // One session must not keep the others from being resumed. The next sweep finds it again.
+                Err(error) => {
+                    let (session, code) = (&head.session, error.code().as_str());
+                    tracing::warn!(%session, code, %error, "the session could not be resumed");
+                    if error.is_retryable() {
+                        // Without the store there is nothing to go through.
+                        store.head(session).await?;
                     }
-                    Err(error) => return Err(error),
                 }
             }
         }
+        Ok(handles)
     }
 
     async fn take(&self, head: &Head) -> Result<Option<RunHandle>> {

@@ -5,24 +5,24 @@ use std::sync::Arc;
 
 use super::request::head;
 use super::{Logs, Session};
-use crate::error::Result;
+use crate::error::{ErrorCode, Result};
 use crate::id::SessionId;
-use crate::store::{MAX_PAGE, Page, SessionFilter};
+use crate::store::{SessionFilter, list_all};
 use crate::usage::UsageRollup;
 
 /// The sessions of a tree, newest first.
 pub(super) async fn folds(logs: Logs<'_>, root: &SessionId) -> Result<Vec<Session>> {
     let filter = SessionFilter { root: Some(root.clone()), ..SessionFilter::default() };
-    let mut page = Page { after: None, limit: MAX_PAGE };
     let mut folds = Vec::new();
-    loop {
-        let heads = logs.store.list(&filter, &page).await?;
-        let Some(last) = heads.last() else { return Ok(folds) };
-        page.after = Some(last.session.clone());
-        for head in &heads {
-            folds.push(logs.load(&head.session).await?);
+    for head in list_all(logs.store, &filter).await? {
+        match logs.load(&head.session).await {
+            Ok(fold) => folds.push(fold),
+            // It was deleted since it was listed.
+            Err(error) if error.code() == ErrorCode::SessionNotFound => {}
+            Err(error) => return Err(error),
         }
     }
+    Ok(folds)
 }
 
 /// What a session and all below it have used up so far, each as its own log tells it: those at work,

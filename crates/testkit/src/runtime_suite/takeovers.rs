@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use expect_test::expect;
 use helix_agents_core::agent::Agent;
-use helix_agents_core::error::ErrorCode;
-use helix_agents_core::executor::{AgentExecutor, AgentResult, Input, ResumeOptions, RunHandle};
+use helix_agents_core::error::{Error, ErrorCode};
+use helix_agents_core::executor::{
+    AgentExecutor, AgentResult, ExecuteOptions, Input, ResumeOptions, RunHandle,
+};
 use helix_agents_core::session::{RunStatus, Submission};
+use helix_agents_core::store::SessionStatus;
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 
 use super::support::{
@@ -18,7 +21,7 @@ use super::support::{
 use super::{RuntimeHarness, World};
 use crate::faults::{Fault, FaultStore};
 use crate::gate::{Gate, within};
-use crate::scripted::{Reply, ScriptedLlm};
+use crate::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
 
 type Payments = Arc<AtomicUsize>;
 
@@ -323,36 +326,65 @@ pub async fn a_takeover_that_is_to_stop_starts_no_child(harness: &impl RuntimeHa
     assert_eq!(resting(harness, &child("1.1")).await, RunStatus::Completed);
 }
 
-/// The owner ends its session as aborted, and dies before it stops the child. The process that asked is dead
-/// too, so the child knows of nothing: a sweep that finds it aborts it.
+/// A process ends a session as aborted and dies before it stops the child, which knows of nothing: a sweep
+/// that finds the child aborts it.
 pub async fn a_child_left_over_by_an_abort_is_aborted_by_a_sweep(harness: &impl RuntimeHarness) {
-    let (payments, gate) = (Payments::default(), Gate::new());
+    let (payments, gate, ended) = (Payments::default(), Gate::new(), Gate::new());
     let agent = boss(&payments, &gate);
-    let (begun, ended, asked) = (Gate::new(), Gate::new(), Gate::new());
-    let store = FaultStore::new(harness.store())
-        .on("child_started", Fault::HoldBefore(begun.clone()))
-        .on("run_ended", Fault::HoldAfter(ended.clone()));
-    let owner = harness.boot(World::new(scripts([asks(&["helper"])], [pays()])).on(store)).await;
+    let owner = harness.boot(World::new(scripts([asks(&["helper"])], [pays()]))).await;
     begin(&*owner, &agent, "go").await;
-    within(begun.reached()).await;
     within(gate.reached()).await;
-    let store =
-        FaultStore::new(harness.store()).on("abort_requested", Fault::HoldAfter(asked.clone()));
-    let other = harness.boot(World::new(ScriptedLlm::new([])).on(store)).await;
-    let session = S.into();
-    tokio::select! {
-        _ = other.abort(&session, None) => panic!("it was to die in between"),
-        () = asked.reached() => {}
-    }
-    // Its append meets the abort.
-    begun.open();
-    within(ended.reached()).await;
+    until(async || fold(harness).await.open_children().next().is_some()).await;
     all_dead(harness).await;
     gate.open();
+    let store = FaultStore::new(harness.store()).on("run_ended", Fault::HoldAfter(ended.clone()));
+    let world = World::new(ScriptedLlm::new([])).on(store).registered(&agent);
+    let (dying, session) = (harness.boot(world).await, S.into());
+    tokio::select! {
+        _ = dying.abort(&session, None) => panic!("it was to die in between"),
+        () = ended.reached() => {}
+    }
+    harness.kill().await;
     let other = harness.boot(World::new(ScriptedLlm::new([])).registered(&agent)).await;
     assert_eq!(resting(harness, &S.into()).await, RunStatus::Aborted);
     assert_eq!(resting(harness, &child("1.0")).await, RunStatus::Running);
     assert!(other.recover().await.unwrap().is_empty());
     assert_eq!(resting(harness, &child("1.0")).await, RunStatus::Aborted);
     assert_eq!(payments.load(Ordering::SeqCst), 1);
+}
+
+/// The factory of one agent fails for the moment. Sweeps list its session first, because it is newer.
+pub async fn a_session_that_cannot_be_resumed_keeps_no_other_from_a_sweep(
+    harness: &impl RuntimeHarness,
+) {
+    let gate = Gate::new();
+    let agent = |name: &str| {
+        let agent = Agent::builder(name).system_prompt("You tell.").model("scripted");
+        agent.build().unwrap()
+    };
+    let (sound, broken) = (agent("sound"), agent("broken"));
+    let waits = || Reply::text("Never said.").at_gate(&gate);
+    let llm = RoutingScriptedLlm::new().agent("sound", ScriptedLlm::new([waits()]));
+    let llm = llm.agent("broken", ScriptedLlm::new([waits()]));
+    let world = World::new(llm).registered(&sound).registered(&broken);
+    let owner = harness.boot(world).await;
+    for (agent, session) in [(&sound, "older"), (&broken, "newer")] {
+        let options = ExecuteOptions::default().session(session);
+        owner.execute(agent.erased(), "go".into(), options).await.unwrap();
+    }
+    gate.reached_by(2).await;
+    all_dead(harness).await;
+    gate.open();
+
+    let world = World::new(ScriptedLlm::new([Reply::text("done")])).registered(&sound);
+    let away = |_: &_| Err(Error::new(ErrorCode::StoreUnavailable, "the agents are away"));
+    world.registry.register_factory("broken", away).unwrap();
+    let other = harness.boot(world).await;
+    assert_eq!(recovered(&*other).await.status, RunStatus::Completed);
+    let status = |session: &'static str| async move {
+        let head = harness.store().head(&session.into()).await.unwrap().unwrap();
+        head.summary.status
+    };
+    assert_eq!(status("older").await, SessionStatus::Completed);
+    assert_eq!(status("newer").await, SessionStatus::Active);
 }
