@@ -70,7 +70,8 @@ impl Parts {
     }
 
     /// The logs, of which only what is new is read.
-    pub(crate) fn logs(&self) -> Logs<'_> {
+    #[must_use]
+    pub fn logs(&self) -> Logs<'_> {
         Logs { store: &*self.store, folds: Some(&self.folds) }
     }
 
