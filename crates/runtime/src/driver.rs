@@ -362,7 +362,7 @@ impl Driver {
         }
         report_waiting(session, &committed.events);
         let step = step.max(session.last_step());
-        let shown = boundaries(session, committed.numbered());
+        let shown = boundaries(session, committed.shown());
         let boundaries = self.feed.boundaries(step, shown).collect();
         self.mark(step, committed.version, &committed.events, boundaries);
     }

@@ -14,7 +14,7 @@ use super::{Request, RequestKind, Savepoint, Session};
 use crate::agent::AnyAgent;
 use crate::clock::{IdSource, Timestamp};
 use crate::error::{Error, ErrorCode, Result};
-use crate::event::{Event, RunOutcome, SCHEMA};
+use crate::event::{Event, RunOutcome, SCHEMA, decode};
 use crate::fault;
 use crate::id::{AppendId, RunId, SessionId};
 use crate::step::{Action, StepIterator};
@@ -86,6 +86,8 @@ pub struct Journal {
     run: RunId,
     held: Batch,
     savepoint: Option<Savepoint>,
+    /// Events that another worker of the same run recorded since the last commit, with their versions.
+    by_others: Vec<(u64, Event)>,
     /// The most bytes of one append.
     limit: usize,
 }
@@ -96,7 +98,8 @@ impl Journal {
     pub fn new(parts: JournalParts, agent: AnyAgent, session: Session, run: RunId) -> Self {
         let iterator = StepIterator::new(agent, session);
         let limit = parts.store.max_append_bytes();
-        Self { parts, iterator, run, held: Batch::default(), savepoint: None, limit }
+        let (held, by_others) = (Batch::default(), Vec::new());
+        Self { parts, iterator, run, held, savepoint: None, by_others, limit }
     }
 
     /// The session as far as this journal knows it.
@@ -279,6 +282,9 @@ impl Journal {
             if self.held.is_empty() {
                 let Some(next) = later.pop_front() else {
                     self.savepoint = None;
+                    if !committed.events.is_empty() {
+                        committed.by_others = std::mem::take(&mut self.by_others);
+                    }
                     return Ok(committed.up_to(self.acknowledged()));
                 };
                 fault::point("journal.between_appends");
@@ -374,6 +380,10 @@ impl Journal {
         let held = self.roll_back();
         for append in missed {
             self.iterator.session_mut().apply_append(append)?;
+            if append.run.as_ref() == Some(&self.run) {
+                let recorded = decode(self.session().id(), append)?;
+                self.by_others.extend(recorded.into_iter().map(|it| (it.seq, it.event)));
+            }
         }
         match self.session().current_run() {
             Some(current) if current.id == self.run => {}

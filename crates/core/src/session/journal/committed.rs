@@ -12,6 +12,8 @@ pub struct Committed {
     pub version: u64,
     /// Where events of others lie between these: after how many of these, and how many.
     others: Vec<(usize, u64)>,
+    /// Events that another worker of the same run recorded since the last commit, with their versions.
+    pub(super) by_others: Vec<(u64, Event)>,
 }
 
 impl Committed {
@@ -38,6 +40,17 @@ impl Committed {
 
     pub(super) fn up_to(self, version: u64) -> Self {
         Self { version, ..self }
+    }
+
+    /// The events that the stream has to show, in log order, each with its version: those of this commit
+    /// and those that another worker of the same run recorded since the last one. That worker may not
+    /// have written its mark yet, and the stream ignores a mark that is older than its last.
+    #[must_use]
+    pub fn shown(&self) -> Vec<(u64, &Event)> {
+        let by_others = self.by_others.iter().map(|(version, event)| (*version, event));
+        let mut shown: Vec<_> = by_others.chain(self.numbered()).collect();
+        shown.sort_by_key(|(version, _)| *version);
+        shown
     }
 
     /// The events, each with its place in the log.

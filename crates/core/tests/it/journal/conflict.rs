@@ -238,3 +238,22 @@ async fn what_a_step_changed_is_shown_although_a_message_follows_in_the_same_app
     let shown = boundaries(journal.session(), committed.numbered());
     assert!(shown.iter().any(|(_, it)| matches!(it, ChunkKind::StatePatch { .. })), "{shown:?}");
 }
+
+#[tokio::test]
+async fn a_commit_shows_what_another_worker_of_the_same_run_recorded_before_it() {
+    let world = World::new();
+    let mut first = world.answered(calls(&["search"])).await;
+    let mut second = world.journal("r1").await;
+    first.stage(&[result("1.0", json!("found"))]).unwrap();
+    let closed = first.commit().await.unwrap();
+    assert_eq!(names(&closed.events), "tool_finished 1.0, step_closed");
+    // The first worker writes its mark late or never.
+    second.catch_up().await.unwrap();
+    second.stage(&[reply(2, text("Done."))]).unwrap();
+    second.end_run().unwrap();
+    let committed = second.commit().await.unwrap();
+    assert_eq!(names(&committed.events), "model_replied, step_closed, run_ended");
+    let versions: Vec<_> = committed.shown().into_iter().map(|(version, _)| version).collect();
+    let first_version = closed.version - 1;
+    assert_eq!(versions, (first_version..=committed.version).collect::<Vec<_>>());
+}
