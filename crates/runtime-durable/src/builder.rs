@@ -69,8 +69,8 @@ impl DurableRuntimeBuilder {
 
     /// How many runs of this process do something at the same time. The others wait for their turn
     /// between two parts, and keep their leases. A run that only waits for its sub-agents does not
-    /// count; one whose tool executes another agent by itself, and waits for it, does. No limit unless
-    /// told.
+    /// count. Neither does a run that a tool starts on the tool's own task, because the tool may wait for
+    /// it. No limit by default.
     ///
     /// This is not a DBOS queue: those are polled, and hand a run to any process.
     pub fn max_runs(mut self, most: usize) -> Self {

@@ -32,13 +32,24 @@ pub(crate) struct Workflows {
     app: String,
     /// Whether no process will have the name of this one.
     is_unique: bool,
-    turns: Turns,
+    /// None if there is no limit.
+    turns: Option<Turns>,
     /// The tokio runtime that DBOS's tasks run on.
     on: Handle,
     /// The same, for what outlives a call.
     itself: Itself,
     /// Runs that began here and that their workflows have not taken up yet.
-    begun: Mutex<HashMap<RunId, Listed>>,
+    begun: Mutex<HashMap<RunId, BegunRun>>,
+}
+
+/// A run that began here.
+#[derive(Debug)]
+pub(crate) struct BegunRun {
+    /// What those who began it wait for.
+    pub(crate) listed: Listed,
+    /// Whether it needs turns of its own. One that a tool starts does not: the tool has a turn already, and
+    /// may wait for the run.
+    pub(crate) needs_turns: bool,
 }
 
 impl Workflows {
@@ -56,7 +67,7 @@ impl Workflows {
             run: run.map_err(|error| failure::of_dbos("register the workflow", &error))?,
             app: database.app.clone(),
             is_unique: database.executor.is_none(),
-            turns: Turns::new(database.max_runs),
+            turns: database.max_runs.map(Turns::new),
             on: Handle::current(),
             itself,
             begun: Mutex::default(),
@@ -77,16 +88,16 @@ impl Workflows {
         &self.app
     }
 
-    pub(crate) fn turns(&self) -> &Turns {
-        &self.turns
+    pub(crate) fn turns(&self) -> Option<&Turns> {
+        self.turns.as_ref()
     }
 
     /// What those who began a run here wait for; none if it began elsewhere.
-    pub(crate) fn taken_up(&self, run: &RunId) -> Option<Listed> {
+    pub(crate) fn taken_up(&self, run: &RunId) -> Option<BegunRun> {
         self.begun().remove(run)
     }
 
-    fn begun(&self) -> MutexGuard<'_, HashMap<RunId, Listed>> {
+    fn begun(&self) -> MutexGuard<'_, HashMap<RunId, BegunRun>> {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -166,13 +177,14 @@ impl Engine for Workflows {
 
     async fn carry_out(&self, begun: Begun) -> Result<Option<Arc<LiveRun>>> {
         let live = Arc::clone(begun.driver.live());
-        let over = begun.over.clone();
+        let (over, needs_turns) = (begun.over.clone(), !begun.in_tool);
         let of = begun.in_parts();
         if let Some(over) = over {
             self.cancel(&over).await;
         }
         // Whatever becomes of the workflow, nobody waits for it forever.
-        self.begun().insert(of.run.clone(), Listed::new(&self.parts, &live));
+        let listed = Listed::new(&self.parts, &live);
+        self.begun().insert(of.run.clone(), BegunRun { listed, needs_turns });
         if let Err(error) = self.start(&of).await {
             drop(self.taken_up(&of.run));
             return Err(error);

@@ -13,6 +13,7 @@ use futures_util::{StreamExt as _, stream};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::id::CallId;
 use helix_agents_runtime::{ChildRef, Next, Part, RunRef, Runtime};
+use tokio::sync::SemaphorePermit;
 
 use crate::failure::{Failure, Stopped};
 use crate::name;
@@ -37,7 +38,8 @@ pub(crate) struct Site<'a> {
     runtime: &'a Runtime,
     of: &'a RunRef,
     workflow: &'a str,
-    turns: &'a Turns,
+    /// None if the run needs no turns.
+    turns: Option<&'a Turns>,
     /// Whether this execution, and none before, carried out what came last, so that nobody has begun
     /// what comes now. It is so from the first step on that was not on record.
     is_first: AtomicBool,
@@ -49,7 +51,7 @@ impl<'a> Site<'a> {
         runtime: &'a Runtime,
         of: &'a RunRef,
         workflow: &'a str,
-        turns: &'a Turns,
+        turns: Option<&'a Turns>,
         is_new: bool,
     ) -> Self {
         Self { runtime, of, workflow, turns, is_first: AtomicBool::new(is_new) }
@@ -77,7 +79,7 @@ impl<'a> Site<'a> {
         // Companions may be waited for, and need turns themselves then.
         let _turn = match part {
             Part::Companions => None,
-            _ => self.turns.wait(self.runtime, self.of).await,
+            _ => self.turn().await,
         };
         let is_long = matches!(part, Part::Model(_) | Part::Companions | Part::Call(_));
         let is_first = self.first_try();
@@ -85,6 +87,13 @@ impl<'a> Site<'a> {
             self.tried(self.runtime.perform(self.of, part, is_first()))
         });
         step.await
+    }
+
+    async fn turn(&self) -> Option<SemaphorePermit<'a>> {
+        match self.turns {
+            Some(turns) => turns.wait(self.runtime, self.of).await,
+            None => None,
+        }
     }
 
     /// Carries out calls, so many at once, and waits for children beside them.
@@ -101,7 +110,7 @@ impl<'a> Site<'a> {
             if calls.is_empty() {
                 return Vec::new();
             }
-            let _turn = self.turns.wait(self.runtime, self.of).await;
+            let _turn = self.turn().await;
             stream::iter(calls).buffer_unordered(at_once.max(1)).collect().await
         };
         let (calls, children) = join(calls, join_all(children)).await;

@@ -5,22 +5,21 @@ use std::pin::pin;
 use helix_agents_runtime::{RunRef, Runtime};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Whose turn it is.
+/// Limits how many runs of a process do something at the same time.
 #[derive(Debug)]
-pub(crate) struct Turns(Option<Semaphore>);
+pub(crate) struct Turns(Semaphore);
 
 impl Turns {
-    /// So many at once, or all.
-    pub(crate) fn new(most: Option<usize>) -> Self {
-        Self(most.map(|most| Semaphore::new(most.min(Semaphore::MAX_PERMITS))))
+    /// So many at once.
+    pub(crate) fn new(most: usize) -> Self {
+        Self(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))
     }
 
-    /// Waits for a turn, and keeps the run's lease meanwhile: the run is alive. There is nothing to wait
-    /// for without a limit, nor when the runtime shuts down: the next part then finds that out.
+    /// Waits for a turn, and keeps the run's lease meanwhile: the run is alive. There is none when the
+    /// runtime shuts down: the next part then finds that out.
     pub(crate) async fn wait(&self, runtime: &Runtime, of: &RunRef) -> Option<SemaphorePermit<'_>> {
-        let turns = self.0.as_ref()?;
         let parts = runtime.parts();
-        let mut turn = pin!(turns.acquire());
+        let mut turn = pin!(self.0.acquire());
         loop {
             tokio::select! {
                 biased;

@@ -44,13 +44,15 @@ pub(crate) fn register(dbos: &DBOS, engine: Itself) -> Result<RunWorkflow, dbos:
 
 async fn carry_out(engine: Arc<Workflows>, of: RunRef) -> Result<(), Stopped> {
     let parts = Arc::clone(engine.parts());
-    let listed = engine.taken_up(&of.run);
+    let begun = engine.taken_up(&of.run);
+    let turns = engine.turns().filter(|_| begun.as_ref().is_none_or(|begun| begun.needs_turns));
+    let listed = begun.map(|begun| begun.listed);
     // Whoever began it here waits for it.
     let _under_way = listed.is_none().then(|| under_way(&parts));
     let id = of.workflow_id(engine.app());
     let runtime = Runtime::new(Arc::clone(&parts), Arc::clone(&engine) as _);
     let done = {
-        let site = Site::new(&runtime, &of, &id, engine.turns(), listed.is_some());
+        let site = Site::new(&runtime, &of, &id, turns, listed.is_some());
         let driven = caught_async("the run", || site.drive());
         tokio::select! {
             biased;

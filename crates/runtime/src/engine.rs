@@ -67,6 +67,9 @@ pub struct Begun {
     /// The run that it took over from, which had not ended. Whatever carries that out in vain can be
     /// stopped.
     pub over: Option<RunRef>,
+    /// Whether a tool of this process started the run. The tool may wait for the run's end, so an engine that
+    /// limits how many runs act at once must not let the run wait for the tool.
+    pub in_tool: bool,
 }
 
 impl Begun {

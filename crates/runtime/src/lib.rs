@@ -19,6 +19,7 @@ mod family;
 mod feed;
 mod forward;
 mod handle;
+mod in_tool;
 mod lease;
 mod live;
 mod model;

@@ -24,6 +24,7 @@ use crate::driver::{Driver, Told};
 use crate::engine::Begun;
 use crate::feed::Feed;
 use crate::handle::{attach, handle};
+use crate::in_tool::is_in_tool;
 use crate::lease::LeaseKeeper;
 use crate::live::LiveRun;
 use crate::parts::Parts;
@@ -491,11 +492,11 @@ impl Launch {
     /// Writes the run into the log and hands it to the engine. Whoever wants it may leave in between: a
     /// run that is in the log and that nobody carries out would stand still until its lease has run out.
     async fn launch(self) -> Result<Launched> {
-        let runtime = self.runtime.clone();
-        runtime.parts().tasks.carry_on(Box::pin(self.carry_out())).await
+        let (runtime, in_tool) = (self.runtime.clone(), is_in_tool());
+        runtime.parts().tasks.carry_on(Box::pin(self.carry_out(in_tool))).await
     }
 
-    async fn carry_out(self) -> Result<Launched> {
+    async fn carry_out(self, in_tool: bool) -> Result<Launched> {
         let Self { runtime, agent, mut journal, hooks, events, new } = self;
         let over = journal.session().current_run().map(|run| RunRef::new(journal.session(), run));
         // Here a shutdown either waits for it or has begun before.
@@ -520,7 +521,7 @@ impl Launch {
         if let Some(over) = &over {
             runtime.parts().begun_here().remove(&over.run);
         }
-        let begun = Begun { driver, lease, events, over };
+        let begun = Begun { driver, lease, events, over, in_tool };
         match runtime.engine().carry_out(begun).await {
             Ok(live) => Ok(Launched::Begun(handle(&runtime, of, root, from, live))),
             Err(error) => {

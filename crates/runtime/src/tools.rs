@@ -23,6 +23,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::feed::{CallFeed, Feed, Ticket};
+use crate::in_tool::in_tool;
 use crate::ownership::{Left, Ownership};
 use crate::starts::Starts;
 
@@ -172,7 +173,7 @@ impl CallRun {
         }
         let invoke = async {
             fault::point("tool.before");
-            let returned = self.tool.invoke(input, prepared.context.clone()).await;
+            let returned = in_tool(self.tool.invoke(input, prepared.context.clone())).await;
             fault::point("tool.after");
             returned
         };

@@ -1,23 +1,27 @@
 //! What becomes of runs when their runtime is shut down, when somebody cancels their workflow, when they
 //! panic; and what is left of them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use helix_agents_core::agent::Agent;
 use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
-use helix_agents_core::session::RunStatus;
+use helix_agents_core::message::Message;
+use helix_agents_core::session::{RunStatus, load};
 use helix_agents_core::store::StateStore as _;
+use helix_agents_core::tool::{Tool, ToolContext};
+use helix_agents_runtime_durable::DurableRuntime;
 use helix_agents_store_sqlite::SqliteStore;
 use helix_agents_testkit::faults::{Fault, FaultStore};
 use helix_agents_testkit::gate::{Gate, within};
 use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
 use serde_json::json;
 
-use crate::support::{Corner, Count, act, acts_once, counting, registry, scratch, teller};
+use crate::support::{Corner, Count, Word, act, acts_once, counting, registry, scratch, teller};
 
 fn in_session(id: &str) -> ExecuteOptions {
     ExecuteOptions::default().session(SessionId::from(id))
@@ -289,6 +293,42 @@ async fn a_run_that_waits_for_its_child_leaves_it_the_turn() {
     let runtime = corner.builder().store(store).llm(llm).max_runs(1).connect().await.unwrap();
     let handle = runtime.execute(boss.erased(), "go".into(), in_session("s")).await.unwrap();
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    within(runtime.shutdown()).await;
+}
+
+/// A tool that executes another agent on the runtime in this place, and waits for it.
+fn delegating(runtime: &Arc<OnceLock<Weak<DurableRuntime>>>, to: &Agent) -> Tool {
+    let (runtime, to) = (Arc::clone(runtime), to.clone());
+    Tool::function("act", "Acts.", move |_: Word, _: ToolContext| {
+        let (runtime, to) = (Arc::clone(&runtime), to.clone());
+        async move {
+            let runtime = runtime.get().and_then(Weak::upgrade).unwrap();
+            let run = runtime.execute(to.erased(), "go".into(), in_session("inner")).await?;
+            Ok(run.result().await?.status.as_str())
+        }
+    })
+}
+
+#[tokio::test]
+async fn a_run_that_a_tool_executes_needs_no_turn_of_its_own() {
+    let (store, _folder) = scratch().await;
+    let (corner, place) = (Corner::new(), Arc::new(OnceLock::new()));
+    let helper = teller_of("helper").build().unwrap();
+    let boss = teller_of("boss").tool(delegating(&place, &helper)).build().unwrap();
+    let asks = ScriptedLlm::new([act(), Reply::text("done")]);
+    let helps = ScriptedLlm::new([Reply::text("helped")]);
+    let llm = RoutingScriptedLlm::new().agent("boss", asks).agent("helper", helps);
+    let runtime = corner.builder().store(store.clone()).llm(llm).max_runs(1).connect().await;
+    let runtime = Arc::new(runtime.unwrap());
+    place.set(Arc::downgrade(&runtime)).unwrap();
+    let handle = runtime.execute(boss.erased(), "go".into(), in_session("s")).await.unwrap();
+    assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
+    let fold = load(&store, &"s".into()).await.unwrap();
+    let answered = fold.transcript().iter().any(|message| match &**message {
+        Message::Tool(result) => format!("{result:?}").contains("completed"),
+        _ => false,
+    });
+    assert!(answered, "{:?}", fold.transcript());
     within(runtime.shutdown()).await;
 }
 
