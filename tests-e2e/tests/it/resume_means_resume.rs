@@ -3,7 +3,8 @@
 //!
 //! Here each property has a scenario or two, and each fault point one number of processes; with
 //! `HELIX_FULL=1`, as `cargo xtask e2e --full` sets it, all of them. On servers it is every second
-//! fault point and two processes, unless `cargo xtask e2e --store` asks for more.
+//! fault point and two processes, unless `cargo xtask e2e --store` asks for more. On engines it is a sample
+//! of the fault points, and all of them with `--full`.
 
 mod evidence;
 
@@ -18,45 +19,71 @@ use serde_json::Value;
 
 use crate::kill_matrix::{difference, logs_text, runs_once, told};
 use crate::support::{Extent, Logs, Story, Trace, on_each_store, recorded_calls};
-use crate::sweep::{blocking, sweep};
-use evidence::{Case, begins_with, ran_and_told};
+use crate::sweep::{blocking, sweep_on};
+use evidence::{Case, Stage, begins_with, ran_and_told};
 
 const KNOWN: [&str; 3] = ["already_resumed", "already_running", "nothing_to_resume"];
 
-on_each_store! {
-    Everywhere whoever_resumes_goes_on_where_it_stood(kind) {
-        super::whoever_resumes_goes_on_where_it_stood(kind)
-    }
-    Everywhere fork_determinism(kind) { super::fork_determinism(kind) }
-    Everywhere checkpoint_validity(kind) { super::checkpoint_validity(kind) }
-    Everywhere consume_once(kind) { super::consume_once(kind) }
+/// Tests of one runtime, in a module of its name.
+macro_rules! on_runtime {
+    ($runtime:ident $on:ident) => {
+        mod $runtime {
+            use super::*;
+
+            /// The stage that a test of this runtime has on a kind of store.
+            fn on(kind: &'static Kind) -> Stage {
+                Stage { runtime: stringify!($runtime), kind }
+            }
+
+            on_each_store! {
+                $on a_resumed_run_continues_where_it_stopped(kind) {
+                    crate::resume_means_resume::a_resumed_run_continues_where_it_stopped(super::on(kind))
+                }
+                $on fork_determinism(kind) {
+                    crate::resume_means_resume::fork_determinism(super::on(kind))
+                }
+                $on checkpoint_validity(kind) {
+                    crate::resume_means_resume::checkpoint_validity(super::on(kind))
+                }
+                $on consume_once(kind) {
+                    crate::resume_means_resume::consume_once(super::on(kind))
+                }
+            }
+        }
+    };
 }
+
+on_runtime!(local Everywhere);
+on_runtime!(durable Sqlite);
+on_runtime!(temporal Sqlite);
 
 /// For each case of scenarios that a verb tells; of some of them what holds is only looked at where
 /// everything is.
 fn property<const N: usize>(
-    kind: &'static Kind,
+    stage: Stage,
     holds: [&'static str; N],
     verb: &'static str,
     [usual, full]: [&[&'static str]; 2],
     problems: impl Fn(&Case) -> [Result<(), String>; N] + Sync,
 ) {
-    let extent = Extent::on(kind);
-    let is_full = extent == Extent::Full;
-    let modes = if is_full { &["per_effect", "per_step"][..] } else { &["per_effect"] };
+    let is_full = Extent::on(stage.kind) == Extent::Full;
+    // An engine appends as effects end, whatever the mode.
+    let has_modes = is_full && !stage.has_engine();
+    let modes = if has_modes { &["per_effect", "per_step"][..] } else { &["per_effect"] };
     for scenario in usual.iter().chain(full.iter().filter(|_| is_full)) {
         for mode in modes {
-            let cases = evidence::cases(kind, verb, [scenario, mode], extent);
-            sweep(kind, holds, [scenario, mode], &cases, &problems);
+            let cases = evidence::cases(stage, verb, [scenario, mode]);
+            let Stage { runtime, kind } = stage;
+            sweep_on(runtime, kind, holds, [scenario, mode], &cases, &problems);
         }
     }
 }
 
 /// Three properties of one and the same recovery.
-fn whoever_resumes_goes_on_where_it_stood(kind: &'static Kind) {
+fn a_resumed_run_continues_where_it_stopped(stage: Stage) {
     let holds = ["prefix continuation", "effect exactly-once", "recovery determinism"];
     let scenarios: [&[_]; 2] = [&["at_most_once", "parallel"], &["plain", "finish", "child"]];
-    property(kind, holds, "run", scenarios, |case| {
+    property(stage, holds, "run", scenarios, |case| {
         let Some(story) = case.killed() else { return [const { Ok(()) }; 3] };
         let (before, trace) = (blocking().block_on(story.logs()), story.trace());
         if let Err(problem) = case.resume_at_once(&story, &before) {
@@ -110,8 +137,8 @@ fn recovery_determinism(case: &Case, story: &Story) -> Result<(), String> {
 
 /// Forks of one checkpoint are alike, whenever and by whomever they are made, and come to the same
 /// end; the original does not notice. Two of the processes want the same name: one of them gets it.
-fn fork_determinism(kind: &'static Kind) {
-    property(kind, ["fork determinism"], "run", [&["plain"], &["parallel"]], |case| {
+fn fork_determinism(stage: Stage) {
+    property(stage, ["fork determinism"], "run", [&["plain"], &["parallel"]], |case| {
         [forks_are_alike(case)]
     });
 }
@@ -161,8 +188,8 @@ fn fold(id: &SessionId, log: &[RecordedEvent]) -> Session {
 
 /// Every checkpoint can be gone back to: conversation and state are again what they were, and from
 /// there it comes to the end that it came to.
-fn checkpoint_validity(kind: &'static Kind) {
-    property(kind, ["checkpoint validity"], "run", [&["plain"], &["parallel"]], |case| {
+fn checkpoint_validity(stage: Stage) {
+    property(stage, ["checkpoint validity"], "run", [&["plain"], &["parallel"]], |case| {
         [checkpoints_are_valid(case)]
     });
 }
@@ -206,8 +233,8 @@ fn checkpoints_are_valid(case: &Case) -> Result<(), String> {
 }
 
 /// Of all who answer a call one is heard, and what that one said is the result, once.
-fn consume_once(kind: &'static Kind) {
-    property(kind, ["consume-once"], "tell", [&["people"], &[]], |case| {
+fn consume_once(stage: Stage) {
+    property(stage, ["consume-once"], "tell", [&["people"], &[]], |case| {
         [one_answer_is_heard(case)]
     });
 }
