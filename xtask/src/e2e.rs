@@ -1,4 +1,4 @@
-//! `e2e`: the end-to-end tests, and the matrix of kills they survived.
+//! `e2e`: the end-to-end tests with the matrix of kills that they survived, and the parity suite.
 
 use std::path::Path;
 
@@ -41,7 +41,8 @@ struct FaultPoint {
     ok: bool,
 }
 
-/// Runs the tests, then prints the matrix, whether they passed or not. With `--store all` it writes what
+/// Runs the tests, prints the matrix, whether they passed or not, and runs the parity suite of the same
+/// runtimes and stores. With `--store all` it writes what
 /// held into the guide, of one runtime if it is told to; without, of the servers only a sample ran, and
 /// the guide is compared with that.
 /// `--check` runs nothing: it compares the guide with the reports of the last run.
@@ -73,7 +74,11 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     }
     let tested = process::run(&mut tests);
     let shown = show();
-    tested.and(shown)?;
+    let parity = options.parity().map_or(Ok(()), |args| {
+        println!("\nThe parity suite:");
+        process::run(process::cargo(["nextest", "run"]).args(args))
+    });
+    tested.and(shown).and(parity)?;
     match options.page() {
         Page::Written => page::write(&reports()?),
         Page::Compared => report::gate("e2e", complaints),

@@ -81,6 +81,23 @@ impl Options {
         (!both.is_empty()).then(|| both.join(" & "))
     }
 
+    /// What the test runner is told to run the parity suite; none for stories of one seed, which it has not.
+    pub(super) fn parity(&self) -> Option<Vec<String>> {
+        if self.seeds.is_some() {
+            return None;
+        }
+        let engines = RUNTIMES.iter().filter(|runtime| **runtime != "all");
+        let runtimes = engines.filter(|name| self.runtime.as_ref().is_none_or(|it| it == **name));
+        let mut args: Vec<_> =
+            runtimes.map(|runtime| format!("--package=helix-agents-runtime-{runtime}")).collect();
+        let store = self.store.as_deref().filter(|store| *store != "all");
+        let module = store.map_or("parity::".to_owned(), |store| format!("parity::{store}::"));
+        let word = self.scenario.as_deref().map(|word| format!(" & test({word})"));
+        let filter = format!("test(/^{module}/){}", word.unwrap_or_default());
+        args.extend(["--no-tests=pass".to_owned(), "-E".to_owned(), filter]);
+        Some(args)
+    }
+
     /// What of the guide there is to do after these tests.
     pub(super) fn page(&self) -> Page {
         let is_part = self.scenario.is_some() || self.seeds.is_some();

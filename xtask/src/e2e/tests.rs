@@ -152,3 +152,16 @@ fn options_that_nobody_knows_are_refused() {
         assert!(read(wrong).is_err(), "{wrong:?}");
     }
 }
+
+#[test]
+fn the_parity_suite_runs_on_the_chosen_runtimes_and_stores() {
+    let parity = |args: &[&str]| Options::read(args).unwrap().parity().map(|args| args.join(" "));
+    let package = |name| format!("--package=helix-agents-runtime-{name}");
+    let (local, durable, temporal) = (package("local"), package("durable"), package("temporal"));
+    let all = format!("{local} {durable} {temporal} --no-tests=pass -E test(/^parity::/)");
+    assert_eq!(parity(&[]), Some(all));
+    let some = format!("{durable} --no-tests=pass -E test(/^parity::redis::/) & test(people)");
+    let args = ["--runtime", "durable", "--store", "redis", "--scenario", "people"];
+    assert_eq!(parity(&args), Some(some));
+    assert_eq!(parity(&["--seed", "3"]), None);
+}
