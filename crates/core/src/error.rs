@@ -162,6 +162,8 @@ codes! {
     SubAgentDispatchFailed = "sub_agent_dispatch_failed", Failed;
     /// There is no companion as it was asked for.
     CompanionUnknown = "companion_unknown", Failed;
+    /// The session has as many companions as its agent may have.
+    CompanionLimit = "companion_limit", Failed;
     /// A sub-agent failed, or was aborted.
     SubAgentFailed = "sub_agent_failed", Failed;
     /// Nobody answered the call in time.

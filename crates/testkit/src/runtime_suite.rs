@@ -258,6 +258,7 @@ macro_rules! runtime_suite {
             companions: a_companion_that_has_ended_can_be_terminated;
             companions: a_message_reaches_a_companion_at_work;
             companions: mistakes_with_companions_are_told_to_the_model;
+            companions: the_number_of_companions_is_limited;
             companions: a_companion_that_waits_for_people_lets_its_caller_wait;
             companions: a_restart_goes_on_with_a_companion_where_it_stopped;
             companions: a_companion_keeps_its_state_between_messages;

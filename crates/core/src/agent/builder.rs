@@ -236,6 +236,14 @@ impl<S, O> AgentBuilder<S, O> {
         self
     }
 
+    /// The number of companions that one session may have. Those that have ended count, because the model can
+    /// speak to them again. A call that would start another one fails with
+    /// [`ErrorCode::CompanionLimit`], which the model reads. Default 32.
+    pub fn max_companions(mut self, companions: usize) -> Self {
+        self.parts.limits.max_companions = companions;
+        self
+    }
+
     /// The most bytes of one tool result as JSON; a larger one is a failure that the model is told
     /// of. Default 1 MiB.
     pub fn max_result_bytes(mut self, bytes: usize) -> Self {

@@ -77,6 +77,8 @@ pub struct Limits {
     /// How many runs in a row may take over from one that stopped, without a result in between.
     /// Default 5.
     pub max_takeovers: u32,
+    /// How many companions one session may have. Default 32.
+    pub max_companions: usize,
 }
 
 impl Default for Limits {
@@ -89,6 +91,7 @@ impl Default for Limits {
             tool_timeout: Duration::from_secs(60),
             max_result_bytes: 1024 * 1024,
             max_takeovers: 5,
+            max_companions: 32,
         }
     }
 }

@@ -82,6 +82,11 @@ fn beginning(
         let message = CompanionMessage::new(session, start, companion.agent(), message);
         return Ok(CompanionTask::Tell(CompanionMessage { begins: true, ..message }));
     }
+    let most = agent.limits().max_companions;
+    if session.companions().count() >= most {
+        let message = format!("there are {most} children already, and no more are allowed");
+        return Ok(CompanionTask::Done(failed(ErrorCode::CompanionLimit, message)));
+    }
     let stays = CompanionRef { name, mode: companion.mode() };
     let input = Ok(Input::from(message));
     let mut begin = ChildBeginning::new(session, call, companion.agent(), Some(stays), input);

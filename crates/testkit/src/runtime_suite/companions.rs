@@ -293,6 +293,25 @@ pub async fn mistakes_with_companions_are_told_to_the_model(harness: &impl Runti
     .assert_eq(&told_by(harness, "").await);
 }
 
+/// A session has as many companions as its agent allows. Those that have ended count.
+pub async fn the_number_of_companions_is_limited(harness: &impl RuntimeHarness) {
+    let llm = scripts(
+        [spawn("one"), spawn("two"), spawn("three"), spawn("one"), Reply::text("Well.")],
+        [report(1), report(2)],
+    );
+    let executor = harness.boot(World::new(llm)).await;
+    let critic = critic().build().unwrap();
+    let agent = teller().companion(&critic, CompanionMode::Blocking).max_companions(2);
+    completes(&begin(&*executor, &agent.build().unwrap(), "Write.").await).await;
+    expect![[r#"
+        tool companion__spawnAgent {"name":"one","status":"completed","output":{"answer":"hm","score":1}}
+        tool companion__spawnAgent {"name":"two","status":"completed","output":{"answer":"hm","score":1}}
+        tool companion__spawnAgent {"error":"there are 2 children already, and no more are allowed"}
+        tool companion__spawnAgent {"name":"one","status":"completed","output":{"answer":"hm","score":2}}
+    "#]]
+    .assert_eq(&told_by(harness, "").await);
+}
+
 /// A companion that waits for people lets a caller wait that waits for it.
 pub async fn a_companion_that_waits_for_people_lets_its_caller_wait(harness: &impl RuntimeHarness) {
     let world = || {
