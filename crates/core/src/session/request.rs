@@ -1,7 +1,7 @@
 //! Requests from outside: appended by any process to the log of a run that another one owns.
 
 use super::load::not_found;
-use super::{Folds, Logs, Request, Session};
+use super::{Folds, Logs, Request, Session, SessionOverview};
 use crate::clock::IdSource;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{ChildNotice, Event, SCHEMA, encode};
@@ -22,7 +22,7 @@ pub enum RequestKind {
     Abort,
 }
 
-impl Session {
+impl SessionOverview {
     /// The request of this kind that no run has honoured yet.
     #[must_use]
     pub fn request(&self, kind: RequestKind) -> Option<&Request> {
