@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::ledger::{ClosedStep, Ledger, OpenCall, OpenStep, Request};
 use super::{RunRecord, RunStatus};
 use crate::event::ParentRef;
-use crate::id::SessionId;
+use crate::id::{CallId, SessionId};
 use crate::message::ToolCall;
 use crate::store::{Position, SessionStatus, Summary};
 use crate::usage::Usage;
@@ -167,6 +167,19 @@ impl SessionOverview {
     #[must_use]
     pub fn closed_step(&self) -> Option<&ClosedStep> {
         self.ledger.closed.as_deref()
+    }
+
+    /// Returns `true` if the session has made this call, as far as that can be told without the
+    /// transcript: a call of the last step, or one whose id is of an earlier step.
+    #[must_use]
+    pub fn may_have_made(&self, call: &CallId) -> bool {
+        let last = self.open_step().or(self.closed_step());
+        let of_last = |step: &OpenStep| step.tool_call(call).is_some();
+        let earlier = |step: u32| {
+            let last = last.map_or(self.last_step() + 1, |step| step.reply.step);
+            (1..last).contains(&step)
+        };
+        last.is_some_and(of_last) || call.step().is_some_and(earlier)
     }
 
     /// The request to interrupt the session that no run has honoured yet, if there is one.
