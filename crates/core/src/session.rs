@@ -36,8 +36,8 @@ pub use apply::{Folding, result_message};
 pub use begin::{BeginRun, abort_events, execute_events, resume_events, terminate_events};
 pub use delete::{clear_stream, delete_session};
 pub use family::{
-    Lineage, Notice, Standing, Stopping, is_taken_care_of, is_waited_for, lineage, look_for_news,
-    news_below, overview_and_standing, standing,
+    Lineage, Notice, Standing, Stopping, fold_and_standing, is_taken_care_of, is_waited_for,
+    lineage, look_for_news, news_below, overview_and_standing, standing,
 };
 pub use folds::{Folds, Logs, MAX_FOLDED_EVENTS, MAX_FOLDS};
 pub use fork::fork;
@@ -51,8 +51,8 @@ pub use overview::SessionOverview;
 pub use page::{SessionPage, StreamStatus, session_page};
 pub use people::{WAIT_USAGE, report_waiting};
 pub use request::{Outside, RequestKind, pass_down, queue_message, request};
-pub use snapshot::{FOLD, SNAPSHOT_EVENTS};
 pub use shown::{boundaries, end_of_call};
+pub use snapshot::{FOLD, SNAPSHOT_EVENTS};
 pub use submit::{CallRef, PendingView, Submission, pending_calls, submit};
 pub use transfer::{ExportedSession, SessionExport, export_session, import_session};
 pub use travel::{ForkOrigin, rewind_events};

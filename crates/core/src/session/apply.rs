@@ -273,6 +273,7 @@ impl SessionOverview {
                 ledger.takeovers = 0;
             }
             goes_on = !begins_turn && (ledger.rewound || past.status.leaves_turn_open());
+            ledger.past_runs += 1;
             notes.add(|history| history.past_runs.push(past));
         }
         if !goes_on {

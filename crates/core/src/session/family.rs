@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 
 use super::load::not_found;
 use super::request::{Outside, head, queue_message};
-use super::{Logs, RunStatus, SessionOverview};
+use super::{Logs, RunStatus, Session, SessionOverview};
 use crate::agent::{AgentRegistry, AnyAgent, FactoryContext};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{ChildNotice, ChildStart, CompanionRef};
@@ -103,6 +103,17 @@ pub async fn overview_and_standing(
     child: &SessionId,
 ) -> Result<(SessionOverview, Standing)> {
     let (head, fold) = logs.look_at_overview(child).await?.ok_or_else(|| not_found(child))?;
+    let below = news_below(logs, &fold).await?;
+    let standing = Standing::of(&fold, head.is_leased(), below).ok_or_else(|| not_found(child))?;
+    Ok((fold, standing))
+}
+
+/// A child with its history, and how it stands now: for what has to know each of its runs.
+///
+/// # Errors
+/// As [`standing`].
+pub async fn fold_and_standing(logs: Logs<'_>, child: &SessionId) -> Result<(Session, Standing)> {
+    let (head, fold) = logs.look(child).await?.ok_or_else(|| not_found(child))?;
     let below = news_below(logs, &fold).await?;
     let standing = Standing::of(&fold, head.is_leased(), below).ok_or_else(|| not_found(child))?;
     Ok((fold, standing))

@@ -27,6 +27,8 @@ pub(super) struct Ledger {
     pub status: SessionStatus,
     pub state: Arc<Value>,
     pub run: Option<RunRecord>,
+    /// How many runs there were before that one.
+    pub past_runs: u32,
     pub turn: u32,
     pub turn_steps: u32,
     pub last_step: u32,
@@ -144,6 +146,7 @@ impl Ledger {
             status: SessionStatus::Active,
             state: Arc::new(Value::Null),
             run: None,
+            past_runs: 0,
             turn: 0,
             turn_steps: 0,
             last_step: 0,

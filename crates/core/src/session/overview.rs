@@ -120,6 +120,12 @@ impl SessionOverview {
         self.ledger.run.as_ref()
     }
 
+    /// How many runs there were before the last one.
+    #[must_use]
+    pub fn past_runs(&self) -> u32 {
+        self.ledger.past_runs
+    }
+
     /// The turn, from 1; 0 before the first.
     #[must_use]
     pub fn turn(&self) -> u32 {

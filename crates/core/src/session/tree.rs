@@ -43,7 +43,10 @@ pub async fn usage_of_tree(logs: Logs<'_>, session: &SessionId) -> Result<UsageR
     Ok(top.map(|fold| usage_with(fold, &children)).unwrap_or_default())
 }
 
-fn usage_with(fold: &SessionOverview, children: &BTreeMap<&SessionId, Vec<&SessionOverview>>) -> UsageRollup {
+fn usage_with(
+    fold: &SessionOverview,
+    children: &BTreeMap<&SessionId, Vec<&SessionOverview>>,
+) -> UsageRollup {
     let mut rollup = fold.usage_rollup();
     // What its log says of children's tokens is what they had used when they told it.
     rollup.sub_agents.values_mut().for_each(|used| used.tokens = Default::default());
