@@ -12,7 +12,7 @@ use helix_agents_core::clock::Timestamp;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, Head, LeaseChange, MAX_PAGE,
-    NewSession, Page, Position, Purge, Renewal, SessionFilter, StoredAppend, Summary,
+    NewSession, Page, Position, Purge, Renewal, SessionFilter, Snapshot, StoredAppend, Summary,
 };
 
 /// One session.
@@ -20,6 +20,7 @@ use helix_agents_core::store::{
 struct Entry {
     head: Head,
     log: Vec<StoredAppend>,
+    snapshot: Option<Snapshot>,
 }
 
 /// All sessions. An operation on one that does not exist answers `None`.
@@ -44,7 +45,7 @@ impl Entry {
             updated_at: now,
             read_at: now,
         };
-        let mut entry = Self { head, log };
+        let mut entry = Self { head, log, snapshot: None };
         entry.take(first, now);
         entry
     }
@@ -124,6 +125,19 @@ impl Model {
         let id = first.session.clone();
         self.0.insert(id, Entry::begin(new, first, summary, shared, at));
         Some(ForkOutcome::Created { at })
+    }
+
+    pub(crate) fn save_snapshot(&mut self, session: &SessionId, snapshot: Snapshot) {
+        let Some(entry) = self.0.get_mut(session) else { return };
+        let version = snapshot.position.version;
+        let newer = |kept: &Snapshot| kept.position.version > version;
+        if version <= entry.head.position.version && !entry.snapshot.as_ref().is_some_and(newer) {
+            entry.snapshot = Some(snapshot);
+        }
+    }
+
+    pub(crate) fn snapshot(&self, session: &SessionId) -> Option<Snapshot> {
+        self.0.get(session)?.snapshot.clone()
     }
 
     pub(crate) fn append(&mut self, append: Append, now: Timestamp) -> Option<AppendOutcome> {

@@ -11,7 +11,7 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, StateStore, StoredAppend,
+    Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
 };
 use helix_agents_core::stream::{Batch, ChunkStream, StreamInfo, StreamManager, Written};
 use helix_agents_testkit::trees::{Dice, Life, Lives};
@@ -303,6 +303,24 @@ impl StateStore for Wire {
         self.ask(Kind::Write, move |store| {
             let (session, run) = (session.clone(), run.clone());
             async move { store.renew(&session, &run, ttl).await }
+        })
+        .await
+    }
+
+    async fn save_snapshot(&self, session: &SessionId, snapshot: Snapshot) -> Result<()> {
+        let session = session.clone();
+        self.ask(Kind::Write, move |store| {
+            let (session, snapshot) = (session.clone(), snapshot.clone());
+            async move { store.save_snapshot(&session, snapshot).await }
+        })
+        .await
+    }
+
+    async fn snapshot(&self, session: &SessionId) -> Result<Option<Snapshot>> {
+        let session = session.clone();
+        self.ask(Kind::Read, move |store| {
+            let session = session.clone();
+            async move { store.snapshot(&session).await }
         })
         .await
     }

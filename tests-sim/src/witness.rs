@@ -11,7 +11,7 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, StateStore, StoredAppend,
+    Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
 };
 use helix_agents_core::stream::{Batch, ChunkStream, StreamInfo, StreamManager, StreamOp, Written};
 use helix_agents_store_memory::{MemoryOptions, MemoryStore};
@@ -174,6 +174,20 @@ impl StateStore for Witness {
         let expected = self.model().renew(session, run, ttl, self.now());
         let answer = self.store.renew(session, run, ttl).await;
         self.agree("renew", session, &answer, expected.as_ref());
+        answer
+    }
+
+    async fn save_snapshot(&self, session: &SessionId, snapshot: Snapshot) -> Result<()> {
+        self.model().save_snapshot(session, snapshot.clone());
+        let answer = self.store.save_snapshot(session, snapshot).await;
+        self.agree("save snapshot", session, &answer, Some(&()));
+        answer
+    }
+
+    async fn snapshot(&self, session: &SessionId) -> Result<Option<Snapshot>> {
+        let expected = self.model().snapshot(session);
+        let answer = self.store.snapshot(session).await;
+        self.agree("snapshot", session, &answer, Some(&expected));
         answer
     }
 

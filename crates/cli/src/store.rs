@@ -12,7 +12,7 @@ use helix_agents::prelude::{PostgresStore, RedisStore, SqliteStore};
 use helix_agents::runtime_local::{SystemIds, TokioClock};
 use helix_agents::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, PatientStore, Purge,
-    Reach, Renewal, SessionFilter, StateStore, StoredAppend,
+    Reach, Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
 };
 use helix_agents::stream::{
     Batch, ChunkStream, PatientStreams, StreamInfo, StreamManager, Written,
@@ -136,6 +136,14 @@ impl StateStore for Store {
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
         self.state.renew(session, run, ttl).await
+    }
+
+    async fn save_snapshot(&self, session: &SessionId, snapshot: Snapshot) -> Result<()> {
+        self.state.save_snapshot(session, snapshot).await
+    }
+
+    async fn snapshot(&self, session: &SessionId) -> Result<Option<Snapshot>> {
+        self.state.snapshot(session).await
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {

@@ -8,6 +8,7 @@ mod append;
 mod head;
 mod patient;
 mod select;
+mod snapshot;
 
 use std::fmt;
 use std::time::Duration;
@@ -25,6 +26,7 @@ pub use append::{
 pub use head::{Head, NewSession, Renewal, SessionStatus, Summary};
 pub use patient::PatientStore;
 pub use select::{MAX_PAGE, Page, Purge, SessionFilter};
+pub use snapshot::Snapshot;
 
 /// Who can see what a store keeps. Whether that outlives its process is another matter, which
 /// [`guarantees`](StateStore::guarantees) answers: a file that one process keeps to itself reaches no
@@ -74,6 +76,9 @@ pub enum Reach {
 /// - Bodies are any bytes up to [`max_append_bytes`](Self::max_append_bytes), refused above that with
 ///   [`TooLarge`](crate::error::ErrorCode::TooLarge). An append of no events is refused with
 ///   [`InputInvalid`](crate::error::ErrorCode::InputInvalid).
+///
+/// - A session has at most one snapshot, the newest that was saved. It goes with its session, and no
+///   fork has its original's. It may be lost at any time, and counts against nothing.
 ///
 /// # Durability
 ///
@@ -165,6 +170,29 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and those of the backend.
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal>;
+
+    /// Keeps a snapshot of a session in place of the one before. Nothing is kept, without an error, if a
+    /// snapshot of a higher version is, if the log does not reach the snapshot's version, or if there is
+    /// no such session. Whether the log has its position is for the reader to find out.
+    ///
+    /// A store that keeps none need not implement it: then each first look at a session reads its whole
+    /// log.
+    ///
+    /// # Errors
+    /// [`TooLarge`](crate::error::ErrorCode::TooLarge) and
+    /// [`IdInvalid`](crate::error::ErrorCode::IdInvalid) as [`Snapshot::check`] says, and those of the
+    /// backend. A failure costs nothing but the next reader's time.
+    async fn save_snapshot(&self, _session: &SessionId, _snapshot: Snapshot) -> Result<()> {
+        Ok(())
+    }
+
+    /// The snapshot of a session, if one is kept.
+    ///
+    /// # Errors
+    /// Those of the backend.
+    async fn snapshot(&self, _session: &SessionId) -> Result<Option<Snapshot>> {
+        Ok(None)
+    }
 
     /// Deletes a session and all below it, with their streams if the store keeps those, too: as
     /// [`forget`](crate::stream::StreamManager::forget) does, and not later than the sessions. What a

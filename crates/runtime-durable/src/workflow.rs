@@ -6,7 +6,7 @@ use dbos::{DBOS, WorkflowRef};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::executor::AgentResult;
 use helix_agents_core::panics::caught_async;
-use helix_agents_core::session::{RunStatus, Session};
+use helix_agents_core::session::{RunStatus, SessionOverview};
 use helix_agents_runtime::{Parts, RunRef, Runtime};
 use tokio::sync::oneshot;
 
@@ -100,8 +100,9 @@ fn panicked(of: &RunRef) -> Stopped {
 /// Why nobody carries a run out any more. Whoever takes one over cancels its workflow.
 /// What the log says of it goes first: it may have ended before DBOS could note that.
 async fn why(parts: &Parts, of: &RunRef, stopped: &Stopped) -> Result<AgentResult> {
-    let session = parts.logs().load(&of.session).await;
-    let is_current = |session: &Session| session.current_run().is_some_and(|run| run.id == of.run);
+    let session = parts.logs().overview(&of.session).await;
+    let is_current =
+        |session: &SessionOverview| session.current_run().is_some_and(|run| run.id == of.run);
     match session {
         Ok(session) if !is_current(&session) => result(parts, of).await,
         _ => Err(failure::to_error(stopped)),
@@ -110,16 +111,16 @@ async fn why(parts: &Parts, of: &RunRef, stopped: &Stopped) -> Result<AgentResul
 
 /// How a run ended.
 async fn result(parts: &Parts, of: &RunRef) -> Result<AgentResult> {
-    let session = parts.logs().load(&of.session).await?;
+    let record = parts.record_of(of).await?;
     let error = |code, message: &'static str| {
         let error = Error::new(code, message);
         error.with_context("session", &of.session).with_context("run", &of.run)
     };
-    match session.run(&of.run) {
+    match record {
         Some(run) if run.status == RunStatus::Superseded => {
             Err(error(ErrorCode::Superseded, "another run took over"))
         }
-        Some(run) => Ok(AgentResult::of(run)),
+        Some(run) => Ok(AgentResult::of(&run)),
         None => Err(error(ErrorCode::RunNotFound, "the session has no such run")),
     }
 }

@@ -12,7 +12,7 @@ use helix_agents_core::fault;
 use helix_agents_core::hooks::{HookChain, HookContext, HookPoint, changed};
 use helix_agents_core::id::{CallId, RequestId};
 use helix_agents_core::session::{
-    RequestKind, Session, Standing, fold_and_standing, is_taken_care_of,
+    RequestKind, SessionOverview, Standing, is_taken_care_of, overview_and_standing,
 };
 use helix_agents_core::step::{
     ChildBeginning, ChildTask, child_not_begun, child_outcome, child_refused,
@@ -222,7 +222,7 @@ impl ChildRun {
     /// The child's standing, as far as the run that waits may change it.
     async fn standing(&self) -> Result<Standing> {
         let logs = self.runtime.parts().logs();
-        let (child, standing) = fold_and_standing(logs, &self.start.session).await?;
+        let (child, standing) = overview_and_standing(logs, &self.start.session).await?;
         Ok(match standing {
             // The run that waits is to stop, so nothing is started for it. A run of the child's that stopped
             // without ending is taken over all the same: it honours its requests itself.
@@ -237,7 +237,7 @@ impl ChildRun {
     }
 
     /// Returns `true` if the child was stopped by the interrupt that was cleared for the session that waits.
-    fn has_cleared(&self, child: &Session) -> bool {
+    fn has_cleared(&self, child: &SessionOverview) -> bool {
         !self.interrupted
             && self.cleared.is_some()
             && child.honoured_interrupt() == self.cleared.as_ref()

@@ -365,6 +365,7 @@ impl Driver {
         let shown = boundaries(session, committed.shown());
         let boundaries = self.feed.boundaries(step, shown).collect();
         self.mark(step, committed.version, &committed.events, boundaries);
+        self.save_snapshot();
     }
 
     /// Brings the stream into line with an append: with what was tried for it, unless somebody else had

@@ -10,7 +10,8 @@ use helix_agents_core::event::ChildStart;
 use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{
-    Notice, Request, RequestKind, Session, Stopping, is_taken_care_of, pass_down, standing,
+    Notice, Request, RequestKind, Session, SessionOverview, Stopping, is_taken_care_of, pass_down,
+    standing,
 };
 
 use crate::parts::Parts;
@@ -53,7 +54,12 @@ pub(crate) fn stop<'a>(
 
 /// Tells those above and below a session what its last run came to. Those who heard it are not
 /// disturbed by hearing it again.
-pub(crate) async fn tell(runtime: &Runtime, agent: &AnyAgent, fold: &Session, hooks: &HookChain) {
+pub(crate) async fn tell(
+    runtime: &Runtime,
+    agent: &AnyAgent,
+    fold: &SessionOverview,
+    hooks: &HookChain,
+) {
     if fold.works_beside() {
         notify(runtime.parts(), fold).await;
     }
@@ -91,7 +97,7 @@ pub(crate) async fn interrupt_below(parts: &Parts, session: &Session, request: &
 }
 
 /// Tells the parent of a companion that works beside it that a turn is over.
-async fn notify(parts: &Parts, fold: &Session) {
+async fn notify(parts: &Parts, fold: &SessionOverview) {
     let Some(notice) = Notice::of(fold) else { return };
     // The parent takes the message in between two steps, or looks for itself when it goes on.
     if let Err(error) = notice.tell(parts.outside()).await {

@@ -9,7 +9,7 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::executor::{AgentResult, RunControl, RunHandle};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{
-    RequestKind, RunRecord, RunStatus, Session, request, usage_of_tree,
+    RequestKind, RunRecord, RunStatus, Session, SessionOverview, request, usage_of_tree,
 };
 use helix_agents_core::store::Head;
 use helix_agents_core::stream::ChunkStream;
@@ -60,12 +60,13 @@ pub(crate) fn handle(
 /// A handle on a run found in the log; `live` is the session's run of this process, if any.
 pub(crate) fn attach(
     runtime: &Runtime,
-    fold: &Session,
+    of: RunRef,
+    fold: &SessionOverview,
     run: &RunRecord,
     live: Option<Arc<LiveRun>>,
 ) -> RunHandle {
     let live = live.filter(|live| live.run == run.id);
-    handle(runtime, RunRef::new(fold, run), fold.root().clone(), run.stream_from, live)
+    handle(runtime, of, fold.root().clone(), run.stream_from, live)
 }
 
 impl Control {
@@ -93,12 +94,11 @@ impl Control {
                 () = self.parts.clock.sleep(POLL) => {}
             }
         }
-        let session = self.parts.logs().load(&self.of.session).await?;
-        match session.run(&self.of.run) {
+        match self.parts.record_of(&self.of).await? {
             Some(run) if run.status == RunStatus::Superseded => {
                 Err(self.error(ErrorCode::Superseded, "another run took over"))
             }
-            Some(run) => Ok(AgentResult::of(run)),
+            Some(run) => Ok(AgentResult::of(&run)),
             None => Err(self.error(ErrorCode::RunNotFound, "the session has no such run")),
         }
     }

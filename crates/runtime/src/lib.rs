@@ -31,6 +31,7 @@ mod run_ref;
 mod run_stream;
 mod runtime;
 mod settings;
+mod snapshots;
 mod start;
 mod starts;
 mod stop;

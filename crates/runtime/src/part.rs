@@ -177,7 +177,7 @@ impl Runtime {
     /// If it is not so: the run has begun since it was looked for.
     async fn over(&self, of: &RunRef) -> Result<Next> {
         let parts = self.parts();
-        let fold = parts.logs().load(&of.session).await?;
+        let fold = parts.logs().overview(&of.session).await?;
         if fold.current_run().is_some_and(|run| run.id == of.run) {
             return Err(start::busy(&of.session));
         }

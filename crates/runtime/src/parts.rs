@@ -10,12 +10,15 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::llm::LlmAdapter;
-use helix_agents_core::session::{Durability, Folds, Logs, Outside, align_ended, clear_stream};
+use helix_agents_core::session::{
+    Durability, Folds, Logs, Outside, RunRecord, align_ended, clear_stream,
+};
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::{StreamInfo, StreamManager};
 
 use crate::live::LiveRuns;
 use crate::nudges::Nudges;
+use crate::run_ref::RunRef;
 use crate::stream_wait::StreamWait;
 use crate::tasks::Tasks;
 
@@ -73,6 +76,18 @@ impl Parts {
     #[must_use]
     pub fn logs(&self) -> Logs<'_> {
         Logs { store: &*self.store, folds: Some(&self.folds) }
+    }
+
+    /// What the log says of a run: without the history, if it is the session's last one.
+    ///
+    /// # Errors
+    /// As [`Logs::load`].
+    pub async fn record_of(&self, of: &RunRef) -> Result<Option<RunRecord>> {
+        let overview = self.logs().overview(&of.session).await?;
+        if let Some(last) = overview.last_run().filter(|last| last.id == of.run) {
+            return Ok(Some(last.clone()));
+        }
+        Ok(self.logs().load(&of.session).await?.run(&of.run).cloned())
     }
 
     /// Brings the stream of a session without a current run into line with its log.

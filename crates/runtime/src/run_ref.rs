@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use helix_agents_core::id::{RunId, SessionId};
-use helix_agents_core::session::{RunRecord, Session};
+use helix_agents_core::session::{RunRecord, Session, SessionOverview};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -36,6 +36,15 @@ impl RunRef {
     #[must_use]
     pub fn new(session: &Session, run: &RunRecord) -> Self {
         Self::named(session, &run.id)
+    }
+
+    /// The last run of a session.
+    #[must_use]
+    pub fn last(session: &SessionOverview) -> Option<Self> {
+        let run = session.last_run()?.id.clone();
+        let (session, agent, number) =
+            (session.id().clone(), Arc::clone(session.agent()), session.past_runs());
+        Some(Self { session, run, agent, number })
     }
 
     /// The run of that id, or the next one if the session has none of it yet.

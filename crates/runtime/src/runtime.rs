@@ -22,6 +22,7 @@ use crate::engine::Engine;
 use crate::handle::attach;
 use crate::live::LiveRun;
 use crate::parts::Parts;
+use crate::run_ref::RunRef;
 use crate::start::{self, Clears};
 
 /// How often an abort is tried on a session whose runs start and end meanwhile.
@@ -214,12 +215,12 @@ impl AgentExecutor for Runtime {
     }
 
     async fn handle(&self, session: &SessionId) -> Result<RunHandle> {
-        let fold = self.parts.logs().load(session).await?;
-        let run = fold.last_run().ok_or_else(|| {
+        let fold = self.parts.logs().overview(session).await?;
+        let (run, of) = fold.last_run().zip(RunRef::last(&fold)).ok_or_else(|| {
             Error::new(ErrorCode::RunNotFound, "the session has no run")
                 .with_context("session", session)
         })?;
-        Ok(attach(self, &fold, run, self.live(session)))
+        Ok(attach(self, of, &fold, run, self.live(session)))
     }
 
     async fn can_resume(&self, session: &SessionId) -> Result<Resumable> {
@@ -227,7 +228,7 @@ impl AgentExecutor for Runtime {
         Ok(match head.summary.status {
             SessionStatus::Active if head.is_leased() => Resumable::Running,
             SessionStatus::Active if head.summary.run.is_none() => {
-                let mut fold = self.parts.logs().load(session).await?;
+                let mut fold = self.parts.logs().overview(session).await?;
                 fold.observe(head.read_at);
                 let news = fold.has_news() || news_below(self.parts.logs(), &fold).await?;
                 if news { Resumable::Yes } else { Resumable::Waiting }

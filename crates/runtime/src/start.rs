@@ -132,7 +132,7 @@ pub(crate) async fn execute_child(
         }
     }
     // What was taken from the caller's budget then is what was taken.
-    let fold = parts.logs().load(session).await?;
+    let fold = parts.logs().overview(session).await?;
     if fold.parent() == Some(&parent) {
         let allowance = child.allowance.map(|_| *fold.recorded_budget());
         return Ok(ChildStart { allowance, ..child });
@@ -183,7 +183,8 @@ async fn begin_turn(
             parts.clear_stream(&session).await;
         }
         if let Some(record) = fold.run(&run) {
-            return Ok(attach(runtime, &fold, record, runtime.live(&session)));
+            let of = RunRef::new(&fold, record);
+            return Ok(attach(runtime, of, &fold, record, runtime.live(&session)));
         }
         let mut begin = begin(runtime, run.clone(), &fold, parent.as_ref()).await?;
         begin.parent.clone_from(&parent);
@@ -261,7 +262,7 @@ pub(crate) async fn resume(
                     return Err(running(session).with_context("lease_until", until));
                 }
                 let renewed = wait_for_lease(parts, session, wait, until).await?;
-                let same = parts.logs().load(session).await?;
+                let same = parts.logs().overview(session).await?;
                 if renewed && same.last_run().map(|run| &run.id) == after.as_ref() {
                     return Err(running(session));
                 }

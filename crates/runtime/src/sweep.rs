@@ -5,7 +5,7 @@ use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::executor::{ResumeOptions, RunHandle};
 use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::session::{Lineage, Session, is_waited_for, lineage};
+use helix_agents_core::session::{Lineage, SessionOverview, is_waited_for, lineage};
 use helix_agents_core::store::{Head, SessionFilter, SessionStatus, list_all};
 
 use crate::family;
@@ -54,7 +54,7 @@ impl Runtime {
         if let Some(parent) = &head.created.parent {
             // Its parent's log decides what becomes of it. While an import is under way there is none.
             let Some(above) = self.parts().store.head(parent).await? else { return Ok(None) };
-            let fold = self.parts().logs().load(&head.session).await?;
+            let fold = self.parts().logs().overview(&head.session).await?;
             if is_waited_for(&above, &fold) {
                 return Ok(None);
             }
@@ -78,9 +78,9 @@ impl Runtime {
     async fn aborted_with_parent(
         &self,
         above: &Head,
-        child: &Session,
+        child: &SessionOverview,
     ) -> Result<Option<Option<String>>> {
-        let parent = self.parts().logs().load(&above.session).await?;
+        let parent = self.parts().logs().overview(&above.session).await?;
         let Some((children, reason)) = parent.aborted_children() else { return Ok(None) };
         // A run that was started since is not what was aborted.
         let ended = parent.last_run().and_then(|run| run.ended);
@@ -99,9 +99,12 @@ impl Runtime {
     /// Whether the engine goes on by itself with the run of a session that has no lease.
     pub(crate) async fn goes_on(&self, head: &Head) -> Result<bool> {
         let Some(run) = &head.summary.run else { return Ok(false) };
-        let fold = self.parts().logs().load(&head.session).await?;
-        let is_current = fold.current_run().is_some_and(|current| current.id == *run);
-        Ok(is_current && self.engine().goes_on(&RunRef::named(&fold, run)).await?)
+        let fold = self.parts().logs().overview(&head.session).await?;
+        if fold.current_run().is_none_or(|current| current.id != *run) {
+            return Ok(false);
+        }
+        let Some(of) = RunRef::last(&fold) else { return Ok(false) };
+        self.engine().goes_on(&of).await
     }
 
     /// Goes on with a session after an answer, for `auto_resume`. A run that is under way meets the

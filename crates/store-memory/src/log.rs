@@ -5,8 +5,8 @@ use std::time::Duration;
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, Guard, Head, LeaseChange, NewSession, Position, Renewal, StoredAppend,
-    Summary,
+    Append, AppendOutcome, Guard, Head, LeaseChange, NewSession, Position, Renewal, Snapshot,
+    StoredAppend, Summary,
 };
 
 /// A session: its head, and its appends in order.
@@ -16,6 +16,7 @@ pub(crate) struct Log {
     appends: Vec<StoredAppend>,
     /// How many of the appends are those of the log that it was forked from.
     shared: usize,
+    snapshot: Option<Snapshot>,
 }
 
 impl Log {
@@ -44,7 +45,7 @@ impl Log {
             updated_at: now,
             read_at: now,
         };
-        Self { head, shared: appends.len(), appends }
+        Self { head, shared: appends.len(), appends, snapshot: None }
     }
 
     /// A log that begins with what this one had up to the position that `first` expects, if this
@@ -107,6 +108,18 @@ impl Log {
             self.head.lease_until = Some(now.after(ttl));
         }
         Renewal { renewed, head: self.head_at(now) }
+    }
+
+    /// Keeps a snapshot, unless it is older than the one that is kept.
+    pub(crate) fn save_snapshot(&mut self, snapshot: Snapshot) {
+        let kept = self.snapshot.as_ref().map(|kept| kept.position.version);
+        if snapshot.is_kept(self.head.position.version, kept) {
+            self.snapshot = Some(snapshot);
+        }
+    }
+
+    pub(crate) fn snapshot(&self) -> Option<&Snapshot> {
+        self.snapshot.as_ref()
     }
 
     /// What an append gets whose position is not the end of the log.

@@ -12,7 +12,7 @@ use helix_agents_core::guarantee::{Guarantee, Promise};
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, MAX_PAGE, NewSession, Page, Purge,
-    Reach, Renewal, SessionFilter, StateStore, StoredAppend,
+    Reach, Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
 };
 
 use crate::MemoryStore;
@@ -256,6 +256,21 @@ impl StateStore for MemoryStore {
             .sessions
             .with(session, |log| log.renew(run, ttl, self.now()))
             .map_err(|error| error.with_operation("store::renew"))
+    }
+
+    async fn save_snapshot(&self, session: &SessionId, snapshot: Snapshot) -> Result<()> {
+        snapshot.check().map_err(|error| error.with_operation("store::save_snapshot"))?;
+        if let Some(session) = self.inner.sessions.find(session)
+            && let Some(log) = session.lock().as_mut()
+        {
+            log.save_snapshot(snapshot);
+        }
+        Ok(())
+    }
+
+    async fn snapshot(&self, session: &SessionId) -> Result<Option<Snapshot>> {
+        let session = self.inner.sessions.find(session);
+        Ok(session.and_then(|it| it.lock().as_ref().and_then(|log| log.snapshot().cloned())))
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {

@@ -10,7 +10,7 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, StateStore, StoredAppend,
+    Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
 };
 
 use crate::connections::carry_out;
@@ -27,6 +27,7 @@ mod head;
 mod list;
 mod log;
 mod renew;
+mod snapshot;
 
 /// The texts of all that is asked of sessions and logs.
 #[derive(Debug)]
@@ -39,6 +40,7 @@ pub(crate) struct Statements {
     list: list::Statements,
     look: Sql,
     renew: Sql,
+    snapshot: snapshot::Statements,
 }
 
 impl Statements {
@@ -52,6 +54,7 @@ impl Statements {
             list: list::Statements::new(schema),
             look: log::statement(schema),
             renew: renew::statement(schema),
+            snapshot: snapshot::Statements::new(schema),
         }
     }
 }
@@ -167,6 +170,38 @@ impl StateStore for PostgresStore {
             located(result, "store::renew", &session)
         };
         detached(renewal).await
+    }
+
+    async fn save_snapshot(&self, session: &SessionId, snapshot: Snapshot) -> Result<()> {
+        const OPERATION: &str = "store::save_snapshot";
+        snapshot.check().map_err(|error| error.with_operation(OPERATION))?;
+        if session.check().is_err() {
+            return Ok(());
+        }
+        let (inner, session) = (Arc::clone(&self.inner), session.clone());
+        let saving = async move {
+            let statements = &inner.state.snapshot;
+            let result = carry_out!(inner.connections, |connection| snapshot::save(
+                connection, statements, &session, &snapshot
+            ));
+            located(result, OPERATION, &session)
+        };
+        detached(saving).await
+    }
+
+    async fn snapshot(&self, session: &SessionId) -> Result<Option<Snapshot>> {
+        if session.check().is_err() {
+            return Ok(None);
+        }
+        let (inner, session) = (Arc::clone(&self.inner), session.clone());
+        let look = async move {
+            let statements = &inner.state.snapshot;
+            let found = carry_out!(inner.connections, |connection| snapshot::find(
+                connection, statements, &session
+            ));
+            located(found, "store::snapshot", &session)
+        };
+        detached(look).await
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {

@@ -69,6 +69,11 @@ impl SessionKeys {
         self.key("log")
     }
 
+    /// What was made of the log up to a version.
+    pub(crate) fn snapshot(&self) -> String {
+        self.key("snapshot")
+    }
+
     /// Who shares the log: the lives of forks, each with the version up to which it does.
     pub(crate) fn shares(&self) -> String {
         self.key("shares")

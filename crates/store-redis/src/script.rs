@@ -51,6 +51,8 @@ scripts! {
     READ_SHARED = [COMMON, LOG, include_str!("scripts/read_shared.lua")];
     RELEASE = [COMMON, LOG, include_str!("scripts/release.lua")];
     RENEW = [COMMON, include_str!("scripts/renew.lua")];
+    SNAPSHOT_FIND = [include_str!("scripts/snapshot_find.lua")];
+    SNAPSHOT_SAVE = [include_str!("scripts/snapshot_save.lua")];
     SHARE = [COMMON, LOG, include_str!("scripts/share.lua")];
     STREAM_FETCH = [COMMON, include_str!("scripts/stream_fetch.lua")];
     STREAM_FORGET = [FORGET, include_str!("scripts/stream_forget.lua")];

@@ -9,7 +9,7 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, StateStore, StoredAppend,
+    Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
 };
 
 use crate::error::{not_found, of_session};
@@ -21,6 +21,7 @@ pub(crate) mod head;
 mod index;
 mod list;
 mod log;
+mod snapshot;
 mod write;
 
 /// Names the operation and the session in an error.
@@ -83,6 +84,16 @@ impl StateStore for RedisStore {
         renewed
             .and_then(|it| it.ok_or_else(|| not_found(session)))
             .map_err(of("store::renew", session))
+    }
+
+    async fn save_snapshot(&self, session: &SessionId, snapshot: Snapshot) -> Result<()> {
+        let of = of("store::save_snapshot", session);
+        snapshot.check().map_err(&of)?;
+        self.inner.save_snapshot(session, &snapshot).await.map_err(of)
+    }
+
+    async fn snapshot(&self, session: &SessionId) -> Result<Option<Snapshot>> {
+        self.inner.find_snapshot(session).await.map_err(of("store::snapshot", session))
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {

@@ -11,7 +11,7 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, StateStore, StoredAppend,
+    Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
 };
 
 use crate::error::{Failure, of_session};
@@ -25,6 +25,7 @@ mod head;
 mod list;
 mod log;
 mod purge;
+mod snapshot;
 pub(crate) mod write;
 
 impl SqliteStore {
@@ -125,6 +126,21 @@ impl StateStore for SqliteStore {
         let renew = move |tables: &mut Tables<'_>| write::renew(tables, &of, &run, ttl);
         // A lease need not outlive the system: its owner does not either.
         self.write_state("store::renew", session, Durability::Process, renew).await
+    }
+
+    async fn save_snapshot(&self, session: &SessionId, snapshot: Snapshot) -> Result<()> {
+        const OPERATION: &str = "store::save_snapshot";
+        snapshot.check().map_err(|error| error.with_operation(OPERATION))?;
+        let of = session.clone();
+        let save = move |tables: &mut Tables<'_>| snapshot::save(tables, &of, &snapshot);
+        // The log has it all: nobody waits for the disk.
+        self.write_state(OPERATION, session, Durability::Process, save).await
+    }
+
+    async fn snapshot(&self, session: &SessionId) -> Result<Option<Snapshot>> {
+        let of = session.clone();
+        let find = move |connection: &mut Connection| snapshot::find(connection, &of);
+        self.read_state("store::snapshot", session, find).await
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {

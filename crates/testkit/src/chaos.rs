@@ -11,7 +11,7 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, StateStore, StoredAppend,
+    Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
 };
 use helix_agents_core::stream::{Batch, ChunkStream, StreamInfo, StreamManager, Written};
 
@@ -147,6 +147,14 @@ impl StateStore for ChaosStore {
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
         self.day.strike(|| self.inner.renew(session, run, ttl)).await
+    }
+
+    async fn save_snapshot(&self, session: &SessionId, snapshot: Snapshot) -> Result<()> {
+        self.day.strike(|| self.inner.save_snapshot(session, snapshot.clone())).await
+    }
+
+    async fn snapshot(&self, session: &SessionId) -> Result<Option<Snapshot>> {
+        self.day.strike(|| self.inner.snapshot(session)).await
     }
 
     /// Deletions reach the store once: whether a session was there is answered by the first.

@@ -10,7 +10,7 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, StateStore, StoredAppend,
+    Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
 };
 
 use crate::gate::Gate;
@@ -36,6 +36,9 @@ struct Rule {
     containing: String,
     fault: Fault,
 }
+
+/// What a rule names that strikes the next snapshot that is saved.
+pub const SNAPSHOT: &str = "snapshot";
 
 /// A store with faults. Every rule strikes once, in the order in which they were added.
 #[derive(Debug, Clone)]
@@ -102,7 +105,10 @@ impl FaultStore {
     }
 
     fn take(&self, append: &Append) -> Option<Fault> {
-        let text = String::from_utf8_lossy(&append.body);
+        self.take_of(&String::from_utf8_lossy(&append.body))
+    }
+
+    fn take_of(&self, text: &str) -> Option<Fault> {
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         let index = rules.iter().position(|rule| text.contains(&rule.containing))?;
         Some(rules.remove(index).fault)
@@ -192,6 +198,15 @@ impl StateStore for FaultStore {
             gate.pass().await;
         }
         self.inner.renew(session, run, ttl).await
+    }
+
+    async fn save_snapshot(&self, session: &SessionId, snapshot: Snapshot) -> Result<()> {
+        let fault = self.take_of(SNAPSHOT);
+        self.faulty(fault, self.inner.save_snapshot(session, snapshot)).await
+    }
+
+    async fn snapshot(&self, session: &SessionId) -> Result<Option<Snapshot>> {
+        self.inner.snapshot(session).await
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {

@@ -23,6 +23,7 @@ mod race;
 mod read;
 mod repeat;
 mod sight;
+mod snapshot;
 pub(crate) mod support;
 
 pub use append::*;
@@ -39,6 +40,7 @@ pub use race::*;
 pub use read::*;
 pub use repeat::*;
 pub use sight::*;
+pub use snapshot::*;
 
 /// How the suite gets at one backend.
 #[async_trait]
@@ -52,6 +54,11 @@ pub trait StoreHarness: Send + Sync {
     /// With a reach beyond the process each handle has connections of its own, as another process
     /// would have.
     async fn open(&self) -> Arc<dyn StateStore>;
+
+    /// Returns `true` if this backend keeps snapshots.
+    fn keeps_snapshots(&self) -> bool {
+        true
+    }
 
     /// Whether these bytes are anywhere in what the back end keeps, looked up past the store. `None`
     /// if the harness cannot look there, or if the back end erases later, as a log-structured file
@@ -175,6 +182,14 @@ macro_rules! store_suite {
             a_fork_of_a_live_session_has_its_own_lease,
             what_a_fork_shares_outlives_the_original,
             deleting_a_fork_leaves_the_original,
+            // Snapshot
+            a_snapshot_is_read_back_as_it_was_saved,
+            the_newest_snapshot_is_kept,
+            of_racing_snapshots_the_newest_is_kept,
+            a_snapshot_beyond_the_log_is_not_kept,
+            a_snapshot_goes_with_its_session,
+            a_fork_has_no_snapshot_of_its_original,
+            a_snapshot_over_the_limit_is_too_large,
             // Likeness
             sessions_whose_ids_look_alike_are_different,
             appends_whose_ids_look_alike_are_different,

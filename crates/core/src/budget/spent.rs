@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::AddAssign;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Budget;
 use super::cost::Cost;
@@ -11,7 +11,7 @@ use crate::error::{ErrorCode, ErrorRecord};
 use crate::usage::UsageRollup;
 
 /// What a session has used of a budget, the children that ended included. It never becomes less.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Spent {
     /// Model calls.
     pub steps: u64,

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use super::changes::Change;
-use super::ledger::{ChildCall, Ledger, OpenCall, OpenStep, QueuedMessage, StartedCall, Unpaired};
+use super::history::{History, Notes};
+use super::ledger::{
+    ChildCall, LastCheckpoint, Ledger, OpenCall, OpenStep, QueuedMessage, StartedCall, Unpaired,
+};
 use super::people::WAIT_USAGE;
-use super::travel::Mark;
-use super::{Checkpoint, RunRecord, RunStatus, Session};
+use super::{RunRecord, RunStatus, Session, SessionOverview};
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{
-    Event, ModelReply, RecordedEvent, RunOutcome, ToolFinish, ToolOutcome, Trigger,
+    Event, ModelReply, RecordedEvent, RunOutcome, ToolFinish, ToolOutcome, Trigger, decode,
 };
 use crate::id::{AppendId, CallId, RunId};
 use crate::message::{Message, SharedMessage, ToolCall, ToolResultMessage};
@@ -25,7 +27,7 @@ impl Session {
     /// # Errors
     /// If the event is not legal here; then nothing is changed.
     pub fn apply(&mut self, event: &Event, run: Option<&RunId>) -> Result<()> {
-        self.fold(event, run, false)
+        self.overview.fold(event, run, false, Some(&mut self.history))
     }
 
     /// Takes a recorded event into the fold.
@@ -33,21 +35,12 @@ impl Session {
     /// # Errors
     /// If it is not legal here, or does not come next; then nothing is changed.
     pub fn apply_recorded(&mut self, recorded: &RecordedEvent) -> Result<()> {
-        if recorded.seq != self.ledger.position.version + 1 {
-            return Err(Error::new(ErrorCode::LogInvalid, "the log has a gap")
-                .with_context("session", &self.id)
-                .with_context("expected", self.ledger.position.version + 1)
-                .with_context("found", recorded.seq));
-        }
-        self.observe(recorded.at);
-        self.fold(&recorded.event, recorded.run.as_ref(), recorded.schema == 0)?;
-        self.stamp(recorded.at);
-        Ok(())
+        self.overview.fold_recorded(recorded, Some(&mut self.history))
     }
 
     /// Learns what the store's clock says: what has expired by then is taken for expired.
     pub fn observe(&mut self, now: Timestamp) {
-        self.ledger.clock = self.ledger.clock.max(now);
+        self.overview.observe(now);
     }
 
     /// Takes one append of the log into the fold.
@@ -55,7 +48,7 @@ impl Session {
     /// # Errors
     /// If it cannot be read, or is not legal here.
     pub fn apply_append(&mut self, append: &StoredAppend) -> Result<()> {
-        for recorded in crate::event::decode(&self.id, append)? {
+        for recorded in decode(self.id(), append)? {
             self.apply_recorded(&recorded)?;
         }
         self.end_append(append.id.clone());
@@ -66,31 +59,96 @@ impl Session {
     pub fn settle(&mut self, append: AppendId, at: Timestamp) {
         self.end_append(append);
         self.observe(at);
-        self.stamp(at);
+        self.overview.stamp(at);
+        self.history.stamp(at);
+    }
+
+    fn end_append(&mut self, append: AppendId) {
+        self.overview.end_append(append);
+        self.history.cuts.clear();
+    }
+}
+
+impl SessionOverview {
+    /// Takes the next event into the fold, if that can be done without the history.
+    ///
+    /// # Errors
+    /// If the event is not legal here, or takes the history as [`Event::Rewound`] does; then nothing is
+    /// changed.
+    pub fn apply(&mut self, event: &Event, run: Option<&RunId>) -> Result<()> {
+        self.fold(event, run, false, None)
+    }
+
+    /// Learns what the store's clock says: what has expired by then is taken for expired.
+    pub fn observe(&mut self, now: Timestamp) {
+        self.ledger.clock = self.ledger.clock.max(now);
+    }
+
+    /// Takes one append of the log into the fold, if that can be done without the history.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not legal here. The overview is of no use then.
+    pub fn apply_append(&mut self, append: &StoredAppend) -> Result<Folding> {
+        let events = decode(&self.id, append)?;
+        if events.iter().any(|recorded| takes_history(&recorded.event)) {
+            return Ok(Folding::NeedsHistory);
+        }
+        for recorded in events {
+            self.fold_recorded(&recorded, None)?;
+        }
+        self.end_append(append.id.clone());
+        Ok(Folding::Done)
+    }
+
+    fn fold_recorded(
+        &mut self,
+        recorded: &RecordedEvent,
+        mut history: Option<&mut History>,
+    ) -> Result<()> {
+        if recorded.seq != self.ledger.position.version + 1 {
+            return Err(Error::new(ErrorCode::LogInvalid, "the log has a gap")
+                .with_context("session", &self.id)
+                .with_context("expected", self.ledger.position.version + 1)
+                .with_context("found", recorded.seq));
+        }
+        self.observe(recorded.at);
+        let (event, run) = (&recorded.event, recorded.run.as_ref());
+        self.fold(event, run, recorded.schema == 0, history.as_deref_mut())?;
+        self.stamp(recorded.at);
+        if let Some(history) = history {
+            history.stamp(recorded.at);
+        }
+        Ok(())
     }
 
     fn end_append(&mut self, append: AppendId) {
         let Ledger { position, last_append, .. } = &mut self.ledger;
         position.append = append;
         *last_append = last_append.end..position.version;
-        self.cuts.clear();
     }
 
-    fn fold(&mut self, event: &Event, run: Option<&RunId>, legacy: bool) -> Result<()> {
-        self.check(event, run, legacy)?;
+    /// The one fold: what an event makes of a session, whether its history is at hand or not.
+    fn fold(
+        &mut self,
+        event: &Event,
+        run: Option<&RunId>,
+        legacy: bool,
+        history: Option<&mut History>,
+    ) -> Result<()> {
+        self.check_with(event, run, legacy, history.as_deref())?;
         self.ledger.position.version += 1;
-        self.take(event, run);
+        self.take(event, run, &mut Notes(history));
         Ok(())
     }
 
-    fn take(&mut self, event: &Event, run: Option<&RunId>) {
+    fn take(&mut self, event: &Event, run: Option<&RunId>, notes: &mut Notes<'_>) {
         match event {
             Event::SessionCreated { agent, tags, state, parent } => {
-                self.parent.clone_from(parent);
+                self.parent = parent.clone().map(Arc::new);
                 self.agent = Arc::clone(agent);
-                self.tags = tags.clone();
+                self.tags = Arc::new(tags.clone());
                 self.ledger.state = Arc::new(state.to_value());
-                self.changes.begin(&self.ledger.state);
+                notes.add(|history| history.changes.begin(&self.ledger.state));
             }
             Event::RunStarted { run, trigger, runtime, stream_from, budget, clears, .. } => {
                 if let Some(budget) = budget {
@@ -100,22 +158,23 @@ impl Session {
                 if let Some(request) = clears {
                     self.ledger.clear_interrupt(request);
                 }
-                self.start_run(run, *trigger, runtime, *stream_from);
+                self.start_run(run, *trigger, runtime, *stream_from, notes);
             }
             Event::RunEnded { outcome } => self.end_run(outcome),
             Event::UserMessages { messages } => {
-                let messages = messages.iter().cloned().map(Message::User).map(SharedMessage::new);
-                self.transcript.extend(messages);
+                for message in messages {
+                    self.say(notes, || Message::User(message.clone()));
+                }
                 self.begin_turn();
             }
-            Event::ModelReplied(reply) => self.take_reply(reply, run),
+            Event::ModelReplied(reply) => self.take_reply(reply, run, notes),
             Event::CorrectionSent { message, .. } => {
                 self.ledger.corrections += 1;
                 if let Some(step) = &mut self.ledger.step {
                     step.correction = Some(message.clone());
                 }
             }
-            Event::HistoryHealed { results } => self.heal(results),
+            Event::HistoryHealed { results } => self.heal(results, notes),
             Event::ToolStarted { call, attempt, timeout_ms } => {
                 let started = run.map(|run| StartedCall {
                     run: run.clone(),
@@ -139,7 +198,7 @@ impl Session {
                     child.waits = true;
                 }
             }
-            Event::ToolFinished(finish) => self.take_finish(finish, run),
+            Event::ToolFinished(finish) => self.take_finish(finish, run, notes),
             Event::InterruptRequested { request, reason, .. } => {
                 self.ledger.interrupt = Some(self.ledger.asked(request, reason.as_deref()));
             }
@@ -151,17 +210,19 @@ impl Session {
             }
             Event::MessageQueued { request, message, from } => {
                 if let Some(notice) = from {
-                    self.take_notice(notice, run);
+                    self.take_notice(notice, run, notes);
                 }
                 let (request, message) = (request.clone(), message.clone());
                 self.ledger.queue.push(Arc::new(QueuedMessage { request, message }));
             }
-            Event::MessagesTaken { requests } => self.take_queued(requests.len()),
+            Event::MessagesTaken { requests } => self.take_queued(requests.len(), notes),
             Event::StateChanged { patch, .. } => {
                 // The hook saw what the tools had done, so that goes in first.
-                self.take_patches();
-                let change = Change::Other(Arc::new(patch.clone()));
-                self.changes.make(change, &mut self.ledger.state);
+                self.take_patches(notes);
+                patch.apply(Arc::make_mut(&mut self.ledger.state));
+                notes.add(|history| {
+                    history.changed(Change::Other(Arc::new(patch.clone())), &self.ledger);
+                });
             }
             Event::UsageRecorded { source_type, source_name, amount, call, success } => {
                 if let Some(state) = call.as_ref().and_then(|call| self.open_call(call))
@@ -179,15 +240,22 @@ impl Session {
                     call: call.clone(),
                     success: *success,
                 };
-                self.use_up(kind, run);
+                self.use_up(kind, false, run, notes);
             }
-            Event::StepClosed { .. } => self.close_step(),
-            Event::Forked { from, at, tags } => self.take_fork(from, *at, tags),
-            Event::Rewound { to } => self.rewind(*to),
+            Event::StepClosed { .. } => self.close_step(notes),
+            Event::Forked { from, at, tags } => self.take_fork(from, *at, tags, notes),
+            Event::Rewound { to } => self.rewind(*to, notes),
         }
     }
 
-    fn start_run(&mut self, id: &RunId, trigger: Trigger, runtime: &Arc<str>, stream_from: u64) {
+    fn start_run(
+        &mut self,
+        id: &RunId,
+        trigger: Trigger,
+        runtime: &Arc<str>,
+        stream_from: u64,
+        notes: &mut Notes<'_>,
+    ) {
         let ledger = &mut self.ledger;
         let begins_turn = matches!(trigger, Trigger::Execute | Trigger::Continue);
         let mut goes_on = false;
@@ -205,7 +273,8 @@ impl Session {
                 ledger.takeovers = 0;
             }
             goes_on = !begins_turn && (ledger.rewound || past.status.leaves_turn_open());
-            self.past_runs.push(past);
+            ledger.past_runs += 1;
+            notes.add(|history| history.past_runs.push(past));
         }
         if !goes_on {
             // What the last step meant for the turn was carried out by the run that ended.
@@ -278,7 +347,7 @@ impl Session {
         }
     }
 
-    fn take_reply(&mut self, reply: &Arc<ModelReply>, run: Option<&RunId>) {
+    fn take_reply(&mut self, reply: &Arc<ModelReply>, run: Option<&RunId>, notes: &mut Notes<'_>) {
         let ledger = &mut self.ledger;
         ledger.last_step = reply.step;
         ledger.takeovers = 0;
@@ -292,22 +361,27 @@ impl Session {
         }
         let calls = reply.message.as_deref().map_or(0, |message| message.tool_calls.len());
         if let Some(message) = &reply.message {
-            self.transcript.push(SharedMessage::new(Message::Assistant(Arc::clone(message))));
+            self.say(notes, || Message::Assistant(Arc::clone(message)));
         }
-        ledger.step = Some(OpenStep {
+        self.ledger.step = Some(OpenStep {
             reply: Arc::clone(reply),
             calls: vec![OpenCall::default(); calls],
             correction: None,
             runs: 1,
         });
-        self.spend_reply(reply, run);
+        self.spend_reply(reply, run, notes);
     }
 
-    fn take_finish(&mut self, finish: &Arc<ToolFinish>, run: Option<&RunId>) {
+    fn take_finish(
+        &mut self,
+        finish: &Arc<ToolFinish>,
+        run: Option<&RunId>,
+        notes: &mut Notes<'_>,
+    ) {
         if finish.attempts > 0 {
             self.ledger.takeovers = 0;
         }
-        self.spend_call(finish, run);
+        self.spend_call(finish, run, notes);
         self.settle_waiting(&finish.call);
         if let Some(state) = self.open_call(&finish.call) {
             state.finish = Some(Arc::clone(finish));
@@ -322,12 +396,13 @@ impl Session {
 
     /// Takes the state changes of the open step's results into the state: in call order, whatever
     /// the order in which the calls ended, and finish tools last, as they ran last.
-    fn take_patches(&mut self) {
-        let Some(step) = &mut self.ledger.step else {
+    fn take_patches(&mut self, notes: &mut Notes<'_>) {
+        let Ledger { step: Some(step), state, .. } = &mut self.ledger else {
             return;
         };
         for finish in step.open_changes() {
-            self.changes.make(Change::Call(Arc::clone(finish)), &mut self.ledger.state);
+            finish.state_patch.apply(Arc::make_mut(state));
+            notes.add(|history| history.changes.made(Change::Call(Arc::clone(finish)), state));
         }
         for call in step.calls.iter_mut().filter(|call| call.finish.is_some()) {
             call.patched = true;
@@ -335,8 +410,8 @@ impl Session {
     }
 
     /// Results enter in call order, whatever the order in which the calls ended.
-    fn close_step(&mut self) {
-        self.take_patches();
+    fn close_step(&mut self, notes: &mut Notes<'_>) {
+        self.take_patches(notes);
         let Some(step) = self.ledger.step.take() else {
             return;
         };
@@ -346,60 +421,58 @@ impl Session {
                 unpaired.push(call.clone());
                 continue;
             };
-            self.transcript
-                .push(SharedMessage::new(Message::Tool(result_message(call, &finish.outcome))));
+            self.say(notes, || Message::Tool(result_message(call, &finish.outcome)));
         }
         // A healed result comes right after the results of the message that made the call.
-        let insert_at = self.transcript.len();
+        let insert_at = self.ledger.messages;
         self.ledger.unpaired.extend(unpaired.into_iter().map(|call| Unpaired { call, insert_at }));
         if let Some(correction) = &step.correction {
-            self.transcript.push(SharedMessage::new(Message::User(correction.clone())));
+            self.say(notes, || Message::User(correction.clone()));
         }
         if let Some(run) = &mut self.ledger.run {
             run.steps += 1;
         }
-        self.checkpoints.push(Checkpoint {
-            version: self.ledger.position.version,
-            step: step.reply.step,
-            turn: self.ledger.turn,
-            at: None,
-            messages: self.transcript.len(),
-        });
+        let version = self.ledger.position.version;
+        self.ledger.checkpoint = Some(LastCheckpoint { version, at: None });
         let closed = Arc::new(step);
-        self.marks.push(Mark::of(&self.ledger, self.changes.count(), &closed));
+        notes.add(|history| history.close_step(&self.ledger, &closed));
         self.ledger.closed = Some(closed);
     }
 
-    fn heal(&mut self, results: &[(CallId, ToolOutcome)]) {
+    fn heal(&mut self, results: &[(CallId, ToolOutcome)], notes: &mut Notes<'_>) {
         let unpaired = std::mem::take(&mut self.ledger.unpaired);
-        self.shift_checkpoints(&unpaired);
+        notes.add(|history| history.shift_checkpoints(&unpaired));
         for (shift, open) in unpaired.into_iter().enumerate() {
             let outcome = results.iter().find(|(id, _)| *id == open.call.id);
             let Some((_, outcome)) = outcome else {
                 continue;
             };
-            let message = Message::Tool(result_message(&open.call, outcome));
-            self.transcript.insert(open.insert_at + shift, SharedMessage::new(message));
+            self.ledger.messages += 1;
+            notes.add(|history| {
+                let message = Message::Tool(result_message(&open.call, outcome));
+                history.transcript.insert(open.insert_at + shift, SharedMessage::new(message));
+            });
         }
+    }
+
+    /// Adds a message to the transcript.
+    pub(super) fn say(&mut self, notes: &mut Notes<'_>, message: impl FnOnce() -> Message) {
+        self.ledger.messages += 1;
+        notes.add(|history| history.transcript.push(SharedMessage::new(message())));
     }
 
     /// Fills in the time of what was applied before the store had said it.
     fn stamp(&mut self, at: Timestamp) {
-        self.stamp_usage(at, self.current_run().is_some());
+        let running = self.current_run().is_some();
+        self.ledger.pass(at, running);
         if let Some(run) = &mut self.ledger.run {
             run.started.get_or_insert(at);
             if run.status != RunStatus::Running {
                 run.ended.get_or_insert(at);
             }
         }
-        if let Some(past) = self.past_runs.last_mut() {
-            past.ended.get_or_insert(at);
-        }
-        for checkpoint in self.checkpoints.iter_mut().rev() {
-            if checkpoint.at.is_some() {
-                break;
-            }
-            checkpoint.at = Some(at);
+        if let Some(checkpoint) = &mut self.ledger.checkpoint {
+            checkpoint.at.get_or_insert(at);
         }
         if let Some(step) = &mut self.ledger.step {
             for started in step.calls.iter_mut().filter_map(|call| call.started.as_mut()) {
@@ -412,6 +485,21 @@ impl Session {
             }
         }
     }
+}
+
+/// What became of an append that an overview was to take in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Folding {
+    /// It is part of the overview.
+    Done,
+    /// It goes back to a checkpoint, which only the whole session knows: nothing was changed.
+    NeedsHistory,
+}
+
+/// Returns `true` if an event cannot be folded without the history.
+pub(super) const fn takes_history(event: &Event) -> bool {
+    matches!(event, Event::Rewound { .. })
 }
 
 /// The message that answers `call`.

@@ -22,7 +22,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    fn patch(&self) -> &Patch {
+    pub(super) fn patch(&self) -> &Patch {
         match self {
             Self::Call(finish) => &finish.state_patch,
             Self::Other(patch) => patch,
@@ -47,11 +47,9 @@ impl Changes {
         self.keep_whole(state);
     }
 
-    /// Applies a change to the state, and keeps it.
-    pub(super) fn make(&mut self, change: Change, state: &mut Arc<Value>) {
-        let patch = change.patch();
-        patch.apply(Arc::make_mut(state));
-        self.weights.1 += patch.weight();
+    /// Keeps a change that has made the state what it is.
+    pub(super) fn made(&mut self, change: Change, state: &Arc<Value>) {
+        self.weights.1 += change.patch().weight();
         self.made.push(change);
         if self.weights.1 > self.weights.0 {
             self.keep_whole(state);

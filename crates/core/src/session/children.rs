@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use super::history::Notes;
 use super::ledger::CompanionRecord;
-use super::{RunStatus, Session};
+use super::{RunStatus, SessionOverview};
 use crate::budget::Spent;
 use crate::event::{ChildNotice, ChildStart, CompanionRef};
 use crate::id::{CallId, RunId};
 
-impl Session {
+impl SessionOverview {
     /// The children of calls that have no result, in call order.
     pub fn open_children(&self) -> impl Iterator<Item = &Arc<ChildStart>> {
         let calls = self.open_step().map_or(&[][..], |step| &step.calls);
@@ -80,10 +81,15 @@ impl Session {
     }
 
     /// Notes what a companion says that it has used up, all in all.
-    pub(super) fn take_notice(&mut self, notice: &ChildNotice, run: Option<&RunId>) {
+    pub(super) fn take_notice(
+        &mut self,
+        notice: &ChildNotice,
+        run: Option<&RunId>,
+        notes: &mut Notes<'_>,
+    ) {
         let mut companions = self.ledger.companions.values();
         let Some(record) = companions.find(|it| it.start.session == notice.session) else { return };
         let start = Arc::clone(&record.start);
-        self.spend_child(&start, &notice.used, true, run);
+        self.spend_child(&start, &notice.used, true, run, notes);
     }
 }

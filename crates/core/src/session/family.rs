@@ -5,9 +5,9 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
-use super::load::{look, not_found};
+use super::load::not_found;
 use super::request::{Outside, head, queue_message};
-use super::{Logs, RunStatus, Session};
+use super::{Logs, RunStatus, Session, SessionOverview};
 use crate::agent::{AgentRegistry, AnyAgent, FactoryContext};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{ChildNotice, ChildStart, CompanionRef};
@@ -49,7 +49,7 @@ impl Standing {
     /// How the session of this fold stands. `alive` says whether its run is leased, `news_below`
     /// whether a child that it waits for can go on, or has ended. None without a run.
     #[must_use]
-    pub fn of(fold: &Session, alive: bool, news_below: bool) -> Option<Self> {
+    pub fn of(fold: &SessionOverview, alive: bool, news_below: bool) -> Option<Self> {
         let run = fold.last_run()?;
         Some(match run.status {
             RunStatus::Running if alive => Self::Live,
@@ -89,17 +89,31 @@ impl Standing {
 /// How a child stands now.
 ///
 /// # Errors
-/// [`ErrorCode::SessionNotFound`], and those of [`Logs::look`].
+/// [`ErrorCode::SessionNotFound`], and those of [`Logs::look_at_overview`].
 pub async fn standing(logs: Logs<'_>, child: &SessionId) -> Result<Standing> {
-    Ok(fold_and_standing(logs, child).await?.1)
+    Ok(overview_and_standing(logs, child).await?.1)
 }
 
 /// A child as its log tells it, and how it stands now.
 ///
 /// # Errors
 /// As [`standing`].
+pub async fn overview_and_standing(
+    logs: Logs<'_>,
+    child: &SessionId,
+) -> Result<(SessionOverview, Standing)> {
+    let (head, fold) = logs.look_at_overview(child).await?.ok_or_else(|| not_found(child))?;
+    let below = news_below(logs, &fold).await?;
+    let standing = Standing::of(&fold, head.is_leased(), below).ok_or_else(|| not_found(child))?;
+    Ok((fold, standing))
+}
+
+/// A child with its history, and how it stands now: for what has to know each of its runs.
+///
+/// # Errors
+/// As [`standing`].
 pub async fn fold_and_standing(logs: Logs<'_>, child: &SessionId) -> Result<(Session, Standing)> {
-    let (head, fold) = look(logs, child).await?.ok_or_else(|| not_found(child))?;
+    let (head, fold) = logs.look(child).await?.ok_or_else(|| not_found(child))?;
     let below = news_below(logs, &fold).await?;
     let standing = Standing::of(&fold, head.is_leased(), below).ok_or_else(|| not_found(child))?;
     Ok((fold, standing))
@@ -109,7 +123,7 @@ pub async fn fold_and_standing(logs: Logs<'_>, child: &SessionId) -> Result<(Ses
 ///
 /// # Errors
 /// As [`standing`].
-pub fn news_below<'a>(logs: Logs<'a>, fold: &'a Session) -> BoxFuture<'a, Result<bool>> {
+pub fn news_below<'a>(logs: Logs<'a>, fold: &'a SessionOverview) -> BoxFuture<'a, Result<bool>> {
     async move {
         let waits = fold.last_run().is_some_and(|run| run.status.is_suspended());
         for child in fold.open_children().filter(|_| waits) {
@@ -164,7 +178,7 @@ pub async fn lineage(
 /// Whether whoever carries out the parent goes on with this session as well, so that a sweep leaves it
 /// to them.
 #[must_use]
-pub fn is_waited_for(parent: &Head, fold: &Session) -> bool {
+pub fn is_waited_for(parent: &Head, fold: &SessionOverview) -> bool {
     parent.summary.run.is_some() && !fold.works_beside()
 }
 
@@ -198,7 +212,7 @@ pub struct Notice {
 impl Notice {
     /// What this session has to tell, if it has.
     #[must_use]
-    pub fn of(fold: &Session) -> Option<Self> {
+    pub fn of(fold: &SessionOverview) -> Option<Self> {
         let parent = fold.parent().filter(|_| fold.works_beside())?;
         let name = &parent.companion.as_ref()?.name;
         let Some(Standing::Ended(result, used)) = Standing::of(fold, false, false) else {
@@ -246,12 +260,12 @@ fn shortened(message: &UserMessage) -> UserMessage {
 /// Looks whether companions that work beside the session have ended and could not tell it.
 ///
 /// # Errors
-/// As [`Logs::load`] and [`queue_message`].
-pub async fn look_for_news(outside: Outside<'_>, fold: &Session) -> Result<()> {
+/// As [`Logs::overview`] and [`queue_message`].
+pub async fn look_for_news(outside: Outside<'_>, fold: &SessionOverview) -> Result<()> {
     for (_, record) in fold.companions() {
         let ChildStart { session, companion, .. } = &*record.start;
         if companion.as_ref().is_some_and(CompanionRef::works_beside) {
-            let child = outside.logs().load(session).await?;
+            let child = outside.logs().overview(session).await?;
             if let Some(notice) = Notice::of(&child) {
                 notice.tell(outside).await?;
             }

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Session;
-use super::load::{catch_up_kept, load, look, not_found};
+use super::load::{Kept as State, catch_up_kept, from_snapshot, glance, load, look, not_found};
+use super::{Session, SessionOverview};
 use crate::error::Result;
 use crate::id::SessionId;
 use crate::store::{Head, StateStore};
 
-/// How many sessions are kept.
+/// How many sessions are kept, and how many overviews of others.
 pub const MAX_FOLDS: usize = 256;
 
 /// How many events the logs of the sessions that are kept may have together. The session that was used
@@ -25,6 +25,8 @@ pub struct Folds(Mutex<Kept>);
 struct Kept {
     /// With the time of their last use.
     folds: HashMap<SessionId, (u64, Arc<Session>)>,
+    /// Likewise, of sessions that are not among those, or newer.
+    overviews: HashMap<SessionId, (u64, SessionOverview)>,
     time: u64,
     events: u64,
 }
@@ -44,7 +46,8 @@ impl<'a> Logs<'a> {
         Self { store, folds: None }
     }
 
-    /// A session as its log is now.
+    /// A session as its log is now. If nothing is remembered of it, its whole log is read: what needs no
+    /// history asks for the [overview](Self::overview).
     ///
     /// # Errors
     /// As [`load`](super::load).
@@ -63,6 +66,39 @@ impl<'a> Logs<'a> {
     pub async fn look(self, session: &SessionId) -> Result<Option<(Head, Session)>> {
         look(self, session).await
     }
+
+    /// A session as its log is now, without its history. If nothing is remembered of it, its last snapshot
+    /// is read and what was appended since: that is the same work for a log of any length.
+    ///
+    /// # Errors
+    /// As [`load`](super::load).
+    pub async fn overview(self, session: &SessionId) -> Result<SessionOverview> {
+        let head = self.store.head(session).await?.ok_or_else(|| not_found(session))?;
+        self.overview_at(&head).await
+    }
+
+    /// The head of a session and its overview at the same position, if there is such a session: as
+    /// [`look`](Self::look), without the history.
+    ///
+    /// # Errors
+    /// As [`look`](Self::look).
+    pub async fn look_at_overview(
+        self,
+        session: &SessionId,
+    ) -> Result<Option<(Head, SessionOverview)>> {
+        glance(self, session).await
+    }
+
+    /// An overview no earlier than that head.
+    pub(super) async fn overview_at(self, head: &Head) -> Result<SessionOverview> {
+        if let Some(folds) = self.folds {
+            return folds.overview(self.store, head).await;
+        }
+        match from_snapshot(self.store, head).await {
+            Some(overview) => Ok(overview),
+            None => Ok(load(self.store, &head.session).await?.into_overview()),
+        }
+    }
 }
 
 impl Folds {
@@ -78,13 +114,38 @@ impl Folds {
                 return Ok(Arc::unwrap_or_clone(kept));
             }
             let mut fold = Arc::unwrap_or_clone(kept);
-            if let Ok(true) = catch_up_kept(store, &mut fold, head).await {
+            if let Ok(State::UpToDate) = catch_up_kept(store, &mut fold, head).await {
                 return Ok(self.found(fold, alone));
             }
             self.forget(session);
         }
         let fold = load(store, session).await?;
         Ok(self.found(fold, alone))
+    }
+
+    /// The overview of a session as its log is now, no earlier than that head.
+    ///
+    /// # Errors
+    /// As [`load`](super::load).
+    pub async fn overview(&self, store: &dyn StateStore, head: &Head) -> Result<SessionOverview> {
+        let session = &head.session;
+        if let Some(mut overview) = self.kept(|kept| kept.find_overview(session)) {
+            if *overview.position() == head.position {
+                return Ok(overview);
+            }
+            match catch_up_kept(store, &mut overview, head).await {
+                Ok(State::UpToDate) => return Ok(self.found_overview(overview)),
+                // Only the whole session can go back, and it may be known.
+                Ok(State::NeedsHistory) => {
+                    return Ok(self.get(store, head, false).await?.into_overview());
+                }
+                Ok(State::OfAnotherLog) | Err(_) => self.forget(session),
+            }
+        }
+        match from_snapshot(store, head).await {
+            Some(overview) => Ok(self.found_overview(overview)),
+            None => Ok(self.get(store, head, false).await?.into_overview()),
+        }
     }
 
     fn found(&self, fold: Session, alone: bool) -> Session {
@@ -94,6 +155,11 @@ impl Folds {
         fold
     }
 
+    fn found_overview(&self, overview: SessionOverview) -> SessionOverview {
+        self.kept(|kept| kept.keep_overview(overview.clone()));
+        overview
+    }
+
     /// Keeps a session, unless it is known as it was later.
     pub fn keep(&self, fold: Session) {
         self.kept(|kept| kept.keep(fold));
@@ -101,7 +167,10 @@ impl Folds {
 
     /// Forgets a session.
     pub fn forget(&self, session: &SessionId) {
-        self.kept(|kept| kept.remove(session));
+        self.kept(|kept| {
+            kept.remove(session);
+            kept.overviews.remove(session);
+        });
     }
 
     fn kept<T>(&self, act: impl FnOnce(&mut Kept) -> T) -> T {
@@ -120,6 +189,18 @@ impl Kept {
         Some(Arc::clone(fold))
     }
 
+    /// The newest that is known.
+    fn find_overview(&mut self, session: &SessionId) -> Option<SessionOverview> {
+        self.time += 1;
+        if let Some((used, overview)) = self.overviews.get_mut(session) {
+            *used = self.time;
+            return Some(overview.clone());
+        }
+        let (used, fold) = self.folds.get_mut(session)?;
+        *used = self.time;
+        Some(fold.overview().clone())
+    }
+
     fn keep(&mut self, fold: Session) {
         let known = self.folds.get(fold.id()).map_or(0, |(_, known)| known.position().version);
         if known > fold.position().version {
@@ -127,7 +208,11 @@ impl Kept {
         }
         self.time += 1;
         self.remove(&fold.id().clone());
-        self.events += fold.position().version;
+        let version = fold.position().version;
+        if self.overviews.get(fold.id()).is_some_and(|(_, it)| it.position().version <= version) {
+            self.overviews.remove(fold.id());
+        }
+        self.events += version;
         self.folds.insert(fold.id().clone(), (self.time, Arc::new(fold)));
         while self.folds.len() > MAX_FOLDS
             || self.events > MAX_FOLDED_EVENTS && self.folds.len() > 1
@@ -135,6 +220,22 @@ impl Kept {
             let oldest = self.folds.iter().min_by_key(|(_, (used, _))| *used);
             let Some(oldest) = oldest.map(|(session, _)| session.clone()) else { return };
             self.remove(&oldest);
+        }
+    }
+
+    fn keep_overview(&mut self, overview: SessionOverview) {
+        let (session, version) = (overview.id().clone(), overview.position().version);
+        let whole = self.folds.get(&session).map(|(_, fold)| fold.position().version);
+        let known = self.overviews.get(&session).map(|(_, it)| it.position().version);
+        if whole.max(known).is_some_and(|known| known >= version) {
+            return;
+        }
+        self.time += 1;
+        self.overviews.insert(session, (self.time, overview));
+        while self.overviews.len() > MAX_FOLDS {
+            let oldest = self.overviews.iter().min_by_key(|(_, (used, _))| *used);
+            let Some(oldest) = oldest.map(|(session, _)| session.clone()) else { return };
+            self.overviews.remove(&oldest);
         }
     }
 

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Request, RequestKind, Savepoint, Session};
+use super::{Request, RequestKind, Savepoint, Session, SessionOverview};
 use crate::agent::AnyAgent;
 use crate::clock::{IdSource, Timestamp};
 use crate::error::{Error, ErrorCode, Result};
@@ -112,6 +112,17 @@ impl Journal {
     #[must_use]
     pub fn into_session(self) -> Option<Session> {
         self.savepoint.is_none().then(|| self.iterator.into_session())
+    }
+
+    /// The overview to save as a snapshot now, if one is due and nothing is staged. It counts as saved
+    /// from here on: whether it was makes a difference to later readers only.
+    pub fn take_due_snapshot(&mut self) -> Option<SessionOverview> {
+        if self.savepoint.is_some() || !self.session().is_snapshot_due() {
+            return None;
+        }
+        let overview = self.session().overview().clone();
+        self.iterator.session_mut().snapshot_saved(overview.position().version);
+        Some(overview)
     }
 
     /// What to do next.

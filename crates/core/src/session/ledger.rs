@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{ForkOrigin, RunRecord, RunStatus};
@@ -16,9 +17,9 @@ use crate::json::Json;
 use crate::message::{ToolCall, UserMessage};
 use crate::state::Patch;
 use crate::store::{Position, SessionStatus};
-use crate::usage::Usage;
+use crate::usage::{Usage, UsageTotals};
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Ledger {
     pub position: Position,
     /// The versions before and after the last append.
@@ -26,6 +27,8 @@ pub(super) struct Ledger {
     pub status: SessionStatus,
     pub state: Arc<Value>,
     pub run: Option<RunRecord>,
+    /// How many runs there were before that one.
+    pub past_runs: u32,
     pub turn: u32,
     pub turn_steps: u32,
     pub last_step: u32,
@@ -43,8 +46,17 @@ pub(super) struct Ledger {
     /// The interrupt that was honoured last, and the one that an explicit resume cleared last.
     pub honoured: Option<RequestId>,
     pub cleared: Option<RequestId>,
+    /// How many messages the transcript has.
+    pub messages: usize,
+    /// The last checkpoint.
+    pub checkpoint: Option<LastCheckpoint>,
+    /// The version of the last event that went back to a checkpoint; 0 without one.
+    pub rewound_at: u64,
     pub usage: Usage,
+    /// What was used, added up.
+    pub totals: Arc<UsageTotals>,
     pub tool_calls: u64,
+    #[serde(with = "pairs")]
     pub recorded_usage: Arc<BTreeMap<(String, String), f64>>,
     pub unpaired: Vec<Unpaired>,
     /// The store's clock, as far as it is known.
@@ -72,8 +84,35 @@ pub(super) struct Ledger {
     pub dropped: Arc<BTreeSet<CallId>>,
 }
 
+/// What the fold has to know of the last checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LastCheckpoint {
+    pub version: u64,
+    pub at: Option<Timestamp>,
+}
+
+/// A map whose keys are no text, as a list of pairs.
+mod pairs {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    type Amounts = Arc<BTreeMap<(String, String), f64>>;
+
+    pub(super) fn serialize<S: Serializer>(amounts: &Amounts, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(amounts.iter())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Amounts, D::Error> {
+        let pairs = Vec::<((String, String), f64)>::deserialize(from)?;
+        Ok(Arc::new(pairs.into_iter().collect()))
+    }
+}
+
 /// What became of a call that waited for people.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SettledCall {
     /// This request answered it.
     Answered(RequestId),
@@ -84,7 +123,7 @@ pub enum SettledCall {
 }
 
 /// A message that has not entered the transcript yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueuedMessage {
     /// The request that brought it.
     pub request: RequestId,
@@ -93,7 +132,7 @@ pub struct QueuedMessage {
 }
 
 /// A call of an imported log that has no result, and where its result belongs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Unpaired {
     pub call: ToolCall,
     pub insert_at: usize,
@@ -107,6 +146,7 @@ impl Ledger {
             status: SessionStatus::Active,
             state: Arc::new(Value::Null),
             run: None,
+            past_runs: 0,
             turn: 0,
             turn_steps: 0,
             last_step: 0,
@@ -120,7 +160,11 @@ impl Ledger {
             requests: Arc::default(),
             honoured: None,
             cleared: None,
+            messages: 0,
+            checkpoint: None,
+            rewound_at: 0,
             usage: Usage::default(),
+            totals: Arc::default(),
             tool_calls: 0,
             recorded_usage: Arc::default(),
             unpaired: Vec::new(),
@@ -164,7 +208,7 @@ impl Ledger {
 }
 
 /// A step whose reply is recorded.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OpenStep {
     /// The reply.
     pub reply: Arc<ModelReply>,
@@ -252,7 +296,7 @@ impl OpenStep {
 }
 
 /// What is recorded of a call.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct OpenCall {
     /// Its start, if its effect class had it recorded.
     pub started: Option<StartedCall>,
@@ -267,7 +311,7 @@ pub struct OpenCall {
 }
 
 /// A child that stays.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompanionRecord {
     /// How it was begun.
     pub start: Arc<ChildStart>,
@@ -276,7 +320,7 @@ pub struct CompanionRecord {
 }
 
 /// A call of a sub-agent.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChildCall {
     /// The child.
     pub start: Arc<ChildStart>,
@@ -285,7 +329,7 @@ pub struct ChildCall {
 }
 
 /// A call that waits for people, or did.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Waiting {
     /// What it waits for.
     pub on: Arc<PendingCall>,
@@ -298,7 +342,7 @@ pub struct Waiting {
 }
 
 /// An answer as it was recorded.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answered {
     /// The request that brought it.
     pub request: RequestId,
@@ -360,7 +404,7 @@ impl OpenCall {
 }
 
 /// The recorded start of a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartedCall {
     /// The run that started it.
     pub run: RunId,
@@ -373,7 +417,7 @@ pub struct StartedCall {
 }
 
 /// A request from outside that the current run has not met yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     /// The request.
     pub id: RequestId,

@@ -1,7 +1,8 @@
 //! Which event may stand where. A store never sees an illegal log, because writers fold before
 //! they append.
 
-use super::{OpenStep, RunStatus, Session};
+use super::history::History;
+use super::{OpenStep, RunStatus, Session, SessionOverview};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Answer, Event, RunOutcome, Suspension, ToolOutcome, Trigger};
 use crate::id::{CallId, RunId};
@@ -14,6 +15,20 @@ impl Session {
     /// [`ErrorCode::Superseded`] if another run is current, [`ErrorCode::LogInvalid`] otherwise,
     /// with the reason.
     pub fn check(&self, event: &Event, run: Option<&RunId>, legacy: bool) -> Result<()> {
+        self.check_with(event, run, legacy, Some(&self.history))
+    }
+}
+
+impl SessionOverview {
+    /// Whether `event`, written by `run`, may come next. Without the history, what only the ids of earlier
+    /// runs could refuse is taken for legal: the writer had the history, and looked.
+    pub(super) fn check_with(
+        &self,
+        event: &Event,
+        run: Option<&RunId>,
+        legacy: bool,
+        history: Option<&History>,
+    ) -> Result<()> {
         if self.ledger.position.version == 0 && !matches!(event, Event::SessionCreated { .. }) {
             return Err(self.illegal(event, "the first event must be `session_created`"));
         }
@@ -26,7 +41,7 @@ impl Session {
             }
             Event::SessionCreated { .. } => Ok(()),
             Event::RunStarted { run: new, after, trigger, .. } => {
-                self.check_run_started(event, new, after.as_ref(), *trigger)
+                self.check_run_started(event, new, after.as_ref(), *trigger, history)
             }
             Event::InterruptRequested { run, request, .. } => self.check_request(
                 event,
@@ -46,9 +61,9 @@ impl Session {
                 Ok(())
             }
             Event::HistoryHealed { results } => self.check_heal(event, results),
-            Event::ToolFinished(finish) => self.check_finish(event, &finish.call, run),
+            Event::ToolFinished(finish) => self.check_finish(event, &finish.call, run, history),
             Event::Forked { from, at, .. } => self.check_forked(event, from, *at),
-            Event::Rewound { to } => self.check_rewound(event, *to, run),
+            Event::Rewound { to } => self.check_rewound(event, *to, run, history),
             _ => {
                 self.check_owner(event, run)?;
                 self.check_in_run(event, legacy)
@@ -131,6 +146,7 @@ impl Session {
         new: &RunId,
         after: Option<&RunId>,
         trigger: Trigger,
+        history: Option<&History>,
     ) -> Result<()> {
         let last = self.ledger.run.as_ref();
         if last.map(|run| &run.id) != after {
@@ -163,7 +179,7 @@ impl Session {
         if !fits {
             return Err(self.illegal(event, "a run cannot start for this reason now"));
         }
-        if self.run(new).is_some() {
+        if last.is_some_and(|run| run.id == *new) || history.is_some_and(|it| it.has_run(new)) {
             return Err(self.illegal(event, "a run has this id already"));
         }
         Ok(())
@@ -177,7 +193,13 @@ impl Session {
         }
     }
 
-    fn check_finish(&self, event: &Event, call: &CallId, run: Option<&RunId>) -> Result<()> {
+    fn check_finish(
+        &self,
+        event: &Event,
+        call: &CallId,
+        run: Option<&RunId>,
+        history: Option<&History>,
+    ) -> Result<()> {
         match self.ledger.step.as_ref().and_then(|step| step.call(call)) {
             None => Err(self.illegal(event, "there is no such call in an open step")),
             Some(state) if state.finish.is_some() => {
@@ -188,7 +210,7 @@ impl Session {
             }
             Some(_) if self.current_run().map(|current| &current.id) == run => Ok(()),
             // The truth about an effect in doubt is taken from the run that began it.
-            Some(_) if run.is_some_and(|run| self.run(run).is_some()) => Ok(()),
+            Some(_) if run.is_some_and(|run| history.is_none_or(|it| it.has_run(run))) => Ok(()),
             Some(_) => Err(self.illegal(event, "it comes from no run of this session")),
         }
     }

@@ -1,16 +1,56 @@
 //! Reading a log back.
 
-use super::{Logs, Session};
+use super::{Folding, Logs, Session, SessionOverview};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{RecordedEvent, decode};
 use crate::id::SessionId;
-use crate::store::{Head, StateStore};
+use crate::store::{Head, StateStore, StoredAppend};
 
 /// How many appends are read at once.
 const PAGE: u32 = 256;
 
 /// How often a head and a log are read until they are of one moment.
 const MAX_LOOKS: u32 = 64;
+
+/// What a log is folded into.
+pub(super) trait Fold {
+    /// What it is without its history.
+    fn known(&self) -> &SessionOverview;
+
+    /// Takes in the next append.
+    fn take(&mut self, append: &StoredAppend) -> Result<Folding>;
+}
+
+impl Fold for Session {
+    fn known(&self) -> &SessionOverview {
+        self.overview()
+    }
+
+    fn take(&mut self, append: &StoredAppend) -> Result<Folding> {
+        self.apply_append(append).map(|()| Folding::Done)
+    }
+}
+
+impl Fold for SessionOverview {
+    fn known(&self) -> &SessionOverview {
+        self
+    }
+
+    fn take(&mut self, append: &StoredAppend) -> Result<Folding> {
+        self.apply_append(append)
+    }
+}
+
+/// What became of a fold that was kept for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// It is as its log is now.
+    UpToDate,
+    /// Its log is another one now, because the session was deleted and began anew.
+    OfAnotherLog,
+    /// What was appended since takes the history.
+    NeedsHistory,
+}
 
 /// Folds the whole log of a session.
 ///
@@ -50,8 +90,40 @@ pub(super) async fn look(logs: Logs<'_>, session: &SessionId) -> Result<Option<(
         }
         known = Some(fold);
     }
-    Err(Error::new(ErrorCode::StoreBusy, "others append to the session without pause")
-        .with_context("session", session))
+    Err(busy(session))
+}
+
+/// The same of an overview.
+///
+/// # Errors
+/// As [`look`].
+pub(super) async fn glance(
+    logs: Logs<'_>,
+    session: &SessionId,
+) -> Result<Option<(Head, SessionOverview)>> {
+    for _ in 0..MAX_LOOKS {
+        let Some(head) = logs.store.head(session).await? else { return Ok(None) };
+        let mut overview = logs.overview_at(&head).await?;
+        if head.position == *overview.position() {
+            overview.observe(head.read_at);
+            return Ok(Some((head, overview)));
+        }
+    }
+    Err(busy(session))
+}
+
+/// An overview of a session no earlier than that head, from its snapshot and the appends since. `None` if
+/// there is no snapshot that fits: then the whole log has to be read.
+pub(super) async fn from_snapshot(store: &dyn StateStore, head: &Head) -> Option<SessionOverview> {
+    let session = &head.session;
+    let snapshot = store.snapshot(session).await.unwrap_or_else(|error| {
+        tracing::warn!(%session, %error, "the snapshot of a session could not be read");
+        None
+    })?;
+    let mut overview = SessionOverview::from_snapshot(session, &snapshot)?;
+    // Whatever is wrong with it, the log has it all, and its reader finds out what is wrong with that.
+    let kept = catch_up_kept(store, &mut overview, head).await;
+    matches!(kept, Ok(Kept::UpToDate)).then_some(overview)
 }
 
 /// Takes in what was appended since the fold was made.
@@ -59,48 +131,65 @@ pub(super) async fn look(logs: Logs<'_>, session: &SessionId) -> Result<Option<(
 /// # Errors
 /// As [`load`]. The fold is of no use then.
 pub async fn catch_up(store: &dyn StateStore, fold: &mut Session) -> Result<()> {
-    let session = fold.id().clone();
+    follow(store, fold).await.map(|_| ())
+}
+
+/// Takes in what was appended since the fold was made, up to what takes the history.
+pub(super) async fn follow(store: &dyn StateStore, fold: &mut impl Fold) -> Result<Folding> {
+    let session = fold.known().id().clone();
     loop {
-        let page = store.read_log(&session, fold.position().version, PAGE).await?;
+        let page = store.read_log(&session, fold.known().position().version, PAGE).await?;
         if page.is_empty() {
-            return Ok(());
+            return Ok(Folding::Done);
         }
         for append in &page {
-            fold.apply_append(append)?;
+            if fold.take(append)? == Folding::NeedsHistory {
+                return Ok(Folding::NeedsHistory);
+            }
         }
     }
 }
 
-/// [`catch_up`] of a fold that was kept for a while, at least up to that head. False if its log is another
-/// one now, because the session was deleted and began anew.
+/// [`follow`] for a fold that was kept for a while, at least up to that head.
 ///
 /// # Errors
-/// As [`load`]. The fold is of no use then, nor if it is of another log.
+/// As [`load`]. The fold is of no use then, nor if it is of another log or needs the history.
 pub(super) async fn catch_up_kept(
     store: &dyn StateStore,
-    fold: &mut Session,
+    fold: &mut impl Fold,
     head: &Head,
-) -> Result<bool> {
-    if *fold.position() == head.position {
-        return Ok(true);
+) -> Result<Kept> {
+    if *fold.known().position() == head.position {
+        return Ok(Kept::UpToDate);
     }
     // The fold's last append is read once more: a log that has it is the same up to there.
-    let page = store.read_log(&head.session, fold.ledger.last_append.start, PAGE).await?;
+    let start = fold.known().last_append().start;
+    let page = store.read_log(&head.session, start, PAGE).await?;
     let mut appends = page.iter();
-    if appends.next().is_none_or(|last| last.position() != *fold.position()) {
-        return Ok(false);
+    let is_last = |last: &StoredAppend| last.position() == *fold.known().position();
+    if !appends.next().is_some_and(is_last) {
+        return Ok(Kept::OfAnotherLog);
     }
     for append in appends {
-        fold.apply_append(append)?;
+        if fold.take(append)? == Folding::NeedsHistory {
+            return Ok(Kept::NeedsHistory);
+        }
     }
-    if fold.position().version < head.position.version {
-        catch_up(store, fold).await?;
+    if fold.known().position().version < head.position.version
+        && follow(store, fold).await? == Folding::NeedsHistory
+    {
+        return Ok(Kept::NeedsHistory);
     }
-    Ok(true)
+    Ok(Kept::UpToDate)
 }
 
 pub(super) fn not_found(session: &SessionId) -> Error {
     Error::new(ErrorCode::SessionNotFound, "there is no session of this id")
+        .with_context("session", session)
+}
+
+fn busy(session: &SessionId) -> Error {
+    Error::new(ErrorCode::StoreBusy, "others append to the session without pause")
         .with_context("session", session)
 }
 

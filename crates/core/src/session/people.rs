@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use super::history::Notes;
 use super::ledger::{Answered, SettledCall, Waiting};
-use super::{RunStatus, Session};
+use super::{RunStatus, Session, SessionOverview};
 use crate::clock::Timestamp;
 use crate::event::{Answer, Event, PendingCall, RunOutcome, Suspension};
 use crate::id::{CallId, RequestId};
-use crate::message::{Message, SharedMessage};
+use crate::message::Message;
 
 /// The source type under which the time is recorded that a call waited for people, in
 /// milliseconds. The source name is the tool's.
@@ -38,7 +39,7 @@ pub fn report_waiting(session: &Session, events: &[Event]) {
     }
 }
 
-impl Session {
+impl SessionOverview {
     /// The store's clock, as far as it is known.
     #[must_use]
     pub fn clock(&self) -> Timestamp {
@@ -148,12 +149,12 @@ impl Session {
         Arc::make_mut(&mut self.ledger.settled).insert(call.clone(), settled);
     }
 
-    pub(super) fn take_queued(&mut self, count: usize) {
+    pub(super) fn take_queued(&mut self, count: usize, notes: &mut Notes<'_>) {
         let count = count.min(self.ledger.queue.len());
-        let known = Arc::make_mut(&mut self.ledger.taken);
-        for queued in self.ledger.queue.drain(..count) {
-            known.insert(queued.request.clone());
-            self.transcript.push(SharedMessage::new(Message::User(queued.message.clone())));
+        let taken: Vec<_> = self.ledger.queue.drain(..count).collect();
+        for queued in taken {
+            Arc::make_mut(&mut self.ledger.taken).insert(queued.request.clone());
+            self.say(notes, || Message::User(queued.message.clone()));
         }
         // Whatever the last step meant for the turn, there is something to answer now.
         self.ledger.closed = None;

@@ -1,7 +1,7 @@
 //! Requests from outside: appended by any process to the log of a run that another one owns.
 
-use super::load::not_found;
-use super::{Folds, Logs, Request, Session};
+use super::load::{follow, not_found};
+use super::{Folding, Folds, Logs, Request, SessionOverview};
 use crate::clock::IdSource;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{ChildNotice, Event, SCHEMA, encode};
@@ -22,7 +22,7 @@ pub enum RequestKind {
     Abort,
 }
 
-impl Session {
+impl SessionOverview {
     /// The request of this kind that no run has honoured yet.
     #[must_use]
     pub fn request(&self, kind: RequestKind) -> Option<&Request> {
@@ -89,7 +89,7 @@ async fn ask(
     request: &Request,
 ) -> Result<Vec<SessionId>> {
     let mut children = Vec::new();
-    let ask = |fold: &Session| {
+    let ask = |fold: &SessionOverview| {
         children = reached_by(fold, kind).collect();
         if fold.knows_request(&request.id) {
             return Ok(None);
@@ -113,7 +113,7 @@ async fn ask(
 }
 
 /// The sessions right below one that a request to it is for as well.
-fn reached_by(fold: &Session, kind: RequestKind) -> impl Iterator<Item = SessionId> {
+fn reached_by(fold: &SessionOverview, kind: RequestKind) -> impl Iterator<Item = SessionId> {
     let open = fold.open_children().map(|child| &child.session);
     let stay = fold.companions().map(|(_, record)| &record.start.session);
     // Those that stay work on when their parent is interrupted.
@@ -157,7 +157,7 @@ pub async fn queue_message(
     message: &UserMessage,
     from: Option<&ChildNotice>,
 ) -> Result<()> {
-    let queue = |fold: &Session| {
+    let queue = |fold: &SessionOverview| {
         let known = fold.knows_message(request);
         let (request, message, from) = (request.clone(), message.clone(), from.cloned());
         Ok((!known).then_some((Event::MessageQueued { request, message, from }, Guard::None)))
@@ -175,15 +175,15 @@ impl<'a> Outside<'a> {
     pub(super) async fn append(
         self,
         session: &SessionId,
-        mut ask: impl FnMut(&Session) -> Result<Option<(Event, Guard)>> + Send,
+        mut ask: impl FnMut(&SessionOverview) -> Result<Option<(Event, Guard)>> + Send,
     ) -> Result<()> {
-        let mut fold = self.logs().load(session).await?;
+        let mut fold = self.logs().overview(session).await?;
         for _ in 0..MAX_CONFLICTS {
             let head = head(self.store, session).await?;
             fold.observe(head.read_at);
             let Some((event, guard)) = ask(&fold)? else { return Ok(()) };
             let expected = fold.position().clone();
-            let savepoint = fold.savepoint();
+            let before = fold.clone();
             // Folding first keeps a request that is known already, or void, out of the log.
             fold.apply(&event, None)?;
             let append = Append {
@@ -205,11 +205,13 @@ impl<'a> Outside<'a> {
                     return Ok(());
                 }
                 AppendOutcome::Conflict { .. } => {
-                    fold.rollback(savepoint);
-                    super::catch_up(self.store, &mut fold).await?;
+                    fold = before;
+                    if follow(self.store, &mut fold).await? == Folding::NeedsHistory {
+                        fold = self.logs().overview(session).await?;
+                    }
                 }
                 AppendOutcome::GuardFailed { now, .. } => {
-                    fold.rollback(savepoint);
+                    fold = before;
                     fold.observe(now);
                 }
                 AppendOutcome::HistoryLost => {

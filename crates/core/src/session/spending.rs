@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::Session;
+use super::history::Notes;
 use super::ledger::Ledger;
+use super::{Session, SessionOverview};
 use crate::agent::AgentDefinition;
 use crate::budget::{Budget, Spent};
 use crate::clock::Timestamp;
@@ -17,13 +18,15 @@ impl Session {
     /// hooks counted themselves.
     #[must_use]
     pub fn usage_entries(&self) -> &[UsageEntry] {
-        &self.usage_entries
+        &self.history.usage_entries
     }
+}
 
+impl SessionOverview {
     /// What the session used up itself, without its children.
     #[must_use]
     pub fn usage_rollup(&self) -> UsageRollup {
-        UsageRollup::of(&self.usage_entries)
+        self.ledger.totals.own().clone()
     }
 
     /// What the whole session used up, its children that ended included, as far as its own log knows:
@@ -31,7 +34,7 @@ impl Session {
     /// [`usage_of_tree`](super::usage_of_tree) reads the others' logs.
     #[must_use]
     pub fn tree_usage(&self) -> UsageRollup {
-        UsageRollup::of_tree(&self.usage_entries)
+        self.ledger.totals.tree()
     }
 
     /// The limits that were given to this session, at its start or on resuming it.
@@ -73,7 +76,12 @@ impl Session {
         self.ledger.short_of_tool_calls
     }
 
-    pub(super) fn spend_reply(&mut self, reply: &ModelReply, run: Option<&RunId>) {
+    pub(super) fn spend_reply(
+        &mut self,
+        reply: &ModelReply,
+        run: Option<&RunId>,
+        notes: &mut Notes<'_>,
+    ) {
         let ledger = &mut self.ledger;
         ledger.short_of_tool_calls = false;
         ledger.spent += Spent {
@@ -89,11 +97,16 @@ impl Session {
             success: reply.error.is_none(),
             took_ms: reply.took_ms,
         };
-        self.use_up(kind, run);
+        self.use_up(kind, false, run, notes);
     }
 
     /// Notes what a call used; before its result enters the step.
-    pub(super) fn spend_call(&mut self, finish: &ToolFinish, run: Option<&RunId>) {
+    pub(super) fn spend_call(
+        &mut self,
+        finish: &ToolFinish,
+        run: Option<&RunId>,
+        notes: &mut Notes<'_>,
+    ) {
         if finish.attempts > 0 {
             self.ledger.tool_calls += 1;
             self.ledger.spent.tool_calls += 1;
@@ -104,7 +117,7 @@ impl Session {
         let success = !matches!(finish.outcome, ToolOutcome::Error(_));
         if let (Some(used), Some(child)) = (&finish.child, &state.child) {
             let start = Arc::clone(&child.start);
-            return self.spend_child(&start, used, success, run);
+            return self.spend_child(&start, used, success, run, notes);
         }
         if finish.attempts > 0 || state.waiting.is_some() {
             let kind = UsageKind::Tool {
@@ -114,7 +127,7 @@ impl Session {
                 took_ms: finish.took_ms,
                 attempts: finish.attempts,
             };
-            return self.use_up(kind, run);
+            return self.use_up(kind, false, run, notes);
         }
         if let ToolOutcome::Error(error) = &finish.outcome {
             self.ledger.short_of_tool_calls |= error.is(ErrorCode::BudgetExceeded);
@@ -127,21 +140,18 @@ impl Session {
         used: &Arc<UsageRollup>,
         success: bool,
         run: Option<&RunId>,
+        notes: &mut Notes<'_>,
     ) {
-        // A session that is called upon again tells its whole usage again.
-        let before = self.usage_entries.iter().rev().find_map(|entry| match &entry.kind {
-            UsageKind::SubAgent { session, used, .. } if *session == start.session => Some(used),
-            _ => None,
-        });
-        let before = before.map(|used| Spent::of_child(used)).unwrap_or_default();
         let spent = Spent::of_child(used);
-        self.ledger.spent += spent.since(&before);
+        let mut before = Spent::default();
         if let Some(companion) = &start.companion
             && let Some(record) =
                 Arc::make_mut(&mut self.ledger.companions).get_mut(&companion.name)
         {
-            record.spent = spent;
+            // A session that is called upon again tells its whole usage again.
+            before = std::mem::replace(&mut record.spent, spent);
         }
+        self.ledger.spent += spent.since(&before);
         let kind = UsageKind::SubAgent {
             call: start.call.clone(),
             agent: Arc::clone(&start.agent),
@@ -149,29 +159,28 @@ impl Session {
             success,
             used: Arc::clone(used),
         };
-        self.use_up(kind, run);
+        self.use_up(kind, start.companion.is_some(), run, notes);
     }
 
-    pub(super) fn use_up(&mut self, kind: UsageKind, run: Option<&RunId>) {
+    /// Notes what was used. `stays` says whether the child that used it may be called again.
+    pub(super) fn use_up(
+        &mut self,
+        kind: UsageKind,
+        stays: bool,
+        run: Option<&RunId>,
+        notes: &mut Notes<'_>,
+    ) {
+        Arc::make_mut(&mut self.ledger.totals).add(&kind, stays);
         let step = self.ledger.last_step;
-        self.usage_entries.push(UsageEntry { run: run.cloned(), step, at: None, kind });
-    }
-
-    /// Fills in the time of entries, and counts the time under way.
-    pub(super) fn stamp_usage(&mut self, at: Timestamp, running: bool) {
-        for entry in self.usage_entries.iter_mut().rev() {
-            if entry.at.is_some() {
-                break;
-            }
-            entry.at = Some(at);
-        }
-        self.ledger.pass(at, running);
+        notes.add(|history| {
+            history.usage_entries.push(UsageEntry { run: run.cloned(), step, at: None, kind });
+        });
     }
 }
 
 impl Ledger {
     /// Counts the time from the last append on, if a run was under way.
-    fn pass(&mut self, at: Timestamp, running: bool) {
+    pub(super) fn pass(&mut self, at: Timestamp, running: bool) {
         if let Some(seen) = self.seen {
             let passed = millis(seen, at);
             self.spent.wall_time_ms = self.spent.wall_time_ms.saturating_add(passed);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::request::{Outside, head};
-use super::{Logs, Session, SettledCall, tree};
+use super::{Logs, SessionOverview, SettledCall, tree};
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Answer, Event, PendingCall, PendingKind};
@@ -158,7 +158,7 @@ pub async fn submit(
 ) -> Result<SessionId> {
     let owner = owner(outside, root, &submission.call).await?;
     let request = submission.request.clone().unwrap_or_else(|| outside.ids.request());
-    let judged = |fold: &Session| {
+    let judged = |fold: &SessionOverview| {
         let judged = judge(fold, submission, &request);
         judged.map_err(|error| {
             error.with_context("session", fold.id()).with_context("call", &submission.call.call)
@@ -171,7 +171,7 @@ pub async fn submit(
 
 /// What the answer is to the session as it is now: an event, or what was recorded before.
 fn judge(
-    fold: &Session,
+    fold: &SessionOverview,
     submission: &Submission,
     request: &RequestId,
 ) -> Result<Option<(Event, Guard)>> {
@@ -197,7 +197,7 @@ fn judge(
     Ok(Some((event, guard)))
 }
 
-fn refusal(fold: &Session, call: &CallId, settled: Option<&SettledCall>) -> Error {
+fn refusal(fold: &SessionOverview, call: &CallId, settled: Option<&SettledCall>) -> Error {
     let (code, message) = match settled {
         Some(SettledCall::Answered(_)) => {
             (ErrorCode::AlreadyAnswered, "somebody else answered the call first")
@@ -211,7 +211,7 @@ fn refusal(fold: &Session, call: &CallId, settled: Option<&SettledCall>) -> Erro
         Some(SettledCall::Dropped) => {
             (ErrorCode::AlreadyAnswered, "the call has its result already")
         }
-        None if fold.tool_call(call).is_some() => {
+        None if fold.may_have_made(call) => {
             (ErrorCode::CallNotFound, "the call does not wait for people")
         }
         None => (ErrorCode::CallNotFound, "there is no such call"),
@@ -219,7 +219,7 @@ fn refusal(fold: &Session, call: &CallId, settled: Option<&SettledCall>) -> Erro
     Error::new(code, message)
 }
 
-fn check(fold: &Session, pending: &PendingCall, submission: &Submission) -> Result<()> {
+fn check(fold: &SessionOverview, pending: &PendingCall, submission: &Submission) -> Result<()> {
     if submission.digest.as_ref().is_some_and(|digest| *digest != pending.digest) {
         let message = "the answer was given to other arguments than the call has";
         return Err(Error::new(ErrorCode::ArgumentsChanged, message));
@@ -272,7 +272,7 @@ async fn owner(outside: Outside<'_>, root: &SessionId, call: &CallRef) -> Result
     }
     let mut waiting = Vec::new();
     let mut known = Vec::new();
-    for fold in tree::folds(outside.logs(), root).await? {
+    for fold in tree::overviews(outside.logs(), root).await? {
         if fold.pending_calls().any(|pending| pending.call == call.call) {
             waiting.push(fold.id().clone());
         } else if fold.settled_call(&call.call).is_some() {
@@ -326,7 +326,7 @@ impl PendingView {
 pub async fn pending_calls(logs: Logs<'_>, root: &SessionId) -> Result<Vec<PendingView>> {
     head(logs.store, root).await?;
     let mut views = Vec::new();
-    for fold in tree::folds(logs, root).await?.into_iter().rev() {
+    for fold in tree::overviews(logs, root).await?.into_iter().rev() {
         let Some(step) = fold.open_step() else { continue };
         for (call, state) in step.pairs() {
             let Some(pending) = state.pending() else { continue };

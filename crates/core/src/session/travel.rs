@@ -3,21 +3,23 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::begin::{check_agent, healed};
-use super::changes::Changes;
-use super::ledger::{ClosedStep, Ledger, Unpaired};
-use super::{BeginRun, Checkpoint, RunStatus, Session};
+use super::history::{History, Notes};
+use super::ledger::{ClosedStep, LastCheckpoint};
+use super::{BeginRun, Checkpoint, RunStatus, Session, SessionOverview};
 use crate::agent::AgentDefinition;
 use crate::budget::Spent;
 use crate::error::{Error, ErrorCode, Result};
-use crate::event::{Event, ParentRef, Trigger};
+use crate::event::{Event, Trigger};
 use crate::id::{RunId, SessionId};
-use crate::message::{SharedMessage, UserMessage};
+use crate::message::UserMessage;
 use crate::store::SessionStatus;
-use crate::usage::{Usage, UsageEntry};
+use crate::usage::Usage;
 
 /// Where a session was forked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkOrigin {
     /// The session that it was forked from.
     pub session: SessionId,
@@ -27,84 +29,28 @@ pub struct ForkOrigin {
     pub step: u32,
 }
 
-/// What going back to a checkpoint takes, beside the checkpoint.
-#[derive(Debug, Clone)]
-pub(super) struct Mark {
-    /// How many changes had made the state what it was.
-    changes: usize,
-    closed: Arc<ClosedStep>,
-    turn_steps: u32,
-    corrections: u32,
-    model_failures: u32,
-}
-
-impl Mark {
-    pub(super) fn of(ledger: &Ledger, changes: usize, closed: &Arc<ClosedStep>) -> Self {
-        Self {
-            changes,
-            closed: Arc::clone(closed),
-            turn_steps: ledger.turn_steps,
-            corrections: ledger.corrections,
-            model_failures: ledger.model_failures,
-        }
-    }
-}
-
-/// What an event cut off, until the store has acknowledged it.
-#[derive(Debug, Clone)]
-pub(super) struct Cut {
-    version: u64,
-    /// How many messages, checkpoints and changes of the state were left.
-    left: (usize, usize, usize),
-    messages: Vec<SharedMessage>,
-    checkpoints: Vec<Checkpoint>,
-    marks: Vec<Mark>,
-    changes: Changes,
-    /// What belongs to the session that it was forked from.
-    identity: Option<Identity>,
-}
-
-/// What belongs to a session and not to a fork of it.
-#[derive(Debug, Clone)]
-struct Identity {
-    tags: BTreeMap<String, String>,
-    parent: Option<ParentRef>,
-    usage: Vec<UsageEntry>,
-}
-
 impl Session {
-    /// Where this session was forked, if it was.
-    #[must_use]
-    pub fn forked(&self) -> Option<&ForkOrigin> {
-        self.ledger.forked.as_deref()
-    }
-
-    /// The step of that number, as it was when it was closed; also when it means nothing for the turn
-    /// any more.
-    pub(super) fn step_at_checkpoint(&self, step: u32) -> Option<&ClosedStep> {
-        let mut steps = self.marks.iter().rev().map(|mark| &*mark.closed);
-        steps.find(|closed| closed.reply.step == step)
-    }
-
     /// The checkpoint at a version.
     ///
     /// # Errors
     /// [`ErrorCode::CheckpointNotFound`] if no step was closed there, or the session went back
     /// behind it.
     pub fn checkpoint(&self, version: u64) -> Result<&Checkpoint> {
-        let found = self.checkpoints.binary_search_by_key(&version, |it| it.version).ok();
-        found.and_then(|index| self.checkpoints.get(index)).ok_or_else(|| {
-            let message = match self.checkpoints.last() {
-                Some(last) => {
-                    format!(
-                        "no step was closed at version {version}; the last one was closed at {}",
-                        last.version
-                    )
-                }
-                None => "no step of the session is closed yet".to_owned(),
-            };
-            Error::new(ErrorCode::CheckpointNotFound, message).with_context("session", &self.id)
-        })
+        self.history.checkpoint(self.id(), version)
+    }
+
+    /// The step of that number, as it was when it was closed; also when it means nothing for the turn
+    /// any more.
+    pub(super) fn step_at_checkpoint(&self, step: u32) -> Option<&ClosedStep> {
+        self.history.closed_step(step)
+    }
+}
+
+impl SessionOverview {
+    /// Where this session was forked, if it was.
+    #[must_use]
+    pub fn forked(&self) -> Option<&ForkOrigin> {
+        self.ledger.forked.as_deref()
     }
 
     pub(super) fn check_forked(&self, event: &Event, from: &SessionId, at: u64) -> Result<()> {
@@ -114,7 +60,7 @@ impl Session {
             "calls without a result have to be healed first"
         } else if self.ledger.step.is_some() {
             "a step is open"
-        } else if self.checkpoints.last().map(|last| last.version) != Some(at) {
+        } else if self.ledger.checkpoint.map(|last| last.version) != Some(at) {
             "no step was closed there"
         } else {
             return Ok(());
@@ -122,7 +68,13 @@ impl Session {
         Err(self.illegal(event, problem))
     }
 
-    pub(super) fn check_rewound(&self, event: &Event, to: u64, run: Option<&RunId>) -> Result<()> {
+    pub(super) fn check_rewound(
+        &self,
+        event: &Event,
+        to: u64,
+        run: Option<&RunId>,
+        history: Option<&History>,
+    ) -> Result<()> {
         let current = self.current_run().map(|current| &current.id);
         let problem = if self.needs_heal() {
             "calls without a result have to be healed first"
@@ -130,29 +82,35 @@ impl Session {
             "a run does not go back behind itself"
         } else if self.open_children().next().is_some() {
             "a child is open"
-        } else if self.checkpoint(to).is_err() {
-            "no step was closed there"
+        } else if let Some(history) = history {
+            match history.checkpoint(&self.id, to) {
+                Err(_) => "no step was closed there",
+                Ok(_) => return Ok(()),
+            }
         } else {
-            return Ok(());
+            "it takes the history"
         };
         Err(self.illegal(event, problem))
     }
 
     /// From here on the log is this session's: nothing of the original's runs on in it, and what
     /// the original used up is not counted twice.
-    pub(super) fn take_fork(&mut self, from: &SessionId, at: u64, tags: &BTreeMap<String, String>) {
-        let identity = Identity {
-            tags: std::mem::replace(&mut self.tags, tags.clone()),
-            parent: self.parent.take(),
-            usage: std::mem::take(&mut self.usage_entries),
-        };
-        let messages = self.transcript.len();
-        self.cut((messages, self.checkpoints.len(), self.changes.count()), Some(identity));
-        let ended = self.checkpoints.last().and_then(|last| last.at);
+    pub(super) fn take_fork(
+        &mut self,
+        from: &SessionId,
+        at: u64,
+        tags: &BTreeMap<String, String>,
+        notes: &mut Notes<'_>,
+    ) {
+        self.tags = Arc::new(tags.clone());
+        self.parent = None;
         let ledger = &mut self.ledger;
+        notes.add(|history| history.fork(ledger.position.version));
+        let ended = ledger.checkpoint.and_then(|last| last.at);
         let (session, step) = (from.clone(), ledger.last_step);
         ledger.forked = Some(Arc::new(ForkOrigin { session, version: at, step }));
         ledger.usage = Usage::default();
+        ledger.totals = Arc::default();
         ledger.tool_calls = 0;
         ledger.recorded_usage = Arc::default();
         ledger.spent = Spent::default();
@@ -177,21 +135,21 @@ impl Session {
     }
 
     /// What was used up stays used up, and numbers of steps stay taken.
-    pub(super) fn rewind(&mut self, to: u64) {
-        let index = self.checkpoints.partition_point(|it| it.version < to);
-        let found = self.checkpoints.get(index).zip(self.marks.get(index));
-        let Some((checkpoint, mark)) = found.map(|(at, mark)| (at.clone(), mark.clone())) else {
-            return;
-        };
-        self.cut((checkpoint.messages, index + 1, mark.changes), None);
+    pub(super) fn rewind(&mut self, to: u64, notes: &mut Notes<'_>) {
+        let Some(history) = notes.0.as_deref_mut() else { return };
         let ledger = &mut self.ledger;
+        let version = ledger.position.version;
+        let Some((checkpoint, mark)) = history.rewind(version, to) else { return };
+        ledger.rewound_at = version;
+        ledger.messages = checkpoint.messages;
+        ledger.checkpoint = Some(LastCheckpoint { version: checkpoint.version, at: checkpoint.at });
         if let Some(step) = ledger.step.take() {
             let open = step.pairs().filter(|(_, state)| state.finish.is_none());
             let open = open.map(|(call, _)| call.id.clone());
             Arc::make_mut(&mut ledger.dropped).extend(open);
         }
         ledger.turn = checkpoint.turn;
-        ledger.state = self.changes.state_after(mark.changes);
+        ledger.state = history.changes.state_after(mark.changes);
         ledger.turn_steps = mark.turn_steps;
         ledger.corrections = mark.corrections;
         // What failed is asked again, as when a failed run is resumed.
@@ -201,57 +159,6 @@ impl Session {
         ledger.rewound = true;
         if ledger.run.as_ref().is_none_or(|run| run.status != RunStatus::Running) {
             ledger.status = SessionStatus::Interrupted;
-        }
-    }
-
-    fn cut(&mut self, left: (usize, usize, usize), identity: Option<Identity>) {
-        fn tail<T>(of: &mut Vec<T>, from: usize) -> Vec<T> {
-            of.split_off(from.min(of.len()))
-        }
-        let (messages, checkpoints, changes) = left;
-        self.cuts.push(Cut {
-            version: self.ledger.position.version,
-            left,
-            messages: tail(&mut self.transcript, messages),
-            checkpoints: tail(&mut self.checkpoints, checkpoints),
-            marks: tail(&mut self.marks, checkpoints),
-            changes: self.changes.split_off(changes),
-            identity,
-        });
-    }
-
-    /// Undoes every cut that was made after a version; for a rollback, which undoes the rest.
-    pub(super) fn mend(&mut self, version: u64) {
-        while let Some(cut) = self.cuts.pop_if(|cut| cut.version > version) {
-            // What came after the cut is no part of what it was cut off from.
-            let (messages, checkpoints, changes) = cut.left;
-            self.transcript.truncate(messages);
-            self.checkpoints.truncate(checkpoints);
-            self.marks.truncate(checkpoints);
-            self.changes.split_off(changes);
-            self.changes.put_back(cut.changes);
-            self.transcript.extend(cut.messages);
-            self.checkpoints.extend(cut.checkpoints);
-            self.marks.extend(cut.marks);
-            if let Some(Identity { tags, parent, usage }) = cut.identity {
-                (self.tags, self.parent, self.usage_entries) = (tags, parent, usage);
-            }
-        }
-    }
-
-    /// Every message after the last step of an imported log that has to be healed moves.
-    pub(super) fn shift_checkpoints(&mut self, healed: &[Unpaired]) {
-        for checkpoint in &mut self.checkpoints {
-            let before = healed.iter().filter(|it| it.insert_at <= checkpoint.messages).count();
-            checkpoint.messages += before;
-        }
-    }
-
-    /// Undoes [`shift_checkpoints`](Self::shift_checkpoints).
-    pub(super) fn unshift_checkpoints(&mut self, healed: &[Unpaired]) {
-        for checkpoint in &mut self.checkpoints {
-            let places = healed.iter().zip(0..).map(|(it, shift)| it.insert_at + shift);
-            checkpoint.messages -= places.filter(|place| *place < checkpoint.messages).count();
         }
     }
 }

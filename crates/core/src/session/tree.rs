@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::request::head;
-use super::{Logs, Session};
+use super::{Logs, SessionOverview};
 use crate::error::{ErrorCode, Result};
 use crate::id::SessionId;
 use crate::store::{SessionFilter, list_all};
 use crate::usage::UsageRollup;
 
 /// The sessions of a tree, newest first.
-pub(super) async fn folds(logs: Logs<'_>, root: &SessionId) -> Result<Vec<Session>> {
+pub(super) async fn overviews(logs: Logs<'_>, root: &SessionId) -> Result<Vec<SessionOverview>> {
     let filter = SessionFilter { root: Some(root.clone()), ..SessionFilter::default() };
     let mut folds = Vec::new();
     for head in list_all(logs.store, &filter).await? {
-        match logs.load(&head.session).await {
+        match logs.overview(&head.session).await {
             Ok(fold) => folds.push(fold),
             // It was deleted since it was listed.
             Err(error) if error.code() == ErrorCode::SessionNotFound => {}
@@ -32,8 +32,8 @@ pub(super) async fn folds(logs: Logs<'_>, root: &SessionId) -> Result<Vec<Sessio
 /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and the store's.
 pub async fn usage_of_tree(logs: Logs<'_>, session: &SessionId) -> Result<UsageRollup> {
     let root = head(logs.store, session).await?.created.root;
-    let folds = folds(logs, &root).await?;
-    let mut children: BTreeMap<&SessionId, Vec<&Session>> = BTreeMap::new();
+    let folds = overviews(logs, &root).await?;
+    let mut children: BTreeMap<&SessionId, Vec<&SessionOverview>> = BTreeMap::new();
     for fold in &folds {
         if let Some(parent) = fold.parent() {
             children.entry(&parent.session).or_default().push(fold);
@@ -43,7 +43,10 @@ pub async fn usage_of_tree(logs: Logs<'_>, session: &SessionId) -> Result<UsageR
     Ok(top.map(|fold| usage_with(fold, &children)).unwrap_or_default())
 }
 
-fn usage_with(fold: &Session, children: &BTreeMap<&SessionId, Vec<&Session>>) -> UsageRollup {
+fn usage_with(
+    fold: &SessionOverview,
+    children: &BTreeMap<&SessionId, Vec<&SessionOverview>>,
+) -> UsageRollup {
     let mut rollup = fold.usage_rollup();
     // What its log says of children's tokens is what they had used when they told it.
     rollup.sub_agents.values_mut().for_each(|used| used.tokens = Default::default());

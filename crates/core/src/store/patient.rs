@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use super::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, StateStore, StoredAppend,
+    Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
 };
 use crate::clock::{Clock, IdSource};
 use crate::error::Result;
@@ -94,6 +94,14 @@ impl StateStore for PatientStore {
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
         self.patience.ask(|| self.inner.renew(session, run, ttl)).await
+    }
+
+    async fn save_snapshot(&self, session: &SessionId, snapshot: Snapshot) -> Result<()> {
+        self.patience.ask(|| self.inner.save_snapshot(session, snapshot.clone())).await
+    }
+
+    async fn snapshot(&self, session: &SessionId) -> Result<Option<Snapshot>> {
+        self.patience.ask(|| self.inner.snapshot(session)).await
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {

@@ -104,16 +104,21 @@ impl UsageRollup {
     ) -> Self {
         let mut rollup = Self::default();
         // A child's session that is called upon again tells its whole usage again.
-        let mut children = BTreeMap::new();
+        let mut children = BTreeMap::<&SessionId, &Self>::new();
         for entry in entries {
-            rollup.add(entry, &mut children);
+            let before = match &entry.kind {
+                UsageKind::SubAgent { session, used, .. } => children.insert(session, &**used),
+                _ => None,
+            };
+            rollup.add(&entry.kind, before);
         }
         children.into_values().for_each(child);
         rollup
     }
 
-    fn add<'a>(&mut self, entry: &'a UsageEntry, children: &mut BTreeMap<&'a SessionId, &'a Self>) {
-        match &entry.kind {
+    /// Adds what was used. `before` is what the same child's session had told before, if it had.
+    pub(super) fn add(&mut self, kind: &UsageKind, before: Option<&Self>) {
+        match kind {
             UsageKind::Tokens { model, tokens, cost, success, .. } => {
                 let cost = cost.unwrap_or_default();
                 self.steps += 1;
@@ -130,8 +135,7 @@ impl UsageRollup {
                 *self.tools.entry(Arc::clone(tool)).or_default() +=
                     ToolUsage { calls: 1, failed, took_ms };
             }
-            UsageKind::SubAgent { agent, session, success, used, .. } => {
-                let before = children.insert(session, used);
+            UsageKind::SubAgent { agent, success, used, .. } => {
                 let before = before.map(|before| before.tokens).unwrap_or_default();
                 let (failed, tokens) = (u64::from(!*success), used.tokens.since(&before));
                 *self.sub_agents.entry(Arc::clone(agent)).or_default() +=

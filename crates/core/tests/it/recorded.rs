@@ -8,6 +8,7 @@
 
 mod logs;
 mod replay;
+mod snapshots;
 
 use expect_test::{ExpectFile, expect_file};
 

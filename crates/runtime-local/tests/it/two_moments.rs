@@ -11,7 +11,7 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, StateStore, StoredAppend,
+    Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
 };
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
@@ -67,6 +67,14 @@ impl StateStore for Slow {
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
         self.store.renew(session, run, ttl).await
+    }
+
+    async fn save_snapshot(&self, session: &SessionId, snapshot: Snapshot) -> Result<()> {
+        self.store.save_snapshot(session, snapshot).await
+    }
+
+    async fn snapshot(&self, session: &SessionId) -> Result<Option<Snapshot>> {
+        self.store.snapshot(session).await
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {

@@ -13,6 +13,7 @@ pub(crate) struct Statements {
     lock: Sql,
     sessions: Sql,
     appends: Sql,
+    snapshots: Sql,
     fork: Sql,
     streams: Sql,
     chunks: Sql,
@@ -44,6 +45,7 @@ impl Statements {
                  )
                  SELECT version > 0 FROM shared",
             ),
+            snapshots: schema.sql("DELETE FROM {s}.snapshots WHERE log = ANY($1)"),
             // The log that it began with, and whether that one's session is still there.
             fork: schema.sql(
                 "DELETE FROM {s}.forks WHERE log = $1
@@ -110,6 +112,8 @@ pub(crate) async fn delete_all(
     statements.lock.query().execute(&mut *connection).await?;
     // Whoever forks one of them has done so by the next statement, or will not find it.
     let rows = statements.sessions.query().bind(sessions).fetch_all(&mut *connection).await?;
+    let logs = rows.iter().map(|row| row.try_get::<i64, _>(0)).collect::<Result<Vec<_>, _>>()?;
+    statements.snapshots.query().bind(logs).execute(&mut *connection).await?;
     for row in &rows {
         forget(connection, statements, row.try_get(0)?).await?;
     }

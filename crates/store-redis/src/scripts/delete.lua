@@ -1,9 +1,10 @@
 -- Deletes a session of this life with its stream, but for what others share of its log.
--- KEYS: head, log, shares, kept log, kept shares; those of the stream, with the channel last. ARGV: life; the version, if it has to be that one and without a lease.
+-- KEYS: head, log, shares, kept log, kept shares, snapshot; those of the stream, with the channel last. ARGV: life; the version, if it has to be that one and without a lease.
 local found = redis.call('HMGET', KEYS[1], 'life', 'version', 'lease')
 if found[1] ~= ARGV[1] then return { 'gone' } end
 if ARGV[2] and (found[2] ~= ARGV[2] or found[3] ~= '' and tonumber(found[3]) > clock()) then return { 'changed' } end
 redis.call('DEL', KEYS[1])
+redis.call('UNLINK', KEYS[6])
 if redis.call('EXISTS', KEYS[3]) == 1 then
   redis.call('RENAME', KEYS[2], KEYS[4])
   redis.call('RENAME', KEYS[3], KEYS[5])
@@ -11,5 +12,5 @@ if redis.call('EXISTS', KEYS[3]) == 1 then
 else
   redis.call('UNLINK', KEYS[2])
 end
-forget(6)
+forget(7)
 return { 'deleted' }

@@ -45,8 +45,9 @@ impl Inner {
             version: 0,
             append: found.head.position.append.clone(),
         };
-        let stream = self.keys.of(session).stream();
-        let keys: Vec<String> = self.keys_of(&part).into_iter().chain(stream).collect();
+        let own = self.keys.of(session);
+        let keys = self.keys_of(&part).into_iter().chain([own.snapshot()]);
+        let keys: Vec<String> = keys.chain(own.stream()).collect();
         let only_at = only_at.map(|it| it.to_string());
         let mut args = vec![found.life.as_bytes()];
         args.extend(only_at.as_ref().map(|it| it.as_bytes()));

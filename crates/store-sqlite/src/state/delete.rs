@@ -31,6 +31,7 @@ pub(super) fn delete(
     };
     for (key, _) in &found {
         connection.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([key])?;
+        connection.prepare_cached("DELETE FROM snapshots WHERE session = ?1")?.execute([key])?;
     }
     for (key, session) in &found {
         forget(connection, *key)?;

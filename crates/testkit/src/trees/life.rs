@@ -13,7 +13,7 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, StateStore, StoredAppend,
+    Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
 };
 use helix_agents_core::stream::{Batch, ChunkStream, StreamInfo, StreamManager, Written};
 use tokio::sync::Notify;
@@ -301,6 +301,14 @@ impl StateStore for MortalStore {
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
         self.pass(self.inner.renew(session, run, ttl)).await
+    }
+
+    async fn save_snapshot(&self, session: &SessionId, snapshot: Snapshot) -> Result<()> {
+        self.pass(self.inner.save_snapshot(session, snapshot)).await
+    }
+
+    async fn snapshot(&self, session: &SessionId) -> Result<Option<Snapshot>> {
+        self.pass(self.inner.snapshot(session)).await
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use bytes::Bytes;
 use helix_agents_core::id::{BatchId, SessionId};
-use helix_agents_core::store::{Head, Reach, StateStore};
+use helix_agents_core::store::{Head, Reach, Snapshot, StateStore};
 use helix_agents_core::stream::StreamManager;
 use helix_agents_store_memory::{MemoryOptions, MemoryStore};
 use helix_agents_testkit::backend_suite::{Backend, BackendHarness};
@@ -69,6 +69,14 @@ pub(crate) enum Breakage {
     StreamsKept,
     /// So many batches of a stream are known again.
     Answers(usize),
+    /// The snapshot that was saved last is kept, whatever its version.
+    LastSnapshot,
+    /// Snapshots stay when their session is deleted.
+    SnapshotsKept,
+    /// A fork begins with its original's snapshot.
+    SnapshotsForked,
+    /// Snapshots are there only for the handle that saved them.
+    SnapshotsPerHandle,
 }
 
 impl fmt::Debug for Breakage {
@@ -96,6 +104,10 @@ impl fmt::Debug for Breakage {
             Self::BodiesKept => "bodies that are kept",
             Self::StreamsKept => "streams that are kept",
             Self::Answers(_) => "too few answers",
+            Self::LastSnapshot => "the last snapshot instead of the newest",
+            Self::SnapshotsKept => "snapshots that are kept",
+            Self::SnapshotsForked => "snapshots that are forked",
+            Self::SnapshotsPerHandle => "snapshots per handle",
         })
     }
 }
@@ -118,6 +130,8 @@ struct Shared {
     attic: Mutex<Vec<Bytes>>,
     /// The batches that were written, the newest first.
     written: Mutex<HashMap<SessionId, VecDeque<BatchId>>>,
+    /// Snapshots that are kept wrongly.
+    snapshots: Mutex<HashMap<SessionId, Snapshot>>,
 }
 
 /// A handle of a store with one thing broken, or with none.
@@ -127,6 +141,8 @@ pub(crate) struct Broken {
     number: u32,
     /// The heads of this handle's own last appends.
     heads: Arc<Mutex<HashMap<SessionId, Head>>>,
+    /// The snapshots that this handle saved.
+    snapshots: Arc<Mutex<HashMap<SessionId, Snapshot>>>,
 }
 
 impl Broken {
@@ -174,12 +190,14 @@ impl Harness {
             seen: Gate::new(),
             attic: Mutex::default(),
             written: Mutex::default(),
+            snapshots: Mutex::default(),
         }))
     }
 
     fn handle(&self) -> Broken {
         let number = self.0.handles.fetch_add(1, Ordering::Relaxed);
-        Broken { shared: Arc::clone(&self.0), number, heads: Arc::default() }
+        let (heads, snapshots) = (Arc::default(), Arc::default());
+        Broken { shared: Arc::clone(&self.0), number, heads, snapshots }
     }
 }
 

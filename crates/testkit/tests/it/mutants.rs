@@ -100,6 +100,20 @@ noticed! {
         Answers(32), stream_suite::the_last_batches_of_a_stream_are_known_again;
     streams_that_go_with_another_session:
         Sessions(str_lowercase), backend_suite::deleting_a_session_leaves_the_streams_of_others;
+    the_last_snapshot_instead_of_the_newest:
+        LastSnapshot, store_suite::the_newest_snapshot_is_kept;
+    a_race_that_the_last_snapshot_wins:
+        LastSnapshot, store_suite::of_racing_snapshots_the_newest_is_kept;
+    a_snapshot_beyond_the_log:
+        LastSnapshot, store_suite::a_snapshot_beyond_the_log_is_not_kept;
+    snapshots_that_outlive_their_session:
+        SnapshotsKept, store_suite::a_snapshot_goes_with_its_session;
+    snapshots_that_are_forked:
+        SnapshotsForked, store_suite::a_fork_has_no_snapshot_of_its_original;
+    snapshots_that_others_do_not_see:
+        SnapshotsPerHandle, store_suite::a_snapshot_is_read_back_as_it_was_saved;
+    snapshots_of_any_size:
+        LastSnapshot, store_suite::a_snapshot_over_the_limit_is_too_large;
     sixty_three_answers:
         Answers(63), stream_suite::the_last_batches_of_a_stream_are_known_again;
 }

@@ -25,6 +25,11 @@ mod conformance {
         async fn open(&self) -> Arc<dyn StateStore> {
             Arc::new(FileStore::open(self.0.path().join("sessions.log")).await.unwrap())
         }
+
+        // They are optional: each first look at a session reads its whole log.
+        fn keeps_snapshots(&self) -> bool {
+            false
+        }
     }
 
     async fn harness() -> Harness {

@@ -10,7 +10,7 @@ use crate::clock::Timestamp;
 use crate::event::{Event, RecordedEvent, SCHEMA, decode, encode};
 use crate::id::{AppendId, SessionId};
 use crate::message::Message;
-use crate::session::{OpenStep, Session};
+use crate::session::{Folding, OpenStep, Session, SessionOverview};
 use crate::state::Patch;
 use crate::step::{Action, StepIterator, heal};
 use crate::store::StoredAppend;
@@ -135,6 +135,35 @@ proptest! {
         let session = folded(&appends(&hand, &sizes));
         prop_assert_eq!(view(&session), view(&folded(&one_by_one)));
         prop_assert_eq!(session.position(), &one_by_one.last().unwrap().position());
+    }
+
+    #[test]
+    fn a_snapshot_and_what_came_after_it_are_the_whole_log(
+        kind: Agents,
+        moves in moves(),
+        sizes in vec(1..9_usize, 1..5),
+    ) {
+        let hand = play(&agent(kind), &moves, |_| {});
+        let (mut whole, mut overview) = (folded(&[]), folded(&[]).into_overview());
+        for append in appends(&hand, &sizes) {
+            // Each overview is of a snapshot, so this is one for each version and any number of appends.
+            let id = whole.id().clone();
+            let snapshot = overview.to_snapshot().unwrap();
+            let back = SessionOverview::from_snapshot(&id, &snapshot).unwrap();
+            prop_assert_eq!(&back, &overview);
+            overview = back;
+            whole.apply_append(&append).unwrap();
+            let mut events = decode(&id, &append).unwrap().into_iter();
+            let goes_back = events.any(|it| matches!(it.event, Event::Rewound { .. }));
+            match overview.apply_append(&append).unwrap() {
+                Folding::Done => prop_assert!(!goes_back),
+                Folding::NeedsHistory => {
+                    prop_assert!(goes_back);
+                    overview = whole.overview().clone();
+                }
+            }
+            prop_assert_eq!(&overview, whole.overview());
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use helix_agents_core::id::{AppendId, RunId, SessionId};
 use helix_agents_core::session::Journal;
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, Head, LeaseChange, NewSession, Page,
-    Purge, Reach, Renewal, SessionFilter, StateStore, StoredAppend,
+    Purge, Reach, Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
 };
 use helix_agents_testkit::faults::Fault;
 use serde_json::json;
@@ -187,6 +187,14 @@ impl StateStore for Crowded {
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
         self.0.renew(session, run, ttl).await
+    }
+
+    async fn save_snapshot(&self, session: &SessionId, snapshot: Snapshot) -> Result<()> {
+        self.0.save_snapshot(session, snapshot).await
+    }
+
+    async fn snapshot(&self, session: &SessionId) -> Result<Option<Snapshot>> {
+        self.0.snapshot(session).await
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {

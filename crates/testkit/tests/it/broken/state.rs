@@ -10,7 +10,7 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{AppendId, RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, Head, LeaseChange, NewSession, Page,
-    Purge, Reach, Renewal, SessionFilter, StateStore, StoredAppend, Summary,
+    Purge, Reach, Renewal, SessionFilter, Snapshot, StateStore, StoredAppend, Summary,
 };
 
 use super::{Breakage, Broken, Loss};
@@ -156,7 +156,12 @@ impl StateStore for Broken {
     async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
         let (from, first) = (self.name(from), self.kept(first));
         let session = first.session.clone();
-        self.in_parts(&session, self.sessions().fork(&from, new, first)).await
+        let snapshot = self.sessions().snapshot(&from).await?;
+        let forked = self.in_parts(&session, self.sessions().fork(&from, new, first)).await;
+        if let (Some(Breakage::SnapshotsForked), Some(snapshot)) = (self.breakage(), snapshot) {
+            self.sessions().save_snapshot(&session, snapshot).await?;
+        }
+        forked
     }
 
     async fn append(&self, append: Append) -> Result<AppendOutcome> {
@@ -239,6 +244,27 @@ impl StateStore for Broken {
         }
         let renewal = self.sessions().renew(&session, &run, ttl).await?;
         Ok(Renewal { head: self.read(renewal.head), ..renewal })
+    }
+
+    async fn save_snapshot(&self, session: &SessionId, snapshot: Snapshot) -> Result<()> {
+        let session = self.name(session);
+        let kept = match self.breakage() {
+            Some(Breakage::LastSnapshot | Breakage::SnapshotsKept) => &self.shared.snapshots,
+            Some(Breakage::SnapshotsPerHandle) => &self.snapshots,
+            _ => return self.sessions().save_snapshot(&session, snapshot).await,
+        };
+        kept.lock().unwrap().insert(session, snapshot);
+        Ok(())
+    }
+
+    async fn snapshot(&self, session: &SessionId) -> Result<Option<Snapshot>> {
+        let session = self.name(session);
+        let kept = match self.breakage() {
+            Some(Breakage::LastSnapshot | Breakage::SnapshotsKept) => &self.shared.snapshots,
+            Some(Breakage::SnapshotsPerHandle) => &self.snapshots,
+            _ => return self.sessions().snapshot(&session).await,
+        };
+        Ok(kept.lock().unwrap().get(&session).cloned())
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {

@@ -1,0 +1,50 @@
+//! The running totals of a session.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::entry::UsageKind;
+use super::rollup::UsageRollup;
+use crate::id::SessionId;
+
+/// What a session has used, added up as its log is read, so that no list of it has to be kept.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct UsageTotals {
+    /// What it used itself.
+    own: UsageRollup,
+    /// What children used that are called once.
+    below: UsageRollup,
+    /// What each child that stays said last: each time it tells all that it has used.
+    staying: BTreeMap<SessionId, Arc<UsageRollup>>,
+}
+
+impl UsageTotals {
+    /// Adds what was used. `stays` says whether the child that used it may be called again.
+    pub(crate) fn add(&mut self, kind: &UsageKind, stays: bool) {
+        let mut before = None;
+        if let UsageKind::SubAgent { session, used, .. } = kind {
+            if stays {
+                before = self.staying.insert(session.clone(), Arc::clone(used));
+            } else {
+                self.below += used;
+            }
+        }
+        self.own.add(kind, before.as_deref());
+    }
+
+    /// What the session used up itself, without its children.
+    pub(crate) fn own(&self) -> &UsageRollup {
+        &self.own
+    }
+
+    /// What the session and its children used up.
+    pub(crate) fn tree(&self) -> UsageRollup {
+        let mut below = self.below.clone();
+        self.staying.values().for_each(|used| below += used);
+        let mut rollup = self.own.clone();
+        rollup += &below;
+        rollup
+    }
+}

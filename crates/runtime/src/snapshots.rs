@@ -1,0 +1,54 @@
+//! Saving snapshots of sessions beside their runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helix_agents_core::error::Result;
+use helix_agents_core::session::SessionOverview;
+use helix_agents_core::store::StateStore;
+use tracing::Instrument as _;
+
+use crate::driver::Driver;
+
+/// How long the store may take to save a snapshot. After that it is given up: the next one is due
+/// [`SNAPSHOT_EVENTS`](helix_agents_core::session::SNAPSHOT_EVENTS) later.
+const SAVE_TIME: Duration = Duration::from_secs(10);
+
+impl Driver {
+    /// Saves a snapshot of the session, if one is due: in a task of its own, for which no effect waits.
+    /// It takes no lease, because what it says of a position of the log stays true. A shutdown waits for it
+    /// as for a run.
+    pub(crate) fn save_snapshot(&mut self) {
+        let Some(overview) = self.journal.take_due_snapshot() else { return };
+        let (store, tasks) = (Arc::clone(&self.parts.store), &self.parts.tasks);
+        let shutdown = tasks.shutdown.clone();
+        let saving = async move {
+            let saved = tokio::select! {
+                biased;
+                saved = tokio::time::timeout(SAVE_TIME, save(&*store, &overview)) => saved,
+                () = shutdown.cancelled() => return,
+            };
+            let (session, version) = (overview.id(), overview.position().version);
+            match saved {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    tracing::warn!(%session, version, %error, "a snapshot was not saved");
+                }
+                Err(_) => tracing::warn!(%session, version, "saving a snapshot took too long"),
+            }
+        };
+        drop(tasks.spawn(saving.in_current_span()));
+    }
+}
+
+async fn save(store: &dyn StateStore, overview: &SessionOverview) -> Result<()> {
+    let snapshot = overview.to_snapshot()?;
+    let (bytes, limit) = (snapshot.body.len(), store.max_append_bytes());
+    if bytes > limit {
+        // The custom state or the step under way is that large.
+        let session = overview.id();
+        tracing::debug!(%session, bytes, limit, "a snapshot is too large for the store");
+        return Ok(());
+    }
+    store.save_snapshot(overview.id(), snapshot).await
+}

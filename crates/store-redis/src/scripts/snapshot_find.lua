@@ -1,0 +1,5 @@
+-- The snapshot of a session of this life; nothing if none is kept.
+-- KEYS: head, snapshot.
+local kept = redis.call('HMGET', KEYS[2], 'life', 'version', 'append', 'fold', 'body')
+if not kept[1] or kept[1] ~= redis.call('HGET', KEYS[1], 'life') then return {} end
+return { kept[2], kept[3], kept[4], kept[5] }

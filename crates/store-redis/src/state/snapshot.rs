@@ -1,0 +1,42 @@
+//! Snapshots: a key of their own, beside the log.
+
+use helix_agents_core::error::Result;
+use helix_agents_core::id::{AppendId, SessionId};
+use helix_agents_core::store::{Position, Snapshot};
+
+use crate::{Inner, script};
+
+impl Inner {
+    /// Keeps a snapshot, unless a newer one is kept or the log does not reach it.
+    pub(super) async fn save_snapshot(
+        &self,
+        session: &SessionId,
+        snapshot: &Snapshot,
+    ) -> Result<()> {
+        if session.check().is_err() {
+            return Ok(());
+        }
+        let keys = self.keys.of(session);
+        let Snapshot { position, fold, body } = snapshot;
+        let (version, fold) = (position.version.to_string(), fold.to_string());
+        let args = [version.as_bytes(), position.append.as_str().as_bytes(), fold.as_bytes(), body];
+        let keys = [keys.head(), keys.snapshot()];
+        self.server.eval(&script::SNAPSHOT_SAVE, &keys, &args).await.map(drop)
+    }
+
+    /// The snapshot of a session, if one is kept.
+    pub(super) async fn find_snapshot(&self, session: &SessionId) -> Result<Option<Snapshot>> {
+        if session.check().is_err() {
+            return Ok(None);
+        }
+        let keys = self.keys.of(session);
+        let keys = [keys.head(), keys.snapshot()];
+        let mut reply = self.server.eval(&script::SNAPSHOT_FIND, &keys, &[]).await?;
+        if reply.is_empty() {
+            return Ok(None);
+        }
+        let (version, append) = (reply.number()?, AppendId::from(reply.text()?));
+        let (fold, body) = (reply.number()?, reply.bytes()?);
+        Ok(Some(Snapshot { position: Position { version, append }, fold, body }))
+    }
+}

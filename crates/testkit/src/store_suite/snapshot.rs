@@ -1,0 +1,177 @@
+//! Snapshots of sessions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::id::SessionId;
+use helix_agents_core::store::{
+    ForkOutcome, MAX_APPEND_BYTES, Position, Purge, SessionStatus, Snapshot, StateStore,
+};
+
+use super::StoreHarness;
+use super::support::{Writer, alone, append, head, id, idle};
+
+/// A snapshot at a position, whose body is `text`.
+fn made(position: &Position, text: &str) -> Snapshot {
+    Snapshot { position: position.clone(), fold: 1, body: Bytes::copy_from_slice(text.as_bytes()) }
+}
+
+async fn save(store: &Arc<dyn StateStore>, session: &SessionId, snapshot: &Snapshot) {
+    store.save_snapshot(session, snapshot.clone()).await.unwrap();
+}
+
+/// What the snapshot of a session says.
+async fn says(store: &Arc<dyn StateStore>, session: &SessionId) -> Option<String> {
+    let found = store.snapshot(session).await.unwrap();
+    found.map(|it| String::from_utf8(it.body.to_vec()).unwrap())
+}
+
+/// By every handle, also one that was opened later. A store that keeps no snapshots takes them, and has none.
+pub async fn a_snapshot_is_read_back_as_it_was_saved(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let mut writer = Writer::create(&store, "s").await;
+    assert_eq!(store.snapshot(&writer.session).await.unwrap(), None);
+    writer.add("a").await;
+    let (before, log) = (writer.head().await, writer.log().await);
+    let body = (0..=u8::MAX).collect();
+    let saved = Snapshot { position: writer.position.clone(), fold: u32::MAX, body };
+    save(&store, &writer.session, &saved).await;
+    let kept = harness.keeps_snapshots().then_some(&saved);
+    assert_eq!(store.snapshot(&writer.session).await.unwrap().as_ref(), kept);
+    let other = harness.open().await;
+    assert_eq!(other.snapshot(&writer.session).await.unwrap().as_ref(), kept);
+    assert_eq!(
+        (writer.head().await, writer.log().await),
+        (before, log),
+        "it is no part of the log"
+    );
+    writer.add("b").await;
+    assert_eq!(store.snapshot(&writer.session).await.unwrap().as_ref(), kept, "the log goes on");
+}
+
+/// Whatever the order in which they come; at one version the last one is kept.
+pub async fn the_newest_snapshot_is_kept(harness: &impl StoreHarness) {
+    if !harness.keeps_snapshots() {
+        return;
+    }
+    let store = harness.open().await;
+    let mut writer = Writer::create(&store, "s").await;
+    let mut positions = vec![writer.position.clone()];
+    for name in ["a", "b"] {
+        writer.add(name).await;
+        positions.push(writer.position.clone());
+    }
+    let [one, two, three] = positions.try_into().unwrap();
+    let session = &writer.session;
+    save(&store, session, &made(&one, "one")).await;
+    assert_eq!(says(&store, session).await.as_deref(), Some("one"));
+    save(&store, session, &made(&three, "three")).await;
+    save(&store, session, &made(&two, "two")).await;
+    assert_eq!(says(&store, session).await.as_deref(), Some("three"));
+    let other = Snapshot { fold: 2, ..made(&three, "three, folded otherwise") };
+    save(&store, session, &other).await;
+    assert_eq!(store.snapshot(session).await.unwrap(), Some(other));
+}
+
+/// Of several that are saved at once, too.
+pub async fn of_racing_snapshots_the_newest_is_kept(harness: &impl StoreHarness) {
+    if !harness.keeps_snapshots() {
+        return;
+    }
+    let store = harness.open().await;
+    let mut writer = Writer::create(&store, "s").await;
+    let mut snapshots = Vec::new();
+    for number in 0..20 {
+        writer.add(&format!("append {number}")).await;
+        snapshots.push(made(&writer.position, &number.to_string()));
+    }
+    let (mut stores, session) = (Vec::new(), &writer.session);
+    for _ in 0..2 {
+        stores.push(harness.open().await);
+    }
+    let saved = snapshots.iter().rev().zip(stores.iter().cycle());
+    join_all(saved.map(|(snapshot, store)| save(store, session, snapshot))).await;
+    assert_eq!(says(&store, session).await.as_deref(), Some("19"));
+}
+
+/// Nor is one of a session that does not exist. Neither is an error: nothing is lost.
+pub async fn a_snapshot_beyond_the_log_is_not_kept(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let writer = Writer::create(&store, "s").await;
+    let beyond = Position { version: 2, append: "never".into() };
+    save(&store, &writer.session, &made(&beyond, "beyond")).await;
+    assert_eq!(says(&store, &writer.session).await, None);
+    save(&store, &id("nobody"), &made(&writer.position, "of nobody")).await;
+    assert_eq!(says(&store, &id("nobody")).await, None);
+    Writer::create(&store, "nobody").await;
+    assert_eq!(says(&store, &id("nobody")).await, None);
+}
+
+/// A session of the same id has none to begin with, and gets its own.
+pub async fn a_snapshot_goes_with_its_session(harness: &impl StoreHarness) {
+    if !harness.keeps_snapshots() {
+        return;
+    }
+    let store = harness.open().await;
+    let mut writer = Writer::create(&store, "s").await;
+    writer.add("a").await;
+    save(&store, &writer.session, &made(&writer.position, "of the first life")).await;
+    assert!(store.delete(&writer.session).await.unwrap());
+    assert_eq!(says(&store, &writer.session).await, None);
+    save(&store, &writer.session, &made(&writer.position, "too late")).await;
+    let again = Writer::create(&store, "s").await;
+    assert_eq!(says(&store, &again.session).await, None);
+    save(&store, &again.session, &made(&again.position, "of the second life")).await;
+    assert_eq!(says(&store, &again.session).await.as_deref(), Some("of the second life"));
+    let purge = Purge { statuses: vec![SessionStatus::Active], older_than: Duration::ZERO };
+    assert_eq!(store.purge(&purge).await.unwrap(), 1);
+    assert_eq!(says(&store, &again.session).await, None);
+    let last = Writer::create(&store, "s").await;
+    assert_eq!(says(&store, &last.session).await, None);
+}
+
+/// What was made of the original's log says who it is.
+pub async fn a_fork_has_no_snapshot_of_its_original(harness: &impl StoreHarness) {
+    if !harness.keeps_snapshots() {
+        return;
+    }
+    let store = harness.open().await;
+    let mut writer = Writer::create(&store, "s").await;
+    writer.add("a").await;
+    let position = &writer.position;
+    save(&store, &writer.session, &made(position, "original")).await;
+    let fork = id("fork");
+    let mut first = append(&fork, position, "fork begins");
+    first.summary = Some(idle());
+    let outcome = store.fork(&writer.session, alone(&fork), first).await.unwrap();
+    assert!(matches!(outcome, ForkOutcome::Created { .. }), "{outcome:?}");
+    assert_eq!(says(&store, &fork).await, None);
+    save(&store, &fork, &made(&head(&store, &fork).await.position, "fork")).await;
+    assert_eq!(says(&store, &writer.session).await.as_deref(), Some("original"));
+    assert!(store.delete(&writer.session).await.unwrap());
+    assert_eq!(says(&store, &fork).await.as_deref(), Some("fork"));
+}
+
+/// The limit itself is taken.
+pub async fn a_snapshot_over_the_limit_is_too_large(harness: &impl StoreHarness) {
+    if !harness.keeps_snapshots() {
+        return;
+    }
+    let store = harness.open().await;
+    let writer = Writer::create(&store, "s").await;
+    let of_size = |bytes: usize| Snapshot {
+        position: writer.position.clone(),
+        fold: 1,
+        body: Bytes::from(vec![b'x'; bytes]),
+    };
+    let refused = store.save_snapshot(&writer.session, of_size(MAX_APPEND_BYTES + 1)).await;
+    assert_eq!(refused.unwrap_err().code(), ErrorCode::TooLarge);
+    assert_eq!(store.snapshot(&writer.session).await.unwrap(), None);
+    save(&store, &writer.session, &of_size(MAX_APPEND_BYTES)).await;
+    let kept = store.snapshot(&writer.session).await.unwrap().map(|it| it.body.len());
+    assert_eq!(kept, Some(MAX_APPEND_BYTES));
+}
