@@ -62,7 +62,7 @@ use crate::id::{CallId, RunId, SessionId};
 use crate::json::Json;
 use crate::message::{Message, SharedMessage, ToolCall};
 use crate::store::{Position, SessionStatus, Summary};
-use crate::stream::Effect;
+use crate::stream::{Effect, Writer};
 use crate::usage::{Usage, UsageEntry};
 use changes::Changes;
 use ledger::Ledger;
@@ -315,6 +315,13 @@ impl Session {
     #[must_use]
     pub fn last_run(&self) -> Option<&RunRecord> {
         self.ledger.run.as_ref()
+    }
+
+    /// The writer of the stream for the last run.
+    #[must_use]
+    pub fn stream_writer(&self) -> Writer {
+        let fencing_token = self.last_run().map_or(0, |run| run.version);
+        Writer { session: self.id().clone(), fencing_token }
     }
 
     /// All runs, oldest first.

@@ -69,6 +69,35 @@ pub(crate) enum Breakage {
     StreamsKept,
     /// So many batches of a stream are known again.
     Answers(usize),
+    /// A mistake with the writers of batches.
+    Writers(Mistake),
+}
+
+/// What is wrong with the writers of batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mistake {
+    /// Tokens are not looked at.
+    TokensIgnored,
+    /// Only those that this handle wrote are known.
+    OthersUnknown,
+    /// Tokens are not looked at where a batch has only chunks.
+    ChunksTaken,
+    /// Tokens are not looked at where a batch begins something.
+    TriesTaken,
+    /// Tokens are not looked at where a batch marks.
+    MarksTaken,
+    /// A mark supersedes no earlier run.
+    MarksSupersedeNothing,
+    /// What a run tries supersedes no earlier run.
+    TriesSupersedeNothing,
+    /// Each handle is a run of its own.
+    HandlesAreRuns,
+    /// All sessions of a stream share one token.
+    SessionsShareToken,
+    /// Tokens outlive what is forgotten of a stream.
+    TokensKept,
+    /// A batch may be for another session.
+    SessionsUnchecked,
 }
 
 impl fmt::Debug for Breakage {
@@ -96,6 +125,7 @@ impl fmt::Debug for Breakage {
             Self::BodiesKept => "bodies that are kept",
             Self::StreamsKept => "streams that are kept",
             Self::Answers(_) => "too few answers",
+            Self::Writers(mistake) => return write!(f, "a mistake with writers: {mistake:?}"),
         })
     }
 }
@@ -118,6 +148,8 @@ struct Shared {
     attic: Mutex<Vec<Bytes>>,
     /// The batches that were written, the newest first.
     written: Mutex<HashMap<SessionId, VecDeque<BatchId>>>,
+    /// The greatest fencing token, by stream and by session.
+    tokens: Mutex<HashMap<(SessionId, SessionId), u64>>,
 }
 
 /// A handle of a store with one thing broken, or with none.
@@ -127,6 +159,8 @@ pub(crate) struct Broken {
     number: u32,
     /// The heads of this handle's own last appends.
     heads: Arc<Mutex<HashMap<SessionId, Head>>>,
+    /// The greatest fencing tokens of its own batches, as those of all.
+    tokens: Arc<Mutex<HashMap<(SessionId, SessionId), u64>>>,
 }
 
 impl Broken {
@@ -174,12 +208,14 @@ impl Harness {
             seen: Gate::new(),
             attic: Mutex::default(),
             written: Mutex::default(),
+            tokens: Mutex::default(),
         }))
     }
 
     fn handle(&self) -> Broken {
         let number = self.0.handles.fetch_add(1, Ordering::Relaxed);
-        Broken { shared: Arc::clone(&self.0), number, heads: Arc::default() }
+        let (shared, heads, tokens) = (Arc::clone(&self.0), Arc::default(), Arc::default());
+        Broken { shared, number, heads, tokens }
     }
 }
 
