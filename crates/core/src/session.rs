@@ -65,7 +65,7 @@ use crate::id::{CallId, RunId, SessionId};
 use crate::json::Json;
 use crate::message::{Message, SharedMessage, ToolCall};
 use crate::store::Position;
-use crate::stream::Effect;
+use crate::stream::{Effect, Writer};
 use changes::Changes;
 use history::History;
 
@@ -233,6 +233,13 @@ impl Session {
     #[must_use]
     pub fn transcript(&self) -> &[SharedMessage] {
         &self.history.transcript
+    }
+
+    /// The writer of the stream for the last run.
+    #[must_use]
+    pub fn stream_writer(&self) -> Writer {
+        let fencing_token = self.last_run().map_or(0, |run| run.version);
+        Writer { session: self.id().clone(), fencing_token }
     }
 
     /// All runs, oldest first.

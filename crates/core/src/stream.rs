@@ -26,7 +26,7 @@ mod patient;
 mod replay;
 mod shared;
 
-pub use batch::{AttemptRef, Batch, Boundary, Mark, StreamOp, Written};
+pub use batch::{AttemptRef, Batch, Boundary, Mark, StreamOp, Writer, Written};
 pub use body::{Encoded, decode_open, encode_open};
 pub use chunk::{Attempt, Chunk, ChunkKind, Effect, StoredChunk};
 pub use ledger::{Change, Discarded, Ledger, Placed};
@@ -46,6 +46,8 @@ pub struct OpenAttempt {
     pub effect: Effect,
     /// The last chunk before it began; 0 if there was none.
     pub began: u64,
+    /// The fencing token of the [writer](Writer) that began it.
+    pub fencing_token: u64,
 }
 
 /// How far a session's log is known to its stream.
@@ -55,6 +57,8 @@ pub struct Marked {
     pub version: u64,
     /// The last chunk when that was written, what it announced and its boundaries included.
     pub seq: u64,
+    /// The greatest fencing token of the [writers](Writer) of its marks.
+    pub fencing_token: u64,
 }
 
 /// How a stream stands.
@@ -102,8 +106,13 @@ pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
 /// - [`Begin`](StreamOp::Begin) discards an earlier open attempt at the same effect, announces
 ///   that by a `step_discarded` chunk, and gets a higher number.
 /// - Chunks of an attempt that was settled, discarded or never begun are left out and the attempt
-///   is named as [refused](Written::refused), so a replaced owner cannot write into its
-///   successor's stream. The rest of the batch is written.
+///   is named as [refused](Written::refused). The rest of the batch is written.
+/// - A batch is of one [`Writer`]. It is left out whole, and answered as
+///   [superseded](Written::is_superseded), if its session has a mark or an open attempt of a writer with a
+///   greater fencing token. A process that stood still until another one had taken over its session
+///   cannot write into its successor's stream.
+/// - A mark also discards the open attempts of its session that writers with a lower fencing token began and
+///   that it does not settle. Workers of the same run have the same token, and so do not affect each other.
 /// - Chunks of a settled attempt are never discarded. Chunks without an attempt (boundaries)
 ///   survive every discard.
 /// - [`read`](Self::read) first catches up and then follows, without gap or duplicate. It leaves
@@ -129,8 +138,9 @@ pub trait StreamManager: fmt::Debug + Send + Sync + 'static {
     /// Writes a batch. One round trip, whatever is in it.
     ///
     /// # Errors
-    /// [`ErrorCode::InputInvalid`] if it names an attempt that it does not begin before, and those
-    /// of the backend. One of kind `unavailable` leaves open whether it was written.
+    /// [`ErrorCode::InputInvalid`] if it names an attempt that it does not begin before, or begins or marks
+    /// for another session than its writer's, and those of the backend. One of kind `unavailable` leaves open
+    /// whether it was written.
     ///
     /// # Cancel safety
     /// Dropping the future leaves open whether the batch was written; never a part of it.
@@ -167,12 +177,14 @@ pub trait StreamManager: fmt::Debug + Send + Sync + 'static {
     async fn forget(&self, stream: &SessionId) -> Result<()>;
 }
 
-/// Batches of one operation, for those who do not write many.
+/// Batches of one operation [without a run](Writer::without_run), for tests and tools. A run writes batches
+/// that name it.
 impl dyn StreamManager + '_ {
-    /// Begins a try at an effect.
+    /// Begins a try at an effect of the origin's session.
     ///
     /// # Errors
-    /// As [`write`](StreamManager::write).
+    /// [`ErrorCode::Superseded`] if a run of that session has taken over the stream, and as
+    /// [`write`](StreamManager::write).
     pub async fn begin(
         &self,
         id: BatchId,
@@ -180,16 +192,15 @@ impl dyn StreamManager + '_ {
         effect: &Effect,
         origin: Chunk,
     ) -> Result<Attempt> {
-        let effect = effect.clone();
-        let batch = Batch::new(id, [StreamOp::Begin { effect, origin }]);
-        self.write(stream, batch).await?.attempt(AttemptRef::Begun(0))
+        let (writer, effect) = (Writer::without_run(&origin.session), effect.clone());
+        let batch = Batch::new(id, writer, [StreamOp::Begin { effect, origin }]);
+        self.write_unless_superseded(stream, batch).await?.attempt(AttemptRef::Begun(0))
     }
 
-    /// Writes chunks; answers the sequence number of the last one.
+    /// Writes chunks of the stream's own session; answers the sequence number of the last one.
     ///
     /// # Errors
-    /// [`ErrorCode::AttemptDiscarded`] if the attempt is not open, and as
-    /// [`write`](StreamManager::write).
+    /// [`ErrorCode::AttemptDiscarded`] if the attempt is not open, and as [`begin`](Self::begin).
     pub async fn append(
         &self,
         id: BatchId,
@@ -198,7 +209,8 @@ impl dyn StreamManager + '_ {
         chunks: Vec<Chunk>,
     ) -> Result<u64> {
         let op = StreamOp::Chunks { attempt: attempt.map(AttemptRef::Known), chunks };
-        let written = self.write(stream, Batch::new(id, [op])).await?;
+        let batch = Batch::new(id, Writer::without_run(stream), [op]);
+        let written = self.write_unless_superseded(stream, batch).await?;
         match written.refused.first() {
             None => Ok(written.last_seq),
             Some(attempt) => {
@@ -210,11 +222,25 @@ impl dyn StreamManager + '_ {
         }
     }
 
-    /// Brings the stream into line with the log.
+    /// Brings the stream into line with the log of the origin's session.
     ///
     /// # Errors
-    /// As [`write`](StreamManager::write).
+    /// As [`begin`](Self::begin).
     pub async fn mark(&self, id: BatchId, stream: &SessionId, mark: Mark) -> Result<()> {
-        self.write(stream, Batch::new(id, [StreamOp::Mark(Box::new(mark))])).await.map(drop)
+        let writer = Writer::without_run(&mark.origin.session);
+        let batch = Batch::new(id, writer, [StreamOp::Mark(Box::new(mark))]);
+        self.write_unless_superseded(stream, batch).await.map(drop)
+    }
+
+    async fn write_unless_superseded(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
+        let Writer { session, fencing_token } = batch.writer.clone();
+        let written = self.write(stream, batch).await?;
+        if written.is_superseded {
+            let message = "a later run of the session has taken over the stream";
+            return Err(Error::new(ErrorCode::Superseded, message)
+                .with_context("session", session)
+                .with_context("fencing_token", fencing_token));
+        }
+        Ok(written)
     }
 }

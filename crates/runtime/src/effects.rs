@@ -76,7 +76,7 @@ impl Driver {
     ) -> (Vec<CallRun>, Starts) {
         let (session, starts) = (self.journal.session(), Starts::default());
         let Some(step) = session.open_step() else { return (Vec::new(), starts) };
-        let fencing_token = session.current_run().map_or(0, |run| run.version);
+        let fencing_token = session.stream_writer().fencing_token;
         let place = self.place(step.reply.step);
         // What runs side by side sees what was before all of it, whichever of it has ended by now.
         let finishes = |task: &CallTask| {

@@ -11,7 +11,7 @@ use helix_agents_core::clock::{Clock, IdSource};
 use helix_agents_core::event::Event;
 use helix_agents_core::fault;
 use helix_agents_core::id::{RunId, SessionId};
-use helix_agents_core::stream::{self, Boundary, Chunk, ChunkKind, Effect, StreamManager};
+use helix_agents_core::stream::{self, Boundary, Chunk, ChunkKind, Effect, StreamManager, Writer};
 use helix_agents_core::tool::ToolFeed;
 use tokio::sync::Notify;
 
@@ -44,7 +44,7 @@ struct Inner {
     /// The root's session, whose stream it is.
     stream: SessionId,
     agent: Arc<str>,
-    session: SessionId,
+    writer: Writer,
     run: RunId,
     batch: Mutex<Batch>,
     wait: StreamWait,
@@ -66,7 +66,7 @@ impl Feed {
         parts: &Parts,
         stream: SessionId,
         agent: Arc<str>,
-        session: SessionId,
+        writer: Writer,
         run: RunId,
     ) -> Self {
         let Parts { streams, clock, ids, stream_wait: wait, .. } = parts;
@@ -79,7 +79,7 @@ impl Feed {
             wait: wait.clone(),
             stream,
             agent,
-            session,
+            writer,
             run,
             batch,
             turn,
@@ -90,7 +90,7 @@ impl Feed {
     pub(crate) fn chunk(&self, step: u32, kind: ChunkKind) -> Chunk {
         Chunk {
             agent: Arc::clone(&self.0.agent),
-            session: self.0.session.clone(),
+            session: self.0.writer.session.clone(),
             run: self.0.run.clone(),
             step,
             at: self.0.clock.now(),
@@ -229,7 +229,8 @@ impl Feed {
             if taken.ops.is_empty() {
                 return;
             }
-            let batch = stream::Batch::new(self.0.ids.batch(), taken.ops);
+            let (id, writer) = (self.0.ids.batch(), self.0.writer.clone());
+            let batch = stream::Batch::new(id, writer, taken.ops);
             *turn = Some(Unwritten { batch, begun: taken.begun });
             has_more = taken.has_more;
         }
@@ -241,20 +242,24 @@ impl Feed {
     async fn write(&self, turn: &mut Option<Unwritten>) -> bool {
         let Some(unwritten) = turn else { return true };
         fault::point("feed.before_write");
-        let written = self.0.streams.write(&self.0.stream, unwritten.batch.clone()).await;
+        let Inner { streams, stream, writer: Writer { session, .. }, .. } = &*self.0;
+        let written = streams.write(stream, unwritten.batch.clone()).await;
         fault::point("feed.after_write");
         match written {
             Ok(written) => {
                 self.0.wait.answered();
+                if written.is_superseded {
+                    tracing::info!(%session, "a later run of the session has taken over the stream");
+                }
                 let begun = std::mem::take(&mut unwritten.begun);
                 self.batch().learn(begun, &written.begun);
             }
             Err(error) if error.is_retryable() && !self.batch().is_too_much() => {
-                tracing::warn!(session = %self.0.session, %error, "chunks are not written yet");
+                tracing::warn!(%session, %error, "chunks are not written yet");
                 return false;
             }
             Err(error) => {
-                tracing::warn!(session = %self.0.session, %error, "chunks were not written");
+                tracing::warn!(%session, %error, "chunks were not written");
             }
         }
         *turn = None;

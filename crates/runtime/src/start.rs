@@ -430,7 +430,7 @@ pub(crate) fn driver(
         parts,
         journal.session().root().clone(),
         Arc::clone(agent.name()),
-        session.clone(),
+        journal.session().stream_writer(),
         run.clone(),
     );
     Box::new(Driver {

@@ -27,7 +27,7 @@ impl Stream {
         if let Some(written) = self.answers.find(batch.id) {
             return Ok(written.clone());
         }
-        let change = self.ledger.apply(&batch.ops)?;
+        let change = self.ledger.apply(batch)?;
         for (attempt, chunk) in change.chunks(&batch.ops) {
             self.push(attempt, chunk, retention);
         }

@@ -13,7 +13,11 @@ use crate::error::Failure;
 use crate::sql::Schema;
 
 /// What makes schema n + 1 of schema n.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/1.sql"), include_str!("migrations/2.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/1.sql"),
+    include_str!("migrations/2.sql"),
+    include_str!("migrations/3.sql"),
+];
 
 /// What is locked while tables are made: all stores of a database take turns.
 const LOCK: i64 = 0x484c_5841;

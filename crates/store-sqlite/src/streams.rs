@@ -46,8 +46,9 @@ impl SqliteStore {
 impl StreamManager for SqliteStore {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
         const OPERATION: &str = "stream::write";
-        let asked = self.inner.answers.ask(stream, batch.id);
-        let prepared = match write::Prepared::new(batch.ops) {
+        let id = batch.id;
+        let asked = self.inner.answers.ask(stream, id);
+        let prepared = match write::Prepared::new(batch) {
             Ok(prepared) => prepared,
             Err(error) => {
                 return asked.answer(Err(of_session(error, stream).with_operation(OPERATION)));
@@ -56,14 +57,14 @@ impl StreamManager for SqliteStore {
         let (of, retention) = (stream.clone(), self.inner.stream_retention);
         // Looked up and noted by the thread that writes, because the caller may leave in between.
         let (known, answers) = (asked.memory(), asked.memory());
-        let write = move |tables: &mut Tables<'_>| match lock(&known).find(batch.id) {
+        let write = move |tables: &mut Tables<'_>| match lock(&known).find(id) {
             Some(written) => Ok(written.clone()),
             None => write::write(tables, &of, &prepared, retention),
         };
         let note = move |written: &Written| {
             let mut answers = lock(&answers);
-            if answers.find(batch.id).is_none() {
-                answers.note(batch.id, written.clone());
+            if answers.find(id).is_none() {
+                answers.note(id, written.clone());
             }
         };
         asked.answer(self.write_stream(OPERATION, stream, write, note).await)

@@ -16,6 +16,7 @@ mod follow;
 mod forget;
 mod mark;
 pub(crate) mod support;
+mod takeover;
 mod trim;
 mod write;
 
@@ -24,6 +25,7 @@ pub use batch::*;
 pub use follow::*;
 pub use forget::*;
 pub use mark::*;
+pub use takeover::*;
 pub use trim::*;
 pub use write::*;
 
@@ -100,6 +102,15 @@ macro_rules! stream_suite {
             boundaries_that_an_earlier_mark_brought_are_left_out,
             sessions_that_share_a_stream_do_not_disturb_each_other,
             info_tells_how_the_stream_stands,
+            // Takeovers
+            a_superseded_run_writes_nothing_more,
+            a_mark_of_a_later_run_discards_what_it_does_not_settle,
+            a_run_that_tries_something_supersedes_earlier_ones,
+            workers_of_one_run_do_not_supersede_each_other,
+            runs_supersede_those_of_their_own_session_only,
+            a_reset_stream_knows_no_earlier_runs,
+            a_forgotten_stream_knows_no_earlier_runs,
+            a_batch_for_another_session_than_its_writers_writes_nothing,
             // Trim and reset
             a_reader_behind_the_trimmed_end_gets_one_resync_and_then_the_rest,
             a_reader_that_was_overtaken_by_trimming_gets_one_resync,

@@ -94,32 +94,18 @@ impl Recorded {
         expected: &Expected,
         times: usize,
     ) -> Result<(), String> {
-        self.problem_of_logs(story, scenario, expected, times).await?;
-        let Expected { logs, stream } = told(story).await;
-        let in_doubt = logs.contains("tool_outcome_unknown") && expected.logs.contains(" pay");
-        if stream != expected.stream && !in_doubt {
-            return Err(format!("another stream:\n{}", difference(&expected.stream, &stream)));
-        }
-        Ok(())
-    }
-
-    /// The same of its logs and calls alone.
-    pub(crate) async fn problem_of_logs(
-        &self,
-        story: &Story,
-        scenario: &str,
-        expected: &Expected,
-        times: usize,
-    ) -> Result<(), String> {
         let end = story.tell(None);
         let answer = answer(&end);
         if answer.get("status").and_then(Value::as_str) != Some("completed") {
             return Err(format!("it did not complete: {answer} {}", end.stderr));
         }
-        let logs = logs_text(&story.logs().await);
+        let Expected { logs, stream } = told(story).await;
         let in_doubt = logs.contains("tool_outcome_unknown") && expected.logs.contains(" pay");
         if logs != expected.logs && !in_doubt {
             return Err(format!("other logs:\n{}", difference(&expected.logs, &logs)));
+        }
+        if stream != expected.stream && !in_doubt {
+            return Err(format!("another stream:\n{}", difference(&expected.stream, &stream)));
         }
         for (call, keys) in story.trace() {
             let again = keys.len() - self.trace.get(&call).map_or(0, Vec::len);

@@ -3,7 +3,7 @@
 //!
 //! SIGKILL ends a process that had the session. SIGSTOP leaves one that still believes it has: a paused
 //! virtual machine, a laptop that was closed, a process that swaps. It must notice before it acts.
-//! Logs and calls are compared; what such a worker shows late in the stream is not yet.
+//! Nothing of what it still does may show, in logs or streams.
 
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ async fn problem(
     stopped.wake();
     fits(&stopped.end())?;
     fits(&successor)?;
-    before.problem_of_logs(&story, scenario, expected, stalls).await
+    before.problem(&story, scenario, expected, stalls).await
 }
 
 /// Whether a worker completed the story, or reports that another one has it.

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use futures::{StreamExt as _, TryStreamExt as _};
 use helix_agents::clock::Timestamp;
 use helix_agents::id::{BatchId, RunId, SessionId};
-use helix_agents::stream::{Batch, Chunk, ChunkKind, StreamManager, StreamOp};
+use helix_agents::stream::{Batch, Chunk, ChunkKind, StreamManager, StreamOp, Writer};
 use tokio::sync::{Barrier, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
@@ -184,5 +184,5 @@ fn batch(stage: &Stage, stream: &SessionId) -> Batch {
     };
     let chunks = vec![chunk; stage.live.chunks as usize];
     let id = BatchId(stage.batches.fetch_add(1, Ordering::Relaxed).into());
-    Batch::new(id, [StreamOp::Chunks { attempt: None, chunks }])
+    Batch::new(id, Writer::without_run(stream), [StreamOp::Chunks { attempt: None, chunks }])
 }

@@ -9,7 +9,9 @@ use crate::error::Result;
 use crate::event::{Event, RecordedEvent, ToolFinish};
 use crate::id::{RunId, SessionId};
 use crate::store::{SessionStatus, StateStore};
-use crate::stream::{Attempt, Boundary, Chunk, ChunkKind, Mark, StreamInfo, StreamManager};
+use crate::stream::{
+    Attempt, Batch, Boundary, Chunk, ChunkKind, Mark, StreamInfo, StreamManager, StreamOp, Writer,
+};
 
 /// What a stream lacks after its writer died.
 #[derive(Debug, Default)]
@@ -36,15 +38,9 @@ pub async fn alignment(
     version: u64,
 ) -> Result<Alignment> {
     let mut info = streams.info(session.root()).await?;
-    info.open.retain(|open| open.session == *session.id());
-    if !info.open.is_empty() {
-        // What is open may be a successor's, who has begun since: its start is in the log by now.
-        let head = store.head(session.id()).await?;
-        let current = head.and_then(|head| head.summary.run);
-        if current.as_ref() != session.current_run().map(|run| &run.id) {
-            info.open.clear();
-        }
-    }
+    // What a later run has opened since is not this one's to settle.
+    let Writer { fencing_token, .. } = session.stream_writer();
+    info.open.retain(|open| open.fencing_token <= fencing_token);
     lacking(store, clock, session, version, info).await
 }
 
@@ -143,9 +139,10 @@ pub async fn align_ended(
     let Alignment { settled, discarded, boundaries } =
         lacking(logs.store, clock, &fold, version, info).await?;
     let origin = chunk(clock, &fold, None, ChunkKind::Checkpoint { version });
-    streams
-        .mark(ids.batch(), stream, Mark { version, settled, discarded, origin, boundaries })
-        .await
+    let mark = Mark { version, settled, discarded, origin, boundaries };
+    let mark = StreamOp::Mark(Box::new(mark));
+    // Left out if a run has begun since, which brings the stream into line itself.
+    streams.write(stream, Batch::new(ids.batch(), fold.stream_writer(), [mark])).await.map(drop)
 }
 
 fn chunk(clock: &dyn Clock, session: &Session, run: Option<&RunId>, kind: ChunkKind) -> Chunk {

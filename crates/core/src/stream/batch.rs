@@ -11,14 +11,34 @@ use crate::id::{BatchId, SessionId};
 pub struct Batch {
     /// By which it is known again.
     pub id: BatchId,
+    /// The run that writes it.
+    pub writer: Writer,
     /// What to write, in order.
     pub ops: Arc<[StreamOp]>,
 }
 
 impl Batch {
-    /// These operations under this id.
-    pub fn new(id: BatchId, ops: impl Into<Arc<[StreamOp]>>) -> Self {
-        Self { id, ops: ops.into() }
+    /// These operations of this writer under this id.
+    pub fn new(id: BatchId, writer: Writer, ops: impl Into<Arc<[StreamOp]>>) -> Self {
+        Self { id, writer, ops: ops.into() }
+    }
+}
+
+/// The run that writes a batch: a session, and which of its runs. Workers of the same run are one writer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Writer {
+    /// The session whose run it is; a child writes to the stream of its root.
+    pub session: SessionId,
+    /// The run's [fencing token](crate::tool::ToolContext::fencing_token): the version of the log at which it
+    /// started. A later run of the session has a greater one.
+    pub fencing_token: u64,
+}
+
+impl Writer {
+    /// A writer that is no run of this session. Every run of the session supersedes it.
+    #[must_use]
+    pub fn without_run(session: &SessionId) -> Self {
+        Self { session: session.clone(), fencing_token: 0 }
     }
 }
 
@@ -53,15 +73,6 @@ impl StreamOp {
             Self::Chunks { .. } => None,
         }
     }
-
-    /// The session that it marks, if any.
-    #[must_use]
-    pub fn marks(&self) -> Option<&SessionId> {
-        match self {
-            Self::Mark(mark) => Some(&mark.origin.session),
-            Self::Begin { .. } | Self::Chunks { .. } => None,
-        }
-    }
 }
 
 /// An attempt, as a batch names it.
@@ -83,12 +94,19 @@ pub struct Written {
     /// The attempts whose chunks were left out, because they were settled, discarded or never
     /// begun.
     pub refused: Vec<Attempt>,
+    /// Whether a later run of the writer's session has taken over the stream: nothing of the batch was written
+    /// then, and no attempt was begun.
+    pub is_superseded: bool,
 }
 
-/// Checks that a batch names no attempt before it begins it.
-pub(super) fn check(batch: &[StreamOp]) -> Result<()> {
+/// Checks that a batch names no attempt before it begins it, and that all of it is of its writer's session.
+pub(super) fn check(batch: &Batch) -> Result<()> {
     let mut begun = 0;
-    for op in batch {
+    for op in &*batch.ops {
+        if op.origin().is_some_and(|origin| origin.session != batch.writer.session) {
+            let message = "an operation of a batch is of another session than its writer";
+            return Err(Error::new(ErrorCode::InputInvalid, message));
+        }
         match op {
             StreamOp::Begin { .. } => begun += 1,
             StreamOp::Chunks { attempt: Some(AttemptRef::Begun(index)), .. } if *index >= begun => {

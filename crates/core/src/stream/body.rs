@@ -250,6 +250,8 @@ struct StoredOpen {
     child: Option<SessionId>,
     #[serde(rename = "b")]
     began: u64,
+    #[serde(rename = "f", default)]
+    fencing_token: u64,
 }
 
 /// The open attempts in the stream of a session, as one text to keep.
@@ -262,6 +264,7 @@ pub fn encode_open(stream: &SessionId, open: &[OpenAttempt]) -> Result<String> {
         effect: it.effect.clone(),
         child: (it.session != *stream).then(|| it.session.clone()),
         began: it.began,
+        fencing_token: it.fencing_token,
     };
     json(&open.iter().map(stored).collect::<Vec<_>>())
 }
@@ -270,13 +273,14 @@ pub fn encode_open(stream: &SessionId, open: &[OpenAttempt]) -> Result<String> {
 #[must_use]
 pub fn decode_open(stream: &SessionId, text: &str) -> Option<Vec<OpenAttempt>> {
     let stored: Vec<StoredOpen> = serde_json::from_str(text).ok()?;
-    let open = stored.into_iter().map(|StoredOpen { attempt, effect, child, began }| OpenAttempt {
+    let open = |StoredOpen { attempt, effect, child, began, fencing_token }| OpenAttempt {
         attempt,
         session: child.unwrap_or_else(|| stream.clone()),
         effect,
         began,
-    });
-    Some(open.collect())
+        fencing_token,
+    };
+    Some(stored.into_iter().map(open).collect())
 }
 
 fn json<T: Serialize>(value: &T) -> Result<String> {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::batch::check;
 use super::{
-    Attempt, Boundary, Chunk, ChunkKind, Effect, Mark, Marked, OpenAttempt, StreamInfo, StreamOp,
-    Written,
+    Attempt, Batch, Boundary, Chunk, ChunkKind, Effect, Mark, Marked, OpenAttempt, StreamInfo,
+    StreamOp, Writer, Written,
 };
 use crate::error::Result;
 use crate::id::SessionId;
@@ -21,7 +21,7 @@ pub struct Ledger {
     pub last_seq: u64,
     /// The last attempt that was begun; 0 if none was.
     pub last_attempt: u64,
-    /// Last marks by session: of those [that the batch marks](StreamOp::marks), at least.
+    /// Last marks by session: that of the batch's writer, at least.
     pub marked: BTreeMap<SessionId, Marked>,
     /// Attempts that were neither settled nor discarded, in the order in which they began.
     pub open: Vec<OpenAttempt>,
@@ -40,8 +40,8 @@ pub struct Change {
     pub count: u64,
     /// Attempts whose chunks readers no longer get.
     pub discarded: Vec<Discarded>,
-    /// Sessions that are marked further than before.
-    pub marked: Vec<SessionId>,
+    /// The writer's session, if its mark is another one than before.
+    pub marked: Option<SessionId>,
 }
 
 /// Chunks that get a place in the stream. `op` is the place of an operation in its batch.
@@ -86,11 +86,17 @@ impl Ledger {
     ///
     /// # Errors
     /// [`ErrorCode::InputInvalid`](crate::error::ErrorCode::InputInvalid) if the batch names an
-    /// attempt that it does not begin before; nothing is changed then.
-    pub fn apply(&mut self, batch: &[StreamOp]) -> Result<Change> {
+    /// attempt that it does not begin before, or another session than its writer's; nothing is changed then.
+    pub fn apply(&mut self, batch: &Batch) -> Result<Change> {
         check(batch)?;
-        let mut writing = Writing { ledger: self, change: Change::default() };
-        for (op, operation) in batch.iter().enumerate() {
+        if self.has_superseded(&batch.writer) {
+            let last_seq = self.last_seq;
+            let written = Written { last_seq, is_superseded: true, ..Written::default() };
+            return Ok(Change { written, ..Change::default() });
+        }
+        let mut writing =
+            Writing { ledger: self, writer: &batch.writer, change: Change::default() };
+        for (op, operation) in batch.ops.iter().enumerate() {
             match operation {
                 StreamOp::Begin { effect, origin } => writing.begin(op, effect, origin),
                 StreamOp::Chunks { attempt, chunks } => {
@@ -101,7 +107,7 @@ impl Ledger {
                 StreamOp::Mark(mark) => writing.mark(op, mark),
             }
         }
-        let Writing { ledger, mut change } = writing;
+        let Writing { ledger, mut change, .. } = writing;
         change.written.last_seq = ledger.last_seq;
         Ok(change)
     }
@@ -118,6 +124,15 @@ impl Ledger {
         let Self { last_seq, marked, open, .. } = self;
         let first_seq = if trimmed < last_seq { trimmed + 1 } else { 0 };
         StreamInfo { first_seq, last_seq, marked, open }
+    }
+
+    /// Whether a later run of the session has marked the stream, or tries something.
+    fn has_superseded(&self, writer: &Writer) -> bool {
+        let marked = self.marked.get(&writer.session).map_or(0, |marked| marked.fencing_token);
+        let later = |open: &OpenAttempt| {
+            open.session == writer.session && open.fencing_token > writer.fencing_token
+        };
+        marked > writer.fencing_token || self.open.iter().any(later)
     }
 
     fn is_open(&self, attempt: Attempt) -> bool {
@@ -167,6 +182,7 @@ impl Placed {
 /// A ledger while a batch is applied to it.
 struct Writing<'l> {
     ledger: &'l mut Ledger,
+    writer: &'l Writer,
     change: Change,
 }
 
@@ -178,9 +194,9 @@ impl Writing<'_> {
         }
         self.ledger.last_attempt += 1;
         let attempt = Attempt(self.ledger.last_attempt);
-        let (session, effect) = (origin.session.clone(), effect.clone());
-        let began = self.ledger.last_seq;
-        self.ledger.open.push(OpenAttempt { attempt, session, effect, began });
+        let Writer { session, fencing_token } = self.writer.clone();
+        let (effect, began) = (effect.clone(), self.ledger.last_seq);
+        self.ledger.open.push(OpenAttempt { attempt, session, effect, began, fencing_token });
         self.change.written.begun.push(attempt);
         self.change.is_changed = true;
     }
@@ -201,24 +217,31 @@ impl Writing<'_> {
             let kind = ChunkKind::StepCommitted { attempts, version: mark.version };
             self.place(Placed::Announcement { op, kind }, 1);
         }
-        self.discard(op, &mark.discarded);
-        let session = &mark.origin.session;
-        let above = self.ledger.marked.get(session).map_or(0, |marked| marked.version);
-        if mark.version <= above {
+        let is_overtaken = |open: &&OpenAttempt| {
+            open.session == self.writer.session && open.fencing_token < self.writer.fencing_token
+        };
+        let overtaken = self.ledger.open.iter().filter(is_overtaken).map(|open| open.attempt);
+        let discarded: Vec<_> = mark.discarded.iter().copied().chain(overtaken).collect();
+        self.discard(op, &discarded);
+        let Writer { session, fencing_token } = self.writer;
+        let before = self.ledger.marked.get(session).copied().unwrap_or_default();
+        let mut marked = Marked { fencing_token: *fencing_token, ..before };
+        if mark.version > before.version {
+            let above = before.version;
+            let is_new = |boundary: &&Boundary| boundary.version > above;
+            let new = mark.boundaries.iter().filter(is_new).count();
+            self.place(Placed::Boundaries { op, above }, new);
+            (marked.version, marked.seq) = (mark.version, self.ledger.last_seq);
+        }
+        if marked == before {
             return;
         }
-        let is_new = |boundary: &&Boundary| boundary.version > above;
-        let new = mark.boundaries.iter().filter(is_new).count();
-        self.place(Placed::Boundaries { op, above }, new);
-        let marked = Marked { version: mark.version, seq: self.ledger.last_seq };
         // Most streams are of one session.
         match self.ledger.marked.get_mut(session) {
             Some(before) => *before = marked,
             None => drop(self.ledger.marked.insert(session.clone(), marked)),
         }
-        if !self.change.marked.contains(session) {
-            self.change.marked.push(session.clone());
-        }
+        self.change.marked = Some(session.clone());
         self.change.is_changed = true;
     }
 

@@ -107,7 +107,7 @@ async fn try_write<S: SharedStream>(
         }
     };
     let from = known.revision;
-    let change = known.ledger.apply(&batch.ops)?;
+    let change = known.ledger.apply(batch)?;
     // What was remembered may be old. If it is, a batch that changes the stream is not taken; but one
     // that does not, or not in all its parts, has to look.
     if is_remembered && (!change.is_changed || !change.written.refused.is_empty()) {

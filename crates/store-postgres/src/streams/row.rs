@@ -13,7 +13,9 @@ use crate::sql::{Schema, Sql};
 const FIND: &str = "SELECT revision, last_seq, trimmed, last_attempt, marked, marked_seq, open,
         ARRAY(SELECT m.session FROM {s}.marks m WHERE m.stream = stream.id ORDER BY m.session),
         ARRAY(SELECT m.version FROM {s}.marks m WHERE m.stream = stream.id ORDER BY m.session),
-        ARRAY(SELECT m.seq FROM {s}.marks m WHERE m.stream = stream.id ORDER BY m.session)
+        ARRAY(SELECT m.seq FROM {s}.marks m WHERE m.stream = stream.id ORDER BY m.session),
+        ARRAY(SELECT m.fencing_token FROM {s}.marks m WHERE m.stream = stream.id ORDER BY m.session),
+        fencing_token
     FROM {s}.streams AS stream WHERE stream.session = $1";
 
 /// Finds a stream by its session.
@@ -35,16 +37,22 @@ fn known(row: &PgRow, session: &SessionId) -> Result<Known, Failure> {
     let number = |index: usize| -> Result<u64, Failure> { unsigned(row.try_get(index)?, session) };
     let open = decode_open(session, row.try_get(6)?)
         .ok_or_else(|| corrupt(session, "the attempts of the stream cannot be read"))?;
-    let own = Marked { version: number(4)?, seq: number(5)? };
+    let own = Marked { version: number(4)?, seq: number(5)?, fencing_token: number(11)? };
     let mut ledger =
         Ledger { last_seq: number(1)?, last_attempt: number(3)?, open, ..Ledger::default() };
-    if own.version > 0 {
+    if own != Marked::default() {
         ledger.marked.insert(session.clone(), own);
     }
     let children: Vec<String> = row.try_get(7)?;
     let (versions, seqs): (Vec<i64>, Vec<i64>) = (row.try_get(8)?, row.try_get(9)?);
-    for ((child, version), seq) in children.into_iter().zip(versions).zip(seqs) {
-        let marked = Marked { version: unsigned(version, session)?, seq: unsigned(seq, session)? };
+    let tokens: Vec<i64> = row.try_get(10)?;
+    for (((child, version), seq), token) in children.into_iter().zip(versions).zip(seqs).zip(tokens)
+    {
+        let marked = Marked {
+            version: unsigned(version, session)?,
+            seq: unsigned(seq, session)?,
+            fencing_token: unsigned(token, session)?,
+        };
         ledger.marked.insert(SessionId::from(child), marked);
     }
     let revision = row.try_get::<i64, _>(0)?.cast_unsigned();

@@ -42,7 +42,8 @@ const LAZY: &str = "lazy AS MATERIALIZED (
 const WRITE: &str = "
     WITH {lazy}, stream AS (
         UPDATE {s}.streams
-        SET revision = $3, last_seq = $4, last_attempt = $5, marked = $6, marked_seq = $7, open = $8
+        SET revision = $3, last_seq = $4, last_attempt = $5, marked = $6, marked_seq = $7, open = $8,
+            fencing_token = $11
         FROM lazy
         WHERE session = $1 AND revision = $2 AND lazy.set IS NOT NULL
         RETURNING id
@@ -55,14 +56,14 @@ const WRITE: &str = "
 const MORE: &str = ", discarded AS (
         INSERT INTO {s}.discarded (stream, attempt, at_seq)
         SELECT stream.id, gone.attempt, gone.at_seq
-        FROM stream, unnest($11::bigint[], $12::bigint[]) AS gone (attempt, at_seq)
+        FROM stream, unnest($12::bigint[], $13::bigint[]) AS gone (attempt, at_seq)
     ), marks AS (
-        INSERT INTO {s}.marks (stream, session, version, seq)
-        SELECT stream.id, child.session, child.version, child.seq
-        FROM stream, unnest($13::text[], $14::bigint[], $15::bigint[])
-            AS child (session, version, seq)
-        ON CONFLICT (stream, session)
-            DO UPDATE SET version = excluded.version, seq = excluded.seq
+        INSERT INTO {s}.marks (stream, session, version, seq, fencing_token)
+        SELECT stream.id, child.session, child.version, child.seq, child.fencing_token
+        FROM stream, unnest($14::text[], $15::bigint[], $16::bigint[], $17::bigint[])
+            AS child (session, version, seq, fencing_token)
+        ON CONFLICT (stream, session) DO UPDATE SET version = excluded.version,
+            seq = excluded.seq, fencing_token = excluded.fencing_token
     )";
 
 /// The same for chunks of several streams. One that somebody else is at is not waited for. For the limit
@@ -70,9 +71,10 @@ const MORE: &str = ", discarded AS (
 const WRITE_MANY: &str = "
     WITH {lazy}, wanted AS MATERIALIZED (
         SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[],
-            $6::bigint[], $7::bigint[], $8::text[], $9::bigint[], $10::bytea[])
-        AS wanted (session, revision, next, last_seq, last_attempt, marked, marked_seq, open, count, body)
-        LIMIT $11
+            $6::bigint[], $7::bigint[], $8::text[], $9::bigint[], $10::bytea[], $11::bigint[])
+        AS wanted (session, revision, next, last_seq, last_attempt, marked, marked_seq, open, count, body,
+            fencing_token)
+        LIMIT $12
     ), here AS MATERIALIZED (
         SELECT stream.session FROM wanted JOIN {s}.streams AS stream
             ON stream.session = wanted.session COLLATE \"C\" AND stream.revision = wanted.revision
@@ -80,7 +82,8 @@ const WRITE_MANY: &str = "
     ), stream AS (
         UPDATE {s}.streams AS stream
         SET revision = w.next, last_seq = w.last_seq, last_attempt = w.last_attempt,
-            marked = w.marked, marked_seq = w.marked_seq, open = w.open
+            marked = w.marked, marked_seq = w.marked_seq, open = w.open,
+            fencing_token = w.fencing_token
         FROM lazy, here, wanted AS w
         WHERE stream.session = here.session AND w.session COLLATE \"C\" = here.session
             AND stream.revision = w.revision AND lazy.set IS NOT NULL
@@ -136,7 +139,7 @@ impl Statements {
             reset: schema.sql(
                 "WITH stream AS (
                      UPDATE {s}.streams SET revision = revision + 1, trimmed = last_seq,
-                         marked = 0, marked_seq = 0, open = '[]'
+                         marked = 0, marked_seq = 0, fencing_token = 0, open = '[]'
                      WHERE session = $1
                      RETURNING id, last_seq
                  ), chunks AS (
@@ -323,7 +326,8 @@ async fn write_one(
         .bind(signed(write.own.seq))
         .bind(&*write.open)
         .bind(signed(write.count))
-        .bind(&*write.body);
+        .bind(&*write.body)
+        .bind(signed(write.own.fencing_token));
     if more.is_some() {
         let discarded = more.discarded.iter().map(|it| (signed(it.attempt.0), signed(it.ended)));
         let (attempts, at_seqs): (Vec<i64>, Vec<i64>) = discarded.unzip();
@@ -333,7 +337,8 @@ async fn write_one(
             .bind(at_seqs)
             .bind(children.iter().map(|(child, _)| child.as_str()).collect::<Vec<_>>())
             .bind(children.iter().map(|(_, it)| signed(it.version)).collect::<Vec<_>>())
-            .bind(children.iter().map(|(_, it)| signed(it.seq)).collect::<Vec<_>>());
+            .bind(children.iter().map(|(_, it)| signed(it.seq)).collect::<Vec<_>>())
+            .bind(children.iter().map(|(_, it)| signed(it.fencing_token)).collect::<Vec<_>>());
     }
     Ok(query.fetch_optional(connection).await?.is_some())
 }
@@ -361,6 +366,7 @@ async fn write_many(
         .bind(writes.iter().map(|it| &*it.open).collect::<Vec<_>>())
         .bind(numbers(|it| it.count))
         .bind(writes.iter().map(|it| &*it.body).collect::<Vec<_>>())
+        .bind(numbers(|it| it.own.fencing_token))
         .bind(i64::try_from(writes.len()).unwrap_or(i64::MAX));
     let rows = query.fetch_all(connection).await?;
     let taken = rows.iter().map(|row| row.try_get::<&str, _>(0));

@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Position, SessionStatus, StateStore as _,
 };
-use helix_agents_core::stream::{AttemptRef, Batch, Effect, StreamOp};
+use helix_agents_core::stream::{AttemptRef, Batch, Effect, StreamOp, Writer};
 
 use super::support::{
     Database, add, append, create, id, ids, new_session, patient, patient_streams, streams,
@@ -126,8 +126,10 @@ async fn a_batch_whose_reply_is_lost_is_written_once() {
             attempt: Some(AttemptRef::Begun(0)),
             chunks: vec![text(&session, &number.to_string())],
         };
-        let written =
-            streams.write(&session, Batch::new(batch_id(), [begin, chunks])).await.unwrap();
+        let written = streams
+            .write(&session, Batch::new(batch_id(), Writer::without_run(&session), [begin, chunks]))
+            .await
+            .unwrap();
         assert!(proxy.all_lost());
         assert_eq!((written.last_seq, written.begun.len()), (u64::from(number) + 1, 1));
     }
@@ -152,7 +154,11 @@ async fn a_batch_whose_reply_is_lost_while_others_write_is_written_once() {
         // Once others were told, nobody but the batch has a reply to lose.
         while within(reader.next()).await.unwrap().unwrap().seq < before {}
         let chunks = vec![text(&session, &number.to_string())];
-        let batch = Batch::new(batch_id(), [StreamOp::Chunks { attempt: None, chunks }]);
+        let batch = Batch::new(
+            batch_id(),
+            Writer::without_run(&session),
+            [StreamOp::Chunks { attempt: None, chunks }],
+        );
         // The connection is replaced once, and then that one is lost, too.
         proxy.lose(2);
         let first = streams.write(&session, batch.clone()).await;

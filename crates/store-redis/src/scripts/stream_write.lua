@@ -1,8 +1,8 @@
 -- Writes what a batch comes to, if the stream still has the revision that it was worked out from.
 -- KEYS: feed, chunks, discarded, marks, channel.
--- ARGV: that revision, retention, time to live, the new revision, last chunk, last attempt, own mark, its chunk, open
---   attempts, chunks, how many attempts were discarded, for each its number and the last chunk then, and for each child
---   that was marked its session and mark.
+-- ARGV: that revision, retention, time to live, the new revision, last chunk, last attempt, own mark, its chunk, its
+--   fencing token, open attempts, chunks, how many attempts were discarded, for each its number and the last chunk then,
+--   and for each child that was marked its session and mark.
 local feed = redis.call('HMGET', KEYS[1], 'revision', 'trimmed', 'last')
 if (feed[1] or '0') ~= ARGV[1] then return { 'other' } end
 
@@ -11,8 +11,8 @@ if not feed[1] then
   local time = redis.call('TIME')
   redis.call('HSET', KEYS[1], 'life', time[1] .. '.' .. time[2])
 end
-if ARGV[10] ~= '' then redis.call('XADD', KEYS[2], last .. '-' .. revision, 'b', ARGV[10]) end
-local place = 11
+if ARGV[11] ~= '' then redis.call('XADD', KEYS[2], last .. '-' .. revision, 'b', ARGV[11]) end
+local place = 12
 for _ = 1, tonumber(ARGV[place]) do
   redis.call('ZADD', KEYS[3], ARGV[place + 2], ARGV[place + 1])
   place = place + 2
@@ -30,7 +30,7 @@ if tonumber(last) - tonumber(trimmed) > retention + math.floor(retention / 8) th
   end
 end
 redis.call('HSET', KEYS[1], 'revision', revision, 'trimmed', trimmed, 'last', last, 'attempt', ARGV[6],
-  'marked', ARGV[7], 'marked_seq', ARGV[8], 'open', ARGV[9])
+  'marked', ARGV[7], 'marked_seq', ARGV[8], 'fencing_token', ARGV[9], 'open', ARGV[10])
 local ends = text(after(clock(), ARGV[3]))
 for index = 2, 3 do redis.call('PEXPIREAT', KEYS[index], ends) end
 redis.call('PUBLISH', KEYS[5], '')

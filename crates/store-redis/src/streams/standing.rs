@@ -31,18 +31,25 @@ pub(super) fn read(reply: &mut Reply, session: &SessionId) -> Result<Known> {
     }
     let (revision, trimmed) = (reply.number()?, reply.number()?);
     let (last_seq, last_attempt) = (reply.number()?, reply.number()?);
-    let own = Marked { version: reply.number()?, seq: reply.number()? };
+    let own =
+        Marked { version: reply.number()?, seq: reply.number()?, fencing_token: reply.number()? };
     let open = decode_open(session, &reply.text()?)
         .ok_or_else(|| corrupt(session, "the attempts of the stream cannot be read"))?;
     let mut ledger = Ledger { last_seq, last_attempt, open, ..Ledger::default() };
-    if own.version > 0 {
+    if own != Marked::default() {
         ledger.marked.insert(session.clone(), own);
     }
     while !reply.is_empty() {
         let (child, text) = (SessionId::from(reply.text()?), reply.text()?);
-        let marked = text.split_once(' ').and_then(|(version, seq)| {
-            Some(Marked { version: version.parse().ok()?, seq: seq.parse().ok()? })
-        });
+        let mut numbers = text.split(' ').map(str::parse);
+        let mut number = || numbers.next()?.ok();
+        let marked = (|| {
+            Some(Marked {
+                version: number()?,
+                seq: number()?,
+                fencing_token: number().unwrap_or(0),
+            })
+        })();
         let damaged = || corrupt(session, "the marks of the stream cannot be read");
         ledger.marked.insert(child, marked.ok_or_else(damaged)?);
     }

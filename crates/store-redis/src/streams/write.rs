@@ -3,8 +3,8 @@
 use helix_agents_core::error::{Error, Result};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{
-    Batch, Change, Encoded, Found, Known, Memory, Place, SharedStream, Written, encode_open,
-    write_shared,
+    Batch, Change, Encoded, Found, Known, Marked, Memory, Place, SharedStream, Written,
+    encode_open, write_shared,
 };
 
 use super::standing;
@@ -50,6 +50,7 @@ impl Stream<'_> {
             number(ledger.last_attempt),
             number(own.version),
             number(own.seq),
+            number(own.fencing_token),
             encode_open(self.session, &ledger.open)?.into_bytes(),
             body,
             number(change.discarded.len() as u64),
@@ -60,7 +61,8 @@ impl Stream<'_> {
         for child in change.marked.iter().filter(|it| *it != self.session) {
             let marked = ledger.marked.get(child).copied().unwrap_or_default();
             words.push(child.as_str().as_bytes().to_vec());
-            words.push(format!("{} {}", marked.version, marked.seq).into_bytes());
+            let Marked { version, seq, fencing_token } = marked;
+            words.push(format!("{version} {seq} {fencing_token}").into_bytes());
         }
         Ok(words)
     }

@@ -10,7 +10,7 @@ use helix_agents_testkit::servers;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use helix_agents_core::stream::{AttemptRef, Batch, Effect, StreamOp};
+use helix_agents_core::stream::{AttemptRef, Batch, Effect, StreamOp, Writer};
 
 use super::support::{Corner, id, patient_streams, streams, text};
 
@@ -95,7 +95,7 @@ async fn a_batch_whose_reply_is_lost_is_written_once() {
             StreamOp::Begin { effect: Effect::Model { step: number }, origin: text(&session, "") };
         let chunks = vec![text(&session, MARK)];
         let chunks = StreamOp::Chunks { attempt: Some(AttemptRef::Begun(0)), chunks };
-        let batch = Batch::new(batch_id(), [begin, chunks]);
+        let batch = Batch::new(batch_id(), Writer::without_run(&session), [begin, chunks]);
         let written = within(streams.write(&session, batch)).await.unwrap();
         assert!(proxy.all_lost());
         assert_eq!((written.last_seq, written.begun.len()), (u64::from(number) + 1, 1));
@@ -117,7 +117,11 @@ async fn a_batch_whose_reply_is_lost_while_others_write_is_written_once() {
         let before = vec![text(&session, "before")];
         streams.append(batch_id(), &session, None, before).await.unwrap();
         let chunks = vec![text(&session, MARK)];
-        let batch = Batch::new(batch_id(), [StreamOp::Chunks { attempt: None, chunks }]);
+        let batch = Batch::new(
+            batch_id(),
+            Writer::without_run(&session),
+            [StreamOp::Chunks { attempt: None, chunks }],
+        );
         // The connection is replaced once, and that one is lost, too.
         proxy.lose(2);
         unanswered += u64::from(streams.write(&session, batch.clone()).await.is_err());

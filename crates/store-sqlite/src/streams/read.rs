@@ -122,10 +122,11 @@ pub(super) fn info(
     let Some(StreamRow { key, trimmed, mut ledger }) = row else {
         return Ok(StreamInfo::default());
     };
-    let mut statement =
-        connection.prepare_cached("SELECT session, version, seq FROM marks WHERE stream = ?1")?;
+    let mut statement = connection.prepare_cached(
+        "SELECT session, version, seq, fencing_token FROM marks WHERE stream = ?1",
+    )?;
     let marks = statement.query_map([key], |row| {
-        let marked = Marked { version: row.get(1)?, seq: row.get(2)? };
+        let marked = Marked { version: row.get(1)?, seq: row.get(2)?, fencing_token: row.get(3)? };
         Ok((SessionId::from(row.get::<_, String>(0)?), marked))
     })?;
     for mark in marks {

@@ -9,7 +9,8 @@ use crate::error::{Failure, corrupt};
 use crate::prepared::Prepared;
 
 /// Finds a stream by its session.
-pub(super) const FIND: &str = "SELECT id, last_seq, trimmed, last_attempt, marked, marked_seq, open FROM streams \
+pub(super) const FIND: &str = "SELECT id, last_seq, trimmed, last_attempt, marked, marked_seq, open, fencing_token \
+     FROM streams \
      WHERE session = ?1";
 
 /// What every step needs.
@@ -27,7 +28,7 @@ impl<'c> Statements<'c> {
             find: prepared(FIND),
             save: prepared(
                 "UPDATE streams SET last_seq = ?2, trimmed = ?3, last_attempt = ?4, marked = ?5,
-                     marked_seq = ?6, open = ?7
+                     marked_seq = ?6, open = ?7, fencing_token = ?8
                  WHERE id = ?1",
             ),
             add: prepared("INSERT INTO chunks (key, count, body) VALUES (?1, ?2, ?3)"),
@@ -52,10 +53,10 @@ impl StreamRow {
         session: &SessionId,
     ) -> Result<Option<Self>, Failure> {
         let row = statement.query_row([session.as_str()], |row| {
-            let own = Marked { version: row.get(4)?, seq: row.get(5)? };
+            let own = Marked { version: row.get(4)?, seq: row.get(5)?, fencing_token: row.get(7)? };
             let mut ledger =
                 Ledger { last_seq: row.get(1)?, last_attempt: row.get(3)?, ..Ledger::default() };
-            if own.version > 0 {
+            if own != Marked::default() {
                 ledger.marked.insert(session.clone(), own);
             }
             let open = decode_open(session, row.get_ref(6)?.as_str()?);
@@ -90,6 +91,7 @@ impl StreamRow {
             own.version,
             own.seq,
             encode_open(session, open)?,
+            own.fencing_token,
         ])?;
         Ok(())
     }

@@ -1,12 +1,10 @@
 //! Writing streams: a batch is one row of chunks, and one change of the stream's own.
 
-use std::sync::Arc;
-
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::{OptionalExtension as _, Row, params};
 
 use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::stream::{Change, Encoded, Marked, StreamOp, Written};
+use helix_agents_core::stream::{Batch, Change, Encoded, Marked, Written};
 
 use super::row::StreamRow;
 use crate::error::Failure;
@@ -15,13 +13,13 @@ use crate::prepared::Tables;
 
 /// A batch, and its chunks as text, so that the thread that writes need not make it.
 pub(super) struct Prepared {
-    batch: Arc<[StreamOp]>,
+    batch: Batch,
     encoded: Encoded,
 }
 
 impl Prepared {
-    pub(super) fn new(batch: Arc<[StreamOp]>) -> Result<Self> {
-        Ok(Self { encoded: Encoded::new(&batch)?, batch })
+    pub(super) fn new(batch: Batch) -> Result<Self> {
+        Ok(Self { encoded: Encoded::new(&batch.ops)?, batch })
     }
 }
 
@@ -32,7 +30,7 @@ pub(super) fn write(
     retention: u64,
 ) -> Result<Written, Failure> {
     let mut stream = Stream::find(tables, session)?;
-    stream.load_marks(&prepared.batch)?;
+    stream.load_mark(&prepared.batch.writer.session)?;
     let change = stream.row.ledger.apply(&prepared.batch)?;
     if change.is_changed {
         let body = prepared.encoded.body(&change.placed)?;
@@ -82,25 +80,20 @@ impl<'t, 'c> Stream<'t, 'c> {
         Ok(Self { tables, session, row })
     }
 
-    /// Loads the marks of children that the batch marks.
-    fn load_marks(&mut self, batch: &[StreamOp]) -> Result<(), Failure> {
-        for child in batch.iter().filter_map(StreamOp::marks) {
-            if child == self.session {
-                continue;
-            }
-            let marked = self
-                .tables
-                .connection
-                .prepare_cached(
-                    "SELECT version, seq FROM marks WHERE stream = ?1 AND session = ?2",
-                )?
-                .query_row(params![self.row.key, child.as_str()], |row| {
-                    Ok(Marked { version: row.get(0)?, seq: row.get(1)? })
-                })
-                .optional()?;
-            if let Some(marked) = marked {
-                self.row.ledger.marked.insert(child.clone(), marked);
-            }
+    /// Loads the mark of the batch's writer, if that is a child.
+    fn load_mark(&mut self, writer: &SessionId) -> Result<(), Failure> {
+        if writer == self.session {
+            return Ok(());
+        }
+        let sql =
+            "SELECT version, seq, fencing_token FROM marks WHERE stream = ?1 AND session = ?2";
+        let marked = |row: &Row<'_>| {
+            Ok(Marked { version: row.get(0)?, seq: row.get(1)?, fencing_token: row.get(2)? })
+        };
+        let mut statement = self.tables.connection.prepare_cached(sql)?;
+        let marked = statement.query_row(params![self.row.key, writer.as_str()], marked);
+        if let Some(marked) = marked.optional()? {
+            self.row.ledger.marked.insert(writer.clone(), marked);
         }
         Ok(())
     }
@@ -127,10 +120,17 @@ impl<'t, 'c> Stream<'t, 'c> {
             let marked = self.row.ledger.marked.get(child).copied().unwrap_or_default();
             connection
                 .prepare_cached(
-                    "INSERT INTO marks (stream, session, version, seq) VALUES (?1, ?2, ?3, ?4)
-                     ON CONFLICT DO UPDATE SET version = ?3, seq = ?4",
+                    "INSERT INTO marks (stream, session, version, seq, fencing_token)
+                     VALUES (?1, ?2, ?3, ?4, ?5)
+                     ON CONFLICT DO UPDATE SET version = ?3, seq = ?4, fencing_token = ?5",
                 )?
-                .execute(params![key, child.as_str(), marked.version, marked.seq])?;
+                .execute(params![
+                    key,
+                    child.as_str(),
+                    marked.version,
+                    marked.seq,
+                    marked.fencing_token
+                ])?;
         }
         Ok(())
     }

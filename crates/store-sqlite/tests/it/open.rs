@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use helix_agents_core::error::{ErrorCode, ErrorKind};
 use helix_agents_core::store::StateStore as _;
-use helix_agents_core::stream::{AttemptRef, Batch, Effect, StreamOp};
+use helix_agents_core::stream::{AttemptRef, Batch, Effect, StreamOp, Writer};
 use helix_agents_store_sqlite::{SqliteStore, Synchronous};
 use helix_agents_testkit::ids::batch_id;
 
@@ -139,7 +139,10 @@ async fn a_full_disk_refuses_a_batch_of_a_stream_as_a_whole() {
     let large =
         StreamOp::Chunks { attempt: None, chunks: vec![text(&session, &"x".repeat(1 << 20))] };
     let batch = vec![beginning, chunks("b"), large, chunks("c")];
-    let error = streams.write(&session, Batch::new(batch_id(), batch)).await.unwrap_err();
+    let error = streams
+        .write(&session, Batch::new(batch_id(), Writer::without_run(&session), batch))
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), ErrorCode::StoreFull);
     assert_eq!(streams.info(&session).await.unwrap(), before);
     assert_eq!(

@@ -41,7 +41,13 @@ pub async fn beginning_again_discards_the_earlier_attempt_and_announces_it(
             4 2 text c
         "#]],
     );
-    let open = OpenAttempt { attempt: two, session: session.clone(), effect: model(1), began: 3 };
+    let open = OpenAttempt {
+        attempt: two,
+        session: session.clone(),
+        effect: model(1),
+        began: 3,
+        fencing_token: 0,
+    };
     assert_eq!(streams.info(&session).await.unwrap().open, [open]);
 }
 

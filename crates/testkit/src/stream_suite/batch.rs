@@ -6,7 +6,7 @@ use futures_util::{FutureExt as _, StreamExt as _, stream};
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{
-    Answers, Attempt, AttemptRef, Batch, Effect, Mark, OpenAttempt, StreamOp,
+    Answers, Attempt, AttemptRef, Batch, Effect, Mark, OpenAttempt, StreamOp, Writer,
 };
 
 use crate::gate::within;
@@ -15,17 +15,18 @@ use crate::ids::batch_id;
 use super::StreamHarness;
 use super::support::{begin, check, id, mark, model, origin, replay, text, texts, tool, write};
 
-fn beginning(session: &SessionId, effect: Effect) -> StreamOp {
+pub(super) fn beginning(session: &SessionId, effect: Effect) -> StreamOp {
     StreamOp::Begin { effect, origin: origin(session) }
 }
 
-fn saying(session: &SessionId, attempt: Option<AttemptRef>, texts: &[&str]) -> StreamOp {
+pub(super) fn saying(session: &SessionId, attempt: Option<AttemptRef>, texts: &[&str]) -> StreamOp {
     let chunks = texts.iter().map(|it| text(session, it)).collect();
     StreamOp::Chunks { attempt, chunks }
 }
 
-const BEGUN: fn(usize) -> Option<AttemptRef> = |index| Some(AttemptRef::Begun(index));
-const KNOWN: fn(Attempt) -> Option<AttemptRef> = |attempt| Some(AttemptRef::Known(attempt));
+pub(super) const BEGUN: fn(usize) -> Option<AttemptRef> = |index| Some(AttemptRef::Begun(index));
+pub(super) const KNOWN: fn(Attempt) -> Option<AttemptRef> =
+    |attempt| Some(AttemptRef::Known(attempt));
 
 /// A step's worth in one write: the mark of what came before, new attempts and their chunks.
 pub async fn a_batch_is_written_in_its_order(harness: &impl StreamHarness) {
@@ -43,7 +44,10 @@ pub async fn a_batch_is_written_in_its_order(harness: &impl StreamHarness) {
         saying(&session, BEGUN(0), &["d", "e"]),
         saying(&session, BEGUN(1), &["f"]),
     ];
-    let written = streams.write(&session, Batch::new(batch_id(), batch)).await.unwrap();
+    let written = streams
+        .write(&session, Batch::new(batch_id(), Writer::without_run(&session), batch))
+        .await
+        .unwrap();
     assert_eq!((written.last_seq, &*written.begun), (7, &[Attempt(2), Attempt(3)][..]));
     assert_eq!(written.refused, []);
     check(
@@ -64,6 +68,7 @@ pub async fn a_batch_is_written_in_its_order(harness: &impl StreamHarness) {
         session: session.clone(),
         effect: tool(call),
         began,
+        fencing_token: 0,
     };
     assert_eq!(
         (info.marked_by(&session), &*info.open),
@@ -79,7 +84,7 @@ pub async fn a_batch_is_known_again_whatever_other_streams_were_written(
     let streams = harness.open().await;
     let (answered, dropped) = (id("answered"), id("dropped"));
     let batch = |session: &SessionId, delta: &str| {
-        Batch::new(batch_id(), [saying(session, None, &[delta])])
+        Batch::new(batch_id(), Writer::without_run(session), [saying(session, None, &[delta])])
     };
     let (one, two) = (batch(&answered, "a"), batch(&dropped, "b"));
     let written = streams.write(&answered, one.clone()).await.unwrap();
@@ -102,7 +107,11 @@ pub async fn a_batch_whose_writer_was_dropped_is_written_once(harness: &impl Str
     let streams = harness.open().await;
     let session = id("s");
     for number in 1..=BATCHES {
-        let batch = Batch::new(batch_id(), [saying(&session, None, &[&number.to_string()])]);
+        let batch = Batch::new(
+            batch_id(),
+            Writer::without_run(&session),
+            [saying(&session, None, &[&number.to_string()])],
+        );
         // Others that are in the middle of the same.
         let other = id(&format!("other {number}"));
         let beside = write(&streams, &other, None, &["x"]);
@@ -123,7 +132,11 @@ pub async fn the_last_batches_of_a_stream_are_known_again(harness: &impl StreamH
     let session = id("s");
     let mut batches = Vec::new();
     for number in 1..=Answers::KEPT as u64 {
-        let batch = Batch::new(batch_id(), [saying(&session, None, &["a", "b"])]);
+        let batch = Batch::new(
+            batch_id(),
+            Writer::without_run(&session),
+            [saying(&session, None, &["a", "b"])],
+        );
         let written = streams.write(&session, batch.clone()).await.unwrap();
         assert_eq!(written.last_seq, 2 * number);
         batches.push((batch, written));
@@ -147,7 +160,10 @@ pub async fn refused_chunks_do_not_hold_up_the_rest_of_a_batch(harness: &impl St
         saying(&session, KNOWN(Attempt(9)), &["never begun"]),
         saying(&session, None, &["boundary"]),
     ];
-    let written = streams.write(&session, Batch::new(batch_id(), batch)).await.unwrap();
+    let written = streams
+        .write(&session, Batch::new(batch_id(), Writer::without_run(&session), batch))
+        .await
+        .unwrap();
     assert_eq!(written.refused, [old, Attempt(9)]);
     check(
         &replay(&streams, &session, 1).await,
@@ -170,7 +186,10 @@ pub async fn a_batch_may_discard_what_it_began(harness: &impl StreamHarness) {
         saying(&session, BEGUN(0), &["late"]),
         saying(&session, BEGUN(1), &["b"]),
     ];
-    let written = streams.write(&session, Batch::new(batch_id(), batch)).await.unwrap();
+    let written = streams
+        .write(&session, Batch::new(batch_id(), Writer::without_run(&session), batch))
+        .await
+        .unwrap();
     assert_eq!((written.last_seq, &*written.refused), (3, &[Attempt(1)][..]));
     check(
         &replay(&streams, &session, 1).await,
@@ -191,7 +210,10 @@ pub async fn a_batch_that_names_what_it_has_not_begun_writes_nothing(harness: &i
         saying(&session, BEGUN(0), &["b"]),
         beginning(&session, model(1)),
     ];
-    let error = streams.write(&session, Batch::new(batch_id(), batch)).await.unwrap_err();
+    let error = streams
+        .write(&session, Batch::new(batch_id(), Writer::without_run(&session), batch))
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), ErrorCode::InputInvalid);
     assert_eq!(streams.info(&session).await.unwrap(), before);
 }
@@ -200,8 +222,18 @@ pub async fn a_batch_that_names_what_it_has_not_begun_writes_nothing(harness: &i
 pub async fn an_empty_batch_writes_nothing(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
-    let written = streams.write(&session, Batch::new(batch_id(), [])).await.unwrap();
+    let written = streams
+        .write(&session, Batch::new(batch_id(), Writer::without_run(&session), []))
+        .await
+        .unwrap();
     assert_eq!((written.last_seq, written.begun.len()), (0, 0));
     streams.append(batch_id(), &session, None, vec![text(&session, "a")]).await.unwrap();
-    assert_eq!(streams.write(&session, Batch::new(batch_id(), [])).await.unwrap().last_seq, 1);
+    assert_eq!(
+        streams
+            .write(&session, Batch::new(batch_id(), Writer::without_run(&session), []))
+            .await
+            .unwrap()
+            .last_seq,
+        1
+    );
 }

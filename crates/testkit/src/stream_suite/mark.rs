@@ -188,7 +188,7 @@ pub async fn boundaries_that_an_earlier_mark_brought_are_left_out(harness: &impl
             12 - checkpoint 8
         "#]],
     );
-    let marked = |seq| Marked { version: 9, seq };
+    let marked = |seq| Marked { version: 9, seq, fencing_token: 0 };
     let info = other.info(&root).await.unwrap();
     assert_eq!((info.marked[&root], info.marked[&child]), (marked(6), marked(12)));
 }
@@ -201,7 +201,13 @@ pub async fn info_tells_how_the_stream_stands(harness: &impl StreamHarness) {
     let two = begin(&streams, &session, &model(1)).await;
     let three = begin(&streams, &session, &tool("1.1")).await;
     let mut open = Vec::from([(one, tool("1.0")), (two, model(1)), (three, tool("1.1"))].map(
-        |(attempt, effect)| OpenAttempt { attempt, session: session.clone(), effect, began: 0 },
+        |(attempt, effect)| OpenAttempt {
+            attempt,
+            session: session.clone(),
+            effect,
+            began: 0,
+            fencing_token: 0,
+        },
     ));
     let mut expected = StreamInfo { open: open.clone(), ..StreamInfo::default() };
     assert_eq!(other.info(&session).await.unwrap(), expected);
@@ -217,7 +223,7 @@ pub async fn info_tells_how_the_stream_stands(harness: &impl StreamHarness) {
     let expected = StreamInfo {
         first_seq: 1,
         last_seq: 3,
-        marked: [(session.clone(), Marked { version: 6, seq: 3 })].into(),
+        marked: [(session.clone(), Marked { version: 6, seq: 3, fencing_token: 0 })].into(),
         open,
     };
     assert_eq!(other.info(&session).await.unwrap(), expected);
@@ -246,9 +252,15 @@ pub async fn sessions_that_share_a_stream_do_not_disturb_each_other(harness: &im
         .await
         .unwrap();
     let info = streams.info(&root).await.unwrap();
-    let marked = |version, seq| Marked { version, seq };
+    let marked = |version, seq| Marked { version, seq, fencing_token: 0 };
     assert_eq!((info.marked[&root], info.marked[&child]), (marked(4, 6), marked(9, 4)));
-    let open = OpenAttempt { attempt: again, session: child.clone(), effect: model(1), began: 3 };
+    let open = OpenAttempt {
+        attempt: again,
+        session: child.clone(),
+        effect: model(1),
+        began: 3,
+        fencing_token: 0,
+    };
     assert_eq!(info.open, [open]);
     check(
         &replay(&streams, &root, 1).await,

@@ -77,6 +77,35 @@ pub(crate) enum Breakage {
     SnapshotsForked,
     /// Snapshots are there only for the handle that saved them.
     SnapshotsPerHandle,
+    /// A mistake with the writers of batches.
+    Writers(Mistake),
+}
+
+/// What is wrong with the writers of batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mistake {
+    /// Tokens are not looked at.
+    TokensIgnored,
+    /// Only those that this handle wrote are known.
+    OthersUnknown,
+    /// Tokens are not looked at where a batch has only chunks.
+    ChunksTaken,
+    /// Tokens are not looked at where a batch begins something.
+    TriesTaken,
+    /// Tokens are not looked at where a batch marks.
+    MarksTaken,
+    /// A mark supersedes no earlier run.
+    MarksSupersedeNothing,
+    /// What a run tries supersedes no earlier run.
+    TriesSupersedeNothing,
+    /// Each handle is a run of its own.
+    HandlesAreRuns,
+    /// All sessions of a stream share one token.
+    SessionsShareToken,
+    /// Tokens outlive what is forgotten of a stream.
+    TokensKept,
+    /// A batch may be for another session.
+    SessionsUnchecked,
 }
 
 impl fmt::Debug for Breakage {
@@ -108,6 +137,7 @@ impl fmt::Debug for Breakage {
             Self::SnapshotsKept => "snapshots that are kept",
             Self::SnapshotsForked => "snapshots that are forked",
             Self::SnapshotsPerHandle => "snapshots per handle",
+            Self::Writers(mistake) => return write!(f, "a mistake with writers: {mistake:?}"),
         })
     }
 }
@@ -132,6 +162,8 @@ struct Shared {
     written: Mutex<HashMap<SessionId, VecDeque<BatchId>>>,
     /// Snapshots that are kept wrongly.
     snapshots: Mutex<HashMap<SessionId, Snapshot>>,
+    /// The greatest fencing token, by stream and by session.
+    tokens: Mutex<HashMap<(SessionId, SessionId), u64>>,
 }
 
 /// A handle of a store with one thing broken, or with none.
@@ -143,6 +175,8 @@ pub(crate) struct Broken {
     heads: Arc<Mutex<HashMap<SessionId, Head>>>,
     /// The snapshots that this handle saved.
     snapshots: Arc<Mutex<HashMap<SessionId, Snapshot>>>,
+    /// The greatest fencing tokens of its own batches, as those of all.
+    tokens: Arc<Mutex<HashMap<(SessionId, SessionId), u64>>>,
 }
 
 impl Broken {
@@ -191,13 +225,14 @@ impl Harness {
             attic: Mutex::default(),
             written: Mutex::default(),
             snapshots: Mutex::default(),
+            tokens: Mutex::default(),
         }))
     }
 
     fn handle(&self) -> Broken {
         let number = self.0.handles.fetch_add(1, Ordering::Relaxed);
-        let (heads, snapshots) = (Arc::default(), Arc::default());
-        Broken { shared: Arc::clone(&self.0), number, heads, snapshots }
+        let (heads, snapshots, tokens) = (Arc::default(), Arc::default(), Arc::default());
+        Broken { shared: Arc::clone(&self.0), number, heads, snapshots, tokens }
     }
 }
 

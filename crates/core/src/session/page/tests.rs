@@ -31,7 +31,7 @@ fn head(status: SessionStatus, run: Option<&str>) -> Head {
 
 fn marked(version: u64) -> StreamInfo {
     let mut info = StreamInfo::default();
-    info.marked.insert("s".into(), Marked { version, seq: 1 });
+    info.marked.insert("s".into(), Marked { version, seq: 1, fencing_token: 0 });
     info
 }
 

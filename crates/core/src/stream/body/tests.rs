@@ -1,9 +1,10 @@
 //! Chunks as text and back.
 
 use crate::clock::Timestamp;
-use crate::id::SessionId;
+use crate::id::{BatchId, SessionId};
 use crate::stream::{
-    Attempt, AttemptRef, Boundary, Chunk, ChunkKind, Effect, Ledger, Mark, OpenAttempt, StreamOp,
+    Attempt, AttemptRef, Batch, Boundary, Chunk, ChunkKind, Effect, Ledger, Mark, OpenAttempt,
+    StreamOp, Writer,
 };
 
 use super::{Encoded, decode, decode_open, encode_open};
@@ -25,7 +26,8 @@ fn saying(attempt: Option<AttemptRef>, chunks: &[Chunk]) -> StreamOp {
 
 /// What a new stream gets of a batch: the text, and the chunks that it stands for.
 fn body(batch: &[StreamOp]) -> (String, Vec<(Option<Attempt>, Chunk)>) {
-    let change = Ledger::default().apply(batch).unwrap();
+    let writer = Writer::without_run(&"s".into());
+    let change = Ledger::default().apply(&Batch::new(BatchId(1), writer, batch)).unwrap();
     let text = Encoded::new(batch).unwrap().body(&change.placed).unwrap();
     let chunks: Vec<_> = change.chunks(batch).collect();
     assert_eq!(decode(&text).unwrap(), chunks);
@@ -104,6 +106,7 @@ fn open_attempts_come_back_as_they_were() {
         session: session.into(),
         effect,
         began: 3,
+        fencing_token: 7,
     };
     let open = [
         open(1, "s", Effect::Model { step: 2 }),
@@ -111,8 +114,8 @@ fn open_attempts_come_back_as_they_were() {
     ];
     let text = encode_open(&stream, &open).unwrap();
     let expected = concat!(
-        r#"[{"a":1,"e":{"model":{"step":2}},"b":3},"#,
-        r#"{"a":4,"e":{"tool":{"call":"2.0"}},"s":"child","b":3}]"#
+        r#"[{"a":1,"e":{"model":{"step":2}},"b":3,"f":7},"#,
+        r#"{"a":4,"e":{"tool":{"call":"2.0"}},"s":"child","b":3,"f":7}]"#
     );
     assert_eq!(text, expected);
     assert_eq!(decode_open(&stream, &text).unwrap(), open);

@@ -2,9 +2,10 @@
 
 use crate::clock::Timestamp;
 use crate::error::ErrorCode;
-use crate::id::SessionId;
+use crate::id::{BatchId, SessionId};
 use crate::stream::{
-    Attempt, AttemptRef, Boundary, Chunk, ChunkKind, Effect, Mark, Marked, StreamOp,
+    Attempt, AttemptRef, Batch, Boundary, Chunk, ChunkKind, Effect, Mark, Marked, OpenAttempt,
+    StreamOp, Writer,
 };
 
 use super::{Discarded, Ledger, Placed};
@@ -35,11 +36,20 @@ fn mark(session: &str, version: u64, boundaries: &[u64]) -> StreamOp {
     StreamOp::Mark(Box::new(Mark { version, settled, discarded, origin, boundaries }))
 }
 
+/// A batch of the run of session `s` that has this token.
+fn of_run(fencing_token: u64, ops: &[StreamOp]) -> Batch {
+    of(Writer { session: "s".into(), fencing_token }, ops)
+}
+
+fn of(writer: Writer, ops: &[StreamOp]) -> Batch {
+    Batch::new(BatchId(1), writer, ops)
+}
+
 #[test]
 fn a_batch_is_numbered_on_from_what_was_there() {
     let mut ledger = Ledger { last_seq: 10, last_attempt: 4, ..Ledger::default() };
     let batch = [say(None, 2), begin("s"), say(Some(AttemptRef::Begun(0)), 3), begin("s")];
-    let change = ledger.apply(&batch).unwrap();
+    let change = ledger.apply(&of_run(0, &batch)).unwrap();
     assert_eq!((ledger.last_seq, ledger.last_attempt, change.count), (16, 6, 6));
     assert_eq!(change.written.begun, [Attempt(5), Attempt(6)]);
     let discarded = Discarded { attempt: Attempt(5), began: 12, ended: 15 };
@@ -61,17 +71,17 @@ fn a_batch_is_numbered_on_from_what_was_there() {
 fn a_batch_with_a_mistake_changes_nothing() {
     let mut ledger = Ledger::default();
     let batch = [begin("s"), say(None, 1), say(Some(AttemptRef::Begun(1)), 1), begin("s")];
-    assert_eq!(ledger.apply(&batch).unwrap_err().code(), ErrorCode::InputInvalid);
+    assert_eq!(ledger.apply(&of_run(0, &batch)).unwrap_err().code(), ErrorCode::InputInvalid);
     assert_eq!(ledger, Ledger::default());
 }
 
 #[test]
 fn what_comes_to_nothing_is_no_change() {
     let mut ledger = Ledger { last_seq: 3, ..Ledger::default() };
-    ledger.marked.insert("s".into(), Marked { version: 5, seq: 2 });
+    ledger.marked.insert("s".into(), Marked { version: 5, seq: 2, fencing_token: 0 });
     let before = ledger.clone();
     let batch = [say(None, 0), say(Some(AttemptRef::Known(Attempt(1))), 2), mark("s", 5, &[4, 5])];
-    let change = ledger.apply(&batch).unwrap();
+    let change = ledger.apply(&of_run(0, &batch)).unwrap();
     assert!(!change.is_changed);
     assert_eq!((change.written.last_seq, change.written.refused), (3, vec![Attempt(1)]));
     assert_eq!(ledger, before);
@@ -80,13 +90,69 @@ fn what_comes_to_nothing_is_no_change() {
 #[test]
 fn each_session_is_marked_by_itself() {
     let mut ledger = Ledger::default();
-    ledger.marked.insert("s".into(), Marked { version: 5, seq: 0 });
-    let batch = [mark("s", 7, &[5, 6, 7]), mark("child", 2, &[1, 2]), mark("child", 3, &[])];
-    let change = ledger.apply(&batch).unwrap();
-    let child = SessionId::from("child");
-    assert_eq!(change.marked, ["s".into(), child.clone()]);
+    ledger.marked.insert("s".into(), Marked { version: 5, seq: 0, fencing_token: 0 });
+    let own = [mark("s", 7, &[5, 6, 7])];
+    let change = ledger.apply(&of_run(4, &own)).unwrap();
+    assert_eq!(change.marked, Some("s".into()));
     assert_eq!(change.placed[0], Placed::Boundaries { op: 0, above: 5 });
-    assert_eq!(ledger.marked[&SessionId::from("s")], Marked { version: 7, seq: 2 });
-    assert_eq!(ledger.marked[&child], Marked { version: 3, seq: 4 });
-    assert_eq!(change.chunks(&batch).count(), 4);
+    assert_eq!(change.chunks(&own).count(), 2);
+    let child = Writer { session: "child".into(), fencing_token: 2 };
+    let below = [mark("child", 2, &[1, 2]), mark("child", 3, &[])];
+    let change = ledger.apply(&of(child.clone(), &below)).unwrap();
+    assert_eq!(change.marked, Some(child.session.clone()));
+    assert_eq!(change.chunks(&below).count(), 2);
+    let marked = |version, seq, fencing_token| Marked { version, seq, fencing_token };
+    assert_eq!(ledger.marked[&SessionId::from("s")], marked(7, 2, 4));
+    assert_eq!(ledger.marked[&child.session], marked(3, 4, 2));
+}
+
+#[test]
+fn a_batch_for_another_session_than_its_writers_changes_nothing() {
+    let mut ledger = Ledger::default();
+    for op in [begin("child"), mark("child", 3, &[1])] {
+        let error = ledger.apply(&of_run(1, &[say(None, 1), op])).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::InputInvalid);
+        assert_eq!(ledger, Ledger::default());
+    }
+}
+
+fn open(ledger: &Ledger) -> Vec<u64> {
+    ledger.open.iter().map(|it| it.attempt.0).collect()
+}
+
+#[test]
+fn a_mark_of_a_later_run_keeps_earlier_ones_out_and_takes_back_what_they_tried() {
+    let mut ledger = Ledger::default();
+    let child = OpenAttempt {
+        attempt: Attempt(9),
+        session: "child".into(),
+        effect: Effect::Model { step: 1 },
+        began: 0,
+        fencing_token: 1,
+    };
+    ledger.open.push(child);
+    let late = [begin("s"), say(Some(AttemptRef::Begun(0)), 1)];
+    ledger.apply(&of_run(3, &late)).unwrap();
+    assert_eq!(open(&ledger), [9, 1]);
+    // It has nothing new to tell of the log.
+    let change = ledger.apply(&of_run(8, &[mark("s", 0, &[])])).unwrap();
+    assert_eq!(change.discarded.iter().map(|it| it.attempt.0).collect::<Vec<_>>(), [1]);
+    assert_eq!((open(&ledger), change.marked), (vec![9], Some("s".into())));
+    assert_eq!(ledger.marked[&SessionId::from("s")].fencing_token, 8);
+    let before = ledger.clone();
+    let late = [begin("s"), say(Some(AttemptRef::Begun(0)), 1), say(None, 1), mark("s", 9, &[9])];
+    let change = ledger.apply(&of_run(7, &late)).unwrap();
+    assert!(change.written.is_superseded && !change.is_changed);
+    assert_eq!((change.written.last_seq, change.written.begun), (2, Vec::new()));
+    assert_eq!(ledger, before);
+    assert!(!ledger.apply(&of_run(8, &late)).unwrap().written.is_superseded);
+}
+
+#[test]
+fn what_a_later_run_tries_keeps_earlier_ones_out() {
+    let mut ledger = Ledger::default();
+    ledger.apply(&of_run(8, &[begin("s")])).unwrap();
+    let before = ledger.clone();
+    assert!(ledger.apply(&of_run(3, &[begin("s")])).unwrap().written.is_superseded);
+    assert_eq!(ledger, before);
 }

@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
 use crate::id::BatchId;
-use crate::stream::{Batch, Chunk, ChunkKind, Effect, Memory, StreamOp, Written};
+use crate::stream::{Batch, Chunk, ChunkKind, Effect, Memory, StreamOp, Writer, Written};
 
 use super::{Change, Found, Known, Place, SharedStream, write_shared};
 
@@ -95,7 +95,11 @@ fn chunk() -> Chunk {
 }
 
 fn batch(id: u128) -> Batch {
-    Batch::new(BatchId(id), [StreamOp::Chunks { attempt: None, chunks: vec![chunk()] }])
+    Batch::new(
+        BatchId(id),
+        Writer::without_run(&"s".into()),
+        [StreamOp::Chunks { attempt: None, chunks: vec![chunk()] }],
+    )
 }
 
 /// Writes without waiting: nothing here does.
@@ -205,7 +209,7 @@ fn a_begin_whose_answer_was_lost_leaves_one_open_attempt() {
     let (mut server, mut one, mut other) =
         (Server::default(), Memory::default(), Memory::default());
     let begin = StreamOp::Begin { effect: Effect::Model { step: 1 }, origin: chunk() };
-    let begin = Batch::new(BatchId(7), [begin]);
+    let begin = Batch::new(BatchId(7), Writer::without_run(&"s".into()), [begin]);
     server.next.push_back(Next::Unanswered);
     write(&mut server, &mut one, &begin).unwrap_err();
     last(&mut server, &mut other, 1);

@@ -12,7 +12,7 @@ use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, Guard, LeaseChange, NewSession, Position, SessionStatus, StateStore, Summary,
 };
-use helix_agents_core::stream::{Batch, Chunk, ChunkKind, StreamManager, StreamOp};
+use helix_agents_core::stream::{self, Batch, Chunk, ChunkKind, StreamManager, StreamOp};
 
 use super::{Durability, Scratch, Writer, hold, release};
 use crate::prepared::Tables;
@@ -74,7 +74,14 @@ async fn the_log_is_as_durable_as_configured_and_streams_and_leases_are_not() {
         assert_eq!(level_of(&store, sessions.append(next)).await, log);
         let chunks = StreamOp::Chunks { attempt: None, chunks: vec![chunk(&session)] };
         assert_eq!(
-            level_of(&store, streams.write(&session, Batch::new(batch_id(), [chunks]))).await,
+            level_of(
+                &store,
+                streams.write(
+                    &session,
+                    Batch::new(batch_id(), stream::Writer::without_run(&session), [chunks])
+                )
+            )
+            .await,
             NORMAL
         );
         let run = RunId::from("r");

@@ -1,12 +1,16 @@
 //! Streams of a broken store.
 
+use std::collections::HashMap;
+
 use async_trait::async_trait;
 use helix_agents_core::error::Result;
 use helix_agents_core::id::{BatchId, SessionId};
-use helix_agents_core::stream::{Batch, ChunkStream, StreamInfo, StreamManager, Written};
+use helix_agents_core::stream::{
+    Batch, ChunkStream, StreamInfo, StreamManager, StreamOp, Writer, Written,
+};
 use helix_agents_testkit::ids::batch_id;
 
-use super::{Breakage, Broken};
+use super::{Breakage, Broken, Mistake};
 
 impl Broken {
     fn streams(&self) -> &dyn StreamManager {
@@ -27,13 +31,60 @@ impl Broken {
             Some(_) => batch_id(),
         }
     }
+
+    /// What the writer of a batch is taken for; none for one that is taken to be superseded.
+    fn writer(&self, stream: &SessionId, batch: &Batch) -> Option<Writer> {
+        let Writer { session, fencing_token } = batch.writer.clone();
+        let Some(Breakage::Writers(mistake)) = self.breakage() else {
+            return Some(batch.writer.clone());
+        };
+        let shares = mistake == Mistake::SessionsShareToken;
+        let key = (stream.clone(), if shares { stream.clone() } else { session.clone() });
+        let greatest = |tokens: &mut HashMap<_, u64>| -> u64 {
+            let greatest = tokens.entry(key.clone()).or_default();
+            std::mem::replace(greatest, fencing_token.max(*greatest))
+        };
+        let known = greatest(&mut self.shared.tokens.lock().unwrap());
+        let own = greatest(&mut self.tokens.lock().unwrap());
+        let begins = batch.ops.iter().any(|op| matches!(op, StreamOp::Begin { .. }));
+        let marks = batch.ops.iter().any(|op| matches!(op, StreamOp::Mark(_)));
+        let later = fencing_token.max(known);
+        let fencing_token = match mistake {
+            Mistake::TokensIgnored => 0,
+            Mistake::OthersUnknown if fencing_token >= own => later,
+            Mistake::ChunksTaken if !begins && !marks => later,
+            Mistake::TriesTaken if begins => later,
+            Mistake::MarksTaken if marks => later,
+            Mistake::MarksSupersedeNothing if marks => known,
+            Mistake::TriesSupersedeNothing if begins => 0,
+            Mistake::HandlesAreRuns => fencing_token * 100 + u64::from(self.number),
+            Mistake::SessionsShareToken | Mistake::TokensKept if fencing_token < known => {
+                return None;
+            }
+            _ => fencing_token,
+        };
+        let of_op = batch.ops.iter().find_map(|op| match op {
+            StreamOp::Begin { origin, .. } => Some(&origin.session),
+            StreamOp::Mark(mark) => Some(&mark.origin.session),
+            StreamOp::Chunks { .. } => None,
+        });
+        let session = match mistake {
+            Mistake::SessionsUnchecked => of_op.cloned().unwrap_or(session),
+            _ => session,
+        };
+        Some(Writer { session, fencing_token })
+    }
 }
 
 #[async_trait]
 impl StreamManager for Broken {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
         let stream = self.name(stream);
-        let batch = Batch { id: self.known_as(&stream, batch.id), ..batch };
+        let Some(writer) = self.writer(&stream, &batch) else {
+            let last_seq = self.streams().info(&stream).await?.last_seq;
+            return Ok(Written { last_seq, is_superseded: true, ..Written::default() });
+        };
+        let batch = Batch { id: self.known_as(&stream, batch.id), writer, ..batch };
         self.streams().write(&stream, batch).await
     }
 
