@@ -108,9 +108,15 @@ impl Screen {
         self.line(format!("{name:<8} {}", one_line(&value.to_string())))
     }
 
-    /// Writes what a run failed of, in one line.
+    /// Writes what a run failed of, in one line. The detail, which may repeat content, goes where answers go or a
+    /// person reads along, not into a file of standard error.
     pub(crate) fn error(&self, error: &ErrorRecord) -> io::Result<()> {
-        self.line(self.styled(Style::Bad, one_line(&error.to_string())))
+        let told = if self.talk == Output::Out || terminal::is_shown(self.talk) {
+            format!("{}: {}", error.code, error.in_full())
+        } else {
+            error.to_string()
+        };
+        self.line(self.styled(Style::Bad, one_line(&told)))
     }
 
     /// Writes one JSON value as one line.

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::{MAX_QUOTED, excerpt};
+
 /// `Result` with the framework's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -251,8 +253,10 @@ impl fmt::Display for ErrorCode {
 /// What went wrong, for code to branch on ([`kind`](Error::kind), [`code`](Error::code)) and for
 /// people to read.
 ///
-/// It never holds a prompt, a tool's arguments or a secret. `Display` does not repeat the source;
-/// reporters walk [`source`](std::error::Error::source).
+/// Message, context and source hold no content of a conversation (prompts, model text, arguments, results,
+/// state, answers) and no secret, so an error can be logged and recorded anywhere. Text that may repeat
+/// content is the [`detail`](Self::detail), which neither `Display` nor `Debug` shows. `Display` does not
+/// repeat the source; reporters walk [`source`](std::error::Error::source).
 pub struct Error {
     inner: Box<Inner>,
 }
@@ -260,6 +264,7 @@ pub struct Error {
 struct Inner {
     code: ErrorCode,
     message: Cow<'static, str>,
+    detail: Option<String>,
     operation: Option<&'static str>,
     context: Vec<(&'static str, String)>,
     retry_after: Option<Duration>,
@@ -279,6 +284,7 @@ impl Error {
             inner: Box::new(Inner {
                 code,
                 message: message.into(),
+                detail: None,
                 operation: None,
                 context: Vec::new(),
                 retry_after: None,
@@ -298,6 +304,14 @@ impl Error {
     #[must_use]
     pub fn with_context(mut self, key: &'static str, value: impl fmt::Display) -> Self {
         self.inner.context.push((key, value.to_string()));
+        self
+    }
+
+    /// Adds text that may repeat content: a provider's words, a hook's reason, a violation that quotes a
+    /// value. At most [`MAX_QUOTED`] bytes of it are kept.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl AsRef<str>) -> Self {
+        self.inner.detail = Some(excerpt(detail.as_ref(), MAX_QUOTED).into_owned());
         self
     }
 
@@ -348,6 +362,19 @@ impl Error {
         &self.inner.message
     }
 
+    /// The text that may repeat content. It belongs into the session's log and before the eyes of those who
+    /// may read the session, not into the log of a process.
+    #[must_use]
+    pub fn detail(&self) -> Option<&str> {
+        self.inner.detail.as_deref()
+    }
+
+    /// The message with the detail, for the log of the session.
+    #[must_use]
+    pub fn in_full(&self) -> String {
+        in_full(&self.inner.message, self.detail())
+    }
+
     /// The facts added with [`with_context`](Self::with_context), in order.
     pub fn context(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.inner.context.iter().map(|(key, value)| (*key, value.as_str()))
@@ -360,8 +387,18 @@ impl Error {
             kind: self.kind(),
             code: Cow::Borrowed(self.inner.code.as_str()),
             message: self.inner.message.clone().into_owned(),
+            detail: self.inner.detail.clone(),
         }
     }
+}
+
+fn in_full(message: &str, detail: Option<&str>) -> String {
+    detail.map_or_else(|| message.to_owned(), |detail| format!("{message}: {detail}"))
+}
+
+/// Stands in `Debug` for a detail.
+fn bytes_of(detail: Option<&str>) -> Option<String> {
+    detail.map(|detail| format!("{} bytes", detail.len()))
 }
 
 impl fmt::Debug for Error {
@@ -379,8 +416,9 @@ impl fmt::Debug for Error {
         }
         let mut out = f.debug_struct("Error");
         out.field("kind", &self.kind()).field("code", &self.inner.code.as_str());
-        out.field("message", &self.inner.message).field("operation", &self.inner.operation);
-        out.field("context", &self.inner.context).field("retry_after", &self.inner.retry_after);
+        out.field("message", &self.inner.message).field("detail", &bytes_of(self.detail()));
+        out.field("operation", &self.inner.operation).field("context", &self.inner.context);
+        out.field("retry_after", &self.inner.retry_after);
         out.field("source", &self.inner.source).finish()
     }
 }
@@ -412,7 +450,11 @@ impl std::error::Error for Error {
 
 /// An error as it is kept in a log: it outlives the process and the build that met it, so its code
 /// is a string.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+///
+/// The record of a run or of a model call keeps content in its detail alone, as [`Error`] does. That of a
+/// tool's result is what the model reads, so its message may be content; it is in the session's log and
+/// stream only.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorRecord {
     /// What a caller can do about it.
     pub kind: ErrorKind,
@@ -420,18 +462,61 @@ pub struct ErrorRecord {
     pub code: Cow<'static, str>,
     /// The sentence for people.
     pub message: String,
+    /// Text that may repeat content. Neither `Display` nor `Debug` shows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
 }
 
 impl ErrorRecord {
     /// The record of an error that never was an [`Error`] value.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { kind: code.kind(), code: Cow::Borrowed(code.as_str()), message: message.into() }
+        let (kind, code) = (code.kind(), Cow::Borrowed(code.as_str()));
+        Self { kind, code, message: message.into(), detail: None }
+    }
+
+    /// Adds text that may repeat content. At most [`MAX_QUOTED`] bytes of it are kept.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl AsRef<str>) -> Self {
+        self.detail = Some(excerpt(detail.as_ref(), MAX_QUOTED).into_owned());
+        self
+    }
+
+    /// The record as it may be kept outside of the session's log.
+    #[must_use]
+    pub fn without_detail(mut self) -> Self {
+        self.detail = None;
+        self
+    }
+
+    /// The message with the detail, for those who may read the session.
+    #[must_use]
+    pub fn in_full(&self) -> String {
+        in_full(&self.message, self.detail.as_deref())
+    }
+
+    /// The error that was recorded. A code that this build does not know becomes `unknown`.
+    #[must_use]
+    pub fn to_error(&self, unknown: ErrorCode) -> Error {
+        let code = ErrorCode::ALL.iter().copied().find(|code| self.is(*code));
+        let error = Error::new(code.unwrap_or(unknown), self.message.clone());
+        match &self.detail {
+            Some(detail) => error.with_detail(detail),
+            None => error,
+        }
     }
 
     /// Whether this record carries that code.
     #[must_use]
     pub fn is(&self, code: ErrorCode) -> bool {
         self.code == code.as_str()
+    }
+}
+
+impl fmt::Debug for ErrorRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("ErrorRecord");
+        out.field("kind", &self.kind).field("code", &self.code).field("message", &self.message);
+        out.field("detail", &bytes_of(self.detail.as_deref())).finish()
     }
 }
 

@@ -19,6 +19,7 @@ use crate::error::{Error, ErrorCode, ErrorRecord, Result};
 use crate::event::Suspension;
 use crate::id::{RunId, SessionId};
 use crate::json::Json;
+use crate::json::misfit::misfit;
 use crate::message::UserMessage;
 use crate::session::{PendingView, RunRecord, RunStatus, Session, SessionPage, Submission};
 use crate::stream::ChunkStream;
@@ -57,10 +58,14 @@ impl AgentResult {
     /// # Errors
     /// [`ErrorCode::OutputInvalid`] if the recorded output does not fit it.
     pub fn typed<O: DeserializeOwned>(self) -> Result<AgentResult<O>> {
-        let output = self.output.map(|output| output.to_typed()).transpose().map_err(|error| {
-            Error::new(ErrorCode::OutputInvalid, "the recorded output does not fit the type")
-                .with_source(error)
-        })?;
+        let typed = |output: Json| {
+            output.to_typed().map_err(|_| {
+                let misfit = misfit::<O>(&output.to_value());
+                let message = format!("the recorded output does not fit the type: {misfit}");
+                Error::new(ErrorCode::OutputInvalid, message)
+            })
+        };
+        let output = self.output.map(typed).transpose()?;
         let Self { status, error, reason, suspended, .. } = self;
         Ok(AgentResult { status, output, error, reason, suspended })
     }
@@ -77,19 +82,15 @@ impl<O> AgentResult<O> {
         if let Some(output) = self.output {
             return Ok(output);
         }
-        let code = match (&self.error, self.status) {
-            (Some(error), _) => {
-                let same = ErrorCode::ALL.iter().find(|code| error.is(**code));
-                same.copied().unwrap_or(ErrorCode::Internal)
-            }
-            (None, RunStatus::Completed) => ErrorCode::OutputInvalid,
-            (None, status) if status.is_suspended() => ErrorCode::Suspended,
-            (None, _) => ErrorCode::Cancelled,
+        if let Some(error) = &self.error {
+            return Err(error.to_error(ErrorCode::Internal));
+        }
+        let code = match self.status {
+            RunStatus::Completed => ErrorCode::OutputInvalid,
+            status if status.is_suspended() => ErrorCode::Suspended,
+            _ => ErrorCode::Cancelled,
         };
-        let message = match self.error {
-            Some(error) => error.message,
-            None => format!("the run is {} and has no output", self.status.as_str()),
-        };
+        let message = format!("the run is {} and has no output", self.status.as_str());
         Err(Error::new(code, message))
     }
 }

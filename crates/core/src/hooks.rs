@@ -307,21 +307,19 @@ pub struct HookPlace {
     pub step: u32,
 }
 
-/// Logs the failure of a hook that has no say in the run.
+/// Logs that a hook failed which has no say in the run. The error's text may repeat content, so it is left out:
+/// a hook that wants it in the log of the process writes it there itself.
 pub fn log_failure(cx: &HookContext, hook: &'static str, result: HookResult) {
     if let Err(error) = result {
-        let (code, message) = (error.code().as_str(), error.message());
-        tracing::warn!(hook, key = cx.key(), code, error = message, "hook failed");
+        tracing::warn!(hook, key = cx.key(), code = error.code().as_str(), "hook failed");
     }
 }
 
-/// The error of a run whose model call a hook refused.
+/// The error of a run whose model call a hook refused. The reason is its detail.
 #[must_use]
 pub fn refused(reason: &str) -> Error {
-    Error::new(
-        crate::error::ErrorCode::HookRefused,
-        format!("a hook refused the model call: {reason}"),
-    )
+    let code = crate::error::ErrorCode::HookRefused;
+    Error::new(code, "a hook refused the model call").with_detail(reason)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! JSON text that is checked once and then shared, not parsed and printed again at every hand-over.
 
 mod check;
+pub(crate) mod misfit;
 
 use std::fmt;
 use std::sync::Arc;

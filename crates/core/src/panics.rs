@@ -9,8 +9,9 @@ use futures_util::FutureExt;
 use crate::error::{Error, ErrorCode};
 use crate::text::{MAX_QUOTED, excerpt};
 
-/// A panic of code that a user handed in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A panic of code that a user handed in. `Display` and `Debug` leave out the panic's message, which may
+/// repeat content: the process's panic hook has seen that, and errors go to many places.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Panicked {
     what: &'static str,
     message: String,
@@ -41,25 +42,35 @@ impl Panicked {
     fn new(what: &'static str, panic: &(dyn Any + Send)) -> Self {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        let message = excerpt(text.unwrap_or("no message"), MAX_QUOTED).into_owned();
-        tracing::error!(error = message, "{what} panicked");
-        Self { what, message }
+        tracing::error!("{what} panicked");
+        Self { what, message: excerpt(text.unwrap_or("no message"), MAX_QUOTED).into_owned() }
     }
 }
 
 impl Panicked {
-    /// The error of a run or a caller. It leaves out what the panic said, which may be anything:
-    /// such errors go to many places.
+    /// The error of a run or a caller.
     #[must_use]
     pub fn into_error(self) -> Error {
-        let message = format!("{} panicked; the log of the process says how", self.what);
-        Error::new(ErrorCode::CodePanicked, message)
+        let message = format!("{} panicked; the process's panic hook has its message", self.what);
+        Error::new(ErrorCode::CodePanicked, message).with_detail(self.message)
+    }
+
+    /// What panicked and with which message, for the result of a call: the log of the session keeps that.
+    #[must_use]
+    pub fn in_full(&self) -> String {
+        format!("{} panicked: {}", self.what, self.message)
+    }
+}
+
+impl fmt::Debug for Panicked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Panicked").field("what", &self.what).finish_non_exhaustive()
     }
 }
 
 impl fmt::Display for Panicked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} panicked: {}", self.what, self.message)
+        write!(f, "{} panicked", self.what)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::text::{MAX_QUOTED, excerpt_of};
 use crate::wire::WireCell;
 
 mod check;
+mod outline;
 mod weight;
 
 /// The most violations that a model is told at once.
@@ -88,6 +89,23 @@ impl Schema {
     /// What is wrong with it, one sentence each, at most ten, and at most [`MAX_QUOTED`] bytes
     /// together: for a model to read.
     pub fn validate(&self, value: &Value) -> Result<(), Vec<String>> {
+        self.violations(value, describe)
+    }
+
+    /// Says where a value does not fit, what kind of value is there and which keyword it fails, and nothing
+    /// of the value itself: for errors, which are logged and recorded. `None` if it fits. Members that the
+    /// schema does not name are written as `*`.
+    #[must_use]
+    pub fn outline(&self, value: &Value) -> Option<String> {
+        let violations = self.violations(value, |error| outline::of(error, &self.0.value));
+        violations.err().map(|violations| violations.join("; "))
+    }
+
+    fn violations(
+        &self,
+        value: &Value,
+        describe: impl Fn(&jsonschema::ValidationError<'_>) -> String,
+    ) -> Result<(), Vec<String>> {
         let weight = if self.0.recursive { weight::weigh(&self.0.value, value) } else { 0 };
         if weight > MAX_WEIGHT {
             let told = "the value is too large or nested too deeply to be checked against a schema \

@@ -66,7 +66,11 @@ impl Subject<'_> {
             Some(b"false") => failure.again = false,
             Some(b"true") if !failure.error.is_retryable() => {
                 let sentence = failure.error.message().to_owned();
-                failure = Failure::from(self.error(ErrorCode::ProviderUnavailable, sentence));
+                let mut passing = self.error(ErrorCode::ProviderUnavailable, sentence);
+                if let Some(detail) = failure.error.detail() {
+                    passing = passing.with_detail(detail);
+                }
+                failure = Failure::from(passing);
                 if let Some(wait) = asked {
                     failure.error = failure.error.with_retry_after(wait);
                 }
@@ -96,7 +100,7 @@ impl Subject<'_> {
     ) -> Failure {
         let Self { provider, model } = self;
         let code = code_of(status);
-        let mut sentence = match code {
+        let sentence = match code {
             ErrorCode::ProviderUnauthorized => {
                 format!("the provider `{provider}` refused the key or its rights ({note})")
             }
@@ -114,17 +118,16 @@ impl Subject<'_> {
             }
             _ => format!("the provider `{provider}` failed ({note})"),
         };
-        // What providers say of a refused key tends to hold a part of it.
+        let mut error = self.error(code, sentence);
+        // What providers say of a refused key tends to hold a part of it; what they say of a request may quote it.
         if code != ErrorCode::ProviderUnauthorized
             && let Some(message) = &details.message
         {
             let message = redactor.short(message);
             if !message.is_empty() {
-                sentence.push_str(": ");
-                sentence.push_str(&message);
+                error = error.with_detail(message);
             }
         }
-        let mut error = self.error(code, sentence);
         if let Some(code) = details.code.as_deref().filter(|it| is_word(it)) {
             error = error.with_context("provider_code", code);
         }

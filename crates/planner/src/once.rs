@@ -69,6 +69,5 @@ impl PlanningLlm {
 
 /// The error of a record.
 fn recorded(record: ErrorRecord) -> Error {
-    let code = ErrorCode::ALL.iter().copied().find(|code| record.is(*code));
-    Error::new(code.unwrap_or(ErrorCode::ModelError), record.message)
+    record.to_error(ErrorCode::ModelError)
 }

@@ -24,14 +24,13 @@ impl Failure {
     }
 
     fn to_error(&self) -> Error {
-        let code = ErrorCode::ALL.iter().find(|code| self.0.is(**code)).copied();
-        Error::new(code.unwrap_or(ErrorCode::Internal), self.0.message.clone())
+        self.0.to_error(ErrorCode::Internal)
     }
 }
 
 impl From<&Error> for Failure {
     fn from(error: &Error) -> Self {
-        Self(error.record())
+        Self(error.record().without_detail())
     }
 }
 

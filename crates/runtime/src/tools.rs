@@ -229,7 +229,7 @@ impl CallRun {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(panic)) => {
                 tracing::error!(tool = %self.call.name, call = %self.call.id, "the tool panicked");
-                Err(Try::failed(ErrorCode::ToolPanicked, panic.to_string()))
+                Err(Try::failed(ErrorCode::ToolPanicked, panic.in_full()))
             }
             Err(_) => {
                 cancel.cancel();

@@ -27,4 +27,5 @@ pub mod scripted;
 pub mod servers;
 pub mod store_suite;
 pub mod stream_suite;
+pub mod traced;
 pub mod trees;

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use helix_agents_core::error::ErrorRecord;
 use helix_agents_core::event::{
     Answer, Event, FinishOutput, ModelReply, RecordedEvent, RunOutcome, ToolFinish, ToolOutcome,
     Trigger,
@@ -107,7 +108,7 @@ fn line(event: &Event) -> String {
 fn reply_text(reply: &ModelReply) -> String {
     let mut out = format!("step {} reply", reply.step);
     if let Some(error) = &reply.error {
-        write!(out, " error={error} should_stop={}", reply.should_stop).unwrap_or_default();
+        write!(out, " error={} should_stop={}", told(error), reply.should_stop).unwrap_or_default();
     }
     if let Some(output) = &reply.output {
         write!(out, " output={}", output.text()).unwrap_or_default();
@@ -147,7 +148,7 @@ fn result(finish: &ToolFinish) -> String {
             write!(out, " finishes {}", output.text()).unwrap_or_default();
         }
         Some(FinishOutput::Invalid(error)) => {
-            write!(out, " fails the turn: {error}").unwrap_or_default();
+            write!(out, " fails the turn: {}", told(error)).unwrap_or_default();
         }
         None => {}
     }
@@ -168,16 +169,21 @@ fn result(finish: &ToolFinish) -> String {
 fn tool_outcome(outcome: &ToolOutcome) -> String {
     match outcome {
         ToolOutcome::Success(result) => result.text().to_owned(),
-        ToolOutcome::Error(error) => format!("error {error}"),
+        ToolOutcome::Error(error) => format!("error {}", told(error)),
         ToolOutcome::Acknowledged => "acknowledged".to_owned(),
     }
+}
+
+/// An error as the log has it.
+fn told(error: &ErrorRecord) -> String {
+    format!("{}: {}", error.code, error.in_full())
 }
 
 fn outcome_text(outcome: &RunOutcome) -> String {
     match outcome {
         RunOutcome::Completed { output: Some(output) } => format!("completed {}", output.text()),
         RunOutcome::Completed { output: None } => "completed".to_owned(),
-        RunOutcome::Failed { error } => format!("failed {error}"),
+        RunOutcome::Failed { error } => format!("failed {}", told(error)),
         RunOutcome::Interrupted { reason } => format!("interrupted {reason:?}"),
         RunOutcome::Aborted { reason } => format!("aborted {reason:?}"),
         RunOutcome::Suspended { on } => {
@@ -315,14 +321,14 @@ fn chunk_text(kind: &ChunkKind) -> Option<String> {
             let result = result.as_deref().map(|result| format!(" {result}")).unwrap_or_default();
             format!("tool_end {call} success={success}{result}")
         }
-        ChunkKind::ToolError { call, error, .. } => format!("tool_error {call} {error}"),
+        ChunkKind::ToolError { call, error, .. } => format!("tool_error {call} {}", told(error)),
         ChunkKind::Custom { name, data } => format!("custom {name} {data}"),
         ChunkKind::StatePatch { patch } => {
             format!("state_patch {}", serde_json::to_string(patch).unwrap_or_default())
         }
         ChunkKind::Checkpoint { .. } => "checkpoint".to_owned(),
         ChunkKind::Output { output } => format!("output {output}"),
-        ChunkKind::Error { error } => format!("error {error}"),
+        ChunkKind::Error { error } => format!("error {}", told(error)),
         ChunkKind::RunStarted => "run_started".to_owned(),
         ChunkKind::RunEnded { status } => format!("run_ended {status}"),
         ChunkKind::RunInterrupted { reason } => format!("run_interrupted {reason:?}"),

@@ -9,6 +9,7 @@ pub mod away;
 pub mod budgets;
 pub mod children;
 pub mod companions;
+pub mod content;
 pub mod families;
 pub mod finishing;
 pub mod forks;
@@ -40,6 +41,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use helix_agents_core::agent::{Agent, AgentRegistry};
 use helix_agents_core::executor::AgentExecutor;
+use helix_agents_core::id::SessionId;
 use helix_agents_core::llm::LlmAdapter;
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
@@ -62,6 +64,12 @@ pub trait RuntimeHarness: Send + Sync {
 
     /// Ends everything that was booted, as SIGKILL does: in the middle, with no word to anybody.
     async fn kill(&self);
+
+    /// What the engine has on record of the runs of these sessions, apart from the store: its tables, its histories. Empty
+    /// for one that keeps nothing.
+    async fn engine_records(&self, _sessions: &[SessionId]) -> String {
+        String::new()
+    }
 }
 
 /// What an executor is booted with.
@@ -167,6 +175,12 @@ macro_rules! runtime_suite {
             values: of_an_enum_changed_by_parallel_tools_the_later_calls_value_wins;
             values: a_state_that_does_not_read_back_is_refused;
             values: arguments_that_no_reader_accepts_are_answered_and_not_run;
+            content: errors_of_tools_and_hooks_repeat_no_content;
+            content: errors_of_refusals_repeat_no_content;
+            content: errors_of_states_repeat_no_content;
+            content: errors_of_outputs_repeat_no_content;
+            content: errors_of_answers_repeat_no_content;
+            content: panics_repeat_no_content;
             tools: a_tool_shows_progress_and_custom_chunks;
             tools: the_idempotency_key_is_the_same_for_every_try;
             finishing: the_finish_call_is_paired_and_never_shown;

@@ -48,7 +48,11 @@ fn read(args: &ImportArgs) -> Result<SessionExport> {
     let mut text = String::new();
     let unreadable = |error| invalid("the file cannot be read as text").with_source(error);
     BufReader::new(&mut input).read_to_string(&mut text).map_err(unreadable)?;
-    let strange =
-        |error| invalid("the file is not what `helix sessions export` prints").with_source(error);
+    // The parser's text may quote the session.
+    let strange = |error: serde_json::Error| {
+        invalid("the file is not what `helix sessions export` prints")
+            .with_context("line", error.line())
+            .with_context("column", error.column())
+    };
     Ok(serde_json::from_str(&text).map_err(strange)?)
 }

@@ -77,7 +77,7 @@ fn tell(event: &Event) -> String {
                 let output = output.as_ref().map_or("", |output| output.text());
                 format!("completed {output}")
             }
-            RunOutcome::Failed { error } => format!("failed {error}"),
+            RunOutcome::Failed { error } => format!("failed {}: {}", error.code, error.in_full()),
             RunOutcome::Interrupted { reason } => format!("interrupted {}", given(reason.as_ref())),
             RunOutcome::Aborted { reason } => format!("aborted {}", given(reason.as_ref())),
             RunOutcome::Suspended { on } => tell_suspension(on),
@@ -120,7 +120,7 @@ fn tell_reply(reply: &ModelReply) -> String {
     let took = duration(std::time::Duration::from_millis(reply.took_ms));
     let mut told = format!("step {} ({took})", reply.step);
     if let Some(error) = &reply.error {
-        told.push_str(&format!(" {error}"));
+        told.push_str(&format!(" {}: {}", error.code, error.in_full()));
     }
     let Some(message) = &reply.message else { return told };
     for call in &message.tool_calls {

@@ -19,6 +19,7 @@ use crate::budget::{Budget, PriceTable};
 use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::AgentHooks;
 use crate::json::Json;
+use crate::json::misfit::misfit;
 use crate::llm::LlmConfig;
 use crate::panics::{Panicked, caught};
 use crate::schema::Schema;
@@ -107,8 +108,9 @@ impl<S, O> AgentBuilder<S, O> {
     ) -> Self {
         self.parts.prompt = PromptSource::OfState(Arc::new(move |state| {
             let prompted = caught("the system prompt", || T::deserialize(state).map(&prompt));
-            prompted.map_err(Panicked::into_error)?.map_err(|error| {
-                let message = format!("the prompt's state type does not fit the state: {error}");
+            prompted.map_err(Panicked::into_error)?.map_err(|_| {
+                let misfit = misfit::<T>(state);
+                let message = format!("the prompt's state type does not fit the state: {misfit}");
                 Error::new(ErrorCode::StateInvalid, message)
             })
         }));
@@ -122,8 +124,8 @@ impl<S, O> AgentBuilder<S, O> {
     {
         self.parts.initial_state = Json::from_serialize(&T::default());
         self.parts.check_state = |state| {
-            let read = caught("the state type", || T::deserialize(state).map(drop));
-            read.map_err(|panic| panic.to_string())?.map_err(|error| error.to_string())
+            let read = || T::deserialize(state).map(drop).map_err(|_| misfit::<T>(state));
+            caught("the state type", read).map_err(|panic| panic.to_string())?
         };
         AgentBuilder { parts: self.parts, types: PhantomData }
     }

@@ -149,6 +149,9 @@ fn typed<I: DeserializeOwned>(to_input: impl Fn(I) -> Input + Send + Sync + 'sta
         Ok(input) => {
             caught("the sub-agent's input", || to_input(input)).map_err(Panicked::into_error)
         }
-        Err(error) => Err(Error::new(ErrorCode::ToolInputInvalid, error.to_string())),
+        Err(error) => {
+            let message = "the arguments do not fit the sub-agent's input type";
+            Err(Error::new(ErrorCode::ToolInputInvalid, message).with_detail(error.to_string()))
+        }
     })
 }

@@ -201,7 +201,7 @@ impl Serialize for Even {
 #[test]
 fn the_default_state_reads_back_and_fits_the_prompts_type() {
     let error = builder().state::<Even>().build().unwrap_err();
-    assert_eq!(error.message(), "the default state does not read back: odd");
+    assert_eq!(error.message(), "the default state does not read back: its type refuses the value");
     let error = builder().system_prompt_of(|_: Notes| String::new()).build().unwrap_err();
     assert!(error.message().contains("the prompt's state type does not fit"), "{error}");
 }

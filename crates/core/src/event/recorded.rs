@@ -86,10 +86,11 @@ pub fn decode(session: &SessionId, append: &StoredAppend) -> Result<Vec<Recorded
         } else {
             (ErrorCode::LogInvalid, "an append of the log cannot be read")
         };
+        // The parser's text may quote the log.
         Error::new(code, message)
             .with_context("session", session)
             .with_context("first", append.first)
-            .with_source(error)
+            .with_context("column", error.column())
     })?;
     if batch.events.len() != append.count as usize || batch.at.len() != batch.events.len() {
         return Err(Error::new(ErrorCode::LogInvalid, "an append holds another number of events")

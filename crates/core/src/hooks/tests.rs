@@ -72,6 +72,7 @@ fn going_on_is_the_default_and_a_refusal_is_an_error_of_the_run() {
     assert_eq!(Before::<()>::default(), Before::Continue);
     let error = refused("not today");
     assert_eq!(error.code(), ErrorCode::HookRefused);
-    assert_eq!(error.message(), "a hook refused the model call: not today");
+    assert_eq!(error.message(), "a hook refused the model call");
+    assert_eq!(error.detail(), Some("not today"));
     log_failure(&context(), "on_message", Err(ToolError::new("logged, not raised")));
 }

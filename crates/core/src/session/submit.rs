@@ -243,12 +243,15 @@ fn check(fold: &SessionOverview, pending: &PendingCall, submission: &Submission)
         _ => return Ok(()),
     };
     let Some(schema) = &pending.schema else { return Ok(()) };
-    Schema::from_value(schema.to_value())?.validate(&given.to_value()).map_err(|violations| {
-        let (session, call) = (fold.id(), &pending.call);
-        tracing::warn!(%session, %call, "client_tool.validation_failed");
-        let message = format!("the answer does not fit: {}", violations.join("; "));
-        Error::new(ErrorCode::AnswerInvalid, message)
-    })
+    match Schema::from_value(schema.to_value())?.outline(&given.to_value()) {
+        None => Ok(()),
+        Some(outline) => {
+            let (session, call) = (fold.id(), &pending.call);
+            tracing::warn!(%session, %call, "client_tool.validation_failed");
+            let message = format!("the answer does not fit: {outline}");
+            Err(Error::new(ErrorCode::AnswerInvalid, message))
+        }
+    }
 }
 
 /// The session of the tree that made the call.

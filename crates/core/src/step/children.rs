@@ -92,16 +92,16 @@ impl ChildBeginning {
 /// The error of a child that a hook keeps from being begun.
 #[must_use]
 pub fn child_refused(reason: &str) -> Error {
-    Error::new(ErrorCode::ToolRefused, format!("not begun: {reason}"))
+    Error::new(ErrorCode::ToolRefused, "not begun").with_detail(reason)
 }
 
 /// What a call comes to whose child was not begun.
 #[must_use]
 pub fn child_not_begun(error: &Error) -> ToolOutcome {
     let (code, message) = match error.code() {
-        ErrorCode::ToolRefused => (ErrorCode::ToolRefused, error.message().to_owned()),
+        ErrorCode::ToolRefused => (ErrorCode::ToolRefused, error.in_full()),
         _ => {
-            let message = format!("the sub-agent could not be begun: {}", error.message());
+            let message = format!("the sub-agent could not be begun: {}", error.in_full());
             (ErrorCode::SubAgentDispatchFailed, message)
         }
     };

@@ -11,7 +11,7 @@ use crate::event::{FinishOutput, ModelReply, RunOutcome, ToolOutcome};
 use crate::json::Json;
 use crate::panics::caught;
 use crate::session::{OpenStep, Session};
-use crate::text::{MAX_QUOTED, excerpt};
+use crate::text::MAX_NAME;
 use crate::tool::FINISH_TOOL;
 
 /// What a closed step means for the turn.
@@ -100,24 +100,34 @@ pub(super) fn owes_output(agent: &AgentDefinition, step: &OpenStep) -> bool {
     }
 }
 
-/// What is wrong with the output that is owed, if one was handed in.
-fn unfit(agent: &AgentDefinition, step: &OpenStep) -> String {
+/// The error of a turn without the output that it owes: what is wrong with the one that was handed in, if there
+/// is one.
+fn unfit(agent: &AgentDefinition, step: &OpenStep) -> ErrorRecord {
     let mut message = "the model did not hand in an output that fits the output type".to_owned();
-    let violations = match &step.reply.output {
-        Some(output) => fitting_output(agent, output).err().map(|it| it.join("; ")),
-        None => step.pairs().find_map(|(call, state)| {
-            let answer = state.finish.as_ref().filter(|_| *call.name == *FINISH_TOOL)?;
-            match &answer.outcome {
-                ToolOutcome::Error(error) => Some(error.message.clone()),
-                _ => None,
-            }
-        }),
+    let (outline, violations) = match &step.reply.output {
+        Some(output) => (
+            agent.output_schema().and_then(|schema| schema.outline(&output.to_value())),
+            fitting_output(agent, output).err().map(|it| it.join("; ")),
+        ),
+        None => {
+            let answer = step.pairs().find_map(|(call, state)| {
+                let answer = state.finish.as_ref().filter(|_| *call.name == *FINISH_TOOL)?;
+                match &answer.outcome {
+                    ToolOutcome::Error(error) => Some(error.message.clone()),
+                    _ => None,
+                }
+            });
+            (None, answer)
+        }
     };
-    if let Some(violations) = violations {
-        message.push_str(": ");
-        message.push_str(&excerpt(&violations, MAX_QUOTED));
+    if let Some(outline) = outline {
+        message.push_str(&format!(": {outline}"));
     }
-    message
+    let error = ErrorRecord::new(ErrorCode::OutputInvalid, message);
+    match violations {
+        Some(violations) => error.with_detail(violations),
+        None => error,
+    }
 }
 
 fn answer_outcome(agent: &AgentDefinition, step: &OpenStep) -> Option<RunOutcome> {
@@ -136,7 +146,7 @@ fn answer_outcome(agent: &AgentDefinition, step: &OpenStep) -> Option<RunOutcome
     if owes_output(agent, step) {
         let error = match fatal {
             Some(reason) => stop_reason_error(reason, None),
-            None => ErrorRecord::new(ErrorCode::OutputInvalid, unfit(agent, step)),
+            None => unfit(agent, step),
         };
         return Some(failed(error));
     }
@@ -188,6 +198,11 @@ fn failed(error: ErrorRecord) -> RunOutcome {
     RunOutcome::Failed { error }
 }
 
+/// Whether a provider's stop reason is a word, not a text that could hold anything.
+fn is_word(raw: &str) -> bool {
+    raw.len() <= MAX_NAME && raw.chars().all(|it| it.is_ascii_alphanumeric() || "_-.".contains(it))
+}
+
 /// The error of a turn whose reply stopped for that reason.
 #[must_use]
 pub fn stop_reason_error(reason: StopReason, raw: Option<&str>) -> ErrorRecord {
@@ -205,9 +220,10 @@ pub fn stop_reason_error(reason: StopReason, raw: Option<&str>) -> ErrorRecord {
         | StopReason::ToolUse
         | StopReason::StopSequence => (ErrorCode::ModelError, "the model reported an error"),
     };
-    let message = match raw {
-        Some(raw) => format!("{message}: `{}`", excerpt(raw, MAX_QUOTED)),
-        None => message.to_owned(),
-    };
-    ErrorRecord::new(code, message)
+    let error = ErrorRecord::new(code, message);
+    match raw {
+        Some(raw) if is_word(raw) => ErrorRecord::new(code, format!("{message}: `{raw}`")),
+        Some(raw) => error.with_detail(raw),
+        None => error,
+    }
 }

@@ -61,7 +61,7 @@ fn outcome_text(outcome: &RunOutcome) -> String {
     match outcome {
         RunOutcome::Completed { output: Some(output) } => format!("completed: {output:?}"),
         RunOutcome::Completed { output: None } => "completed without output".to_owned(),
-        RunOutcome::Failed { error } => format!("failed: {error}"),
+        RunOutcome::Failed { error } => format!("failed: {}: {}", error.code, error.in_full()),
         RunOutcome::Interrupted { reason } => format!("interrupted: {reason:?}"),
         RunOutcome::Aborted { reason } => format!("aborted: {reason:?}"),
         RunOutcome::Suspended { on } => suspended(on),
@@ -101,7 +101,9 @@ fn finish_text(finish: &ToolFinish) -> String {
     let mut text = format!("finished {}: {}", finish.call, result(&finish.outcome));
     match &finish.finish {
         Some(FinishOutput::Output(output)) => write!(text, "; output {output:?}").unwrap(),
-        Some(FinishOutput::Invalid(error)) => write!(text, "; invalid {error}").unwrap(),
+        Some(FinishOutput::Invalid(error)) => {
+            write!(text, "; invalid {}: {}", error.code, error.in_full()).unwrap()
+        }
         None => {}
     }
     if !finish.state_patch.is_empty() {

@@ -5,7 +5,8 @@ use std::fmt;
 use crate::error::ErrorCode;
 
 /// What a tool returns when it fails. The message goes to the model, so it should say what the
-/// model can do about it, and hold no secret.
+/// model can do about it, and hold no secret. It is a result: it stands in the session's log and stream,
+/// and in no error, trace or record of an engine.
 ///
 /// Every `std::error::Error` turns into one by `?`.
 pub struct ToolError {

@@ -11,7 +11,7 @@ use crate::json::Json;
 use crate::panics::caught;
 use crate::state::Patch;
 use crate::step::repair_output;
-use crate::text::{MAX_QUOTED, excerpt, excerpt_of};
+use crate::text::excerpt;
 
 /// The outcome of a tool that returned.
 #[must_use]
@@ -89,25 +89,27 @@ pub fn finish_output(
                 return Some(FinishOutput::Invalid(error));
             }
             Ok(Err(error)) => {
-                let error = excerpt_of(error, MAX_QUOTED);
-                let message = format!("the transform of `{}` failed: {error}", tool.name);
-                let error = ErrorRecord::new(ErrorCode::FinishTransformFailed, message);
-                return Some(FinishOutput::Invalid(error));
+                let message = format!("the transform of `{}` failed", tool.name);
+                let failed = ErrorRecord::new(ErrorCode::FinishTransformFailed, message);
+                return Some(FinishOutput::Invalid(failed.with_detail(error.message())));
             }
         },
     };
-    let fitting = match agent.output_schema() {
-        None => Ok(output),
+    let schema = agent.output_schema();
+    let fitting = match schema {
+        None => Ok(output.clone()),
         Some(schema) => repair_output(&output, schema),
     };
     let fitting = fitting
         .and_then(|output| Json::from_serialize(&output).map_err(|error| vec![error.to_string()]));
     Some(fitting.map_or_else(
         |violations| {
-            let problems = violations.join("; ");
-            let message =
-                format!("the result of `{}` does not fit the output type: {problems}", tool.name);
-            FinishOutput::Invalid(ErrorRecord::new(ErrorCode::OutputInvalid, message))
+            let mut message = format!("the result of `{}` does not fit the output type", tool.name);
+            if let Some(outline) = schema.and_then(|schema| schema.outline(&output)) {
+                message.push_str(&format!(": {outline}"));
+            }
+            let error = ErrorRecord::new(ErrorCode::OutputInvalid, message);
+            FinishOutput::Invalid(error.with_detail(violations.join("; ")))
         },
         FinishOutput::Output,
     ))

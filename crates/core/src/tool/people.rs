@@ -135,8 +135,8 @@ impl Tool {
                 match caught("an approval condition", || condition(input, cx)) {
                     Ok(Ok(needed)) => needed,
                     Ok(Err(error)) => {
-                        let error = error.message();
-                        tracing::warn!(tool = %self.name, call = %cx.call, error, "approval condition failed: approval is required");
+                        let code = error.code().as_str();
+                        tracing::warn!(tool = %self.name, call = %cx.call, code, "approval condition failed: approval is required");
                         true
                     }
                     Err(_) => {

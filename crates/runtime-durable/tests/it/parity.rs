@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use helix_agents_core::id::SessionId;
 use helix_agents_testkit::runtime_suite::processes::{Beginning, Begun, Boot, Processes};
 
 use crate::support::Corner;
@@ -27,6 +28,12 @@ impl Boot for Corner {
             .await
             .unwrap();
         Begun { executor: Arc::new(runtime), worker: Box::new(()) }
+    }
+
+    async fn engine_records(&self, _: &[SessionId]) -> String {
+        let records = self.dump().await;
+        assert!(!records.is_empty(), "DBOS knows of no run");
+        records
     }
 }
 

@@ -1,12 +1,18 @@
 //! The parity suite, on stores that processes share.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use helix_agents_core::id::SessionId;
 use helix_agents_runtime_temporal::{TemporalRuntime, TemporalWorker};
 use helix_agents_testkit::runtime_suite::processes::{Beginning, Begun, Boot, Processes};
 use helix_agents_testkit::servers;
+use serde_json::Value;
+use temporalio_client::{UntypedWorkflow, WorkflowFetchHistoryOptions};
+
+use crate::deployment::temporal;
 
 const LEAST_LEASE: Duration = Duration::from_secs(3);
 
@@ -51,6 +57,53 @@ impl Boot for Temporal {
         let (runtime, worker) = tasks_on.spawn(begin).await.unwrap();
         Begun { executor: Arc::new(runtime), worker: Box::new(worker) }
     }
+
+    /// The histories of the first runs of root sessions.
+    async fn engine_records(&self, sessions: &[SessionId]) -> String {
+        let client = temporal().await;
+        let mut records = String::new();
+        for session in sessions {
+            let id = format!("{}__teller__{session}", self.prefix);
+            let workflow = client.get_workflow_handle::<UntypedWorkflow>(id);
+            let history = workflow.fetch_history(WorkflowFetchHistoryOptions::default());
+            // A child's workflow has another id, and is told of in its parent's.
+            if let Ok(history) = history.to_json().await {
+                let history = serde_json::from_slice(&history).unwrap();
+                read(&history, &mut records);
+            }
+        }
+        assert!(!records.is_empty(), "Temporal knows of no run");
+        records
+    }
+}
+
+/// Adds every text of a history, payloads as what they hold.
+fn read(value: &Value, records: &mut String) {
+    match value {
+        Value::String(text) => {
+            writeln!(records, "{text} {}", String::from_utf8_lossy(&decoded(text))).unwrap();
+        }
+        Value::Array(items) => items.iter().for_each(|item| read(item, records)),
+        Value::Object(members) => members.values().for_each(|member| read(member, records)),
+        _ => {}
+    }
+}
+
+/// What a text stands for if it is base64.
+fn decoded(text: &str) -> Vec<u8> {
+    const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let (mut bits, mut count, mut bytes) = (0_u32, 0, Vec::new());
+    for letter in text.bytes() {
+        let Some(six) = LETTERS.iter().position(|known| *known == letter) else { break };
+        bits = bits << 6 | six as u32;
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count & 0xff) as u8);
+            bits &= (1 << count) - 1;
+        }
+    }
+    bytes
 }
 
 mod sqlite {

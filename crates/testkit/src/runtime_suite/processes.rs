@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use helix_agents_core::executor::AgentExecutor;
+use helix_agents_core::id::SessionId;
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
 use tokio::runtime::{Handle, Runtime};
@@ -21,6 +22,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub trait Boot: Send + Sync {
     /// What a process does as soon as it runs.
     async fn boot(&self, with: Beginning) -> Begun;
+
+    /// What the engine has on record, as [`RuntimeHarness::engine_records`] says.
+    async fn engine_records(&self, _sessions: &[SessionId]) -> String {
+        String::new()
+    }
 }
 
 /// An async function puts one together, too.
@@ -132,6 +138,10 @@ where
             }
         };
         tokio::task::spawn_blocking(stop).await.unwrap();
+    }
+
+    async fn engine_records(&self, sessions: &[SessionId]) -> String {
+        self.boot.engine_records(sessions).await
     }
 }
 

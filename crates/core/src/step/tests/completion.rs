@@ -31,7 +31,8 @@ fn good() -> StepResult {
 }
 
 fn failure(hand: &Hand) -> String {
-    hand.session().last_run().unwrap().error.clone().unwrap().to_string()
+    let error = hand.session().last_run().unwrap().error.clone().unwrap();
+    format!("{}: {}", error.code, error.in_full())
 }
 
 #[test]

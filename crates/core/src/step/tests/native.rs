@@ -63,7 +63,9 @@ fn a_native_output_that_never_fits_is_output_invalid() {
     hand.drive([bad(), bad(), bad()]);
     let error = hand.session().last_run().unwrap().error.clone().unwrap();
     assert!(error.is(ErrorCode::OutputInvalid));
-    assert!(error.message.ends_with(": at /result: 1 is not of type \"string\""), "{error}");
+    let outline = ": at /result: an integer does not satisfy `type`: \"string\"";
+    assert!(error.message.ends_with(outline), "{error}");
+    assert_eq!(error.detail.as_deref(), Some("at /result: 1 is not of type \"string\""));
 }
 
 #[test]

@@ -1,0 +1,64 @@
+//! A violation of a schema, told without a word of the value.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::paths::LocationSegment;
+use serde_json::Value;
+
+use super::MAX_VIOLATION;
+use super::check::parts;
+use crate::json::misfit::kind;
+use crate::text::excerpt_of;
+
+/// Says where in the value the violation is, what kind of value is there, and which keyword of `schema` it
+/// fails.
+pub(super) fn of(error: &ValidationError<'_>, schema: &Value) -> String {
+    let mut told = place(error, schema);
+    match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            let _infallible = write!(told, "the member {property} is missing");
+        }
+        failed => {
+            let found = kind(error.instance());
+            let _infallible = write!(told, "{found} does not satisfy `{}`", failed.keyword());
+            if let ValidationErrorKind::Type { .. } = failed
+                && let Some(expected) = schema.pointer(error.schema_path().as_str())
+            {
+                let _infallible = write!(told, ": {expected}");
+            }
+        }
+    }
+    excerpt_of(told, MAX_VIOLATION)
+}
+
+/// The path of the value, of names that stand in the schema.
+fn place(error: &ValidationError<'_>, schema: &Value) -> String {
+    let mut known = BTreeSet::new();
+    names(schema, &mut known);
+    let mut place = String::new();
+    for segment in error.instance_path() {
+        let _infallible = match segment {
+            LocationSegment::Index(index) => write!(place, "/{index}"),
+            LocationSegment::Property(name) if known.contains(&*name) => write!(place, "/{name}"),
+            LocationSegment::Property(_) => write!(place, "/*"),
+        };
+    }
+    if place.is_empty() { place } else { format!("at {place}: ") }
+}
+
+/// The names of members that the schema describes, wherever in it.
+fn names<'a>(schema: &'a Value, known: &mut BTreeSet<&'a str>) {
+    match schema {
+        Value::Array(items) => items.iter().for_each(|item| names(item, known)),
+        Value::Object(members) => {
+            if let Some(Value::Object(properties)) = members.get("properties") {
+                known.extend(properties.keys().map(String::as_str));
+            }
+            parts(members).for_each(|(_, part)| names(part, known));
+        }
+        _ => {}
+    }
+}
