@@ -164,6 +164,12 @@ impl Story {
         i32::try_from(dice.below(20_001)).unwrap_or_default() - 10_000
     }
 
+    /// Whether its streams may be away for so long that runs do not wait for them.
+    pub(crate) fn has_gaps(self) -> bool {
+        let away = [Fault::Streams, Fault::Lost, Fault::Late, Fault::Partitions];
+        away.into_iter().any(|fault| self.has(fault))
+    }
+
     /// Stories that are a little simpler, the simplest first.
     pub(crate) fn simpler(self) -> Vec<Self> {
         let mut simpler = Vec::new();

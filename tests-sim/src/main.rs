@@ -1,5 +1,5 @@
-//! `helix-sim [--hours H] [--stories N] [--seed N] [--without FAULT,…] [--known FILE] [--commit ID]`
-//! tells stories on all cores; `helix-sim --story TEXT` tells one again, makes it simpler if it fails, and writes down what
+//! `helix-sim [--hours H] [--stories N] [--seed N] [--without FAULT,…] [--threads N] [--simplify BOOL]
+//! [--known FILE] [--commit ID]` tells stories on all cores; `helix-sim --story TEXT` tells one again, makes it simpler if it fails, and writes down what
 //! happens. `cargo xtask sim` builds and calls it.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports")]
 
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
 }
 
 fn options(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
-    let plan = Plan { first: 0, stories: u64::MAX, time: Duration::MAX, without: Vec::new() };
+    let plan = Plan::default();
     let mut options = Options { plan, story: None, known: None, commit: "unknown".to_owned() };
     while let Some(name) = args.next() {
         let value = args.next().ok_or_else(|| format!("{name} needs a value"))?;
@@ -44,6 +44,8 @@ fn options(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
             }
             "--stories" => options.plan.stories = value.parse().map_err(|_| wrong())?,
             "--seed" => options.plan.first = value.parse().map_err(|_| wrong())?,
+            "--threads" => options.plan.threads = Some(value.parse().map_err(|_| wrong())?),
+            "--simplify" => options.plan.simplify = value.parse().map_err(|_| wrong())?,
             "--story" => options.story = Some(Story::parse(&value)?),
             "--without" => {
                 let faults = value.split(',').map(Fault::parse);
@@ -64,15 +66,16 @@ fn run(options: &Options) -> ExitCode {
     let report = tell_many(&options.plan);
     println!("{}", report.marks);
     println!(
-        "{} stories in {:.2} h, {:.0} in a second, {} failed: {:?}",
+        "{} stories in {:.2} h, {:.0} in a second, {:.1} ms of processor time each, {} failed: {:?}",
         report.stories,
         report.took.as_secs_f64() / 3_600.0,
         report.pace(),
-        report.failed.len(),
+        report.cpu.as_secs_f64() * 1_000.0 / report.stories.max(1) as f64,
+        report.failed.iter().map(|failure| failure.times).sum::<u64>(),
         report.tally,
     );
-    for Failure { story, problem } in &report.failed {
-        println!("\n--story \"{story}\"\n{problem}");
+    for Failure { story, problem, times } in &report.failed {
+        println!("\n{times} times: --story \"{story}\"\n{problem}");
     }
     if let Some(path) = &options.known
         && let Err(error) = note(path, &known_lines(&report.failed, &options.commit))
@@ -94,8 +97,7 @@ fn tell_one(story: Story) -> ExitCode {
     if told.problems.is_empty() {
         return ExitCode::SUCCESS;
     }
-    let problem = told.problems.join("\n");
-    let Failure { story, problem } = simplest(Failure { story, problem });
+    let Failure { story, problem, .. } = simplest(Failure::new(story, &told.problems));
     for line in story.tell_as_text().lines {
         println!("{line}");
     }

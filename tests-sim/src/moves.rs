@@ -94,8 +94,11 @@ impl Caller {
     async fn execute(&self) {
         let options = ExecuteOptions::default().session(self.root.clone());
         let text = format!("message {}", self.number);
+        let resuming = Resuming::begin(&self.world, &self.root);
         let executor = &self.process.executor;
-        match executor.execute(self.world.agent(), text.into(), options).await {
+        let executed = executor.execute(self.world.agent(), text.into(), options).await;
+        drop(resuming);
+        match executed {
             Ok(handle) => self.world.watch(&self.process, handle),
             Err(error) => self.world.judge(&self.process, "execute", &error),
         }
@@ -194,7 +197,7 @@ impl Caller {
     }
 }
 
-/// A caller that resumes a session.
+/// A caller that resumes or executes a session.
 struct Resuming<'a>(&'a World, &'a SessionId);
 
 impl<'a> Resuming<'a> {

@@ -193,7 +193,8 @@ impl Stage {
             }
             let of_tree = of_tree(&self.world, &root, &noted).await?;
             let durability = self.world.story.durability();
-            let expected = Expected { root, durability, again };
+            let gaps = self.world.story.has_gaps();
+            let expected = Expected { root, durability, again, gaps };
             let (state, streams) = (&*self.world.witness, &*self.world.witness);
             sum += check(state, streams, &expected, &of_tree).await?;
         }

@@ -36,6 +36,14 @@ impl Trace {
         }
     }
 
+    /// Takes in something for people alone, which follows from what is hashed.
+    pub(crate) fn explain(&self, what: impl FnOnce() -> String) {
+        let mut notes = self.lock();
+        if let Some(lines) = &mut notes.lines {
+            lines.push(what());
+        }
+    }
+
     /// The hash of all that happened so far.
     pub(crate) fn hash(&self) -> u64 {
         self.lock().hash.0

@@ -82,6 +82,10 @@ impl Witness {
     fn appended(&self, session: &SessionId, since: u64) {
         let news = self.model().read(session, since, u32::MAX).unwrap_or_default();
         for append in &news {
+            self.trace.explain(|| {
+                let body = String::from_utf8_lossy(&append.body);
+                format!("logged {session} {} {:?} {body}", append.first, append.run)
+            });
             self.always().appended(session, append);
         }
     }
@@ -103,11 +107,14 @@ impl StateStore for Witness {
     }
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
-        let session = first.session.clone();
+        let (session, run) = (first.session.clone(), first.run.clone());
         let since = self.model().version(&session);
         let expected = self.model().create(new.clone(), first.clone(), self.now());
         let answer = self.store.create_session(new, first).await;
         self.agree("create", &session, &answer, expected.as_ref());
+        if let (Ok(CreateOutcome::Created { .. }), Some(run)) = (&answer, &run) {
+            self.always().shows(run, true);
+        }
         self.appended(&session, since);
         answer
     }
@@ -129,6 +136,11 @@ impl StateStore for Witness {
         let answer = self.store.append(append).await;
         self.agree("append", &session, &answer, expected.as_ref());
         match &answer {
+            Ok(AppendOutcome::Appended { .. }) => {
+                if let Some(run) = &run {
+                    self.always().shows(run, true);
+                }
+            }
             Ok(AppendOutcome::Conflict { .. }) => {
                 self.reached.note(Mark::Conflict);
                 if run.is_some_and(|run| self.always().is_superseded(&session, &run)) {
@@ -174,6 +186,9 @@ impl StateStore for Witness {
         let expected = self.model().renew(session, run, ttl, self.now());
         let answer = self.store.renew(session, run, ttl).await;
         self.agree("renew", session, &answer, expected.as_ref());
+        if answer.as_ref().is_ok_and(|answer| answer.renewed) {
+            self.always().shows(run, !ttl.is_zero());
+        }
         answer
     }
 
