@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use helix_agents_core::clock::Timestamp;
 use helix_agents_core::event::{Event, RecordedEvent, RunOutcome, decode};
-use helix_agents_core::id::{RequestId, RunId, SessionId};
+use helix_agents_core::id::{CallId, RequestId, RunId, SessionId};
 use helix_agents_core::session::{RunStatus, Session};
 use helix_agents_core::store::StoredAppend;
 use helix_agents_testkit::trees::Lives;
@@ -26,6 +27,13 @@ struct Watched {
     interrupted: Option<Interrupted>,
     /// How many callers are resuming or executing it: they may overrule an interrupt.
     resumers: usize,
+    /// How many model calls it may make, and how many it has made.
+    steps: Option<u64>,
+    replies: u64,
+    /// The messages that were queued, by their requests.
+    messages: BTreeSet<RequestId>,
+    /// Until when each call waits for people.
+    deadlines: BTreeMap<CallId, Timestamp>,
 }
 
 /// A request to interrupt a session that has not been honoured.
@@ -90,15 +98,16 @@ impl Always {
     /// Notes that a caller resumes a session, or has stopped to.
     pub(crate) fn resumes(&mut self, session: &SessionId, begins: bool) {
         let watched = self.watched(session);
-        watched.resumers = if begins { watched.resumers + 1 } else { watched.resumers - 1 };
+        watched.resumers =
+            if begins { watched.resumers + 1 } else { watched.resumers.saturating_sub(1) };
         if let Some(interrupted) = &mut watched.interrupted {
             interrupted.resumed = true;
         }
     }
 
-    /// A session is gone; one that begins under its id is another one.
-    pub(crate) fn forget(&mut self, session: &SessionId) {
-        self.sessions.remove(session);
+    /// Some sessions are gone; those that begin under their ids are others.
+    pub(crate) fn forget(&mut self, is_gone: impl Fn(&SessionId) -> bool) {
+        self.sessions.retain(|session, _| !is_gone(session));
     }
 
     /// Takes a new append in.
@@ -119,7 +128,8 @@ impl Always {
     fn event(&mut self, session: &SessionId, recorded: &RecordedEvent) {
         let watched = self.watched(session);
         match &recorded.event {
-            Event::RunStarted { after, clears, .. } => {
+            Event::RunStarted { after, clears, budget, .. } => {
+                watched.steps = budget.as_ref().map_or(watched.steps, |budget| budget.steps);
                 let owner = watched.fold.current_run().map(|run| run.id.clone());
                 let child = watched.fold.open_children().next().is_some();
                 let asked = watched.aborted || watched.interrupted.is_some();
@@ -139,7 +149,13 @@ impl Always {
                 }
             }
             // The turn goes on, and with it the requests.
-            Event::RunEnded { outcome: RunOutcome::Suspended { .. } } if !watched.aborted => {}
+            Event::RunEnded { outcome: RunOutcome::Suspended { on } } if !watched.aborted => {
+                for pending in &on.calls {
+                    if let Some(deadline) = pending.deadline {
+                        watched.deadlines.insert(pending.call.clone(), deadline);
+                    }
+                }
+            }
             Event::RunEnded { outcome } => {
                 let is_lost = watched.aborted && !matches!(outcome, RunOutcome::Aborted { .. });
                 (watched.aborted, watched.interrupted) = (false, None);
@@ -159,17 +175,36 @@ impl Always {
                 self.reached.note(Mark::Interrupt);
             }
             Event::ModelReplied(reply) => {
+                watched.replies += 1;
+                let over = watched.steps.filter(|steps| watched.replies > *steps);
                 let replies = watched.interrupted.as_mut().map_or(0, |interrupted| {
                     interrupted.replies += 1;
                     interrupted.replies
                 });
+                if let Some(steps) = over {
+                    self.wrong(session, &format!("it may make {steps} model calls, and made more"));
+                }
                 if replies > 1 {
                     let step = reply.step;
                     self.wrong(session, &format!("it was interrupted, and went on to step {step}"));
                 }
             }
-            Event::Submitted { .. } => self.reached.note(Mark::Answer),
-            Event::MessageQueued { from: None, .. } => self.reached.note(Mark::Message),
+            Event::Submitted { call, .. } => {
+                let is_late = watched.deadlines.get(call).is_some_and(|it| recorded.at > *it);
+                self.reached.note(Mark::Answer);
+                if is_late {
+                    self.wrong(session, &format!("{call} was answered after its deadline"));
+                }
+            }
+            Event::MessageQueued { from, request, .. } => {
+                let is_new = watched.messages.insert(request.clone());
+                if from.is_none() {
+                    self.reached.note(Mark::Message);
+                }
+                if !is_new {
+                    self.wrong(session, &format!("the message {request} was queued twice"));
+                }
+            }
             Event::Rewound { .. } => self.reached.note(Mark::Rewind),
             Event::Forked { .. } => self.reached.note(Mark::Fork),
             _ => {}
@@ -210,6 +245,10 @@ impl Always {
             aborted: false,
             interrupted: None,
             resumers: 0,
+            steps: None,
+            replies: 0,
+            messages: BTreeSet::new(),
+            deadlines: BTreeMap::new(),
         })
     }
 

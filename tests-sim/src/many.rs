@@ -21,6 +21,9 @@ const MOST_KINDS: usize = 20;
 /// How many stories may fail before the rest is left.
 const MOST_FAILURES: u64 = 500;
 
+/// A story that takes longer in real time is worth a look.
+const SLOW: Duration = Duration::from_secs(5);
+
 /// How many stories are told to find a simpler one that fails, too.
 const SHRINKS: usize = 200;
 
@@ -62,6 +65,8 @@ pub struct Report {
     pub marks: Marks,
     /// How much happened.
     pub tally: Tally,
+    /// The stories that took long.
+    pub slow: Vec<Story>,
     /// How much time of processors that took.
     pub cpu: Duration,
     /// The stories that failed: of each kind of problem one, as simple as it could be made.
@@ -179,7 +184,11 @@ pub fn tell_many(plan: &Plan) -> Report {
             let story = Story::new(plan.first.wrapping_add(number));
             let story = plan.without.iter().fold(story, |story, fault| story.without(*fault));
             report.stories += 1;
+            let since = Instant::now();
             let told = try_out(story, number.is_multiple_of(TWICE));
+            if since.elapsed() > SLOW {
+                report.slow.push(story);
+            }
             report.tally += told.tally;
             report.marks += &told.marks;
             if !told.problems.is_empty() {
@@ -209,6 +218,7 @@ pub fn tell_many(plan: &Plan) -> Report {
             report.stories += part.stories;
             report.tally += part.tally;
             report.marks += &part.marks;
+            report.slow.extend(part.slow);
         }
     });
     report.took = begun.elapsed();

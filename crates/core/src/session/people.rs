@@ -8,6 +8,7 @@ use crate::clock::Timestamp;
 use crate::event::{Answer, Event, PendingCall, RunOutcome, Suspension};
 use crate::id::{CallId, RequestId};
 use crate::message::{Message, SharedMessage};
+use crate::mutant;
 
 /// The source type under which the time is recorded that a call waited for people, in
 /// milliseconds. The source name is the tool's.
@@ -68,7 +69,7 @@ impl Session {
     #[must_use]
     pub fn knows_message(&self, request: &RequestId) -> bool {
         let waits = self.ledger.queue.iter().any(|queued| queued.request == *request);
-        waits || self.ledger.taken.contains(request)
+        waits || self.ledger.taken.contains(request) && !mutant!("message-twice")
     }
 
     /// How many calls wait for people, here or below.

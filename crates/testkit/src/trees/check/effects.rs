@@ -64,7 +64,9 @@ fn too_often(
     let most = match (class(&first.tool), member.finish(&first.call)) {
         (EffectClass::AtMostOnce, _) => 1,
         // A try whose result did not get into the log is done again.
-        (_, _) if again == Again::AtOnce || (again == Again::Later && expected.gaps) => 2 * times_tried(executions) * member.runs(),
+        (_, _) if again == Again::AtOnce || (again == Again::Later && expected.gaps) => {
+            2 * times_tried(executions) * member.runs()
+        }
         // A step that was not recorded whole is repeated whole.
         (_, _) if expected.durability == Durability::PerStep => member.runs() + outlived,
         (_, Some(finish)) if finish.attempts > 0 => finish.attempts as usize + outlived,
