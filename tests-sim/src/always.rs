@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use helix_agents_core::event::{Event, RecordedEvent, RunOutcome, Trigger, decode};
-use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::event::{Event, RecordedEvent, RunOutcome, decode};
+use helix_agents_core::id::{CallId, RequestId, RunId, SessionId};
 use helix_agents_core::session::{RunStatus, Session};
 use helix_agents_core::store::StoredAppend;
 use helix_agents_testkit::trees::Lives;
@@ -23,10 +24,26 @@ struct Watched {
     /// The runs after which another one began.
     followed: BTreeSet<Option<RunId>>,
     aborted: bool,
-    /// How many replies there were since the run was asked to stop.
-    interrupted: Option<u32>,
-    /// How many callers are resuming it: they may overrule an interrupt.
+    interrupted: Option<Interrupted>,
+    /// How many callers are resuming or executing it: they may overrule an interrupt.
     resumers: usize,
+    /// How many model calls it may make, and how many it has made.
+    steps: Option<u64>,
+    replies: u64,
+    /// The messages that were queued, by their requests.
+    messages: BTreeSet<RequestId>,
+    /// Until when each call waits for people.
+    deadlines: BTreeMap<CallId, Timestamp>,
+}
+
+/// A request to interrupt a session that has not been honoured.
+#[derive(Debug)]
+struct Interrupted {
+    request: RequestId,
+    /// How many replies there were since.
+    replies: u32,
+    /// Whether a caller has resumed or executed the session since.
+    resumed: bool,
 }
 
 /// Watches all logs.
@@ -38,13 +55,15 @@ pub(crate) struct Always {
     reached: Reached,
     /// Until when something keeps a process from showing that it is alive.
     troubles: BTreeMap<usize, Instant>,
+    /// When each run showed last that it is alive; none if its owner gave it up.
+    signs: BTreeMap<RunId, Option<Instant>>,
     pub(crate) problems: Vec<String>,
 }
 
 impl Always {
     pub(crate) fn new(lives: Lives, lease: Duration, reached: Reached) -> Self {
-        let (sessions, troubles, problems) = Default::default();
-        Self { sessions, lives, lease, reached, troubles, problems }
+        let (sessions, troubles, signs, problems) = Default::default();
+        Self { sessions, lives, lease, reached, troubles, signs, problems }
     }
 
     /// Notes that something keeps a process from showing that it is alive for so long from now.
@@ -60,15 +79,35 @@ impl Always {
         self.troubles.get(&process).is_none_or(|until| Instant::now() > *until + recovers)
     }
 
+    /// Notes that a run shows that it is alive, or that its owner gives it up.
+    pub(crate) fn shows(&mut self, run: &RunId, is_alive: bool) {
+        let sign = is_alive.then(Instant::now);
+        let known = self.signs.entry(run.clone()).or_insert(sign);
+        // A renewal that comes twice is no sign of a run that was given up.
+        *known = sign.filter(|_| known.is_some());
+    }
+
+    /// Whether a run has shown that it is alive since the last trouble of its process, and its owner has
+    /// not given it up.
+    fn is_carried_out(&self, run: &RunId, process: usize) -> bool {
+        let trouble = self.troubles.get(&process);
+        let sign = self.signs.get(run).copied().flatten();
+        sign.is_some_and(|sign| trouble.is_none_or(|until| sign > *until))
+    }
+
     /// Notes that a caller resumes a session, or has stopped to.
     pub(crate) fn resumes(&mut self, session: &SessionId, begins: bool) {
         let watched = self.watched(session);
-        watched.resumers = if begins { watched.resumers + 1 } else { watched.resumers - 1 };
+        watched.resumers =
+            if begins { watched.resumers + 1 } else { watched.resumers.saturating_sub(1) };
+        if let Some(interrupted) = &mut watched.interrupted {
+            interrupted.resumed = true;
+        }
     }
 
-    /// A session is gone; one that begins under its id is another one.
-    pub(crate) fn forget(&mut self, session: &SessionId) {
-        self.sessions.remove(session);
+    /// Some sessions are gone; those that begin under their ids are others.
+    pub(crate) fn forget(&mut self, is_gone: impl Fn(&SessionId) -> bool) {
+        self.sessions.retain(|session, _| !is_gone(session));
     }
 
     /// Takes a new append in.
@@ -89,19 +128,32 @@ impl Always {
     fn event(&mut self, session: &SessionId, recorded: &RecordedEvent) {
         let watched = self.watched(session);
         match &recorded.event {
-            Event::RunStarted { after, trigger, .. } => {
+            Event::RunStarted { after, clears, budget, .. } => {
+                watched.steps = budget.as_ref().map_or(watched.steps, |budget| budget.steps);
                 let owner = watched.fold.current_run().map(|run| run.id.clone());
                 let child = watched.fold.open_children().next().is_some();
                 let asked = watched.aborted || watched.interrupted.is_some();
                 let first = watched.followed.insert(after.clone());
-                if watched.resumers > 0 || !matches!(trigger, Trigger::Recover) {
-                    watched.interrupted = None;
+                let is_root = watched.fold.parent().is_none();
+                let cleared = watched
+                    .interrupted
+                    .take_if(|interrupted| clears.as_ref() == Some(&interrupted.request));
+                if is_root && cleared.is_some_and(|interrupted| !interrupted.resumed) {
+                    self.wrong(session, "its interrupt was cleared, and no caller had resumed it");
                 }
                 if !first {
                     self.wrong(session, &format!("two runs began after {after:?}"));
                 }
                 if let Some(owner) = owner {
                     self.taken_over(session, &owner, child, asked);
+                }
+            }
+            // The turn goes on, and with it the requests.
+            Event::RunEnded { outcome: RunOutcome::Suspended { on } } if !watched.aborted => {
+                for pending in &on.calls {
+                    if let Some(deadline) = pending.deadline {
+                        watched.deadlines.insert(pending.call.clone(), deadline);
+                    }
                 }
             }
             Event::RunEnded { outcome } => {
@@ -115,22 +167,44 @@ impl Always {
                 watched.aborted = true;
                 self.reached.note(Mark::Abort);
             }
-            Event::InterruptRequested { .. } => {
-                watched.interrupted.get_or_insert(0);
+            Event::InterruptRequested { request, .. } => {
+                // A later request takes the place of an earlier one.
+                let replies = watched.interrupted.take().map_or(0, |earlier| earlier.replies);
+                let (request, resumed) = (request.clone(), watched.resumers > 0);
+                watched.interrupted = Some(Interrupted { request, replies, resumed });
                 self.reached.note(Mark::Interrupt);
             }
             Event::ModelReplied(reply) => {
-                let replies = watched.interrupted.as_mut().map(|replies| {
-                    *replies += 1;
-                    *replies
+                watched.replies += 1;
+                let over = watched.steps.filter(|steps| watched.replies > *steps);
+                let replies = watched.interrupted.as_mut().map_or(0, |interrupted| {
+                    interrupted.replies += 1;
+                    interrupted.replies
                 });
-                if replies.is_some_and(|replies| replies > 1) {
+                if let Some(steps) = over {
+                    self.wrong(session, &format!("it may make {steps} model calls, and made more"));
+                }
+                if replies > 1 {
                     let step = reply.step;
                     self.wrong(session, &format!("it was interrupted, and went on to step {step}"));
                 }
             }
-            Event::Submitted { .. } => self.reached.note(Mark::Answer),
-            Event::MessageQueued { from: None, .. } => self.reached.note(Mark::Message),
+            Event::Submitted { call, .. } => {
+                let is_late = watched.deadlines.get(call).is_some_and(|it| recorded.at > *it);
+                self.reached.note(Mark::Answer);
+                if is_late {
+                    self.wrong(session, &format!("{call} was answered after its deadline"));
+                }
+            }
+            Event::MessageQueued { from, request, .. } => {
+                let is_new = watched.messages.insert(request.clone());
+                if from.is_none() {
+                    self.reached.note(Mark::Message);
+                }
+                if !is_new {
+                    self.wrong(session, &format!("the message {request} was queued twice"));
+                }
+            }
             Event::Rewound { .. } => self.reached.note(Mark::Rewind),
             Event::Forked { .. } => self.reached.note(Mark::Fork),
             _ => {}
@@ -145,7 +219,7 @@ impl Always {
             self.reached.note(Mark::TakeoverOfDead);
         } else if life.is_still() {
             self.reached.note(Mark::TakeoverOfStill);
-        } else if self.is_healthy(life.number()) {
+        } else if self.is_healthy(life.number()) && self.is_carried_out(owner, life.number()) {
             let number = life.number();
             self.wrong(session, &format!("{owner} of the healthy process {number} was taken over"));
         }
@@ -171,6 +245,10 @@ impl Always {
             aborted: false,
             interrupted: None,
             resumers: 0,
+            steps: None,
+            replies: 0,
+            messages: BTreeSet::new(),
+            deadlines: BTreeMap::new(),
         })
     }
 

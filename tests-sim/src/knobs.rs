@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use helix_agents_core::budget::Budget;
 use helix_agents_core::session::Durability;
 use helix_agents_testkit::trees::{Again, Dice, Pace};
 
@@ -162,6 +163,25 @@ impl Story {
     /// By how much a clock may gain or lose, in microseconds each second.
     pub(crate) fn drift(dice: &mut Dice) -> i32 {
         i32::try_from(dice.below(20_001)).unwrap_or_default() - 10_000
+    }
+
+    /// How many model calls each session at the top may make, if that is limited.
+    pub(crate) fn budget(self) -> Option<Budget> {
+        let mut dice = self.dice("budget");
+        let steps = 2 + dice.below(6) as u64;
+        dice.once_in(6).then(|| Budget { steps: Some(steps), ..Budget::new() })
+    }
+
+    /// How many bytes the store takes in one append.
+    pub(crate) fn append_limit(self) -> usize {
+        let mut dice = self.dice("append");
+        if dice.once_in(4) { 8_000 } else { 64 << 20 }
+    }
+
+    /// Whether its streams may be away for so long that runs do not wait for them.
+    pub(crate) fn has_gaps(self) -> bool {
+        let away = [Fault::Streams, Fault::Lost, Fault::Late, Fault::Partitions];
+        away.into_iter().any(|fault| self.has(fault))
     }
 
     /// Stories that are a little simpler, the simplest first.

@@ -1,5 +1,6 @@
-//! `helix-sim [--hours H] [--stories N] [--seed N] [--without FAULT,…] [--known FILE] [--commit ID]`
-//! tells stories on all cores; `helix-sim --story TEXT` tells one again, makes it simpler if it fails, and writes down what
+//! `helix-sim [--hours H] [--stories N] [--seed N] [--without FAULT,…] [--threads N] [--simplify BOOL]
+//! [--known FILE] [--commit ID] [--mutant NAME]` tells stories on all cores; `helix-sim --mutants [--mutant NAME]` takes guards of the product out, one at a
+//! time, and prints after how many stories that was noticed; `helix-sim --story TEXT` tells one again, makes it simpler if it fails, and writes down what
 //! happens. `cargo xtask sim` builds and calls it.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports")]
 
@@ -8,16 +9,19 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use helix_agents_tests_sim::{Failure, Fault, Plan, Story, known_lines, simplest, tell_many};
-
-/// After how many stories a situation that was never reached is a failure.
-const ENOUGH: u64 = 10_000;
+use helix_agents_core::mutants::select;
+use helix_agents_tests_sim::{
+    ENOUGH, Failure, Fault, HEAD, Plan, Story, hunt_all, known_lines, simplest, tell_many,
+};
 
 struct Options {
     plan: Plan,
     story: Option<Story>,
     known: Option<String>,
     commit: String,
+    /// Whether mutants are looked for: all of them, or the one that is named.
+    mutants: bool,
+    mutant: Option<String>,
 }
 
 fn main() -> ExitCode {
@@ -31,9 +35,20 @@ fn main() -> ExitCode {
 }
 
 fn options(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
-    let plan = Plan { first: 0, stories: u64::MAX, time: Duration::MAX, without: Vec::new() };
-    let mut options = Options { plan, story: None, known: None, commit: "unknown".to_owned() };
+    let plan = Plan::default();
+    let mut options = Options {
+        plan,
+        story: None,
+        known: None,
+        commit: "unknown".to_owned(),
+        mutants: false,
+        mutant: None,
+    };
     while let Some(name) = args.next() {
+        if name == "--mutants" {
+            options.mutants = true;
+            continue;
+        }
         let value = args.next().ok_or_else(|| format!("{name} needs a value"))?;
         let wrong = || format!("cannot read `{value}` of {name}");
         match &*name {
@@ -44,6 +59,9 @@ fn options(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
             }
             "--stories" => options.plan.stories = value.parse().map_err(|_| wrong())?,
             "--seed" => options.plan.first = value.parse().map_err(|_| wrong())?,
+            "--mutant" => options.mutant = Some(value),
+            "--threads" => options.plan.threads = Some(value.parse().map_err(|_| wrong())?),
+            "--simplify" => options.plan.simplify = value.parse().map_err(|_| wrong())?,
             "--story" => options.story = Some(Story::parse(&value)?),
             "--without" => {
                 let faults = value.split(',').map(Fault::parse);
@@ -58,21 +76,32 @@ fn options(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
 }
 
 fn run(options: &Options) -> ExitCode {
+    if options.mutants {
+        return hunt(options);
+    }
+    if options.mutant.is_some() && !select(options.mutant.as_deref()) {
+        eprintln!("error: there is no such mutant");
+        return ExitCode::from(2);
+    }
     if let Some(story) = options.story {
         return tell_one(story);
     }
     let report = tell_many(&options.plan);
     println!("{}", report.marks);
     println!(
-        "{} stories in {:.2} h, {:.0} in a second, {} failed: {:?}",
+        "{} stories in {:.2} h, {:.0} in a second, {:.1} ms of processor time each, {} failed: {:?}",
         report.stories,
         report.took.as_secs_f64() / 3_600.0,
         report.pace(),
-        report.failed.len(),
+        report.cpu.as_secs_f64() * 1_000.0 / report.stories.max(1) as f64,
+        report.failed.iter().map(|failure| failure.times).sum::<u64>(),
         report.tally,
     );
-    for Failure { story, problem } in &report.failed {
-        println!("\n--story \"{story}\"\n{problem}");
+    for story in &report.slow {
+        println!("took long: --story \"{story}\"");
+    }
+    for Failure { story, problem, times } in &report.failed {
+        println!("\n{times} times: --story \"{story}\"\n{problem}");
     }
     if let Some(path) = &options.known
         && let Err(error) = note(path, &known_lines(&report.failed, &options.commit))
@@ -94,13 +123,21 @@ fn tell_one(story: Story) -> ExitCode {
     if told.problems.is_empty() {
         return ExitCode::SUCCESS;
     }
-    let problem = told.problems.join("\n");
-    let Failure { story, problem } = simplest(Failure { story, problem });
+    let Failure { story, problem, .. } = simplest(Failure::new(story, &told.problems));
     for line in story.tell_as_text().lines {
         println!("{line}");
     }
     println!("--story \"{story}\"\n{problem}");
     ExitCode::FAILURE
+}
+
+/// Prints the table of the guide.
+fn hunt(options: &Options) -> ExitCode {
+    println!("{HEAD}");
+    let hunted = hunt_all(&options.plan, options.mutant.as_deref(), |hunted| println!("{hunted}"));
+    let missed = hunted.iter().filter(|hunted| !hunted.is_noticed()).count();
+    println!("\n{} mutants, {missed} not noticed", hunted.len());
+    if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn note(path: &str, lines: &str) -> std::io::Result<()> {

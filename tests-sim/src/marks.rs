@@ -58,11 +58,15 @@ pub enum Mark {
     Shutdown,
     /// A part of a run was executed again.
     PartAgain,
+    /// A session was deleted.
+    Delete,
+    /// The store refused an append that was too large.
+    TooLarge,
 }
 
 impl Mark {
     /// All of them.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Kill,
         Self::StallBeyondLease,
         Self::TakeoverOfDead,
@@ -88,6 +92,7 @@ impl Mark {
         Self::Fork,
         Self::Shutdown,
         Self::PartAgain,
+        Self::Delete,
     ];
 }
 

@@ -7,6 +7,7 @@ use futures_util::future::{join_all, select};
 use helix_agents_core::executor::{ExecuteOptions, ResumeOptions};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::message::UserMessage;
+use helix_agents_core::session::delete_session;
 use helix_agents_testkit::trees::{Dice, heads};
 use tokio::time::sleep;
 
@@ -27,9 +28,10 @@ enum Act {
     Stop,
     Message,
     Look,
+    Delete,
 }
 
-const ACTS: [Act; 20] = [
+const ACTS: [Act; 21] = [
     Act::Execute,
     Act::Execute,
     Act::Answer,
@@ -50,6 +52,7 @@ const ACTS: [Act; 20] = [
     Act::Message,
     Act::Look,
     Act::Look,
+    Act::Delete,
 ];
 
 /// One thing that a user or a program does in a process, beside all else.
@@ -88,14 +91,19 @@ impl Caller {
             Act::Stop => self.stop().await,
             Act::Message => self.message().await,
             Act::Look => self.look().await,
+            Act::Delete => self.delete().await,
         }
     }
 
     async fn execute(&self) {
-        let options = ExecuteOptions::default().session(self.root.clone());
+        let mut options = ExecuteOptions::default().session(self.root.clone());
+        options.budget = self.world.story.budget();
         let text = format!("message {}", self.number);
+        let resuming = Resuming::begin(&self.world, &self.root);
         let executor = &self.process.executor;
-        match executor.execute(self.world.agent(), text.into(), options).await {
+        let executed = executor.execute(self.world.agent(), text.into(), options).await;
+        drop(resuming);
+        match executed {
             Ok(handle) => self.world.watch(&self.process, handle),
             Err(error) => self.world.judge(&self.process, "execute", &error),
         }
@@ -183,6 +191,24 @@ impl Caller {
         }
     }
 
+    /// A tree that rests is deleted. What is on its way to it may begin a child of nothing, so that stories
+    /// with such requests delete nothing.
+    async fn delete(&self) {
+        let (story, witness) = (self.world.story, &*self.world.witness);
+        if story.has(Fault::Late) || story.has(Fault::Doubled) {
+            return;
+        }
+        let Ok(heads) = heads(witness, &self.root).await else { return };
+        if heads.is_empty() || heads.iter().any(|head| head.summary.run.is_some()) {
+            return;
+        }
+        self.world.reached.note(Mark::Delete);
+        self.world.deleted.lock().unwrap().insert(self.root.clone());
+        if let Err(error) = delete_session(witness, witness, &self.root).await {
+            self.world.judge(&self.process, "a deletion", &error);
+        }
+    }
+
     /// A look at what a user sees.
     async fn look(&self) {
         // Without streams there is nothing to look at.
@@ -194,7 +220,7 @@ impl Caller {
     }
 }
 
-/// A caller that resumes a session.
+/// A caller that resumes or executes a session.
 struct Resuming<'a>(&'a World, &'a SessionId);
 
 impl<'a> Resuming<'a> {

@@ -1,20 +1,22 @@
 //! Telling a story: moves and faults by chance, then calm, in which everything has to come to its end.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use helix_agents_core::error::Error;
 use helix_agents_core::executor::{ExecuteOptions, Resumable, ResumeOptions};
 use helix_agents_core::id::SessionId;
-use helix_agents_core::session::load_events;
-use helix_agents_core::store::{Head, SessionStatus, StateStore as _};
+use helix_agents_core::session::{load, load_events};
+use helix_agents_core::store::{Head, SessionStatus};
 use helix_agents_testkit::normalise;
 use helix_agents_testkit::trees::{Again, Dice, Expected, Noted, Tally, check, heads, is_expected};
 use tokio::time::{Instant, sleep};
 
-use crate::knobs::{EngineKind, Story};
+use crate::knobs::{EngineKind, Fault, Story};
 use crate::marks::Marks;
 use crate::moves::{act, befall};
+use crate::panics::noticed;
 use crate::process::Process;
 use crate::wire::LATEST;
 use crate::world::World;
@@ -61,6 +63,13 @@ impl Story {
     }
 
     fn tell_as(self, text: bool) -> Told {
+        let (told, panics) = noticed(|| self.tell_on_this_thread(text));
+        let mut told = told.unwrap_or_default();
+        told.problems.extend(panics);
+        told
+    }
+
+    fn tell_on_this_thread(self, text: bool) -> Told {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
@@ -99,6 +108,7 @@ impl Stage {
         self.settle(&last).await?;
         // What is on its way still arrives, and those who were late find out.
         sleep(LATEST * 2 + self.world.story.lease() * 2).await;
+        self.settle(&last).await?;
         for process in &self.slots {
             process.life.end();
         }
@@ -152,6 +162,9 @@ impl Stage {
             .collect();
         let pause = (self.world.story.lease() / 2).min(Duration::from_secs(2));
         loop {
+            if self.world.trace.is_too_long() {
+                return Err("it goes round in circles".to_owned());
+            }
             let mut open = false;
             for tree in &mut settling {
                 open |= !tree.round(&mut dice).await?;
@@ -193,7 +206,8 @@ impl Stage {
             }
             let of_tree = of_tree(&self.world, &root, &noted).await?;
             let durability = self.world.story.durability();
-            let expected = Expected { root, durability, again };
+            let gaps = self.world.story.has_gaps();
+            let expected = Expected { root, durability, again, gaps };
             let (state, streams) = (&*self.world.witness, &*self.world.witness);
             sum += check(state, streams, &expected, &of_tree).await?;
         }
@@ -218,7 +232,8 @@ impl Stage {
 
 /// How long the story may take to come to its end after its last fault.
 fn story_limit(story: Story) -> Duration {
-    CALM + story.lease() * 40
+    // Code that is slow stays so.
+    CALM + story.lease() * if story.has(Fault::Slow) { 400 } else { 40 }
 }
 
 /// What was noted of one tree.
@@ -229,6 +244,16 @@ async fn of_tree(world: &World, root: &SessionId, noted: &Noted) -> Result<Noted
     noted.answers.retain(|it| sessions.contains(&it.session));
     noted.trace.retain(|it| sessions.contains(&it.session));
     noted.told.retain(|it| sessions.contains(&it.session));
+    if world.deleted.lock().unwrap().contains(root) {
+        let mut runs = BTreeSet::new();
+        for session in &sessions {
+            let fold = load(&*world.witness, session).await.map_err(|error| error.to_string())?;
+            runs.extend(fold.runs().map(|run| run.id.clone()));
+        }
+        noted.answers.clear();
+        noted.trace.retain(|it| runs.contains(&it.run));
+        noted.told.retain(|it| runs.contains(&it.run));
+    }
     Ok(noted)
 }
 
@@ -257,10 +282,10 @@ impl Settling<'_> {
         self.stood = if versions == self.before { self.stood + 1 } else { 0 };
         self.before = versions;
         self.answer_all(dice).await?;
-        self.resume(self.root, &self.stage.world.family.root.name).await?;
-        let head = witness.head(self.root).await.map_err(|error| error.to_string())?;
+        let head = heads.iter().find(|head| head.session == *self.root);
         let failed = head.is_some_and(|head| head.summary.status == SessionStatus::Failed);
         self.failures += usize::from(failed);
+        self.resume(self.root, &self.stage.world.family.root.name).await?;
         if self.stood > 2 {
             // Companions that were interrupted by themselves are resumed by themselves.
             for head in &heads {

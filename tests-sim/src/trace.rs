@@ -3,6 +3,9 @@
 use std::fmt::{self, Debug, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// More than this happens in no story that comes to its end.
+const TOO_LONG: u64 = 400_000;
+
 /// The hash of all that happened, and each thing as text for people who ask for it.
 #[derive(Debug, Default)]
 pub(crate) struct Trace(Mutex<Notes>);
@@ -10,13 +13,15 @@ pub(crate) struct Trace(Mutex<Notes>);
 #[derive(Debug)]
 struct Notes {
     hash: Fnv,
+    /// How much happened.
+    count: u64,
     /// Each thing as text, if people are to read it.
     lines: Option<Vec<String>>,
 }
 
 impl Default for Notes {
     fn default() -> Self {
-        Self { hash: Fnv(0xcbf2_9ce4_8422_2325), lines: None }
+        Self { hash: Fnv(0xcbf2_9ce4_8422_2325), count: 0, lines: None }
     }
 }
 
@@ -29,11 +34,25 @@ impl Trace {
     /// Takes in that this happened.
     pub(crate) fn note(&self, what: &str, of: &dyn Debug) {
         let mut notes = self.lock();
+        notes.count += 1;
         // Writing into a hash cannot fail.
         _ = writeln!(notes.hash, "{what} {of:?}");
         if let Some(lines) = &mut notes.lines {
             lines.push(format!("{what} {of:?}"));
         }
+    }
+
+    /// Takes in something for people alone, which follows from what is hashed.
+    pub(crate) fn explain(&self, what: impl FnOnce() -> String) {
+        let mut notes = self.lock();
+        if let Some(lines) = &mut notes.lines {
+            lines.push(what());
+        }
+    }
+
+    /// Whether so much happened that the world must be going round in circles.
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.lock().count > TOO_LONG
     }
 
     /// The hash of all that happened so far.

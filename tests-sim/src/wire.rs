@@ -155,6 +155,10 @@ impl Wire {
         T: Send + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
     {
+        if self.witness.is_too_long() {
+            // The story is over, and says so.
+            std::future::pending::<()>().await;
+        }
         self.life.tick().await;
         let answer = self.carry(kind, operation).await;
         self.life.tick().await;

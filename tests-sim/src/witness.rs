@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use helix_agents_core::clock::{Clock, Timestamp};
-use helix_agents_core::error::{ErrorCode, Result};
+use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
@@ -29,6 +29,8 @@ pub(crate) struct Witness {
     pub(crate) clock: Arc<SimClock>,
     trace: Arc<Trace>,
     reached: Reached,
+    /// The most bytes of one append.
+    limit: usize,
     model: Mutex<Model>,
     always: Mutex<Always>,
 }
@@ -39,11 +41,12 @@ impl Witness {
         trace: Arc<Trace>,
         reached: Reached,
         always: Always,
+        limit: usize,
     ) -> Arc<Self> {
         let by = Arc::<SimClock>::clone(&clock);
         let store = MemoryStore::with_clock(MemoryOptions::default(), by);
         let (model, always) = (Mutex::default(), Mutex::new(always));
-        Arc::new(Self { store, clock, trace, reached, model, always })
+        Arc::new(Self { store, clock, trace, reached, limit, model, always })
     }
 
     pub(crate) fn always(&self) -> MutexGuard<'_, Always> {
@@ -56,6 +59,11 @@ impl Witness {
 
     fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// Whether the world goes round in circles.
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.trace.is_too_long()
     }
 
     /// Compares an answer with the model's, and hashes it.
@@ -82,6 +90,10 @@ impl Witness {
     fn appended(&self, session: &SessionId, since: u64) {
         let news = self.model().read(session, since, u32::MAX).unwrap_or_default();
         for append in &news {
+            self.trace.explain(|| {
+                let body = String::from_utf8_lossy(&append.body);
+                format!("logged {session} {} {:?} {body}", append.first, append.run)
+            });
             self.always().appended(session, append);
         }
     }
@@ -95,7 +107,7 @@ impl StateStore for Witness {
     }
 
     fn max_append_bytes(&self) -> usize {
-        self.store.max_append_bytes()
+        self.limit
     }
 
     fn guarantees(&self) -> Vec<Guarantee> {
@@ -103,11 +115,14 @@ impl StateStore for Witness {
     }
 
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
-        let session = first.session.clone();
+        let (session, run) = (first.session.clone(), first.run.clone());
         let since = self.model().version(&session);
         let expected = self.model().create(new.clone(), first.clone(), self.now());
         let answer = self.store.create_session(new, first).await;
         self.agree("create", &session, &answer, expected.as_ref());
+        if let (Ok(CreateOutcome::Created { .. }), Some(run)) = (&answer, &run) {
+            self.always().shows(run, true);
+        }
         self.appended(&session, since);
         answer
     }
@@ -123,12 +138,21 @@ impl StateStore for Witness {
     }
 
     async fn append(&self, append: Append) -> Result<AppendOutcome> {
+        if append.body.len() > self.limit {
+            self.reached.note(Mark::TooLarge);
+            return Err(Error::new(ErrorCode::TooLarge, "the append is too large for the store"));
+        }
         let (session, run) = (append.session.clone(), append.run.clone());
         let since = self.model().version(&session);
         let expected = self.model().append(append.clone(), self.now());
         let answer = self.store.append(append).await;
         self.agree("append", &session, &answer, expected.as_ref());
         match &answer {
+            Ok(AppendOutcome::Appended { .. }) => {
+                if let Some(run) = &run {
+                    self.always().shows(run, true);
+                }
+            }
             Ok(AppendOutcome::Conflict { .. }) => {
                 self.reached.note(Mark::Conflict);
                 if run.is_some_and(|run| self.always().is_superseded(&session, &run)) {
@@ -174,6 +198,9 @@ impl StateStore for Witness {
         let expected = self.model().renew(session, run, ttl, self.now());
         let answer = self.store.renew(session, run, ttl).await;
         self.agree("renew", session, &answer, expected.as_ref());
+        if answer.as_ref().is_ok_and(|answer| answer.renewed) {
+            self.always().shows(run, !ttl.is_zero());
+        }
         answer
     }
 
@@ -195,7 +222,8 @@ impl StateStore for Witness {
         let expected = self.model().delete(session) > 0;
         let answer = self.store.delete(session).await;
         self.agree("delete", session, &answer, Some(&expected));
-        self.always().forget(session);
+        let model = self.model();
+        self.always().forget(|session| model.version(session) == 0);
         answer
     }
 
@@ -203,6 +231,8 @@ impl StateStore for Witness {
         let expected = self.model().purge(purge, self.now());
         let answer = self.store.purge(purge).await;
         self.agree("purge", &SessionId::from(""), &answer, Some(&expected));
+        let model = self.model();
+        self.always().forget(|session| model.version(session) == 0);
         answer
     }
 }

@@ -1,5 +1,6 @@
 //! A world: the store, the processes, and what they were seen to do.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -40,6 +41,8 @@ pub(crate) struct World {
     pub(crate) answers: Answers,
     pub(crate) executions: Arc<Notes<Execution>>,
     pub(crate) told: Arc<Notes<Told>>,
+    /// The sessions at the top that were deleted: what was done for them before is nothing of the new ones.
+    pub(crate) deleted: Arc<Mutex<BTreeSet<SessionId>>>,
     lives: Lives,
     ids: Counted,
     calm: Arc<AtomicBool>,
@@ -53,7 +56,8 @@ impl World {
         let mut dice = story.dice("store clock");
         let clock = SimClock::new(0, Story::drift(&mut dice), None, Arc::clone(&trace));
         let always = Always::new(lives.clone(), story.lease(), reached.clone());
-        let witness = Witness::new(clock, Arc::clone(&trace), reached.clone(), always);
+        let witness =
+            Witness::new(clock, Arc::clone(&trace), reached.clone(), always, story.append_limit());
         let (executions, told) =
             (Arc::new(Notes::new(None, "trace")), Arc::new(Notes::new(None, "told")));
         let scene = Scene {
@@ -75,6 +79,7 @@ impl World {
             answers: Arc::new(Notes::new(None, "answers")),
             executions,
             told,
+            deleted: Arc::default(),
             lives,
             ids: Counted::default(),
             calm: Arc::default(),

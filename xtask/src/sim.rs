@@ -1,4 +1,4 @@
-//! `sim`: builds the simulation for release and tells stories on all cores.
+//! `sim`: builds the simulation and tells stories on all cores.
 
 use anyhow::{Result, bail};
 
@@ -20,7 +20,8 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     if !args.contains(&"--seed") {
         own.extend(["--seed", &seed]);
     }
-    let run = ["run", "--quiet", "--release", "--package", PACKAGE, "--bin", "helix-sim", "--"];
+    let run =
+        ["run", "--quiet", "--profile", "sim", "--package", PACKAGE, "--bin", "helix-sim", "--"];
     if !process::cargo(run.iter().chain(&own).chain(args)).status()?.success() {
         bail!("a story failed, or a situation was never reached");
     }

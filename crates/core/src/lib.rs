@@ -17,6 +17,7 @@ pub mod id;
 pub mod json;
 pub mod llm;
 pub mod message;
+pub mod mutants;
 pub mod panics;
 pub mod schema;
 pub mod session;

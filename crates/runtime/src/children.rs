@@ -11,6 +11,7 @@ use helix_agents_core::executor::{AgentExecutor as _, AgentResult, ResumeOptions
 use helix_agents_core::fault;
 use helix_agents_core::hooks::{HookChain, HookContext, HookPoint, changed};
 use helix_agents_core::id::{CallId, RequestId};
+use helix_agents_core::mutant;
 use helix_agents_core::session::{
     RequestKind, SessionOverview, Standing, is_taken_care_of, overview_and_standing,
 };
@@ -93,12 +94,19 @@ pub(crate) async fn begin(
         Err(reason) => Err(child_refused(&reason)),
     };
     if let Err(error) = &begun {
-        if error.code() == ErrorCode::Closed {
+        if is_open(error) {
             return begun.map(|start| (Ok(start), None));
         }
         tracing::error!(session = %driver.live.session, %error, "subagent.dispatch_failed");
     }
     Ok((begun, changed(&cx, "before_sub_agent")))
+}
+
+/// Whether an error leaves open if the child was begun, or says nothing of it. The run stops over it: the next
+/// one finds the child, or begins it.
+fn is_open(error: &Error) -> bool {
+    let code = error.code();
+    matches!(code, ErrorCode::Closed | ErrorCode::StoreUnavailable | ErrorCode::StoreBusy)
 }
 
 async fn execute(driver: &Driver, begin: ChildBeginning) -> Result<ChildStart> {
@@ -293,6 +301,7 @@ impl ChildRun {
     fn ended(&self, result: &AgentResult, used: Arc<UsageRollup>) -> Event {
         let outcome = child_outcome(&self.start, result);
         let finish = ToolFinish::without_run(self.call().clone(), outcome);
+        let used = if mutant!("child-usage-lost") { Arc::default() } else { used };
         ToolFinish { child: Some(used), ..finish }.into()
     }
 }

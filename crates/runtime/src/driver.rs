@@ -9,6 +9,7 @@ use helix_agents_core::executor::AgentResult;
 use helix_agents_core::hooks::{HookChain, HookContext, HookPlace, changed, follow};
 use helix_agents_core::id::RunId;
 use helix_agents_core::message::Message;
+use helix_agents_core::mutant;
 use helix_agents_core::session::{
     Alignment, Committed, Journal, Session, alignment, boundaries, look_for_news, report_waiting,
 };
@@ -54,11 +55,14 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// Nothing was told yet if there was a run in between: what it left is to be looked at anew.
-    pub(crate) fn is_of(&mut self, last: Option<&RunId>) {
-        if self.after.as_ref() != last {
+    /// Nothing was told yet if there was a run in between: what it left is to be looked at anew, by a run of
+    /// another id. Returns `true` in that case.
+    pub(crate) fn begins_anew(&mut self, last: Option<&RunId>) -> bool {
+        let is_new = self.after.as_ref() != last;
+        if is_new {
             *self = Self { after: last.cloned(), ..Self::default() };
         }
+        is_new
     }
 }
 
@@ -303,6 +307,10 @@ impl Driver {
             self.journal.end_run()?;
         }
         if self.journal.is_due() {
+            if mutant!("mark-first") {
+                let version = self.session().position().version;
+                self.feed.mark(step, FeedMark { version, ..FeedMark::default() });
+            }
             self.feed.flush().await;
         }
         let sent = lease.now();

@@ -10,6 +10,7 @@ use helix_agents_core::hooks::{HookContext, changed};
 use helix_agents_core::id::CallId;
 use helix_agents_core::json::Json;
 use helix_agents_core::message::Message;
+use helix_agents_core::mutant;
 use helix_agents_core::session::OpenStep;
 use helix_agents_core::step::{CallTask, ChildTask};
 use helix_agents_core::stream::Effect;
@@ -180,6 +181,9 @@ impl Driver {
         lease: &mut LeaseKeeper,
         work: Pin<&mut (impl Future<Output = T> + Send)>,
     ) -> Result<T> {
+        if mutant!("lease-not-kept") {
+            return Ok(self.feed.while_pumping(work).await);
+        }
         self.watched(lease, work, false).await.map_err(|stop| self.error(stop))
     }
 

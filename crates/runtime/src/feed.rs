@@ -11,6 +11,7 @@ use helix_agents_core::clock::{Clock, IdSource};
 use helix_agents_core::event::Event;
 use helix_agents_core::fault;
 use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::mutant;
 use helix_agents_core::stream::{self, Boundary, Chunk, ChunkKind, Effect, StreamManager, Writer};
 use helix_agents_core::tool::ToolFeed;
 use tokio::sync::Notify;
@@ -256,6 +257,10 @@ impl Feed {
             }
             Err(error) if error.is_retryable() && !self.batch().is_too_much() => {
                 tracing::warn!(%session, %error, "chunks are not written yet");
+                if mutant!("batch-renamed") {
+                    let (writer, ops) = (self.0.writer.clone(), unwritten.batch.ops.to_vec());
+                    unwritten.batch = stream::Batch::new(self.0.ids.batch(), writer, ops);
+                }
                 return false;
             }
             Err(error) => {

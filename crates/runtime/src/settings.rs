@@ -90,7 +90,7 @@ impl Settings {
         let patience = self.patience.unwrap_or(self.lease * 2 / 3);
         let streams = self.streams.ok_or_else(|| missing("stream manager; call `store`"))?;
         let store = PatientStore::new(store, Arc::clone(&clock), Arc::clone(&ids), patience);
-        let stream_wait = StreamWait::new(Arc::clone(&clock));
+        let stream_wait = StreamWait::new(Arc::clone(&clock), self.lease);
         let streams = PatientStreams::new(streams, Arc::clone(&clock), Arc::clone(&ids), patience);
         Ok(Arc::new(Parts {
             store: Arc::new(store),

@@ -324,12 +324,15 @@ pub(crate) async fn abort(
     above: &HookChain,
 ) -> Result<()> {
     let parts = runtime.parts();
-    let run = parts.ids.run();
+    let mut run = parts.ids.run();
     let mut told = Told::default();
     for _ in 0..MAX_TRIES {
         let (head, fold) = parts.logs().look(session).await?.ok_or_else(|| not_found(session))?;
         if head.is_leased() {
             return Err(running(session));
+        }
+        if told.begins_anew(fold.last_run().map(|run| &run.id)) {
+            run = parts.ids.run();
         }
         let begin = begin(runtime, run.clone(), &fold, None).await?;
         let waiting: Vec<_> = fold.pending_calls().cloned().collect();
@@ -339,7 +342,6 @@ pub(crate) async fn abort(
         } else {
             abort_events(&fold, &begin, request, reason)?
         };
-        told.is_of(fold.last_run().map(|run| &run.id));
         let mut journal = journal(parts, &agent, fold, &run);
         journal.stage(&events)?;
         let hooks = HookChain::new(above, &agent, &[]);

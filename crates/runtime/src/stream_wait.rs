@@ -5,12 +5,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use helix_agents_core::clock::Clock;
+use helix_agents_core::mutant;
 
 #[cfg(test)]
 mod tests;
 
-/// How long an append waits for what was shown before it, and a start for the end of the stream.
+/// How long an append waits at most for what was shown before it, and a start for the end of the stream.
 const LIMIT: Duration = Duration::from_secs(1);
+
+/// The part of a lease that such a wait may take: nothing renews the lease meanwhile, and two thirds of it
+/// may have passed when it is due to be renewed late.
+const OF_LEASE: u32 = 8;
 
 /// How long nothing waits for streams that did not answer in time.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -23,17 +28,23 @@ pub(crate) struct StreamWait(Arc<Inner>);
 
 struct Inner {
     clock: Arc<dyn Clock>,
+    limit: Duration,
     /// Until when streams count as away, by the process's monotonic clock.
     away_until: Mutex<Duration>,
 }
 
 impl StreamWait {
-    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self(Arc::new(Inner { clock, away_until: Mutex::default() }))
+    /// Waits beside leases that last so long.
+    pub(crate) fn new(clock: Arc<dyn Clock>, lease: Duration) -> Self {
+        let limit = LIMIT.min(lease / OF_LEASE);
+        Self(Arc::new(Inner { clock, limit, away_until: Mutex::default() }))
     }
 
     /// Waits for work on streams, unless they are away. `None` if it was not done in time.
     pub(crate) async fn briefly<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        if mutant!("stream-waited-for") {
+            return Some(work.await);
+        }
         if self.are_away() { None } else { self.last_chance(work).await }
     }
 
@@ -55,7 +66,7 @@ impl StreamWait {
 
     /// Waits for as long as streams may take. They count as away after that.
     async fn out_of_time(&self) {
-        self.0.clock.sleep(LIMIT).await;
+        self.0.clock.sleep(self.0.limit).await;
         tracing::warn!("streams do not answer in time; nothing waits for them for a while");
         *self.away_until() = self.0.clock.monotonic() + PAUSE;
     }

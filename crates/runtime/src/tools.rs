@@ -11,6 +11,7 @@ use helix_agents_core::fault;
 use helix_agents_core::hooks::{HookChain, HookContext, HookPlace, HookPoint, ToolCallView};
 use helix_agents_core::json::Json;
 use helix_agents_core::message::ToolCall;
+use helix_agents_core::mutant;
 use helix_agents_core::panics::caught_async;
 use helix_agents_core::session::end_of_call;
 use helix_agents_core::state::Patch;
@@ -186,7 +187,7 @@ impl CallRun {
     /// Waits until the run is this process's and, if the call must not run twice, its start is on record.
     /// Returns `true` if it is to run.
     async fn starts(&self) -> bool {
-        if !self.task.at_most_once {
+        if !self.task.at_most_once || mutant!("start-not-recorded") {
             return self.is_owned(Left::Some).await;
         }
         let call = self.task.call.clone();

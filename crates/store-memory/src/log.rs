@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::mutant;
 use helix_agents_core::store::{
     Append, AppendOutcome, Guard, Head, LeaseChange, NewSession, Position, Renewal, Snapshot,
     StoredAppend, Summary,
@@ -128,7 +129,9 @@ impl Log {
             return AppendOutcome::HistoryLost;
         };
         match missed.first() {
-            Some(next) if next.id == append.id => AppendOutcome::Appended { at: next.at },
+            Some(next) if next.id == append.id && !mutant!("append-not-known") => {
+                AppendOutcome::Appended { at: next.at }
+            }
             _ => AppendOutcome::Conflict { missed: missed.to_vec() },
         }
     }

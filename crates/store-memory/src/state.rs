@@ -10,6 +10,7 @@ use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::{Guarantee, Promise};
 use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::mutant;
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, MAX_PAGE, NewSession, Page, Purge,
     Reach, Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
@@ -275,7 +276,9 @@ impl StateStore for MemoryStore {
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
         let gone = self.inner.sessions.delete(session);
-        self.inner.streams.forget(&gone);
+        if !mutant!("stream-left") {
+            self.inner.streams.forget(&gone);
+        }
         Ok(!gone.is_empty())
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
+use helix_agents_core::mutant;
 use helix_agents_core::stream::{
     Answers, Attempt, Batch, Chunk, Discarded, Ledger, StoredChunk, StreamInfo, Written, resync,
 };
@@ -24,7 +25,9 @@ pub(crate) struct Stream {
 impl Stream {
     /// Writes a batch; nothing of one that names an attempt which it does not begin before.
     pub(crate) fn write(&mut self, batch: &Batch, retention: usize) -> Result<Written> {
-        if let Some(written) = self.answers.find(batch.id) {
+        if let Some(written) = self.answers.find(batch.id)
+            && !mutant!("answers-forgotten")
+        {
             return Ok(written.clone());
         }
         let change = self.ledger.apply(batch)?;

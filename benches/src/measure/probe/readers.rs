@@ -70,7 +70,7 @@ pub(super) async fn measure(place: &Place, live: Live) -> Result<Readers> {
         read: Barrier::new(live.readers as usize + 1),
         epoch: Instant::now(),
     });
-    let writer = Writer::start(place.way.clone(), Arc::clone(&stage));
+    let writer = WriterTask::start(place.way.clone(), Arc::clone(&stage));
     writer.write(Phase::First).await?;
     let before = process::bytes()?;
     let mut readers = JoinSet::new();
@@ -120,11 +120,11 @@ async fn read(streams: Arc<dyn StreamManager>, stage: Arc<Stage>, number: u32) -
 }
 
 /// A thread with an executor and handles of its own: as if it were another process.
-struct Writer {
+struct WriterTask {
     phases: mpsc::UnboundedSender<(Phase, oneshot::Sender<Result<()>>)>,
 }
 
-impl Writer {
+impl WriterTask {
     fn start(way: Way, stage: Arc<Stage>) -> Self {
         let (phases, asked) = mpsc::unbounded_channel();
         drop(thread::spawn(move || -> Result<()> {

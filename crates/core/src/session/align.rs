@@ -8,6 +8,7 @@ use crate::clock::{Clock, IdSource};
 use crate::error::Result;
 use crate::event::{Event, RecordedEvent, ToolFinish};
 use crate::id::{RunId, SessionId};
+use crate::mutant;
 use crate::store::{SessionStatus, StateStore};
 use crate::stream::{
     Attempt, Batch, Boundary, Chunk, ChunkKind, Mark, StreamInfo, StreamManager, StreamOp, Writer,
@@ -56,6 +57,9 @@ async fn lacking(
     let marked = info.marked_by(session.id());
     for open in info.open.into_iter().filter(|open| open.session == *session.id()) {
         let recorded = session.has_outcome(&open.effect);
+        if mutant!("attempts-left") {
+            continue;
+        }
         if recorded { &mut found.settled } else { &mut found.discarded }.push(open.attempt);
     }
     if marked < version {

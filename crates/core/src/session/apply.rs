@@ -16,6 +16,7 @@ use crate::event::{
 };
 use crate::id::{AppendId, CallId, RunId};
 use crate::message::{Message, SharedMessage, ToolCall, ToolResultMessage};
+use crate::mutant;
 use crate::step::{ToolResultInput, acknowledged_message, create_tool_result_message};
 use crate::store::{SessionStatus, StoredAppend};
 use crate::usage::UsageKind;
@@ -261,6 +262,12 @@ impl SessionOverview {
         let mut goes_on = false;
         if let Some(mut past) = ledger.run.take() {
             if past.status == RunStatus::Running {
+                if mutant!("interrupt-dropped") {
+                    ledger.interrupt = None;
+                }
+                if mutant!("abort-dropped") {
+                    ledger.abort = None;
+                }
                 past.status = RunStatus::Superseded;
                 if !ledger.step.as_ref().is_some_and(OpenStep::only_waits) {
                     ledger.takeovers += 1;
@@ -405,7 +412,7 @@ impl SessionOverview {
             notes.add(|history| history.changes.made(Change::Call(Arc::clone(finish)), state));
         }
         for call in step.calls.iter_mut().filter(|call| call.finish.is_some()) {
-            call.patched = true;
+            call.patched = !mutant!("patch-twice");
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::id::SessionId;
+use crate::mutant;
 use crate::store::StateStore;
 use crate::stream::StreamManager;
 
@@ -18,7 +19,9 @@ pub async fn delete_session(
     session: &SessionId,
 ) -> Result<bool> {
     let existed = store.delete(session).await?;
-    streams.forget(session).await?;
+    if !mutant!("stream-left") {
+        streams.forget(session).await?;
+    }
     Ok(existed)
 }
 
@@ -37,7 +40,7 @@ pub async fn clear_stream(
     let info = streams.info(session).await?;
     let is_empty = info.last_seq == 0 && info.marked.is_empty() && info.open.is_empty();
     // Looked at after the stream: what a session has written there comes after its creation.
-    if is_empty || store.head(session).await?.is_some() {
+    if is_empty || mutant!("stream-left") || store.head(session).await?.is_some() {
         return Ok(());
     }
     streams.forget(session).await

@@ -17,6 +17,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Event, RunOutcome, SCHEMA, decode};
 use crate::fault;
 use crate::id::{AppendId, RunId, SessionId};
+use crate::mutant;
 use crate::step::{Action, StepIterator};
 use crate::store::{
     Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, StateStore, StoredAppend,
@@ -179,7 +180,8 @@ impl Journal {
     /// fit into one append.
     pub async fn start(&mut self, events: Vec<Event>) -> Result<StartOutcome> {
         self.hold(&events, Oversize::Refused)?;
-        let append = self.append_of_held(Guard::LeaseFree);
+        let guard = if mutant!("lease-taken") { Guard::None } else { Guard::LeaseFree };
+        let append = self.append_of_held(guard);
         let append_id = append.id.clone();
         fault::point("journal.before_start");
         match self.parts.store.append(append).await? {
@@ -300,7 +302,10 @@ impl Journal {
                 };
                 fault::point("journal.between_appends");
                 self.hold_again(next)?;
-            } else if later.is_empty() && self.held.bytes() > batch::target(self.limit) {
+            } else if later.is_empty()
+                && self.held.bytes() > batch::target(self.limit)
+                && !mutant!("append-not-divided")
+            {
                 later = self.divide()?;
             }
             let append = self.append_of_held(Guard::None);
@@ -398,6 +403,7 @@ impl Journal {
         }
         match self.session().current_run() {
             Some(current) if current.id == self.run => {}
+            _ if mutant!("fence-ignored") => {}
             _ => return Err(self.superseded()),
         }
         // Who decides is alone in a run, unless its engine took it for dead and had somebody else do the
@@ -415,7 +421,11 @@ impl Journal {
             return Ok(());
         }
         let was_ended = held.iter().any(|event| matches!(event, Event::RunEnded { .. }));
-        let facts: Vec<_> = held.into_iter().filter(|event| !event.is_decision()).collect();
+        let facts: Vec<_> = held
+            .into_iter()
+            .filter(|event| !event.is_decision() || mutant!("decisions-kept"))
+            .filter(|_| !mutant!("facts-dropped"))
+            .collect();
         self.hold(&facts, Oversize::Replaced)?;
         if !decides {
             return Ok(());
@@ -456,7 +466,7 @@ impl Journal {
             schema: SCHEMA,
             count,
             body,
-            summary: Some(session.summary()),
+            summary: (!mutant!("head-not-kept") || !ended).then(|| session.summary()),
             lease: if ended { LeaseChange::Clear } else { LeaseChange::Take(self.parts.lease) },
             guard,
         }

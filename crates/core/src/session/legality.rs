@@ -6,6 +6,7 @@ use super::{OpenStep, RunStatus, Session, SessionOverview};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Answer, Event, RunOutcome, Suspension, ToolOutcome, Trigger};
 use crate::id::{CallId, RunId};
+use crate::mutant;
 use crate::store::SessionStatus;
 
 impl Session {
@@ -218,6 +219,11 @@ impl SessionOverview {
     fn check_submitted(&self, event: &Event, call: &CallId, answer: &Answer) -> Result<()> {
         let state = self.ledger.step.as_ref().and_then(|step| step.call(call));
         match state.and_then(|state| state.pending()) {
+            None if mutant!("answered-twice")
+                && state.is_some_and(|state| state.waiting.is_some() && state.finish.is_none()) =>
+            {
+                Ok(())
+            }
             None => Err(self.illegal(event, "the call waits for nobody")),
             Some(pending) if !answer.fits(pending.kind) => {
                 Err(self.illegal(event, "the call waits for another kind of answer"))
@@ -239,6 +245,7 @@ impl SessionOverview {
     fn check_owner(&self, event: &Event, run: Option<&RunId>) -> Result<()> {
         match (self.current_run(), run) {
             (Some(current), Some(run)) if current.id == *run => Ok(()),
+            (Some(_), Some(_)) if mutant!("fence-ignored") => Ok(()),
             (Some(_), Some(run)) => {
                 Err(Error::new(ErrorCode::Superseded, "another run owns the session now")
                     .with_context("session", &self.id)

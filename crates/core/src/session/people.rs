@@ -9,6 +9,7 @@ use crate::clock::Timestamp;
 use crate::event::{Answer, Event, PendingCall, RunOutcome, Suspension};
 use crate::id::{CallId, RequestId};
 use crate::message::Message;
+use crate::mutant;
 
 /// The source type under which the time is recorded that a call waited for people, in
 /// milliseconds. The source name is the tool's.
@@ -69,7 +70,7 @@ impl SessionOverview {
     #[must_use]
     pub fn knows_message(&self, request: &RequestId) -> bool {
         let waits = self.ledger.queue.iter().any(|queued| queued.request == *request);
-        waits || self.ledger.taken.contains(request)
+        waits || self.ledger.taken.contains(request) && !mutant!("message-twice")
     }
 
     /// How many calls wait for people, here or below.

@@ -11,6 +11,7 @@ use crate::clock::Timestamp;
 use crate::error::ErrorCode;
 use crate::event::{ChildStart, ModelReply, ToolFinish, ToolOutcome};
 use crate::id::RunId;
+use crate::mutant;
 use crate::usage::{UsageEntry, UsageKind, UsageRollup};
 
 impl Session {
@@ -85,7 +86,7 @@ impl SessionOverview {
         let ledger = &mut self.ledger;
         ledger.short_of_tool_calls = false;
         ledger.spent += Spent {
-            steps: 1,
+            steps: u64::from(!mutant!("budget-not-counted")),
             tokens: reply.usage.total(),
             cost: reply.cost.unwrap_or_default(),
             ..Spent::default()

@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Answer, Event, PendingCall, PendingKind};
 use crate::id::{CallId, RequestId, SessionId};
 use crate::json::Json;
+use crate::mutant;
 use crate::schema::Schema;
 use crate::store::{Guard, SessionStatus};
 
@@ -177,17 +178,21 @@ fn judge(
 ) -> Result<Option<(Event, Guard)>> {
     let call = &submission.call.call;
     let pending = fold.open_step().and_then(|step| step.call(call)).and_then(|it| it.pending());
-    let Some(pending) = pending else {
+    let again = fold.open_step().and_then(|step| step.call(call)).filter(|it| it.finish.is_none());
+    let again = again.and_then(|it| it.waiting.as_ref()).map(|waiting| &waiting.on);
+    let Some(pending) = pending.or(again.filter(|_| mutant!("answered-twice"))) else {
         return match fold.settled_call(call) {
             Some(SettledCall::Answered(other)) if other == request => Ok(None),
             settled => Err(refusal(fold, call, settled)),
         };
     };
-    if pending.deadline.is_some_and(|deadline| fold.clock() > deadline) {
+    let is_late = pending.deadline.is_some_and(|deadline| fold.clock() > deadline);
+    if is_late && !mutant!("deadline-ignored") {
         return Err(refusal(fold, call, Some(&SettledCall::Expired)));
     }
     check(fold, pending, submission)?;
-    let guard = pending.deadline.map_or(Guard::None, Guard::NotAfter);
+    let deadline = pending.deadline.filter(|_| !mutant!("deadline-ignored"));
+    let guard = deadline.map_or(Guard::None, Guard::NotAfter);
     let event = Event::Submitted {
         request: request.clone(),
         call: call.clone(),

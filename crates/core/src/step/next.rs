@@ -16,6 +16,7 @@ use crate::agent::{AgentDefinition, Completion};
 use crate::event::RunOutcome;
 use crate::id::SessionId;
 use crate::message::{ToolCall, UserMessage};
+use crate::mutant;
 use crate::session::{OpenStep, Session};
 use crate::state::{Patch, merged};
 use crate::tool::EffectClass;
@@ -34,7 +35,7 @@ pub(super) fn next_step(session: &Session, agent: &AgentDefinition) -> Action {
         Some(Verdict::End(outcome)) => return Action::End(outcome),
         _ => {}
     }
-    if let Some(request) = session.interrupt_request() {
+    if let Some(request) = session.interrupt_request().filter(|_| !mutant!("interrupt-ignored")) {
         return Action::End(RunOutcome::Interrupted { reason: request.reason.clone() });
     }
     if !queued.is_empty() {
@@ -178,7 +179,12 @@ fn child_tasks(session: &Session, step: &OpenStep, calls: &[&ToolCall]) -> Vec<C
         let known = begun.map(|child| child.start.session.clone());
         ChildTask {
             call: call.id.clone(),
-            session: known.unwrap_or_else(|| SessionId::of_call(session.id(), &call.id)),
+            session: known.unwrap_or_else(|| match session.runs().count() {
+                runs if mutant!("child-renamed") => {
+                    SessionId::from(format!("{}-sub-{}-{runs}", session.id(), call.id))
+                }
+                _ => SessionId::of_call(session.id(), &call.id),
+            }),
             allowance: None,
         }
     };
@@ -195,7 +201,7 @@ fn task(agent: &AgentDefinition, step: &OpenStep, call: &ToolCall) -> CallTask {
         // Each start of a call is a try of its own, also within one run.
         attempt: started.map_or(step.runs, |started| step.runs.max(started.attempt + 1)),
         at_most_once,
-        in_doubt: started.is_some(),
+        in_doubt: started.is_some() && !mutant!("doubt-ignored"),
     }
 }
 

@@ -9,6 +9,7 @@ use crate::event::{Event, ToolFinish, Trigger};
 use crate::id::{CallId, SessionId};
 use crate::json::Json;
 use crate::message::ToolCall;
+use crate::mutant;
 use crate::session::{OpenStep, RunStatus, Session};
 use crate::tool::FINISH_TOOL;
 
@@ -150,6 +151,9 @@ impl Results {
             return Vec::new();
         }
         self.waiting.sort_by_key(|result| (result.call.id.step(), result.call.id.index()));
+        if mutant!("hooks-told-twice") {
+            return self.waiting.clone();
+        }
         std::mem::take(&mut self.waiting)
     }
 }

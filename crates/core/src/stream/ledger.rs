@@ -9,6 +9,7 @@ use super::{
 };
 use crate::error::Result;
 use crate::id::SessionId;
+use crate::mutant;
 
 /// How a stream stands: what has to be known of it to write to it.
 ///
@@ -227,7 +228,7 @@ impl Writing<'_> {
         let before = self.ledger.marked.get(session).copied().unwrap_or_default();
         let mut marked = Marked { fencing_token: *fencing_token, ..before };
         if mark.version > before.version {
-            let above = before.version;
+            let above = if mutant!("boundaries-repeated") { 0 } else { before.version };
             let is_new = |boundary: &&Boundary| boundary.version > above;
             let new = mark.boundaries.iter().filter(is_new).count();
             self.place(Placed::Boundaries { op, above }, new);

@@ -261,5 +261,8 @@ impl Scene {
 
 /// What a tool returns; it fits the outputs too.
 pub(super) fn result_of(session: &SessionId, call: &CallId) -> Value {
-    json!({ "answer": format!("did {session}#{call}") })
+    // Some are large, so that several do not fit into one small append.
+    let is_large = Dice::of((session.as_str(), call.as_str())).once_in(4);
+    let more = if is_large { "x".repeat(1_800) } else { String::new() };
+    json!({ "answer": format!("did {session}#{call}{more}") })
 }

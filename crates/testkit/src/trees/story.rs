@@ -159,7 +159,7 @@ impl Story {
 
     /// What must hold of it on an engine.
     fn expected(self, again: Again) -> Expected {
-        Expected { root: ROOT.into(), durability: self.durability(), again }
+        Expected { root: ROOT.into(), durability: self.durability(), again, gaps: false }
     }
 
     async fn stage<'a>(self, open: &'a Open, boot: &'a Boot, folder: Option<&Path>) -> Stage<'a> {

@@ -63,7 +63,10 @@ fn too_often(
     let member = members.get(&first.session)?;
     let most = match (class(&first.tool), member.finish(&first.call)) {
         (EffectClass::AtMostOnce, _) => 1,
-        (_, _) if again == Again::AtOnce => 2 * times_tried(executions) * member.runs(),
+        // A try whose result did not get into the log is done again.
+        (_, _) if again == Again::AtOnce || (again == Again::Later && expected.gaps) => {
+            2 * times_tried(executions) * member.runs()
+        }
         // A step that was not recorded whole is repeated whole.
         (_, _) if expected.durability == Durability::PerStep => member.runs() + outlived,
         (_, Some(finish)) if finish.attempts > 0 => finish.attempts as usize + outlived,

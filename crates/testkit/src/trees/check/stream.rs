@@ -9,16 +9,15 @@ use helix_agents_core::stream::{ChunkKind, StoredChunk, StreamManager};
 use helix_agents_core::tool::FINISH_TOOL;
 
 use super::super::Again;
-use super::{Member, Members};
+use super::{Expected, Member, Members};
 
 pub(super) async fn check(
     streams: &dyn StreamManager,
-    root: &SessionId,
+    expected: &Expected,
     members: &Members,
-    again: Again,
     problems: &mut Vec<String>,
 ) -> Result<(), String> {
-    let chunks = read(streams, root).await?;
+    let chunks = read(streams, &expected.root).await?;
     problems.extend(in_order(&chunks));
     let mut shown: BTreeMap<&SessionId, Vec<&StoredChunk>> = BTreeMap::new();
     for stored in &chunks {
@@ -26,7 +25,7 @@ pub(super) async fn check(
     }
     for (id, member) in members {
         let shown = shown.get(id).map_or(&[][..], Vec::as_slice);
-        problems.extend(as_in_the_log(member, again, shown));
+        problems.extend(as_in_the_log(member, expected, shown));
     }
     Ok(())
 }
@@ -67,37 +66,55 @@ fn in_order(chunks: &[StoredChunk]) -> Vec<String> {
 }
 
 /// The boundaries in the log's order, and the results and texts of a session.
-fn as_in_the_log(member: &Member, again: Again, shown: &[&StoredChunk]) -> Vec<String> {
+fn as_in_the_log(member: &Member, expected: &Expected, shown: &[&StoredChunk]) -> Vec<String> {
+    let Expected { again, gaps, .. } = expected;
     let id = member.fold.id();
     let mut problems = Vec::new();
     let is: Vec<_> = shown.iter().filter_map(|stored| boundary(&stored.chunk.kind)).collect();
     let should: Vec<_> = member.log.iter().filter_map(|it| of_log(it.seq, &it.event)).collect();
-    if is != should {
+    if !agree(&is, &should, *gaps) {
         problems.push(format!("{id}: the stream shows\n  {is:?}\nof\n  {should:?}"));
     }
     let mut is: Vec<_> = shown.iter().filter_map(|stored| result(&stored.chunk.kind)).collect();
     let mut should = results(member);
     is.sort();
     should.sort();
-    if again == Again::AtOnce {
+    if *again == Again::AtOnce {
         // Of two who did the same, both may have been taken back, or shown.
         is.dedup();
         should.retain(|result| is.contains(result));
     }
-    if is != should {
+    if !agree(&is, &should, *gaps) {
         problems.push(format!("{id}: the stream shows results\n  {is:?}\nof\n  {should:?}"));
     }
     let (mut is, mut should) = (texts(shown), said(member));
     // What a failed call had delivered stays, and is in no transcript.
     is.retain(|step, _| !member.has(|event| failed(event, *step)));
-    if again == Again::AtOnce {
+    if *again == Again::AtOnce {
         is.clear();
         should.clear();
     }
-    if is != should {
+    let same = if *gaps {
+        is.iter().all(|(step, text)| should.get(step).is_some_and(|said| is_part(text, said)))
+    } else {
+        is == should
+    };
+    if !same {
         problems.push(format!("{id}: the stream shows texts\n  {is:?}\nof\n  {should:?}"));
     }
     problems
+}
+
+/// Whether what is shown is what it should be; with gaps, whether it is in its order and not more.
+fn agree<T: PartialEq>(is: &[T], should: &[T], gaps: bool) -> bool {
+    let mut rest = should.iter();
+    if gaps { is.iter().all(|one| rest.any(|other| one == other)) } else { is == should }
+}
+
+/// Whether a text is another one with gaps.
+fn is_part(text: &str, whole: &str) -> bool {
+    let mut rest = whole.chars();
+    text.chars().all(|one| rest.any(|other| one == other))
 }
 
 fn boundary(kind: &ChunkKind) -> Option<String> {

@@ -1,0 +1,79 @@
+//! Whether the simulation would notice: guards of the product are taken out, one at a time, and stories are told
+//! until one fails.
+
+use std::fmt;
+
+use helix_agents_core::mutants::{ALL, Mutant, select};
+
+use crate::many::{Plan, tell_many};
+
+/// How many stories are told to find a mutant.
+pub const ENOUGH: u64 = 10_000;
+
+/// Whether a mutant was found.
+#[derive(Debug, Clone)]
+pub struct Hunted {
+    /// The mutant.
+    pub mutant: Mutant,
+    /// After how many stories, and what was wrong; none if no story failed.
+    pub found: Option<(u64, String)>,
+    /// How many stories were told.
+    pub stories: u64,
+}
+
+impl Hunted {
+    /// Whether a story failed, or a test is named that notices the mutant.
+    #[must_use]
+    pub fn is_noticed(&self) -> bool {
+        self.found.is_some() || self.mutant.test.is_some()
+    }
+}
+
+/// A row of the table in the guide.
+impl fmt::Display for Hunted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { mutant, found, stories } = self;
+        write!(f, "| `{}` | {} | ", mutant.name, mutant.does)?;
+        match (found, mutant.test) {
+            (Some((after, by)), _) => write!(f, "{after} | {by} |"),
+            (None, Some(test)) => write!(f, "outside | the test `{test}` |"),
+            (None, None) => write!(f, "not within {stories} | |"),
+        }
+    }
+}
+
+/// The head of the table in the guide.
+pub const HEAD: &str = "| mutant | what it does | stories | what was wrong |\n|---|---|---|---|";
+
+/// Looks for every mutant, and hands each row on as soon as it is known. The plan says where the seeds begin.
+pub fn hunt_all(plan: &Plan, only: Option<&str>, mut tell: impl FnMut(&Hunted)) -> Vec<Hunted> {
+    let meant = ALL.iter().filter(|mutant| only.is_none_or(|only| only == mutant.name));
+    let hunted = meant.map(|mutant| {
+        let hunted = hunt(plan, *mutant);
+        tell(&hunted);
+        hunted
+    });
+    hunted.collect()
+}
+
+fn hunt(plan: &Plan, mutant: Mutant) -> Hunted {
+    if mutant.test.is_some() {
+        return Hunted { mutant, found: None, stories: 0 };
+    }
+    select(Some(mutant.name));
+    let plan =
+        Plan { stories: plan.stories.min(ENOUGH), kinds: 1, simplify: false, ..plan.clone() };
+    let report = tell_many(&plan);
+    select(None);
+    let found = report.failed.first().map(|failure| (report.stories, short(&failure.problem)));
+    Hunted { mutant, found, stories: report.stories }
+}
+
+/// The first problem in a cell of a table, without names that differ between stories.
+fn short(problem: &str) -> String {
+    let line = problem.lines().next().unwrap_or_default();
+    let text =
+        line.split_once(": ").filter(|(id, _)| id.starts_with("root")).map_or(line, |it| it.1);
+    let text = text.split([':', '[', '{', '|']).next().unwrap_or_default();
+    text.trim().chars().take(70).collect()
+}
