@@ -10,6 +10,7 @@ mod align;
 mod begin;
 mod folds;
 mod journal;
+mod overviews;
 mod patience;
 mod recorded;
 mod request;

@@ -57,9 +57,22 @@ async fn an_empty_schema_that_somebody_made_is_used() {
 async fn tables_that_are_not_to_be_changed_have_to_be_there() {
     let database = Database::new();
     refused(database.builder().migrate_on_open(false), ErrorCode::StoreOlder).await;
-    assert_eq!(database.builder().migrate().await.unwrap(), (0, 1));
-    assert_eq!(database.builder().migrate().await.unwrap(), (1, 1));
+    assert_eq!(database.builder().migrate().await.unwrap(), (0, 2));
+    assert_eq!(database.builder().migrate().await.unwrap(), (2, 2));
     database.builder().migrate_on_open(false).open().await.unwrap();
+}
+
+#[tokio::test]
+async fn tables_of_the_first_schema_are_brought_up_to_date() {
+    let database = Database::new();
+    create(&database.open().await, &id("s")).await;
+    let old = "DROP TABLE {s}.snapshots; DELETE FROM {s}.helix_schema WHERE number = 2";
+    database.sql(old).await;
+    refused(database.builder().migrate_on_open(false), ErrorCode::StoreOlder).await;
+    assert_eq!(database.builder().migrate().await.unwrap(), (1, 2));
+    let store = database.open().await;
+    assert_eq!(store.read_log(&id("s"), 0, 10).await.unwrap().len(), 1);
+    assert_eq!(store.snapshot(&id("s")).await.unwrap(), None);
 }
 
 /// As in production: who may write the tables need not be allowed to make them.
