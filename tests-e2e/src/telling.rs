@@ -234,7 +234,7 @@ impl Teller {
             let call = view.reference().to_string();
             let given = scenarios::answer_by(&view, word)?;
             match self.runtime.submit_tool_result(session, given).await {
-                Ok(()) => taken.push(call),
+                Ok(_) => taken.push(call),
                 Err(error) => refused.push(error.code().as_str()),
             }
         }

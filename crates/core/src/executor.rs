@@ -2,6 +2,7 @@
 //! them out.
 
 mod options;
+mod submitted;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,6 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use options::{ExecuteOptions, ForkOptions, Input, ResumeOptions};
+pub use submitted::{Resumption, Submitted};
 
 use crate::agent::{Agent, AnyAgent};
 use crate::error::{Error, ErrorCode, ErrorRecord, Result};
@@ -333,15 +335,22 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// [`ErrorCode::NothingToResume`] if it has ended already, and the store's.
     async fn abort(&self, session: &SessionId, reason: Option<String>) -> Result<()>;
 
-    /// Records an answer to a call that waits for people, in this session or one below it. It does
-    /// not go on with the session, unless the executor was built with `auto_resume`.
+    /// Records an answer to a call that waits for people, in this session or one below it. An executor that
+    /// was built with `auto_resume` then resumes the session; [`Submitted`] says whether it did. `Ok` means
+    /// that the answer is recorded, whatever becomes of the resumption.
     ///
     /// # Errors
-    /// As [`submit`](crate::session::submit).
+    /// As [`submit`](crate::session::submit). After an error of the store the answer may be recorded or not:
+    /// submitted again under the same [`request`](Submission::request), it is recorded once, and a session that
+    /// was not resumed is.
     ///
     /// # Durability
-    /// When it returns, the answer is in the log.
-    async fn submit_tool_result(&self, root: &SessionId, submission: Submission) -> Result<()>;
+    /// When it returns `Ok`, the answer is in the log.
+    async fn submit_tool_result(
+        &self,
+        root: &SessionId,
+        submission: Submission,
+    ) -> Result<Submitted>;
 
     /// The calls of this session and those below it that wait for people, those whose time is over
     /// included.

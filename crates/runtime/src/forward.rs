@@ -10,7 +10,7 @@ macro_rules! forward_executor {
             use $crate::core::error::Result;
             use $crate::core::executor::{
                 AgentExecutor, ExecuteOptions, ForkOptions, Input, Resumable, ResumeOptions,
-                RunHandle,
+                RunHandle, Submitted,
             };
             use $crate::core::id::SessionId;
             use $crate::core::message::UserMessage;
@@ -66,7 +66,7 @@ macro_rules! forward_executor {
                     &self,
                     root: &SessionId,
                     submission: Submission,
-                ) -> Result<()> {
+                ) -> Result<Submitted> {
                     self.runtime.submit_tool_result(root, submission).await
                 }
 

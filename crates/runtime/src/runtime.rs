@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::executor::{
-    AgentExecutor, ExecuteOptions, ForkOptions, Input, Resumable, ResumeOptions, RunHandle,
+    AgentExecutor, ExecuteOptions, ForkOptions, Input, Resumable, ResumeOptions, Resumption,
+    RunHandle, Submitted,
 };
 use helix_agents_core::hooks::{AgentHooks, HookChain};
 use helix_agents_core::id::SessionId;
@@ -183,9 +184,17 @@ impl AgentExecutor for Runtime {
         Err(start::busy(session))
     }
 
-    async fn submit_tool_result(&self, root: &SessionId, submission: Submission) -> Result<()> {
-        submit(self.parts.outside(), root, &submission).await?;
-        if self.parts.auto_resume { self.go_on(root).await } else { Ok(()) }
+    async fn submit_tool_result(
+        &self,
+        root: &SessionId,
+        submission: Submission,
+    ) -> Result<Submitted> {
+        let session = submit(self.parts.outside(), root, &submission).await?;
+        let resumption = match self.parts.auto_resume {
+            true => self.resume_answered(root).await,
+            false => Resumption::NotRequested,
+        };
+        Ok(Submitted { session, resumption })
     }
 
     async fn pending_calls(&self, root: &SessionId) -> Result<Vec<PendingView>> {

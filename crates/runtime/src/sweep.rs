@@ -2,7 +2,7 @@
 //! passed, answers that came.
 
 use helix_agents_core::error::{ErrorCode, Result};
-use helix_agents_core::executor::{ResumeOptions, RunHandle};
+use helix_agents_core::executor::{ResumeOptions, Resumption, RunHandle};
 use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{Lineage, SessionOverview, is_waited_for, lineage};
@@ -107,12 +107,35 @@ impl Runtime {
         self.engine().goes_on(&of).await
     }
 
-    /// Goes on with a session after an answer, for `auto_resume`. A run that is under way meets the
-    /// answer by itself.
-    pub(crate) async fn go_on(&self, session: &SessionId) -> Result<()> {
-        self.parts().check_open()?;
+    /// Resumes a session after an answer, for `auto_resume`. A run that is under way takes the answer by itself.
+    /// The answer is recorded already, so an error is a part of what is told of that.
+    pub(crate) async fn resume_answered(&self, session: &SessionId) -> Resumption {
+        let error = match self.try_resume_answered(session).await {
+            Ok(handle) => return Resumption::Started(handle),
+            Err(error) => error,
+        };
+        match error.code() {
+            ErrorCode::AlreadyRunning | ErrorCode::AlreadyResumed | ErrorCode::Superseded => {
+                Resumption::Running
+            }
+            ErrorCode::Suspended => Resumption::Waiting,
+            ErrorCode::NothingToResume => Resumption::Ended,
+            code => {
+                let code = code.as_str();
+                tracing::warn!(%session, code, %error, "the session was not resumed after an answer");
+                Resumption::Failed(error)
+            }
+        }
+    }
+
+    async fn try_resume_answered(&self, session: &SessionId) -> Result<RunHandle> {
+        let parts = self.parts();
+        parts.check_open()?;
         let head = self.head(session).await?;
-        self.resume_registered(&head, ResumeOptions::default()).await.map(drop)
+        let Lineage { agent, above } = lineage(&*parts.store, &parts.registry, &head).await?;
+        let above = HookChain::of_lineage(&above);
+        let options = ResumeOptions::default();
+        start::resume(self, agent, session, options, &above, &Clears::NOTHING).await
     }
 
     /// Goes on with a session whose agent is found by its name, unless somebody else was first.

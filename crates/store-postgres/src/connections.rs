@@ -242,7 +242,8 @@ impl Connections {
         if is_replaced {
             return None;
         }
-        tracing::debug!(?failure, "asking again");
+        let error = Error::from(failure);
+        tracing::debug!(%error, "asking again");
         tokio::time::sleep(PAUSE * 2_u32.pow(tries - 1)).await;
         None
     }

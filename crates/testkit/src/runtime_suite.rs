@@ -247,6 +247,7 @@ macro_rules! runtime_suite {
             people: a_call_that_nobody_answers_in_time_fails_and_late_answers_are_refused;
             people: answers_enter_in_call_order_and_a_failure_as_one;
             people: every_wrong_answer_has_an_error_of_its_own;
+            people: an_answer_on_record_is_told_as_such;
             people: of_ten_answers_one_is_taken;
             people: a_message_to_an_answered_session_enters_when_the_step_is_done;
             people: of_two_that_resume_after_an_answer_one_runs;

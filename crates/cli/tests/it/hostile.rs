@@ -64,6 +64,24 @@ async fn errors_of_servers_stay_in_their_line() {
     }
 }
 
+/// With `--json`, standard error is the log of the process.
+#[tokio::test]
+async fn the_log_of_the_process_repeats_nothing_of_the_conversation() {
+    let says = [Says::Calls("calculate", json!({ "expression": "secret + 1" })), Says::Fails];
+    let (place, server) = (Place::new(), ModelServer::start(says).await);
+    place.write("agent.toml", "name = \"a\"\nprompt = \"secret prompt\"\n[tools.calculator]\n");
+    let mut run = place.command(&["run", "agent.toml", "secret question", "--json"]);
+    let run = run.envs(server.variables()).env("HELIX_LOG", "trace");
+    let output = run.output().await.unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("TRACE"), "{stderr}");
+    assert!(!stderr.contains("secret") && !stderr.contains("[32mthing"), "{stderr}");
+    // What the server said is in the result.
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(stdout.contains("provider_rejected") && stdout.contains("such"), "{stdout}");
+}
+
 #[tokio::test]
 async fn a_name_in_the_context_of_an_error_stays_in_its_line() {
     let (place, _) = Place::after_demo().await;

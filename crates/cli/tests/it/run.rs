@@ -105,8 +105,8 @@ async fn an_answer_of_another_form_fails_after_the_corrections() {
     let done = place.helix(&["run", "agent.toml", "Compute.", "--json"]).await;
     let result = done.json();
     assert_eq!((done.code, &result["error"]["code"]), (1, &"output_invalid".into()), "{result}");
-    let message = result["error"]["message"].as_str().unwrap();
-    assert!(message.contains("at /sum: \"many\" is not of type"), "{message}");
+    let detail = result["error"]["detail"].as_str().unwrap();
+    assert!(detail.contains("at /sum: \"many\" is not of type"), "{detail}");
 }
 
 #[tokio::test]

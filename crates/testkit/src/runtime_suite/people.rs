@@ -6,7 +6,7 @@ use std::time::Duration;
 use expect_test::expect;
 use helix_agents_core::agent::Agent;
 use helix_agents_core::error::{ErrorCode, Result};
-use helix_agents_core::executor::{AgentExecutor, Resumable, ResumeOptions};
+use helix_agents_core::executor::{AgentExecutor, Resumable, ResumeOptions, Resumption, Submitted};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{RunStatus, Submission, WAIT_USAGE, load_events};
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
@@ -17,6 +17,7 @@ use super::support::{
     options, resume, run, shout, teller, until_past, word,
 };
 use super::{RuntimeHarness, World};
+use crate::faults::{Fault, FaultStore};
 use crate::gate::within;
 use crate::scripted::{Reply, ScriptedLlm};
 
@@ -50,7 +51,7 @@ fn session() -> SessionId {
     SessionId::from(S)
 }
 
-async fn submit(executor: &dyn AgentExecutor, submission: Submission) -> Result<()> {
+async fn submit(executor: &dyn AgentExecutor, submission: Submission) -> Result<Submitted> {
     executor.submit_tool_result(&session(), submission).await
 }
 
@@ -350,6 +351,48 @@ pub async fn every_wrong_answer_has_an_error_of_its_own(harness: &impl RuntimeHa
     assert_eq!(fold(harness).await.last_run().unwrap().status, RunStatus::Aborted);
 }
 
+/// An answer and the resumption after it are told apart: what is recorded is recorded, even if the store refuses all
+/// that comes after it.
+pub async fn an_answer_on_record_is_told_as_such(harness: &impl RuntimeHarness) {
+    let agent = desk();
+    let executor = harness.boot(World::new(script())).await;
+    run(&*executor, &agent, "Pay and ask.").await;
+    let blue = || Submission::result("1.1", &word("blue")).unwrap().request("mine");
+    let refusing = FaultStore::new(harness.store())
+        .on("run_started", Fault::Refuse(ErrorCode::StoreFull))
+        .on("run_started", Fault::Refuse(ErrorCode::StoreFull));
+    let world = || World::new(script()).registered(&agent).auto_resuming();
+    let other = harness.boot(world().on(refusing)).await;
+    for _ in 0..2 {
+        let submitted = submit(&*other, blue()).await.unwrap();
+        assert_eq!(submitted.session, session());
+        let Resumption::Failed(error) = submitted.resumption else { panic!("{submitted:?}") };
+        assert_eq!(error.code(), ErrorCode::StoreFull, "{error}");
+    }
+    let events = load_events(&*harness.store(), &session(), 0).await.unwrap();
+    let answers = events.iter().filter(|it| it.event.name() == "submitted").count();
+    assert_eq!(answers, 1, "it is recorded once");
+    // Without `auto_resume` nothing is resumed.
+    let submitted = submit(&*executor, blue()).await.unwrap();
+    assert!(matches!(submitted.resumption, Resumption::NotRequested), "{submitted:?}");
+    // Nor without the agent.
+    let stranger = harness.boot(World::new(script()).auto_resuming()).await;
+    let submitted = submit(&*stranger, blue()).await.unwrap();
+    let Resumption::Failed(error) = submitted.resumption else { panic!("{submitted:?}") };
+    assert_eq!(error.code(), ErrorCode::AgentNotFound);
+    // The store is well again.
+    let submitted = submit(&*other, blue()).await.unwrap();
+    let Resumption::Started(handle) = submitted.resumption else { panic!("{submitted:?}") };
+    assert_eq!(end(&handle).await.status, RunStatus::SuspendedStepPartial);
+    let submitted = submit(&*other, blue()).await.unwrap();
+    assert!(matches!(submitted.resumption, Resumption::Waiting), "{submitted:?}");
+    let submitted = submit(&*other, Submission::approve("1.0").request("yes")).await.unwrap();
+    let Resumption::Started(handle) = submitted.resumption else { panic!("{submitted:?}") };
+    completes(&handle).await;
+    let submitted = submit(&*other, blue()).await.unwrap();
+    assert!(matches!(submitted.resumption, Resumption::Ended), "{submitted:?}");
+}
+
 /// The others are told so.
 pub async fn of_ten_answers_one_is_taken(harness: &impl RuntimeHarness) {
     let executor = harness.boot(World::new(script())).await;
@@ -366,7 +409,7 @@ pub async fn of_ten_answers_one_is_taken(harness: &impl RuntimeHarness) {
     let mut taken = 0;
     for answer in answers.collect::<Vec<_>>() {
         match within(answer).await.unwrap() {
-            Ok(()) => taken += 1,
+            Ok(_) => taken += 1,
             Err(code) => assert_eq!(code, ErrorCode::AlreadyAnswered),
         }
     }
