@@ -172,6 +172,7 @@ macro_rules! runtime_suite {
             tools: concurrency_is_bounded;
             tools: state_changes_of_parallel_tools_merge_in_call_order;
             reading: a_turn_reads_what_is_new;
+            reading: a_process_that_has_not_looked_before_reads_the_end_of_a_long_log;
             values: of_an_enum_changed_by_parallel_tools_the_later_calls_value_wins;
             values: a_state_that_does_not_read_back_is_refused;
             values: arguments_that_no_reader_accepts_are_answered_and_not_run;

@@ -190,6 +190,7 @@ macro_rules! store_suite {
             a_snapshot_goes_with_its_session,
             a_fork_has_no_snapshot_of_its_original,
             a_snapshot_over_the_limit_is_too_large,
+            the_first_look_at_a_long_log_reads_its_end,
             // Likeness
             sessions_whose_ids_look_alike_are_different,
             appends_whose_ids_look_alike_are_different,

@@ -1,19 +1,25 @@
 //! Snapshots of sessions.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::future::join_all;
 
 use helix_agents_core::error::ErrorCode;
-use helix_agents_core::id::SessionId;
+use helix_agents_core::event::{Event, SCHEMA, Trigger, encode};
+use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::json::Json;
+use helix_agents_core::message::UserMessage;
+use helix_agents_core::session::{Logs, Session, load};
 use helix_agents_core::store::{
-    ForkOutcome, MAX_APPEND_BYTES, Position, Purge, SessionStatus, Snapshot, StateStore,
+    Append, ForkOutcome, MAX_APPEND_BYTES, Position, Purge, SessionStatus, Snapshot, StateStore,
 };
 
 use super::StoreHarness;
 use super::support::{Writer, alone, append, head, id, idle};
+use crate::faults::FaultStore;
 
 /// A snapshot at a position, whose body is `text`.
 fn made(position: &Position, text: &str) -> Snapshot {
@@ -174,4 +180,86 @@ pub async fn a_snapshot_over_the_limit_is_too_large(harness: &impl StoreHarness)
     save(&store, &writer.session, &of_size(MAX_APPEND_BYTES)).await;
     let kept = store.snapshot(&writer.session).await.unwrap().map(|it| it.body.len());
     assert_eq!(kept, Some(MAX_APPEND_BYTES));
+}
+
+/// How many events each append of a long log has.
+const EACH: usize = 500;
+
+/// A session whose log has so many events, and a snapshot that does without the last append.
+async fn long(store: &Arc<dyn StateStore>, name: &str, events: usize) -> Session {
+    let (session, run) = (id(name), RunId::from("r"));
+    let created = Event::SessionCreated {
+        agent: "agent".into(),
+        tags: BTreeMap::new(),
+        state: Json::empty_object(),
+        parent: None,
+    };
+    let started = Event::RunStarted {
+        run: run.clone(),
+        after: None,
+        trigger: Trigger::Execute,
+        runtime: "local".into(),
+        stream_from: 0,
+        budget: None,
+        clears: None,
+    };
+    let said = || Event::UserMessages { messages: vec![UserMessage::new("And then?")] };
+    let mut fold = Session::new(session.clone());
+    let of = |fold: &mut Session, events: &[Event]| {
+        let expected = fold.position().clone();
+        events.iter().for_each(|event| fold.apply(event, Some(&run)).unwrap());
+        let append = append(&session, &expected, &format!("up to {}", fold.position().version));
+        let (count, body) = (u32::try_from(events.len()).unwrap(), encode(events).unwrap());
+        let (summary, run) = (Some(fold.summary()), Some(run.clone()));
+        Append { schema: SCHEMA, count, body, summary, run, ..append }
+    };
+    let first = of(&mut fold, &[created, started]);
+    fold.settle(first.id.clone(), first_at(store, first).await);
+    while fold.position().version < events as u64 {
+        if fold.position().version as usize + EACH >= events {
+            let snapshot = fold.overview().to_snapshot().unwrap();
+            save(store, &session, &snapshot).await;
+        }
+        let more: Vec<_> = std::iter::repeat_with(said).take(EACH).collect();
+        let next = of(&mut fold, &more);
+        let next_id = next.id.clone();
+        fold.settle(next_id, super::support::taken(&store.append(next).await.unwrap()));
+    }
+    fold
+}
+
+async fn first_at(
+    store: &Arc<dyn StateStore>,
+    first: Append,
+) -> helix_agents_core::clock::Timestamp {
+    match store.create_session(alone(&first.session), first).await.unwrap() {
+        helix_agents_core::store::CreateOutcome::Created { at } => at,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Whatever its length: what was appended since the snapshot, and the append before it. The ratio of the times
+/// is told, and bounds nothing.
+pub async fn the_first_look_at_a_long_log_reads_its_end(harness: &impl StoreHarness) {
+    if !harness.keeps_snapshots() {
+        return;
+    }
+    let store = harness.open().await;
+    let mut looks = Vec::new();
+    for (name, events) in [("short", 1_000), ("long", 100_000)] {
+        let fold = long(&store, name, events).await;
+        let counted = FaultStore::new(harness.open().await);
+        let start = Instant::now();
+        let overview = Logs::of(&counted).overview(&id(name)).await.unwrap();
+        let took = start.elapsed();
+        assert_eq!(overview.position(), fold.position());
+        assert_eq!(overview.turn(), fold.turn());
+        looks.push((counted.appends_read(), took));
+    }
+    let [(short, one), (long, hundred)] = looks.try_into().unwrap();
+    assert_eq!((short, long), (2, 2), "appends that were read");
+    let start = Instant::now();
+    load(&*store, &id("long")).await.unwrap();
+    let (whole, ratio) = (start.elapsed(), hundred.as_secs_f64() / one.as_secs_f64());
+    println!("1,000 events: {one:?}; 100,000: {hundred:?}, {ratio:.2} times; without: {whole:?}");
 }
