@@ -49,7 +49,7 @@ pub use load::{catch_up, load, load_events};
 pub use page::{SessionPage, StreamStatus, session_page};
 pub use people::{WAIT_USAGE, report_waiting};
 pub use request::{Outside, RequestKind, pass_down, queue_message, request};
-pub use shown::{boundaries, end_of_call};
+pub use shown::{boundaries, end_of_call, late_end};
 pub use submit::{CallRef, PendingView, Submission, pending_calls, submit};
 pub use transfer::{ExportedSession, SessionExport, export_session, import_session};
 pub use travel::{ForkOrigin, rewind_events};
