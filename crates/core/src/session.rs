@@ -51,7 +51,7 @@ pub use overview::SessionOverview;
 pub use page::{SessionPage, StreamStatus, session_page};
 pub use people::{WAIT_USAGE, report_waiting};
 pub use request::{Outside, RequestKind, pass_down, queue_message, request};
-pub use shown::{boundaries, end_of_call};
+pub use shown::{boundaries, end_of_call, late_end};
 pub use snapshot::{FOLD, SNAPSHOT_EVENTS};
 pub use submit::{CallRef, PendingView, Submission, pending_calls, submit};
 pub use transfer::{ExportedSession, SessionExport, export_session, import_session};

@@ -11,10 +11,11 @@ use helix_agents_core::id::RunId;
 use helix_agents_core::message::Message;
 use helix_agents_core::mutant;
 use helix_agents_core::session::{
-    Alignment, Committed, Journal, Session, alignment, boundaries, look_for_news, report_waiting,
+    Alignment, Committed, Journal, Session, alignment, boundaries, late_end, look_for_news,
+    report_waiting,
 };
 use helix_agents_core::step::{Action, CallResult, Results};
-use helix_agents_core::stream::Boundary;
+use helix_agents_core::stream::{Boundary, ChunkKind};
 
 use crate::family;
 use crate::feed::{Feed, FeedMark, Ticket};
@@ -320,6 +321,7 @@ impl Driver {
                 // Another process has recorded it all.
                 self.abandon();
             }
+            self.show_late(step, &committed);
             return Ok(());
         }
         lease.extended(sent);
@@ -370,10 +372,41 @@ impl Driver {
         }
         report_waiting(session, &committed.events);
         let step = step.max(session.last_step());
-        let shown = boundaries(session, committed.shown());
-        let boundaries = self.feed.boundaries(step, shown).collect();
+        let boundaries = self.shown(step, committed);
+        self.abandon_late(step, committed);
         self.mark(step, committed.version, &committed.events, boundaries);
         self.save_snapshot();
+    }
+
+    /// Shows the results that an earlier run handed in, where nothing else was recorded.
+    fn show_late(&mut self, step: u32, committed: &Committed) {
+        if !committed.late.is_empty() {
+            self.abandon_late(step, committed);
+            let (version, boundaries) = (committed.version, self.shown(step, committed));
+            self.feed.mark(step, FeedMark { version, boundaries, ..FeedMark::default() });
+        }
+    }
+
+    /// What the events of a commit show, in the order of the log.
+    fn shown(&self, step: u32, committed: &Committed) -> Vec<Boundary> {
+        let session = self.journal.session();
+        let mut shown = boundaries(session, committed.shown());
+        let late = committed.late.iter();
+        let late = late.flat_map(|(version, finish)| {
+            late_end(session, finish).into_iter().map(move |kind| (*version, kind))
+        });
+        shown.extend::<Vec<(u64, ChunkKind)>>(late.collect());
+        shown.sort_by_key(|(version, _)| *version);
+        self.feed.boundaries(step, shown).collect()
+    }
+
+    /// Takes back what was shown of calls whose results an earlier run handed in.
+    fn abandon_late(&mut self, step: u32, committed: &Committed) {
+        let is_late = |ticket: &mut Ticket| {
+            committed.late.iter().any(|(_, finish)| self.feed.is_call(*ticket, &finish.call))
+        };
+        let lost: Vec<_> = self.unsettled.extract_if(.., is_late).collect();
+        self.feed.abandon(step, &lost);
     }
 
     /// Brings the stream into line with an append: with what was tried for it, unless somebody else had
@@ -445,6 +478,7 @@ impl Driver {
                 let lost = std::mem::take(&mut self.unsettled);
                 self.feed.abandon(step, &lost);
             }
+            self.show_late(step, &committed);
             return Ok(false);
         }
         lease.extended(sent);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use helix_agents_core::clock::{Clock, IdSource};
 use helix_agents_core::event::Event;
 use helix_agents_core::fault;
-use helix_agents_core::id::{RunId, SessionId};
+use helix_agents_core::id::{CallId, RunId, SessionId};
 use helix_agents_core::mutant;
 use helix_agents_core::stream::{self, Boundary, Chunk, ChunkKind, Effect, StreamManager, Writer};
 use helix_agents_core::tool::ToolFeed;
@@ -136,6 +136,13 @@ impl Feed {
     /// Whether these events tell what came of a try.
     pub(crate) fn is_of(&self, ticket: Ticket, events: &[Event]) -> bool {
         self.batch().effect(ticket).is_none_or(|effect| events.iter().any(|it| tells(it, effect)))
+    }
+
+    /// Whether a try is at this call.
+    pub(crate) fn is_call(&self, ticket: Ticket, id: &CallId) -> bool {
+        let batch = self.batch();
+        let effect = batch.effect(ticket);
+        matches!(effect, Some(Effect::Tool { call } | Effect::Child { call }) if call == id)
     }
 
     /// Takes back what was shown of tries whose outcome is not theirs.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::shown::of_event;
+use super::shown::{late_end, of_event};
 use super::{Logs, Session, load_events};
 use crate::clock::{Clock, IdSource};
 use crate::error::Result;
@@ -75,11 +75,21 @@ async fn lacking(
             0 => before_open_turn(&events, version).unwrap_or(version),
             marked => marked,
         };
+        let mut current = None;
         for recorded in &events {
+            if let Event::RunStarted { run, .. } = &recorded.event {
+                current = Some(run);
+            }
             if recorded.seq > shown && recorded.seq <= version {
                 let mut kinds = Vec::new();
                 of_event(session, recorded.seq, &recorded.event, &finishes, &mut kinds);
                 let run = recorded.run.as_ref();
+                if let Event::ToolFinished(finish) = &recorded.event
+                    && finish.attempts > 0
+                    && run != current
+                {
+                    kinds.extend(late_end(session, finish));
+                }
                 let version = recorded.seq;
                 let chunks = kinds.into_iter().map(|kind| chunk(clock, session, run, kind));
                 found.boundaries.extend(chunks.map(|chunk| Boundary { version, chunk }));

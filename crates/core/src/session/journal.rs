@@ -14,7 +14,7 @@ use super::{Request, RequestKind, Savepoint, Session, SessionOverview};
 use crate::agent::AnyAgent;
 use crate::clock::{IdSource, Timestamp};
 use crate::error::{Error, ErrorCode, Result};
-use crate::event::{Event, RunOutcome, SCHEMA, decode};
+use crate::event::{Event, RunOutcome, SCHEMA, ToolFinish, decode};
 use crate::fault;
 use crate::id::{AppendId, RunId, SessionId};
 use crate::mutant;
@@ -89,6 +89,8 @@ pub struct Journal {
     savepoint: Option<Savepoint>,
     /// Events that another worker of the same run recorded since the last commit, with their versions.
     by_others: Vec<(u64, Event)>,
+    /// Results that an earlier run handed in since the last commit, with their versions.
+    late: Vec<(u64, Arc<ToolFinish>)>,
     /// The most bytes of one append.
     limit: usize,
 }
@@ -99,8 +101,8 @@ impl Journal {
     pub fn new(parts: JournalParts, agent: AnyAgent, session: Session, run: RunId) -> Self {
         let iterator = StepIterator::new(agent, session);
         let limit = parts.store.max_append_bytes();
-        let (held, by_others) = (Batch::default(), Vec::new());
-        Self { parts, iterator, run, held, savepoint: None, by_others, limit }
+        let (held, by_others, late) = (Batch::default(), Vec::new(), Vec::new());
+        Self { parts, iterator, run, held, savepoint: None, by_others, late, limit }
     }
 
     /// The session as far as this journal knows it.
@@ -295,7 +297,8 @@ impl Journal {
             if self.held.is_empty() {
                 let Some(next) = later.pop_front() else {
                     self.savepoint = None;
-                    if !committed.events.is_empty() {
+                    committed.late = std::mem::take(&mut self.late);
+                    if !committed.events.is_empty() || !committed.late.is_empty() {
                         committed.by_others = std::mem::take(&mut self.by_others);
                     }
                     return Ok(committed.up_to(self.acknowledged()));
@@ -396,9 +399,18 @@ impl Journal {
         let held = self.roll_back();
         for append in missed {
             self.iterator.session_mut().apply_append(append)?;
-            if append.run.as_ref() == Some(&self.run) {
-                let recorded = decode(self.session().id(), append)?;
-                self.by_others.extend(recorded.into_iter().map(|it| (it.seq, it.event)));
+            if append.run.is_none() {
+                continue;
+            }
+            let is_own = append.run.as_ref() == Some(&self.run);
+            for recorded in decode(self.session().id(), append)? {
+                match recorded.event {
+                    event if is_own => self.by_others.push((recorded.seq, event)),
+                    Event::ToolFinished(finish) if finish.attempts > 0 => {
+                        self.late.push((recorded.seq, finish));
+                    }
+                    _ => {}
+                }
             }
         }
         match self.session().current_run() {

@@ -81,6 +81,16 @@ pub(super) fn of_event<'a>(
     }
 }
 
+/// The chunks of a call whose result an earlier run handed in after another one had taken over. What that run
+/// showed of the call was taken back.
+pub fn late_end(session: &Session, finish: &ToolFinish) -> Vec<ChunkKind> {
+    let Some(call) = session.tool_call(&finish.call) else { return Vec::new() };
+    let arguments = call.arguments.as_json().map(|json| json.text().to_owned());
+    let (id, tool) = (call.id.clone(), Arc::clone(&call.name));
+    let start = arguments.map(|arguments| ChunkKind::ToolStart { call: id, tool, arguments });
+    start.into_iter().chain(end_of_call(call, &finish.outcome)).collect()
+}
+
 /// What the calls of a step changed of the state, in the order in which the fold takes it in.
 fn state_patches(mut finishes: Vec<&ToolFinish>) -> impl Iterator<Item = ChunkKind> {
     finishes.sort_by_key(|finish| (finish.finish.is_some(), finish.call.index()));

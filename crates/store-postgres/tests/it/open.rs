@@ -57,8 +57,8 @@ async fn an_empty_schema_that_somebody_made_is_used() {
 async fn tables_that_are_not_to_be_changed_have_to_be_there() {
     let database = Database::new();
     refused(database.builder().migrate_on_open(false), ErrorCode::StoreOlder).await;
-    assert_eq!(database.builder().migrate().await.unwrap(), (0, 2));
-    assert_eq!(database.builder().migrate().await.unwrap(), (2, 2));
+    assert_eq!(database.builder().migrate().await.unwrap(), (0, 3));
+    assert_eq!(database.builder().migrate().await.unwrap(), (3, 3));
     database.builder().migrate_on_open(false).open().await.unwrap();
 }
 
@@ -66,10 +66,16 @@ async fn tables_that_are_not_to_be_changed_have_to_be_there() {
 async fn tables_of_the_first_schema_are_brought_up_to_date() {
     let database = Database::new();
     create(&database.open().await, &id("s")).await;
-    let old = "DROP TABLE {s}.snapshots; DELETE FROM {s}.helix_schema WHERE number = 2";
-    database.sql(old).await;
+    for old in [
+        "DROP TABLE {s}.snapshots",
+        "ALTER TABLE {s}.streams DROP COLUMN fencing_token",
+        "ALTER TABLE {s}.marks DROP COLUMN fencing_token",
+        "DELETE FROM {s}.helix_schema WHERE number > 1",
+    ] {
+        database.sql(old).await;
+    }
     refused(database.builder().migrate_on_open(false), ErrorCode::StoreOlder).await;
-    assert_eq!(database.builder().migrate().await.unwrap(), (1, 2));
+    assert_eq!(database.builder().migrate().await.unwrap(), (1, 3));
     let store = database.open().await;
     assert_eq!(store.read_log(&id("s"), 0, 10).await.unwrap().len(), 1);
     assert_eq!(store.snapshot(&id("s")).await.unwrap(), None);

@@ -54,7 +54,8 @@ async fn a_file_of_the_first_schema_is_brought_up_to_date() {
     let store = folder.open().await;
     create(&store, &id("s")).await;
     store.close().await;
-    let old = "DROP TABLE forks; DROP TABLE snapshots; PRAGMA user_version = 1;";
+    let old = "DROP TABLE forks; DROP TABLE snapshots; ALTER TABLE streams DROP COLUMN fencing_token; \
+               ALTER TABLE marks DROP COLUMN fencing_token; PRAGMA user_version = 1;";
     folder.sql().execute_batch(old).unwrap();
     let store = folder.open().await;
     assert_eq!(store.read_log(&id("s"), 0, 10).await.unwrap().len(), 1);

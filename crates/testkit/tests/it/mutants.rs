@@ -15,7 +15,6 @@ macro_rules! noticed {
         #[test]
         fn $test() {
             use Breakage::*;
-            use Mistake::*;
             let breakage = $breakage;
             let scenario = || {
                 scenario::run(stringify!($scenario), async move || {
@@ -118,31 +117,31 @@ noticed! {
     sixty_three_answers:
         Answers(63), stream_suite::the_last_batches_of_a_stream_are_known_again;
     tokens_that_are_ignored:
-        Writers(TokensIgnored), stream_suite::a_superseded_run_writes_nothing_more;
+        Writers(Mistake::TokensIgnored), stream_suite::a_superseded_run_writes_nothing_more;
     tokens_of_others_that_are_unknown:
-        Writers(OthersUnknown), stream_suite::a_superseded_run_writes_nothing_more;
+        Writers(Mistake::OthersUnknown), stream_suite::a_superseded_run_writes_nothing_more;
     late_chunks_that_are_taken:
-        Writers(ChunksTaken), stream_suite::a_superseded_run_writes_nothing_more;
+        Writers(Mistake::ChunksTaken), stream_suite::a_superseded_run_writes_nothing_more;
     late_tries_that_are_taken:
-        Writers(TriesTaken), stream_suite::a_superseded_run_writes_nothing_more;
+        Writers(Mistake::TriesTaken), stream_suite::a_superseded_run_writes_nothing_more;
     late_marks_that_are_taken:
-        Writers(MarksTaken), stream_suite::a_superseded_run_writes_nothing_more;
+        Writers(Mistake::MarksTaken), stream_suite::a_superseded_run_writes_nothing_more;
     marks_that_supersede_nothing:
-        Writers(MarksSupersedeNothing),
+        Writers(Mistake::MarksSupersedeNothing),
         stream_suite::a_mark_of_a_later_run_discards_what_it_does_not_settle;
     tries_that_supersede_nothing:
-        Writers(TriesSupersedeNothing),
+        Writers(Mistake::TriesSupersedeNothing),
         stream_suite::a_run_that_tries_something_supersedes_earlier_ones;
     handles_that_are_runs:
-        Writers(HandlesAreRuns), stream_suite::workers_of_one_run_do_not_supersede_each_other;
+        Writers(Mistake::HandlesAreRuns), stream_suite::workers_of_one_run_do_not_supersede_each_other;
     sessions_that_share_a_token:
-        Writers(SessionsShareToken), stream_suite::runs_supersede_those_of_their_own_session_only;
+        Writers(Mistake::SessionsShareToken), stream_suite::runs_supersede_those_of_their_own_session_only;
     tokens_that_outlive_a_reset:
-        Writers(TokensKept), stream_suite::a_reset_stream_knows_no_earlier_runs;
+        Writers(Mistake::TokensKept), stream_suite::a_reset_stream_knows_no_earlier_runs;
     tokens_that_outlive_their_stream:
-        Writers(TokensKept), stream_suite::a_forgotten_stream_knows_no_earlier_runs;
+        Writers(Mistake::TokensKept), stream_suite::a_forgotten_stream_knows_no_earlier_runs;
     sessions_that_are_not_checked:
-        Writers(SessionsUnchecked),
+        Writers(Mistake::SessionsUnchecked),
         stream_suite::a_batch_for_another_session_than_its_writers_writes_nothing;
 }
 

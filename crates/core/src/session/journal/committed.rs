@@ -1,6 +1,8 @@
 //! What a commit recorded.
 
-use crate::event::Event;
+use std::sync::Arc;
+
+use crate::event::{Event, ToolFinish};
 use crate::store::StoredAppend;
 
 /// What a commit recorded.
@@ -14,6 +16,8 @@ pub struct Committed {
     others: Vec<(usize, u64)>,
     /// Events that another worker of the same run recorded since the last commit, with their versions.
     pub(super) by_others: Vec<(u64, Event)>,
+    /// Results that an earlier run handed in since the last commit, with their versions.
+    pub late: Vec<(u64, Arc<ToolFinish>)>,
 }
 
 impl Committed {

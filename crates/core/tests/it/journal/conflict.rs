@@ -190,9 +190,13 @@ async fn a_run_that_was_taken_over_still_hands_in_results_of_open_calls() {
     let head = world.faults.head(&id()).await.unwrap().unwrap();
     assert_eq!(head.summary.run, Some("r2".into()), "the head is the new owner's");
 
+    let version = world.log().await.len() as u64;
     new.catch_up().await.unwrap();
     new.stage(&[]).unwrap();
-    assert_eq!(names(&new.commit().await.unwrap().events), "step_closed");
+    let committed = new.commit().await.unwrap();
+    assert_eq!(names(&committed.events), "step_closed");
+    let late: Vec<_> = committed.late.iter().map(|(at, it)| (*at, it.call.to_string())).collect();
+    assert_eq!(late, [(version, "1.0".to_owned())], "nobody else shows it");
 }
 
 #[tokio::test]
