@@ -1,7 +1,7 @@
 //! Planning only: what would be called, and nothing is.
 
 use helix_agents_core::agent::AgentDefinition;
-use helix_agents_core::error::{Error, ErrorCode, ErrorRecord, Result};
+use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::llm::{DEFAULT_MAX_RETRIES, LlmRequest, NoSink, ToolChoice};
 use helix_agents_core::message::{Message, SharedMessage, UserMessage};
@@ -60,14 +60,9 @@ impl PlanningLlm {
                     return Ok(plans.commands(&decision.execution_commands));
                 }
                 Outcome::Unusable(found) => problem = Some(found),
-                Outcome::Failed { error, .. } => return Err(recorded(error)),
+                Outcome::Failed { error, .. } => return Err(error.to_error(ErrorCode::ModelError)),
             }
         }
-        Err(recorded(gave_up(problem.unwrap_or(Problem::Malformed))))
+        Err(gave_up(problem.unwrap_or(Problem::Malformed)).to_error(ErrorCode::ModelError))
     }
-}
-
-/// The error of a record.
-fn recorded(record: ErrorRecord) -> Error {
-    record.to_error(ErrorCode::ModelError)
 }

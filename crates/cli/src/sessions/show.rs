@@ -82,7 +82,7 @@ pub(crate) async fn run(which: &Which, store: &Store, db: &Path, screen: &Screen
     }
     if let Some(error) = session.last_run().and_then(|run| run.error.as_ref()) {
         screen.line("")?;
-        screen.field("error", error)?;
+        screen.field("error", format!("{}: {}", error.code, error.in_full()))?;
     }
     if let Some(output) = output {
         screen.line("")?;

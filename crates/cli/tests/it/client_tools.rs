@@ -54,7 +54,7 @@ async fn a_client_tool_gets_its_result_from_the_command_line() {
     let wrong = ["answer", "order#1.0", "--result", r#"{"bicycles":"two"}"#];
     let error = refused(&place, &wrong).await;
     assert_eq!(error["code"], "answer_invalid");
-    assert!(error["message"].as_str().unwrap().contains("/bicycles"), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("at /*: a string of 3 bytes"), "{error}");
     assert!(!shown.contains("helix resume"), "{shown}");
     assert_eq!(refused(&place, &["approve", "order#1.0"]).await["code"], "answer_wrong_kind");
     assert_eq!(refused(&place, &["edit", "order#1.0"]).await["code"], "answer_invalid");

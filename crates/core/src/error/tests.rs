@@ -95,6 +95,25 @@ fn a_record_is_what_the_log_keeps() {
 }
 
 #[test]
+fn a_detail_is_kept_and_not_shown() {
+    let error = Error::new(ErrorCode::HookRefused, "a hook refused").with_detail("secret");
+    let record = error.record();
+    for shown in [error.to_string(), format!("{error:?} {error:#?}")] {
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+    for shown in [record.to_string(), format!("{record:?} {record:#?}")] {
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+    assert_eq!(error.in_full(), "a hook refused: secret");
+    let text = serde_json::to_string(&record).unwrap();
+    let read: ErrorRecord = serde_json::from_str(&text).unwrap();
+    assert_eq!(read.to_error(ErrorCode::Internal).detail(), Some("secret"));
+    assert_eq!(record.without_detail().in_full(), "a hook refused");
+    let long = Error::new(ErrorCode::Internal, "m").with_detail("x".repeat(10_000));
+    assert!(long.detail().unwrap().len() < 1_010);
+}
+
+#[test]
 fn a_record_with_a_code_of_another_version_is_kept() {
     let text = r#"{"kind":"failed","code":"from_the_future","message":"m"}"#;
     let record: ErrorRecord = serde_json::from_str(text).unwrap();

@@ -55,7 +55,8 @@ impl ToolCaller {
                 ToolError::new(format!("the tool did not finish within {limit:?}"))
             })?,
         };
-        let returned = ended??;
+        // The model reads this like any other result.
+        let returned = ended.map_err(|panic| ToolError::new(panic.in_full()))??;
         let effects = cx.effects();
         if !effects.state_patch.is_empty() {
             self.cx.update_state::<Value>(|state| effects.state_patch.apply(state))?;

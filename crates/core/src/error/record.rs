@@ -1,0 +1,87 @@
+//! An error as a session's log keeps it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Error, ErrorCode, ErrorKind, bytes_of, in_full};
+use crate::text::{MAX_QUOTED, excerpt};
+
+/// An error as it is kept in a log: it outlives the process and the build that met it, so its code
+/// is a string.
+///
+/// The record of a run or of a model call keeps content in its detail alone, as [`Error`] does. That of a
+/// tool's result is what the model reads, so its message may be content; it is in the session's log and
+/// stream only.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorRecord {
+    /// What a caller can do about it.
+    pub kind: ErrorKind,
+    /// The stable code.
+    pub code: Cow<'static, str>,
+    /// The sentence for people.
+    pub message: String,
+    /// Text that may repeat content. Neither `Display` nor `Debug` shows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+impl ErrorRecord {
+    /// The record of an error that never was an [`Error`] value.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        let (kind, code) = (code.kind(), Cow::Borrowed(code.as_str()));
+        Self { kind, code, message: message.into(), detail: None }
+    }
+
+    /// Adds text that may repeat content. At most [`MAX_QUOTED`] bytes of it are kept.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl AsRef<str>) -> Self {
+        self.detail = Some(excerpt(detail.as_ref(), MAX_QUOTED).into_owned());
+        self
+    }
+
+    /// The record as it may be kept outside of the session's log.
+    #[must_use]
+    pub fn without_detail(mut self) -> Self {
+        self.detail = None;
+        self
+    }
+
+    /// The message with the detail, for those who may read the session.
+    #[must_use]
+    pub fn in_full(&self) -> String {
+        in_full(&self.message, self.detail.as_deref())
+    }
+
+    /// The error that was recorded. A code that this build does not know becomes `unknown`.
+    #[must_use]
+    pub fn to_error(&self, unknown: ErrorCode) -> Error {
+        let code = ErrorCode::ALL.iter().copied().find(|code| self.is(*code));
+        let error = Error::new(code.unwrap_or(unknown), self.message.clone());
+        match &self.detail {
+            Some(detail) => error.with_detail(detail),
+            None => error,
+        }
+    }
+
+    /// Whether this record carries that code.
+    #[must_use]
+    pub fn is(&self, code: ErrorCode) -> bool {
+        self.code == code.as_str()
+    }
+}
+
+impl fmt::Debug for ErrorRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("ErrorRecord");
+        out.field("kind", &self.kind).field("code", &self.code).field("message", &self.message);
+        out.field("detail", &bytes_of(self.detail.as_deref())).finish()
+    }
+}
+
+impl fmt::Display for ErrorRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
