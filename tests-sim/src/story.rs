@@ -8,7 +8,7 @@ use helix_agents_core::error::Error;
 use helix_agents_core::executor::{ExecuteOptions, Resumable, ResumeOptions};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{load, load_events};
-use helix_agents_core::store::{Head, SessionStatus, StateStore as _};
+use helix_agents_core::store::{Head, SessionStatus};
 use helix_agents_testkit::normalise;
 use helix_agents_testkit::trees::{Again, Dice, Expected, Noted, Tally, check, heads, is_expected};
 use tokio::time::{Instant, sleep};
