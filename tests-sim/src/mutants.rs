@@ -69,11 +69,12 @@ fn hunt(plan: &Plan, mutant: Mutant) -> Hunted {
     Hunted { mutant, found, stories: report.stories }
 }
 
-/// The first problem in a cell of a table, without names that differ between stories.
+/// The first problem in a cell of a table, without what differs between stories.
 fn short(problem: &str) -> String {
     let line = problem.lines().next().unwrap_or_default();
-    let text =
-        line.split_once(": ").filter(|(id, _)| id.starts_with("root")).map_or(line, |it| it.1);
-    let text = text.split([':', '[', '{', '|']).next().unwrap_or_default();
-    text.trim().chars().take(70).collect()
+    let named = |id: &str| id.starts_with("root") || id.starts_with("a run in process");
+    let text = line.split_once(": ").filter(|(id, _)| named(id)).map_or(line, |(_, text)| text);
+    let text = text.split([':', '[', '{', '(', '|', ';']).next().unwrap_or_default();
+    let word = |word: &str| if word.contains("_000") { "…" } else { word }.to_owned();
+    text.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
 }

@@ -63,7 +63,6 @@ mod selected {
         mutant("hooks-told-twice", "hooks are told again of results"),
         mutant("decisions-kept", "a conflict does not take decisions back"),
         mutant("lease-from-answer", "the lease counts from the answer, not from the request"),
-        mutant("patch-twice", "changes of the state are applied twice"),
     ];
 
     /// Selects the mutant of that name, or none. Returns `false` if no mutant has the name.

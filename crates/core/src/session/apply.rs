@@ -412,7 +412,7 @@ impl SessionOverview {
             notes.add(|history| history.changes.made(Change::Call(Arc::clone(finish)), state));
         }
         for call in step.calls.iter_mut().filter(|call| call.finish.is_some()) {
-            call.patched = !mutant!("patch-twice");
+            call.patched = true;
         }
     }
 

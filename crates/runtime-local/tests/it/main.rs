@@ -1,6 +1,7 @@
 //! The local runtime against the executor contract, on every store it is used with.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod child_in_doubt;
 mod guarantees;
 mod late_batch;
 mod lifecycle;

@@ -136,7 +136,9 @@ impl Journal {
                 closed(&finish.call) || open(&finish.call).is_some_and(|it| it.finish.is_some())
             }
             Event::ChildStarted(start) => {
-                closed(&start.call) || open(&start.call).is_some_and(|it| it.child.is_some())
+                // A call that has its result meanwhile waits for no child any more.
+                closed(&start.call)
+                    || open(&start.call).is_some_and(|it| it.child.is_some() || it.finish.is_some())
             }
             Event::ToolStarted { call, attempt, .. } => {
                 // Of two processes that start the same try, one runs it.

@@ -100,8 +100,8 @@ fn lost(member: &Member, taken: &Taken) -> Option<String> {
             result.to_value() == result_of(id, &taken.call)
         }
         (Answer::Approved { .. }, ToolOutcome::Error(error)) => {
-            // Whether it acted may not be known, if a process died or was slow.
-            matches!(&*error.code, "tool_outcome_unknown" | "tool_timeout")
+            // Whether it acted may not be known, if a process died or was slow; or nothing of the budget was left.
+            matches!(&*error.code, "tool_outcome_unknown" | "tool_timeout" | "budget_exceeded")
         }
         (answer, ToolOutcome::Error(_)) => denies(answer),
         _ => false,
