@@ -1,11 +1,6 @@
 //! Simulations in the normal run of tests: the stories that failed once.
 
-use helix_agents_core::clock::Clock as _;
-use helix_agents_runtime::TokioClock;
-use helix_agents_tests_sim::{Fault, Plan, Story, parse_known, tell_many, try_out};
-
-/// How many stories of the day are told.
-const OF_THE_DAY: u64 = 300;
+use helix_agents_tests_sim::{Fault, Story, parse_known, try_out};
 
 #[test]
 fn stories_that_failed_once_hold() {
@@ -17,22 +12,6 @@ fn stories_that_failed_once_hold() {
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
-}
-
-/// Each day others, so that what one day finds is told again by its seed. One in fifteen is told twice: the same
-/// has to happen.
-#[test]
-fn stories_of_the_day_hold() {
-    let day = u64::try_from(TokioClock::new().now().0 / 86_400_000).unwrap();
-    let first = day << 20;
-    let plan = Plan { first, stories: OF_THE_DAY, twice: 15, ..Plan::default() };
-    let report = tell_many(&plan);
-    let problems: Vec<_> = report
-        .failed
-        .iter()
-        .map(|failure| format!("--story \"{}\"\n{}", failure.story, failure.problem))
-        .collect();
-    assert!(problems.is_empty(), "seeds from {first}\n{}", problems.join("\n\n"));
 }
 
 #[test]
