@@ -240,6 +240,7 @@ async fn first_at(
 
 /// Whatever its length: what was appended since the snapshot, and the append before it. The ratio of the times
 /// is told, and bounds nothing.
+#[expect(clippy::print_stdout, reason = "it says how long the looks took")]
 pub async fn the_first_look_at_a_long_log_reads_its_end(harness: &impl StoreHarness) {
     if !harness.keeps_snapshots() {
         return;

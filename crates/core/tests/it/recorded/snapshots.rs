@@ -28,7 +28,7 @@ pub(super) fn folded(appends: impl IntoIterator<Item = StoredAppend>) -> Session
         }
         let snapshot = overview.to_snapshot().unwrap();
         let back = SessionOverview::from_snapshot(&id, &snapshot);
-        overview = back.expect("the snapshot can be read");
+        overview = back.unwrap();
         assert_eq!(overview, *session.overview());
     }
     session
