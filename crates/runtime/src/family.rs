@@ -35,7 +35,11 @@ pub(crate) fn stop<'a>(
         for _ in 0..MAX_TRIES {
             let (agent, reason) = (Arc::clone(&agent), reason.clone());
             let stopped = match standing(runtime.parts().logs(), child).await?.stopping(for_good) {
-                Stopping::Done => return Ok(()),
+                Stopping::Done => {
+                    // Its owner may have died before it could show the end.
+                    runtime.parts().show_end(child).await;
+                    return Ok(());
+                }
                 Stopping::Ask => runtime.ask(child, RequestKind::Abort, reason).await,
                 Stopping::Abort => {
                     start::abort(runtime, agent, child, reason, for_good, above).await
