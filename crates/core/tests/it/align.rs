@@ -11,7 +11,8 @@ use helix_agents_core::error::Result;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::session::{Alignment, Journal, Logs, align_ended, alignment};
 use helix_agents_core::stream::{
-    Attempt, Batch, Chunk, ChunkKind, ChunkStream, Effect, StreamInfo, StreamManager, Written,
+    Attempt, Batch, Chunk, ChunkKind, ChunkStream, Effect, StreamInfo, StreamManager, StreamOp,
+    Writer, Written,
 };
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::ids::batch_id;
@@ -69,6 +70,15 @@ fn world() -> World {
 
 /// Begins a try at a call in the name of that run.
 async fn try_call(streams: &dyn StreamManager, run: &str, call: &str) -> Attempt {
+    try_call_as(streams, Writer::without_run(&id()), run, call).await
+}
+
+async fn try_call_as(
+    streams: &dyn StreamManager,
+    writer: Writer,
+    run: &str,
+    call: &str,
+) -> Attempt {
     let origin = Chunk {
         agent: "tester".into(),
         session: id(),
@@ -77,7 +87,8 @@ async fn try_call(streams: &dyn StreamManager, run: &str, call: &str) -> Attempt
         at: Timestamp(0),
         kind: ChunkKind::StepDiscarded { attempts: Vec::new() },
     };
-    streams.begin(batch_id(), &id(), &Effect::Tool { call: call.into() }, origin).await.unwrap()
+    let begin = StreamOp::Begin { effect: Effect::Tool { call: call.into() }, origin };
+    streams.write(&id(), Batch::new(batch_id(), writer, [begin])).await.unwrap().begun[0]
 }
 
 async fn open(streams: &dyn StreamManager) -> Vec<Attempt> {
@@ -124,8 +135,8 @@ async fn a_replaced_run_discards_nothing_of_its_successor() {
     assert_eq!(discarded, [Attempt(1)], "its predecessor's is");
     let inner = memory.clone();
     let streams = Meanwhile::new(&memory, async move {
-        goes_on.taken_over("r3").await;
-        try_call(&inner, "r3", "1.0").await;
+        let writer = goes_on.taken_over("r3").await.session().stream_writer();
+        try_call_as(&inner, writer, "r3", "1.0").await;
     });
     let Alignment { settled, discarded, .. } = lacks(&streams).await;
     assert_eq!((settled, discarded), (Vec::new(), Vec::new()));

@@ -190,7 +190,7 @@ async fn a_run_that_was_taken_over_still_hands_in_results_of_open_calls() {
     let head = world.faults.head(&id()).await.unwrap().unwrap();
     assert_eq!(head.summary.run, Some("r2".into()), "the head is the new owner's");
 
-    let version = world.log().await.len() as u64;
+    let version = world.events().await.len() as u64;
     new.catch_up().await.unwrap();
     new.stage(&[]).unwrap();
     let committed = new.commit().await.unwrap();
