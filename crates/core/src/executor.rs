@@ -201,7 +201,7 @@ impl RunHandle {
 
     /// What the session and all below it used up so far, by model, tool, sub-agent and source. It
     /// reads the logs of the whole tree, and so counts those at work as well;
-    /// [`Session::tree_usage`] is what the session's own log knows of it.
+    /// [`SessionOverview::tree_usage`](crate::session::SessionOverview::tree_usage) is what the session's own log knows of it.
     ///
     /// # Errors
     /// The store's.

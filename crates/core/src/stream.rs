@@ -200,7 +200,7 @@ impl dyn StreamManager + '_ {
     /// Writes chunks of the stream's own session; answers the sequence number of the last one.
     ///
     /// # Errors
-    /// [`ErrorCode::AttemptDiscarded`] if the attempt is not open, and as [`begin`](Self::begin).
+    /// [`ErrorCode::AttemptDiscarded`] if the attempt is not open, and as `begin`.
     pub async fn append(
         &self,
         id: BatchId,
@@ -225,7 +225,7 @@ impl dyn StreamManager + '_ {
     /// Brings the stream into line with the log of the origin's session.
     ///
     /// # Errors
-    /// As [`begin`](Self::begin).
+    /// As `begin`.
     pub async fn mark(&self, id: BatchId, stream: &SessionId, mark: Mark) -> Result<()> {
         let writer = Writer::without_run(&mark.origin.session);
         let batch = Batch::new(id, writer, [StreamOp::Mark(Box::new(mark))]);

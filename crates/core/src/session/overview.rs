@@ -71,13 +71,13 @@ impl SessionOverview {
     }
 
     /// Where its log ends. The append id is that of the last append that was
-    /// [settled](Self::settle).
+    /// [settled](super::Session::settle).
     #[must_use]
     pub fn position(&self) -> &Position {
         &self.ledger.position
     }
 
-    /// The versions before and after the last append that was [settled](Self::settle).
+    /// The versions before and after the last append that was [settled](super::Session::settle).
     #[must_use]
     pub fn last_append(&self) -> Range<u64> {
         self.ledger.last_append.clone()

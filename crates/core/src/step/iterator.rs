@@ -59,7 +59,7 @@ pub enum Action {
     /// Decision: let these queued messages into the transcript.
     TakeMessages(Vec<RequestId>),
     /// Decision: end the run. It may be that it has to wait: deadlines are counted from the
-    /// session's [clock](Session::clock), so let it know the time first.
+    /// session's [clock](crate::session::SessionOverview::clock), so let it know the time first.
     End(RunOutcome),
     /// Decision: answer the calls that an imported log left open.
     Heal(Vec<(CallId, ToolOutcome)>),
