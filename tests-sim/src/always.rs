@@ -55,6 +55,8 @@ pub(crate) struct Always {
     reached: Reached,
     /// Until when something keeps a process from showing that it is alive.
     troubles: BTreeMap<usize, Instant>,
+    /// The sessions that were forked from others.
+    forks: BTreeSet<SessionId>,
     /// When each run showed last that it is alive; none if its owner gave it up.
     signs: BTreeMap<RunId, Option<Instant>>,
     pub(crate) problems: Vec<String>,
@@ -62,8 +64,8 @@ pub(crate) struct Always {
 
 impl Always {
     pub(crate) fn new(lives: Lives, lease: Duration, reached: Reached) -> Self {
-        let (sessions, troubles, signs, problems) = Default::default();
-        Self { sessions, lives, lease, reached, troubles, signs, problems }
+        let (sessions, troubles, forks, signs, problems) = Default::default();
+        Self { sessions, lives, lease, reached, troubles, forks, signs, problems }
     }
 
     /// Notes that something keeps a process from showing that it is alive for so long from now.
@@ -77,6 +79,11 @@ impl Always {
     pub(crate) fn is_healthy(&self, process: usize) -> bool {
         let recovers = self.lease + self.lease / 20 + GRAIN;
         self.troubles.get(&process).is_none_or(|until| Instant::now() > *until + recovers)
+    }
+
+    /// Whether something kept a process from showing that it is alive at any time.
+    pub(crate) fn was_troubled(&self, process: usize) -> bool {
+        self.troubles.contains_key(&process)
     }
 
     /// Notes that a run shows that it is alive, or that its owner gives it up.
@@ -110,14 +117,33 @@ impl Always {
         self.sessions.retain(|session, _| !is_gone(session));
     }
 
+    /// The sessions that were forked from others.
+    pub(crate) fn forks(&self) -> impl Iterator<Item = SessionId> {
+        self.forks.iter().cloned()
+    }
+
+    /// Takes in the history that a fork shares with its original. It was judged when it happened.
+    pub(crate) fn shared(&mut self, session: &SessionId, append: &StoredAppend) {
+        let events = decode(session, append).unwrap_or_default();
+        for recorded in &events {
+            if let Err(error) = self.watched(session).fold.apply_recorded(recorded) {
+                self.wrong(session, &format!("a shared event is not legal: {error:?}"));
+            }
+        }
+    }
+
     /// Takes a new append in.
     pub(crate) fn appended(&mut self, session: &SessionId, append: &StoredAppend) {
         let events = match decode(session, append) {
             Ok(events) => events,
             Err(error) => return self.wrong(session, &format!("it cannot be read: {error:?}")),
         };
-        for recorded in &events {
-            self.event(session, recorded);
+        // The append that makes a fork repeats the end of the shared history.
+        let fork = events.iter().position(|it| matches!(it.event, Event::Forked { .. }));
+        for (index, recorded) in events.iter().enumerate() {
+            if fork.is_none_or(|fork| index >= fork) {
+                self.event(session, recorded);
+            }
             let watched = self.watched(session);
             if let Err(error) = watched.fold.apply_recorded(recorded) {
                 self.wrong(session, &format!("an event is not legal: {error:?}\n{recorded:?}"));
@@ -206,7 +232,10 @@ impl Always {
                 }
             }
             Event::Rewound { .. } => self.reached.note(Mark::Rewind),
-            Event::Forked { .. } => self.reached.note(Mark::Fork),
+            Event::Forked { .. } => {
+                self.reached.note(Mark::Fork);
+                self.forks.insert(session.clone());
+            }
             _ => {}
         }
     }

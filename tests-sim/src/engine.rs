@@ -17,9 +17,6 @@ use helix_agents_testkit::trees::{Again, Dice};
 
 use crate::marks::{Mark, Reached};
 
-/// How long a child is followed at once.
-const FOLLOW: Duration = Duration::from_millis(200);
-
 /// A runtime on such an engine.
 #[derive(Debug)]
 pub(crate) struct InParts {
@@ -30,7 +27,8 @@ forward_executor!(InParts);
 
 impl InParts {
     pub(crate) fn new(settings: Settings, again: Again, reached: Reached) -> Result<Self> {
-        let engine = Tasks { again, reached, stopped: Arc::default() };
+        let follow = settings.lease / 8;
+        let engine = Tasks { again, follow, reached, stopped: Arc::default() };
         Ok(Self { runtime: Runtime::new(settings.parts()?, Arc::new(engine)) })
     }
 
@@ -45,6 +43,8 @@ impl InParts {
 #[derive(Debug)]
 struct Tasks {
     again: Again,
+    /// The time that a part follows a child before the engine starts another one.
+    follow: Duration,
     reached: Reached,
     stopped: Arc<Mutex<BTreeMap<RunId, Error>>>,
 }
@@ -58,11 +58,11 @@ impl Engine for Tasks {
     async fn carry_out(&self, begun: Begun) -> Result<Option<Arc<LiveRun>>> {
         let runtime = begun.driver.runtime().clone();
         let of = begun.in_parts();
-        let (stopped, again) = (Arc::clone(&self.stopped), self.again);
+        let (stopped, again, follow) = (Arc::clone(&self.stopped), self.again, self.follow);
         let reached = self.reached.clone();
         let parts = Arc::clone(runtime.parts());
         drop(parts.tasks.spawn(async move {
-            let driven = Driven { runtime: &runtime, of: &of, again, reached };
+            let driven = Driven { runtime: &runtime, of: &of, again, follow, reached };
             if let Err(error) = driven.to_its_end().await {
                 note(&stopped, &of, error);
                 runtime.give_up(&of).await;
@@ -86,6 +86,7 @@ struct Driven<'a> {
     runtime: &'a Runtime,
     of: &'a RunRef,
     again: Again,
+    follow: Duration,
     reached: Reached,
 }
 
@@ -116,7 +117,7 @@ impl Driven<'_> {
     }
 
     async fn child(&self, child: &ChildRef) -> Result<()> {
-        self.runtime.follow_child(self.of, &child.call, FOLLOW).await
+        self.runtime.follow_child(self.of, &child.call, self.follow).await
     }
 
     /// What came of something that may be executed again. It is told whether it is the first try.
@@ -130,9 +131,18 @@ impl Driven<'_> {
             return act(true).await;
         }
         self.reached.note(Mark::PartAgain);
-        if self.again == Again::Later {
-            drop(act(true).await);
-            return act(false).await;
+        match self.again {
+            Again::Never | Again::AtOnce => {}
+            Again::Later => {
+                drop(act(true).await);
+                return act(false).await;
+            }
+            Again::Dropped => {
+                self.reached.note(Mark::PartCut);
+                let patience = Duration::from_millis(dice.below(40) as u64);
+                drop(tokio::time::timeout(patience, act(true)).await);
+                return act(false).await;
+            }
         }
         let (first, second) = tokio::join!(biased; act(true), act(false));
         if dice.once_in(2) { first } else { second }

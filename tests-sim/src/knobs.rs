@@ -37,11 +37,13 @@ pub enum Fault {
     Stale,
     /// The store's clock jumps.
     Jumps,
+    /// Processes of two builds run side by side.
+    Builds,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Kills,
         Self::Stalls,
         Self::Slow,
@@ -53,6 +55,7 @@ impl Fault {
         Self::Streams,
         Self::Stale,
         Self::Jumps,
+        Self::Builds,
     ];
 
     /// The fault of that name.
@@ -143,10 +146,11 @@ impl Story {
     }
 
     pub(crate) fn engine(self) -> EngineKind {
-        match self.dice("engine").below(6) {
-            0..=2 => EngineKind::Local,
-            3 => EngineKind::Parts(Again::Never),
-            4 => EngineKind::Parts(Again::Later),
+        match self.dice("engine").below(8) {
+            0..=3 => EngineKind::Local,
+            4 => EngineKind::Parts(Again::Never),
+            5 => EngineKind::Parts(Again::Later),
+            6 => EngineKind::Parts(Again::Dropped),
             _ => EngineKind::Parts(Again::AtOnce),
         }
     }

@@ -14,6 +14,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod always;
+mod answer;
 mod engine;
 mod knobs;
 mod many;
@@ -23,6 +24,7 @@ mod moves;
 mod mutants;
 mod panics;
 mod process;
+mod readers;
 mod story;
 mod time;
 mod trace;

@@ -62,11 +62,23 @@ pub enum Mark {
     Delete,
     /// The store refused an append that was too large.
     TooLarge,
+    /// Sessions were purged.
+    Purge,
+    /// A reader of a stream was cut off, and continued.
+    ReaderCut,
+    /// A session was exported, and imported elsewhere.
+    Export,
+    /// A process of another build ran beside the others.
+    Upgrade,
+    /// An engine dropped a part in the middle, and had it executed again.
+    PartCut,
+    /// A message was sent to a child.
+    MessageBelow,
 }
 
 impl Mark {
     /// All of them.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 33] = [
         Self::Kill,
         Self::StallBeyondLease,
         Self::TakeoverOfDead,
@@ -93,6 +105,13 @@ impl Mark {
         Self::Shutdown,
         Self::PartAgain,
         Self::Delete,
+        Self::TooLarge,
+        Self::Purge,
+        Self::ReaderCut,
+        Self::Export,
+        Self::Upgrade,
+        Self::PartCut,
+        Self::MessageBelow,
     ];
 }
 

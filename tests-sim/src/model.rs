@@ -5,7 +5,7 @@
 //! moment at a time, as the store in memory does, so a history of the two is linearizable if they
 //! agree on every answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use helix_agents_core::clock::Timestamp;
@@ -176,6 +176,12 @@ impl Model {
         self.0.get(id).map(|entry| entry.head_at(now))
     }
 
+    /// The sessions at the top of their trees.
+    pub(crate) fn roots(&self) -> BTreeSet<SessionId> {
+        let roots = self.0.values().filter(|entry| entry.head.created.parent.is_none());
+        roots.map(|entry| entry.head.session.clone()).collect()
+    }
+
     pub(crate) fn version(&self, id: &SessionId) -> u64 {
         self.0.get(id).map_or(0, |entry| entry.head.position.version)
     }
@@ -232,8 +238,12 @@ impl Model {
             head.is_leased() || head.read_at.since(head.updated_at) < purge.older_than
         };
         let mut gone = 0;
-        for root in heads.iter().filter(|head| head.created.parent.is_none()) {
-            let mut tree = heads.iter().filter(|head| head.created.root == root.session);
+        let is_top = |head: &&Head| {
+            let above = head.created.parent.as_ref();
+            above.is_none_or(|above| !heads.iter().any(|it| it.session == *above))
+        };
+        for root in heads.iter().filter(is_top) {
+            let mut tree = heads.iter().filter(|head| head.created.root == root.created.root);
             if purge.statuses.contains(&root.summary.status) && !tree.any(|it| is_fresh(&it)) {
                 gone += self.delete(&root.session);
             }

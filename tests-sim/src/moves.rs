@@ -1,13 +1,20 @@
 //! What happens in a world: what users and programs do, and what befalls processes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{join_all, select};
-use helix_agents_core::executor::{ExecuteOptions, ResumeOptions};
+use helix_agents_core::clock::Clock;
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::executor::{ExecuteOptions, ForkOptions, ResumeOptions};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::message::UserMessage;
-use helix_agents_core::session::delete_session;
+use helix_agents_core::session::{
+    SessionExport, delete_session, export_session, import_session, load,
+};
+use helix_agents_core::store::{Purge, SessionStatus, StateStore as _};
+use helix_agents_store_memory::{MemoryOptions, MemoryStore};
 use helix_agents_testkit::trees::{Dice, heads};
 use tokio::time::sleep;
 
@@ -29,9 +36,14 @@ enum Act {
     Message,
     Look,
     Delete,
+    Purge,
+    Fork,
+    Rewind,
+    Follow,
+    Export,
 }
 
-const ACTS: [Act; 21] = [
+const ACTS: [Act; 31] = [
     Act::Execute,
     Act::Execute,
     Act::Answer,
@@ -53,14 +65,28 @@ const ACTS: [Act; 21] = [
     Act::Look,
     Act::Look,
     Act::Delete,
+    Act::Purge,
+    Act::Fork,
+    Act::Fork,
+    Act::Rewind,
+    Act::Rewind,
+    Act::Rewind,
+    Act::Follow,
+    Act::Follow,
+    Act::Follow,
+    Act::Export,
 ];
+
+/// The reasons for which a session cannot go back to a checkpoint that it had a moment ago.
+const CHECKPOINT_ERRORS: [ErrorCode; 2] = [ErrorCode::CheckpointNotFound, ErrorCode::ChildrenOpen];
 
 /// One thing that a user or a program does in a process, beside all else.
 pub(crate) fn act(world: &World, process: &Process, number: usize, dice: &mut Dice) {
     let roots: Vec<_> = world.roots().collect();
     let root = dice.pick(&roots).cloned().unwrap_or_else(|| SessionId::from("root-0"));
-    let act = if number < roots.len() { Act::Execute } else { *dice.pick(&ACTS).unwrap() };
-    let root = roots.get(number).cloned().unwrap_or(root);
+    let begins = number < world.story.trees;
+    let act = if begins { Act::Execute } else { *dice.pick(&ACTS).unwrap() };
+    let root = if begins { roots[number].clone() } else { root };
     world.trace.note("act", &(process.life.number(), act, &root));
     let caller = Caller {
         world: world.clone(),
@@ -92,6 +118,11 @@ impl Caller {
             Act::Message => self.message().await,
             Act::Look => self.look().await,
             Act::Delete => self.delete().await,
+            Act::Purge => self.purge().await,
+            Act::Fork => self.fork().await,
+            Act::Rewind => self.rewind().await,
+            Act::Follow => self.world.readers.follow(&self.process, &self.root, self.dice).await,
+            Act::Export => self.export().await,
         }
     }
 
@@ -101,7 +132,7 @@ impl Caller {
         let text = format!("message {}", self.number);
         let resuming = Resuming::begin(&self.world, &self.root);
         let executor = &self.process.executor;
-        let executed = executor.execute(self.world.agent(), text.into(), options).await;
+        let executed = executor.execute(self.process.agent(), text.into(), options).await;
         drop(resuming);
         match executed {
             Ok(handle) => self.world.watch(&self.process, handle),
@@ -143,10 +174,11 @@ impl Caller {
     async fn resume_with(&self, options: ResumeOptions) {
         let resuming = Resuming::begin(&self.world, &self.root);
         let executor = &self.process.executor;
-        let resumed = executor.resume(self.world.agent(), &self.root, options).await;
+        let resumed = executor.resume(self.process.agent(), &self.root, options).await;
         drop(resuming);
         match resumed {
             Ok(handle) => self.world.watch(&self.process, handle),
+            Err(error) if CHECKPOINT_ERRORS.contains(&error.code()) => {}
             Err(error) => self.world.judge(&self.process, "resume", &error),
         }
     }
@@ -183,9 +215,15 @@ impl Caller {
         }
     }
 
-    async fn message(&self) {
+    async fn message(&mut self) {
         let text = format!("by the way {}", self.number);
-        let sent = self.process.executor.send_message(&self.root, UserMessage::new(text)).await;
+        let Ok(heads) = heads(&*self.world.witness, &self.root).await else { return };
+        let Some(head) = self.dice.pick(&heads) else { return };
+        let session = if self.dice.once_in(2) { &self.root } else { &head.session };
+        if *session != self.root {
+            self.world.reached.note(Mark::MessageBelow);
+        }
+        let sent = self.process.executor.send_message(session, UserMessage::new(text)).await;
         if let Err(error) = sent {
             self.world.judge(&self.process, "a message", &error);
         }
@@ -203,9 +241,81 @@ impl Caller {
             return;
         }
         self.world.reached.note(Mark::Delete);
-        self.world.deleted.lock().unwrap().insert(self.root.clone());
         if let Err(error) = delete_session(witness, witness, &self.root).await {
             self.world.judge(&self.process, "a deletion", &error);
+        }
+    }
+
+    /// Trees that have ended are purged, in stories that delete sessions.
+    async fn purge(&mut self) {
+        let story = self.world.story;
+        if story.has(Fault::Late) || story.has(Fault::Doubled) {
+            return;
+        }
+        let age = self.dice.below(story.lease().as_millis() as usize * 2);
+        let older_than = Duration::from_millis(age as u64);
+        let statuses =
+            vec![SessionStatus::Completed, SessionStatus::Failed, SessionStatus::Aborted];
+        if let Err(error) = self.process.wire.purge(&Purge { older_than, statuses }).await {
+            self.world.judge(&self.process, "a purge", &error);
+        }
+    }
+
+    /// A session is forked at one of its checkpoints, and the fork is another tree of the story.
+    async fn fork(&mut self) {
+        let Some(version) = self.checkpoint().await else { return };
+        let fork = format!("fork-{}", self.number);
+        let options = ForkOptions::default().at(version).session(fork.as_str());
+        let forked = self.process.executor.fork(&self.root, options).await;
+        match forked {
+            Ok(fork) => {
+                self.root = fork;
+                match self.dice.below(3) {
+                    0 => self.execute().await,
+                    1 => self.resume_with(ResumeOptions::default()).await,
+                    _ => {}
+                }
+            }
+            Err(error) if error.code() == ErrorCode::CheckpointNotFound => {}
+            Err(error) => self.world.judge(&self.process, "a fork", &error),
+        }
+    }
+
+    /// A session goes back to one of its checkpoints.
+    async fn rewind(&mut self) {
+        let Some(version) = self.checkpoint().await else { return };
+        let mut options = ResumeOptions::default().from_checkpoint(version);
+        if self.dice.once_in(2) {
+            options = options.message(format!("rather {}", self.number));
+        }
+        self.resume_with(options).await;
+    }
+
+    /// One of the checkpoints of the session.
+    async fn checkpoint(&mut self) -> Option<u64> {
+        let session = load(&*self.world.witness, &self.root).await.ok()?;
+        let checkpoints: Vec<_> = session.checkpoints().iter().map(|it| it.version).collect();
+        self.dice.pick(&checkpoints).copied()
+    }
+
+    /// A session is exported. Imported into an empty store, it is the same.
+    async fn export(&self) {
+        let Ok(export) = export_session(&*self.process.wire, &self.root).await else { return };
+        let other = MemoryStore::with_clock(
+            MemoryOptions::default(),
+            Arc::clone(&self.world.witness.clock) as Arc<dyn Clock>,
+        );
+        let imported = async {
+            import_session(&other, &export).await?;
+            export_session(&other, &self.root).await
+        };
+        self.world.reached.note(Mark::Export);
+        match imported.await {
+            Ok(again) if is_same(&export, &again) => {}
+            Ok(again) => {
+                self.world.wrong(format!("exported as {export:?}, imported as {again:?}"));
+            }
+            Err(error) => self.world.wrong(format!("an import: {error:?}")),
         }
     }
 
@@ -218,6 +328,15 @@ impl Caller {
             self.world.judge(&self.process, "a page", &error);
         }
     }
+}
+
+/// Whether two exports hold the same events.
+fn is_same(one: &SessionExport, other: &SessionExport) -> bool {
+    let events = |export: &SessionExport| {
+        let sessions = export.sessions().iter();
+        sessions.map(|it| (it.session.clone(), it.events.clone())).collect::<BTreeMap<_, _>>()
+    };
+    events(one) == events(other)
 }
 
 /// A caller that resumes or executes a session.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use helix_agents_core::agent::AgentRegistry;
+use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::clock::{Clock, IdSource};
 use helix_agents_core::error::Result;
 use helix_agents_core::executor::AgentExecutor;
@@ -15,7 +15,7 @@ use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::StreamManager;
 use helix_agents_runtime::Settings;
 use helix_agents_runtime_local::LocalRuntime;
-use helix_agents_testkit::trees::Life;
+use helix_agents_testkit::trees::{Family, Life};
 
 use crate::engine::InParts;
 use crate::knobs::{EngineKind, Story};
@@ -32,7 +32,7 @@ pub(crate) struct Parts {
     pub(crate) wire: Arc<Wire>,
     pub(crate) clock: Arc<SimClock>,
     pub(crate) llm: Arc<dyn LlmAdapter>,
-    pub(crate) registry: AgentRegistry,
+    pub(crate) family: Arc<Family>,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) reached: Reached,
 }
@@ -47,6 +47,8 @@ pub(crate) struct Process {
     pub(crate) wire: Arc<Wire>,
     pub(crate) clock: Arc<SimClock>,
     pub(crate) executor: Arc<dyn AgentExecutor>,
+    /// The agents as this process has them.
+    pub(crate) family: Arc<Family>,
     pub(crate) shutdown: Shutdown,
 }
 
@@ -57,9 +59,15 @@ impl fmt::Debug for Process {
 }
 
 impl Process {
+    /// The agent at the top of every tree.
+    pub(crate) fn agent(&self) -> AnyAgent {
+        self.family.agent(&self.family.root.name)
+    }
+
     /// Begins a process.
     pub(crate) fn boot(parts: Parts) -> Result<Self> {
-        let Parts { story, wire, clock, llm, registry, ids, reached } = parts;
+        let Parts { story, wire, clock, llm, family, ids, reached } = parts;
+        let registry = family.registry.clone();
         let store: Arc<dyn StateStore> = Arc::<Wire>::clone(&wire);
         let streams: Arc<dyn StreamManager> = Arc::<Wire>::clone(&wire);
         let time: Arc<dyn Clock> = Arc::<SimClock>::clone(&clock);
@@ -105,6 +113,6 @@ impl Process {
                 (runtime, Arc::new(shutdown))
             }
         };
-        Ok(Self { life, wire, clock, executor, shutdown })
+        Ok(Self { life, wire, clock, executor, family, shutdown })
     }
 }

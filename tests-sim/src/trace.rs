@@ -33,20 +33,18 @@ impl Trace {
 
     /// Takes in that this happened.
     pub(crate) fn note(&self, what: &str, of: &dyn Debug) {
+        self.note_brief(what, of, of);
+    }
+
+    /// Hashes the digest of an event, and keeps its details for people. The digest of an answer suffices: what it
+    /// repeats was hashed when it was written.
+    pub(crate) fn note_brief(&self, what: &str, digest: &dyn Debug, details: &dyn Debug) {
         let mut notes = self.lock();
         notes.count += 1;
         // Writing into a hash cannot fail.
-        _ = writeln!(notes.hash, "{what} {of:?}");
+        _ = writeln!(notes.hash, "{what} {digest:?}");
         if let Some(lines) = &mut notes.lines {
-            lines.push(format!("{what} {of:?}"));
-        }
-    }
-
-    /// Takes in something for people alone, which follows from what is hashed.
-    pub(crate) fn explain(&self, what: impl FnOnce() -> String) {
-        let mut notes = self.lock();
-        if let Some(lines) = &mut notes.lines {
-            lines.push(what());
+            lines.push(format!("{what} {details:?}"));
         }
     }
 
@@ -70,14 +68,24 @@ impl Trace {
     }
 }
 
-/// The 64-bit hash by Fowler, Noll and Vo, which is the same in every build.
+/// A hash of text in the way of Fowler, Noll and Vo, eight bytes at a time. It is the same in every build.
 #[derive(Debug)]
 struct Fnv(u64);
 
+impl Fnv {
+    fn mix(&mut self, word: u64) {
+        let mixed = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 29);
+    }
+}
+
 impl fmt::Write for Fnv {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        for byte in text.bytes() {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        let words = text.as_bytes().chunks(8);
+        for word in words {
+            let mut bytes = [0; 8];
+            bytes[..word.len()].copy_from_slice(word);
+            self.mix(u64::from_le_bytes(bytes));
         }
         Ok(())
     }

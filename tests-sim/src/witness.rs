@@ -1,6 +1,7 @@
 //! The store and the streams themselves, as nobody in the world sees them: without a network in
 //! between. Every operation is hashed, held beside the reference model, and every append is checked.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use helix_agents_core::stream::{Batch, ChunkStream, StreamInfo, StreamManager, S
 use helix_agents_store_memory::{MemoryOptions, MemoryStore};
 
 use crate::always::Always;
+use crate::answer::Answer;
 use crate::marks::{Mark, Reached};
 use crate::model::Model;
 use crate::time::SimClock;
@@ -33,6 +35,8 @@ pub(crate) struct Witness {
     limit: usize,
     model: Mutex<Model>,
     always: Mutex<Always>,
+    /// The roots that were deleted or purged.
+    gone: Mutex<BTreeSet<SessionId>>,
 }
 
 impl Witness {
@@ -45,8 +49,8 @@ impl Witness {
     ) -> Arc<Self> {
         let by = Arc::<SimClock>::clone(&clock);
         let store = MemoryStore::with_clock(MemoryOptions::default(), by);
-        let (model, always) = (Mutex::default(), Mutex::new(always));
-        Arc::new(Self { store, clock, trace, reached, limit, model, always })
+        let (model, always, gone) = (Mutex::default(), Mutex::new(always), Mutex::default());
+        Arc::new(Self { store, clock, trace, reached, limit, model, always, gone })
     }
 
     pub(crate) fn always(&self) -> MutexGuard<'_, Always> {
@@ -55,6 +59,33 @@ impl Witness {
 
     fn model(&self) -> MutexGuard<'_, Model> {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a root was deleted or purged.
+    pub(crate) fn is_gone(&self, root: &SessionId) -> bool {
+        self.gone().contains(root)
+    }
+
+    /// Whether any root was deleted or purged.
+    pub(crate) fn is_any_gone(&self) -> bool {
+        !self.gone().is_empty()
+    }
+
+    /// The roots that are forks of others.
+    pub(crate) fn forks(&self) -> Vec<SessionId> {
+        self.always().forks().collect()
+    }
+
+    fn gone(&self) -> MutexGuard<'_, BTreeSet<SessionId>> {
+        self.gone.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note of the roots that there were before, and are gone.
+    fn forget(&self, before: &BTreeSet<SessionId>) {
+        let after = self.model().roots();
+        self.gone().extend(before.difference(&after).cloned());
+        let model = self.model();
+        self.always().forget(|session| model.version(session) == 0);
     }
 
     fn now(&self) -> Timestamp {
@@ -67,14 +98,15 @@ impl Witness {
     }
 
     /// Compares an answer with the model's, and hashes it.
-    fn agree<T: PartialEq + std::fmt::Debug>(
+    fn agree<T: Answer>(
         &self,
         operation: &str,
         session: &SessionId,
         answer: &Result<T>,
         expected: Option<&T>,
     ) {
-        self.trace.note(operation, &(session, answer.as_ref().ok()));
+        let digest = answer.as_ref().ok().map(Answer::digest);
+        self.trace.note_brief(operation, &(session, digest), &(session, answer.as_ref().ok()));
         let same = match (answer, expected) {
             (Ok(answer), Some(expected)) => answer == expected,
             (Err(error), None) => error.code() == ErrorCode::SessionNotFound,
@@ -90,10 +122,8 @@ impl Witness {
     fn appended(&self, session: &SessionId, since: u64) {
         let news = self.model().read(session, since, u32::MAX).unwrap_or_default();
         for append in &news {
-            self.trace.explain(|| {
-                let body = String::from_utf8_lossy(&append.body);
-                format!("logged {session} {} {:?} {body}", append.first, append.run)
-            });
+            let body = String::from_utf8_lossy(&append.body);
+            self.trace.note("logged", &(session, append.first, &append.run, &append.id, body));
             self.always().appended(session, append);
         }
     }
@@ -133,7 +163,13 @@ impl StateStore for Witness {
         let expected = self.model().fork(from, new.clone(), first.clone(), self.now());
         let answer = self.store.fork(from, new, first).await;
         self.agree("fork", &session, &answer, expected.as_ref());
-        self.appended(&session, since);
+        let news = self.model().read(&session, since, u32::MAX).unwrap_or_default();
+        if let [shared @ .., last] = &*news {
+            for append in shared {
+                self.always().shared(&session, append);
+            }
+            self.appended(&session, last.first - 1);
+        }
         answer
     }
 
@@ -219,20 +255,23 @@ impl StateStore for Witness {
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
+        let before = self.model().roots();
         let expected = self.model().delete(session) > 0;
         let answer = self.store.delete(session).await;
         self.agree("delete", session, &answer, Some(&expected));
-        let model = self.model();
-        self.always().forget(|session| model.version(session) == 0);
+        self.forget(&before);
         answer
     }
 
     async fn purge(&self, purge: &Purge) -> Result<u64> {
+        let before = self.model().roots();
         let expected = self.model().purge(purge, self.now());
         let answer = self.store.purge(purge).await;
         self.agree("purge", &SessionId::from(""), &answer, Some(&expected));
-        let model = self.model();
-        self.always().forget(|session| model.version(session) == 0);
+        if expected > 0 {
+            self.reached.note(Mark::Purge);
+        }
+        self.forget(&before);
         answer
     }
 }

@@ -1,12 +1,10 @@
 //! A world: the store, the processes, and what they were seen to do.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
-use helix_agents_core::agent::AnyAgent;
 use helix_agents_core::clock::IdSource;
 use helix_agents_core::error::{Error, ErrorCode};
 use helix_agents_core::executor::RunHandle;
@@ -19,8 +17,9 @@ use helix_agents_testkit::trees::{
 
 use crate::always::Always;
 use crate::knobs::{Fault, Story};
-use crate::marks::Reached;
+use crate::marks::{Mark, Reached};
 use crate::process::{Parts, Process};
+use crate::readers::Readers;
 use crate::time::SimClock;
 use crate::trace::Trace;
 use crate::wire::Wire;
@@ -36,13 +35,13 @@ pub(crate) struct World {
     pub(crate) witness: Arc<Witness>,
     pub(crate) trace: Arc<Trace>,
     pub(crate) reached: Reached,
-    pub(crate) family: Arc<Family>,
+    /// The agents, as each build of the program has them.
+    families: [Arc<Family>; 2],
     pub(crate) root: Arc<Node>,
     pub(crate) answers: Answers,
     pub(crate) executions: Arc<Notes<Execution>>,
     pub(crate) told: Arc<Notes<Told>>,
-    /// The sessions at the top that were deleted: what was done for them before is nothing of the new ones.
-    pub(crate) deleted: Arc<Mutex<BTreeSet<SessionId>>>,
+    pub(crate) readers: Readers,
     lives: Lives,
     ids: Counted,
     calm: Arc<AtomicBool>,
@@ -67,19 +66,21 @@ impl World {
             store: Arc::<Witness>::clone(&witness) as Arc<dyn StateStore>,
             lives: lives.clone(),
             tool_concurrency: story.tool_concurrency(),
+            build: 0,
         };
-        let family = Arc::new(Family::new(&scene));
+        let later = Scene { build: 1, tool_concurrency: 3, ..scene.clone() };
+        let families = [Arc::new(Family::new(&scene)), Arc::new(Family::new(&later))];
         Self {
             story,
             witness,
             trace,
             reached,
-            root: Arc::new(family.root.clone()),
-            family,
+            root: Arc::new(families[0].root.clone()),
+            families,
             answers: Arc::new(Notes::new(None, "answers")),
             executions,
             told,
-            deleted: Arc::default(),
+            readers: Readers::default(),
             lives,
             ids: Counted::default(),
             calm: Arc::default(),
@@ -87,14 +88,11 @@ impl World {
         }
     }
 
-    /// The sessions at the top of its trees.
+    /// The sessions at the top of its trees, and the forks of them.
     pub(crate) fn roots(&self) -> impl Iterator<Item = SessionId> + use<> {
-        (0..self.story.trees).map(|number| SessionId::from(format!("root-{number}")))
-    }
-
-    /// The agent at the top of every tree.
-    pub(crate) fn agent(&self) -> AnyAgent {
-        self.family.agent(&self.family.root.name)
+        let trees = 0..self.story.trees;
+        let trees = trees.map(|number| SessionId::from(format!("root-{number}")));
+        trees.chain(self.witness.forks())
     }
 
     /// Begins a process that dies after so many things it does.
@@ -104,6 +102,11 @@ impl World {
         let life = Life::new(number, dies_at, story.pace(), dice.clone());
         let ahead = i64::try_from(dice.roll() % (2 * HOUR as u64)).unwrap_or_default() - HOUR;
         let drift = Story::drift(&mut dice);
+        let build = usize::from(story.has(Fault::Builds) && dice.once_in(2));
+        let family = &self.families[build];
+        if build > 0 {
+            self.reached.note(Mark::Upgrade);
+        }
         let clock = SimClock::new(ahead, drift, Some(life.clone()), Arc::clone(&self.trace));
         let llm = TreeLlm {
             seed: story.seed,
@@ -124,7 +127,7 @@ impl World {
             wire,
             clock,
             llm: Arc::new(llm),
-            registry: self.family.registry.clone(),
+            family: Arc::clone(family),
             ids: Arc::new(self.ids.clone()) as Arc<dyn IdSource>,
             reached: self.reached.clone(),
         };
@@ -157,9 +160,14 @@ impl World {
     pub(crate) fn judge(&self, process: &Process, what: &str, error: &Error) {
         let number = process.life.number();
         let passing = error.is_retryable() || error.code() == ErrorCode::Closed;
-        let excused = passing && !self.witness.always().is_healthy(number);
-        let is_gone =
-            error.code() == ErrorCode::RunNotFound && !self.deleted.lock().unwrap().is_empty();
+        // The handle of a run reports an error that the run had earlier.
+        let was_away = match what {
+            "a run" => self.witness.always().was_troubled(number),
+            _ => !self.witness.always().is_healthy(number),
+        };
+        let excused = passing && was_away;
+        let lost = matches!(error.code(), ErrorCode::RunNotFound | ErrorCode::HistoryLost);
+        let is_gone = lost && self.witness.is_any_gone();
         // A child may have ended after the run began that waits for it, by a clock that went back: the two resume
         // each other without pause until the clock is there again.
         let is_busy = error.code() == ErrorCode::StoreBusy && self.story.has(Fault::Jumps);

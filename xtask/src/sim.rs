@@ -22,7 +22,10 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     }
     let run =
         ["run", "--quiet", "--profile", "sim", "--package", PACKAGE, "--bin", "helix-sim", "--"];
-    if !process::cargo(run.iter().chain(&own).chain(args)).status()?.success() {
+    let mut cargo = process::cargo(run.iter().chain(&own).chain(args));
+    // With it tokio takes a seed, so that a story can be told again.
+    cargo.env("RUSTFLAGS", "--cfg tokio_unstable");
+    if !cargo.status()?.success() {
         bail!("a story failed, or a situation was never reached");
     }
     Ok(())

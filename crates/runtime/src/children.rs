@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use crate::driver::Driver;
 use crate::lease::LeaseKeeper;
 use crate::runtime::Runtime;
-use crate::start::{self, Clears};
+use crate::start::{self, StartedBy};
 
 /// How long to wait before looking again at a child that somebody else is about to carry out.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -200,15 +200,10 @@ impl ChildRun {
                 }
                 Standing::Ready | Standing::Interrupted => {
                     let (agent, options) = (Arc::clone(&self.agent), ResumeOptions::default());
-                    let (above, clears) = (&self.above, Clears::Inherited(self.cleared.clone()));
-                    let resume = start::resume_if_first(
-                        &self.runtime,
-                        agent,
-                        child,
-                        options,
-                        above,
-                        &clears,
-                    );
+                    let (above, cleared) = (&self.above, self.cleared.clone());
+                    let by = StartedBy::Parent { cleared };
+                    let resume =
+                        start::resume_if_first(&self.runtime, agent, child, options, above, &by);
                     match Box::pin(resume).await? {
                         Some(handle) => self.follow(&handle).await?,
                         None => parts.clock.sleep(AGAIN).await,

@@ -22,7 +22,7 @@ use crate::driver::Driver;
 use crate::family;
 use crate::feed::Ticket;
 use crate::lease::LeaseKeeper;
-use crate::start::{self, Clears};
+use crate::start::{self, StartedBy};
 
 /// How often a message is handed to a child that begins and ends runs meanwhile.
 const MAX_TRIES: u32 = 16;
@@ -150,9 +150,8 @@ async fn send(driver: &Driver, message: CompanionMessage) -> Result<CompanionEnd
                 queue_message(parts.outside(), child, request, message, None).await?;
                 if standing_of(parts.logs(), child).await?.can_go_on() {
                     let options = ResumeOptions::default();
-                    let clears = &Clears::NOTHING;
-                    let resume =
-                        start::resume_if_first(runtime, agent, child, options, above, clears);
+                    let by = &StartedBy::Parent { cleared: None };
+                    let resume = start::resume_if_first(runtime, agent, child, options, above, by);
                     Box::pin(resume).await?;
                 }
             }

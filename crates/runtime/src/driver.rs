@@ -314,6 +314,9 @@ impl Driver {
             }
             self.feed.flush().await;
         }
+        if self.journal.staged().is_empty() {
+            return Ok(());
+        }
         let sent = lease.now();
         let committed = self.journal.commit().await?;
         if committed.events.is_empty() {

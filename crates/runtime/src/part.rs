@@ -292,7 +292,13 @@ impl Attached {
     async fn advance(&mut self) -> Result<Next> {
         let Self { driver, lease } = self;
         loop {
-            return Ok(match driver.next()? {
+            let next = driver.next()?;
+            if !next.is_decision() && driver.results.is_due(&next) {
+                // The execution of the part that recorded them was cut off before the hooks had run.
+                driver.record(lease, Vec::new()).await?;
+                continue;
+            }
+            return Ok(match next {
                 Action::Idle => Next::Over,
                 Action::CallModel { step, .. } => Next::Part(Part::Model(step)),
                 Action::StartChildren(_) => Next::Part(Part::Children),

@@ -24,7 +24,7 @@ use crate::handle::attach;
 use crate::live::LiveRun;
 use crate::parts::Parts;
 use crate::run_ref::RunRef;
-use crate::start::{self, Clears};
+use crate::start::{self, StartedBy};
 
 /// How often an abort is tried on a session whose runs start and end meanwhile.
 const MAX_TRIES: u32 = 16;
@@ -143,7 +143,7 @@ impl AgentExecutor for Runtime {
         } else {
             HookChain::none()
         };
-        start::resume(self, agent, session, options, &above, &Clears::Pending).await
+        start::resume(self, agent, session, options, &above, &StartedBy::Caller).await
     }
 
     async fn fork(&self, session: &SessionId, options: ForkOptions) -> Result<SessionId> {

@@ -14,8 +14,8 @@ use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::{RequestId, RunId, SessionId};
 use helix_agents_core::panics::{Panicked, caught};
 use helix_agents_core::session::{
-    BeginRun, Journal, JournalParts, Session, StartOutcome, abort_events, execute_events,
-    is_taken_care_of, news_below, resume_events, rewind_events, terminate_events,
+    BeginRun, Journal, JournalParts, RunRecord, RunStatus, Session, StartOutcome, abort_events,
+    execute_events, is_taken_care_of, news_below, resume_events, rewind_events, terminate_events,
 };
 use helix_agents_core::step::Results;
 use helix_agents_core::store::{Head, NewSession};
@@ -50,28 +50,39 @@ struct Place {
     parent: Option<ParentRef>,
     budget: Option<Budget>,
     hooks: HookChain,
-    /// The interrupt that is cleared if a suspended turn continues.
-    clears: Clears,
+    by: StartedBy,
 }
 
-/// The interrupt that a new run does not honour.
+/// The party that starts a run. It decides which interrupt the run does not honour, and which sessions are resumed.
 #[derive(Debug, Clone)]
-pub(crate) enum Clears {
-    /// The one that is pending when the caller asks: by an explicit `execute` or `resume`.
-    Pending,
-    /// The one that was cleared for the session's parent; none for a takeover.
-    Inherited(Option<RequestId>),
+pub(crate) enum StartedBy {
+    /// An explicit `execute` or `resume`. It clears the interrupt that is pending.
+    Caller,
+    /// The run of the session's parent, with the interrupt that was cleared for the parent.
+    Parent { cleared: Option<RequestId> },
+    /// An answer to a call that the session waits for.
+    Answer,
+    /// A sweep. It resumes no session that has failed or was interrupted since the sweep found it.
+    Sweep,
 }
 
-impl Clears {
-    /// A takeover honours every request.
-    pub(crate) const NOTHING: Self = Self::Inherited(None);
-
-    fn of(&self, fold: &Session) -> Option<RequestId> {
+impl StartedBy {
+    fn clears(&self, fold: &Session) -> Option<RequestId> {
         match self {
-            Self::Pending => fold.interrupt_request().map(|request| request.id.clone()),
-            Self::Inherited(cleared) => cleared.clone(),
+            Self::Caller => fold.interrupt_request().map(|request| request.id.clone()),
+            Self::Parent { cleared } => cleared.clone(),
+            Self::Answer | Self::Sweep => None,
         }
+    }
+
+    fn check(&self, fold: &Session) -> Result<()> {
+        let unfinished =
+            |run: &RunRecord| run.status == RunStatus::Running || run.status.is_suspended();
+        if !matches!(self, Self::Sweep) || fold.last_run().is_some_and(unfinished) {
+            return Ok(());
+        }
+        let message = format!("the session is {}: a sweep leaves it to its users", fold.status());
+        Err(Error::new(ErrorCode::NothingToResume, message).with_context("session", fold.id()))
     }
 }
 
@@ -93,8 +104,8 @@ pub(crate) async fn execute(
     let known = options.session.is_some();
     let hooks = HookChain::new(&HookChain::none(), &agent, &options.hooks);
     let (tags, budget) = (options.tags, options.budget);
-    let clears = Clears::Pending;
-    let place = Place { session, run, known, tags, parent: None, budget, hooks, clears };
+    let by = StartedBy::Caller;
+    let place = Place { session, run, known, tags, parent: None, budget, hooks, by };
     begin_turn(runtime, agent, &input, place).await
 }
 
@@ -123,7 +134,7 @@ pub(crate) async fn execute_child(
             parent: Some(parent.clone()),
             budget,
             hooks,
-            clears: Clears::NOTHING,
+            by: StartedBy::Parent { cleared: None },
         };
         match begin_turn(runtime, agent, input, place).await {
             Ok(_) => return Ok(ChildStart { allowance: budget, ..child }),
@@ -158,7 +169,7 @@ pub(crate) async fn continue_child(
         parent: None,
         budget: None,
         hooks: HookChain::new(above, &agent, &[]),
-        clears: Clears::NOTHING,
+        by: StartedBy::Parent { cleared: None },
     };
     begin_turn(runtime, agent, input, place).await
 }
@@ -171,7 +182,7 @@ async fn begin_turn(
 ) -> Result<RunHandle> {
     let parts = runtime.parts();
     check_model(parts, &agent)?;
-    let Place { session, run, known, tags, parent, budget, hooks, clears } = place;
+    let Place { session, run, known, tags, parent, budget, hooks, by } = place;
     for _ in 0..MAX_TRIES {
         let found = if known { parts.logs().look(&session).await? } else { None };
         let (head, fold) = match found {
@@ -189,7 +200,7 @@ async fn begin_turn(
         let mut begin = begin(runtime, run.clone(), &fold, parent.as_ref()).await?;
         begin.parent.clone_from(&parent);
         begin.budget = budget;
-        begin.clears = clears.of(&fold);
+        begin.clears = by.clears(&fold);
         let alive = head.as_ref().is_some_and(Head::is_leased);
         let events = execute_events(&fold, &agent, &begin, input, &tags, alive)?;
         let new = head.is_none().then(|| NewSession {
@@ -218,7 +229,7 @@ pub(crate) async fn resume(
     session: &SessionId,
     options: ResumeOptions,
     above: &HookChain,
-    clears: &Clears,
+    by: &StartedBy,
 ) -> Result<RunHandle> {
     let parts = runtime.parts();
     check_model(parts, &agent)?;
@@ -230,7 +241,7 @@ pub(crate) async fn resume(
     for _ in 0..MAX_TRIES {
         let (_, fold) = parts.logs().look(session).await?.ok_or_else(|| not_found(session))?;
         // An interrupt that comes while this waits for the lease is not what the caller overrides.
-        let cleared = cleared.get_or_insert_with(|| clears.of(&fold));
+        let cleared = cleared.get_or_insert_with(|| by.clears(&fold));
         if after.is_none() {
             after = fold.last_run().map(|run| run.id.clone());
         }
@@ -238,10 +249,10 @@ pub(crate) async fn resume(
         begin.budget = options.budget;
         begin.clears.clone_from(cleared);
         let message = options.message.as_ref();
-        let events = match options.checkpoint {
+        let events = by.check(&fold).and_then(|()| match options.checkpoint {
             Some(to) => rewind_events(&fold, &agent, &begin, after.as_ref(), to, message),
             None => resume_events(&fold, &agent, &begin, after.as_ref(), message),
-        };
+        });
         let events = match events {
             Ok(events) => events,
             Err(error) => {
@@ -280,9 +291,9 @@ pub(crate) async fn resume_if_first(
     session: &SessionId,
     options: ResumeOptions,
     above: &HookChain,
-    clears: &Clears,
+    by: &StartedBy,
 ) -> Result<Option<RunHandle>> {
-    match resume(runtime, agent, session, options, above, clears).await {
+    match resume(runtime, agent, session, options, above, by).await {
         Ok(handle) => Ok(Some(handle)),
         Err(error) if is_taken_care_of(&error) => {
             tracing::debug!(%session, %error, "another process was first");

@@ -11,7 +11,7 @@ use helix_agents_core::store::{Head, SessionFilter, SessionStatus, list_all};
 use crate::family;
 use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
-use crate::start::{self, Clears};
+use crate::start::{self, StartedBy};
 
 impl Runtime {
     /// For [`recover`](helix_agents_core::executor::AgentExecutor::recover).
@@ -135,7 +135,7 @@ impl Runtime {
         let Lineage { agent, above } = lineage(&*parts.store, &parts.registry, &head).await?;
         let above = HookChain::of_lineage(&above);
         let options = ResumeOptions::default();
-        start::resume(self, agent, session, options, &above, &Clears::NOTHING).await
+        start::resume(self, agent, session, options, &above, &StartedBy::Answer).await
     }
 
     /// Goes on with a session whose agent is found by its name, unless somebody else was first.
@@ -147,6 +147,7 @@ impl Runtime {
         let parts = self.parts();
         let Lineage { agent, above } = lineage(&*parts.store, &parts.registry, head).await?;
         let above = HookChain::of_lineage(&above);
-        start::resume_if_first(self, agent, &head.session, options, &above, &Clears::NOTHING).await
+        let by = StartedBy::Sweep;
+        start::resume_if_first(self, agent, &head.session, options, &above, &by).await
     }
 }

@@ -40,6 +40,9 @@ struct Rule {
 /// What a rule names that strikes the next snapshot that is saved.
 pub const SNAPSHOT: &str = "snapshot";
 
+/// The name of the next list of sessions in a rule.
+pub const LIST: &str = "list of sessions";
+
 /// A store with faults. Every rule strikes once, in the order in which they were added.
 #[derive(Debug, Clone)]
 pub struct FaultStore {
@@ -190,7 +193,8 @@ impl StateStore for FaultStore {
     }
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
-        self.inner.list(filter, page).await
+        let fault = self.take_of(LIST);
+        self.faulty(fault, self.inner.list(filter, page)).await
     }
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {

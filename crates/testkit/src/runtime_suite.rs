@@ -332,6 +332,7 @@ macro_rules! runtime_suite {
             waiting: of_two_processes_that_go_on_by_themselves_one_runs;
             waiting: the_sweeper_takes_what_expired_and_not_what_waits;
             waiting: of_the_sweeper_and_a_person_one_goes_on;
+            waiting: a_late_sweep_leaves_a_session_that_failed_meanwhile;
             waiting: an_approved_call_that_was_killed_is_not_run_again;
             waiting: a_child_that_finished_while_its_parent_was_down_is_heard;
             waiting: a_companion_that_ended_without_a_word_is_heard;

@@ -104,6 +104,8 @@ pub enum Again {
     Never,
     /// When its answer was lost: hooks may be told again.
     Later,
+    /// When it was dropped in the middle: effects that did not get into the log run again, as their classes allow.
+    Dropped,
     /// When somebody was taken for dead who was not: effects may run twice, too, as their classes allow, and
     /// of what two show and tell neither may be right.
     AtOnce,

@@ -99,14 +99,15 @@ async fn lacking(
     Ok(found)
 }
 
-/// Where the first of the runs up to `version` began that follow the last one which ended: each took
-/// over from the one before it, which died. Or where the session was forked, if no run has begun since.
+/// The version before the open turn: before the first of the runs that follow the last one which ended, as each of
+/// them took over from the one before it. In a fork whose own runs have not ended, the version before the fork, which
+/// shows the shared run as interrupted.
 fn before_open_turn(events: &[RecordedEvent], version: u64) -> Option<u64> {
     let mut first = None;
     for recorded in events.iter().rev().filter(|recorded| recorded.seq <= version) {
         match recorded.event {
             Event::RunStarted { .. } => first = Some(recorded.seq - 1),
-            Event::Forked { .. } => return first.or(Some(recorded.seq - 1)),
+            Event::Forked { .. } => return Some(recorded.seq - 1),
             Event::RunEnded { .. } => break,
             _ => {}
         }

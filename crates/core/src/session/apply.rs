@@ -114,12 +114,25 @@ impl SessionOverview {
         }
         self.observe(recorded.at);
         let (event, run) = (&recorded.event, recorded.run.as_ref());
+        if matches!(event, Event::RunStarted { trigger: Trigger::Resume, .. }) {
+            self.observe_passed_deadline();
+        }
         self.fold(event, run, recorded.schema == 0, history.as_deref_mut())?;
         self.stamp(recorded.at);
         if let Some(history) = history {
             history.stamp(recorded.at);
         }
         Ok(())
+    }
+
+    /// Infers from a resumption that a deadline has passed, if no other reason for it can be in the log. The store's
+    /// clock may have gone back between the resumer's look at it and the append.
+    fn observe_passed_deadline(&mut self) {
+        let has_reason = self.has_news() || self.open_children().next().is_some();
+        let deadline = self.pending_calls().filter_map(|pending| pending.deadline).min();
+        if let Some(deadline) = deadline.filter(|_| !has_reason) {
+            self.observe(Timestamp(deadline.0.saturating_add(1)));
+        }
     }
 
     fn end_append(&mut self, append: AppendId) {

@@ -101,9 +101,13 @@ impl Results {
         let waited: Vec<_> = calls.chain(children).collect();
         let phase = |call: &CallId| phase_of(agent, step, call);
         let rested_in = waited.iter().filter_map(|call| phase(call)).max();
+        // Companion tools run in call order: those after the one that the run waited in had not run yet.
+        let companion = |call: &CallId| phase(call) == Some(Phase::Companions);
+        let waited_in = waited.iter().filter(|call| companion(call)).map(|call| call.index()).min();
         for finish in step.calls.iter().filter_map(|call| call.finish.as_ref()) {
             let call = &finish.call;
-            let is_told = phase(call) <= rested_in && !waited.contains(&call);
+            let came_later = companion(call) && waited_in.is_some_and(|at| call.index() > at);
+            let is_told = phase(call) <= rested_in && !waited.contains(&call) && !came_later;
             if !is_told && is_asked_for(call) {
                 self.note_one(session, agent, finish);
             }
@@ -142,6 +146,12 @@ impl Results {
             of: result_of(session, agent, call, finish),
             call: call.clone(),
         });
+    }
+
+    /// Returns `true` if hooks are to be told of results before this action.
+    #[must_use]
+    pub fn is_due(&self, next: &Action) -> bool {
+        !self.waiting.is_empty() && !is_in_phase(next)
     }
 
     /// Those to be told of now, in call order; none while calls of the phase are open.

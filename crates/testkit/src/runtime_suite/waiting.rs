@@ -18,7 +18,7 @@ use super::support::{
     killed_at, report, resting, resume, run, scripts, submit, teller, told, until, word,
 };
 use super::{RuntimeHarness, World};
-use crate::faults::{Fault, FaultStore};
+use crate::faults::{Fault, FaultStore, LIST};
 use crate::gate::{Gate, within};
 use crate::normalise;
 use crate::scripted::{Reply, ScriptedLlm};
@@ -306,4 +306,31 @@ pub async fn a_page_and_what_follows_have_no_gap_and_no_repetition(harness: &imp
         run_ended completed
     "#]]
     .assert_eq(&normalise::stream(&seen));
+}
+
+/// The session fails between the sweep's list and its turn in the sweep.
+pub async fn a_late_sweep_leaves_a_session_that_failed_meanwhile(harness: &impl RuntimeHarness) {
+    let gate = Gate::new();
+    let agent = teller().tool(ask()).build().unwrap();
+    let fails = Reply::fails(ErrorCode::ProviderRejected);
+    let script = ScriptedLlm::new([Reply::tool_call("ask", word("a")), fails]);
+    let executor = harness.boot(World::new(script).registered(&agent)).await;
+    run(&*executor, &agent, "go").await;
+    submit(&*executor, answer("1.0")).await;
+    // A sweep lists runs without an owner first, and then sessions with news.
+    let store = FaultStore::new(harness.store())
+        .on(LIST, Fault::HoldAfter(Gate::opened()))
+        .on(LIST, Fault::HoldAfter(gate.clone()));
+    let world = World::new(ScriptedLlm::new([Reply::text("Again.")])).registered(&agent);
+    let sweeper = harness.boot(world.on(store)).await;
+    let fails = async {
+        gate.reached().await;
+        let failed = resume(&*executor, &agent).await.unwrap().result().await.unwrap();
+        assert_eq!(failed.status, RunStatus::Failed);
+        gate.open();
+    };
+    let (swept, ()) = tokio::join!(sweeper.sweep(), fails);
+    assert!(swept.unwrap().is_empty());
+    assert_eq!(fold(harness).await.runs().count(), 2);
+    assert_eq!(resting(harness, &S.into()).await, RunStatus::Failed);
 }

@@ -101,6 +101,8 @@ pub struct Scene {
     pub lives: Lives,
     /// How many calls of a step run side by side.
     pub tool_concurrency: usize,
+    /// The build of the program, which decides prompts, descriptions and tools that no model calls.
+    pub build: u32,
 }
 
 /// The agents of a family by name.
@@ -173,9 +175,10 @@ impl Scene {
         };
         let once =
             |name: &'static str| self.tool(name).effect(EffectClass::AtMostOnce).timeout(SHORT);
+        let build = self.build;
         let mut agent = Agent::builder(&node.name)
-            .description("Works.")
-            .system_prompt("You work.")
+            .description(&format!("Works, as of build {build}."))
+            .system_prompt(format!("You work, as of build {build}."))
             .model("trees")
             .state::<Done>()
             .tool_concurrency(self.tool_concurrency)
@@ -187,6 +190,9 @@ impl Scene {
             .tool(self.tool("stamp").requires_approval().effect(EffectClass::Idempotent))
             .tool(ask("ask", Duration::from_secs(3600)))
             .tool(ask("hurry", Duration::from_millis(1)));
+        if build > 0 {
+            agent = agent.tool(self.tool("unused"));
+        }
         if node.place == Place::Root {
             agent =
                 agent.hooks(Listener { told: Arc::clone(&self.told), lives: self.lives.clone() });

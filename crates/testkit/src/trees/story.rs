@@ -159,7 +159,8 @@ impl Story {
 
     /// What must hold of it on an engine.
     fn expected(self, again: Again) -> Expected {
-        Expected { root: ROOT.into(), durability: self.durability(), again, gaps: false }
+        let (durability, overlaps) = (self.durability(), again == Again::AtOnce);
+        Expected { root: ROOT.into(), durability, again, gaps: false, overlaps, reborn: false }
     }
 
     async fn stage<'a>(self, open: &'a Open, boot: &'a Boot, folder: Option<&Path>) -> Stage<'a> {
@@ -174,6 +175,7 @@ impl Story {
             store: Arc::clone(&stores.state),
             lives: lives.clone(),
             tool_concurrency: 8,
+            build: 0,
         };
         let family = Family::new(&scene);
         Stage {

@@ -6,9 +6,11 @@ use expect_test::expect;
 use serde_json::json;
 
 use crate::agent::AnyAgent;
+use crate::clock::Timestamp;
 use crate::error::ErrorCode;
-use crate::event::{Answer, Event, RunOutcome, Trigger};
-use crate::session::{RunStatus, SettledCall};
+use crate::event::{Answer, Event, RecordedEvent, RunOutcome, SCHEMA, Trigger};
+use crate::id::SessionId;
+use crate::session::{RunStatus, Session, SettledCall};
 use crate::step::Action;
 use crate::store::SessionStatus;
 use crate::testing::{
@@ -294,4 +296,20 @@ fn a_queued_message_enters_between_two_steps_and_keeps_the_turn_open() {
     .assert_eq(&transcript_text(hand.session().transcript()));
     assert_eq!(status(&hand), RunStatus::Completed);
     assert_eq!(hand.session().turn(), 1);
+}
+
+/// The clock of the store went back after the resumer had read that the deadline was over.
+#[test]
+fn a_run_that_was_resumed_for_a_deadline_is_legal_before_it() {
+    let mut hand = suspended([("ask", json!({}))]);
+    hand.clock(61_001);
+    hand.start(Trigger::Resume).unwrap();
+    let mut again = Session::new(SessionId::from("s"));
+    for (index, (run, event)) in hand.log.iter().enumerate() {
+        let (seq, run, event) = (index as u64 + 1, run.clone(), event.clone());
+        let at = Timestamp(1000);
+        again.apply_recorded(&RecordedEvent { seq, at, run, schema: SCHEMA, event }).unwrap();
+    }
+    assert_eq!(again.last_run().unwrap().status, RunStatus::Running);
+    assert!(again.has_news(), "the call is over for this reader, too");
 }

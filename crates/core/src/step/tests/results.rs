@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
-use crate::agent::AnyAgent;
-use crate::event::{Answer, Event, Trigger};
+use crate::agent::{Agent, AnyAgent, CompanionMode};
+use crate::event::{Answer, ChildStart, CompanionRef, Event, Trigger};
+use crate::id::{CallId, SessionId};
 use crate::step::{Action, ResultOf, Results};
 use crate::testing::{Hand, builder, built, calls, echo, finish, result_schema};
 use crate::tool::{NoInput, Tool};
@@ -89,6 +90,35 @@ fn of_a_step_that_was_suspended_only_what_it_waited_for_is_told_of_again() {
     hand.decide();
     hand.start(Trigger::Recover).unwrap();
     assert_eq!(taken_over(&hand), ["1.1 {}"], "1.0 was told of before the suspension");
+}
+
+#[test]
+fn companion_calls_after_the_one_that_a_run_waited_in_are_told_of() {
+    let scout = Agent::builder("scout").description("Scouts.").system_prompt("You scout.");
+    let scout = scout.model("scripted").output_schema(result_schema()).build().unwrap();
+    let agent = built(builder().companion(&scout, CompanionMode::Blocking));
+    let mut hand = Hand::new(&agent);
+    let spawn = json!({"agent": "scout", "message": "go", "name": "one"});
+    hand.decide();
+    let list = ("companion__listChildren", json!({}));
+    hand.reply(calls([("companion__spawnAgent", spawn), list.clone(), list]));
+    let start = ChildStart {
+        call: "1.0".into(),
+        session: SessionId::from("s-agent-one"),
+        agent: "scout".into(),
+        companion: Some(CompanionRef { name: "one".into(), mode: CompanionMode::Blocking }),
+        allowance: None,
+    };
+    hand.put(Event::ChildStarted(start.into())).unwrap();
+    hand.put(Event::ChildWaiting { call: "1.0".into() }).unwrap();
+    hand.drive([]);
+    assert!(hand.session().last_run().unwrap().status.is_suspended());
+    hand.start(Trigger::Resume).unwrap();
+    hand.result("1.0", json!("found"));
+    hand.result("1.1", json!([]));
+    let mut results = Results::left_before(hand.session(), &agent);
+    let told: Vec<_> = results.take(&Action::Idle).into_iter().map(|it| it.call.id).collect();
+    assert_eq!(told, [CallId::from("1.0"), "1.1".into()], "neither was told of before");
 }
 
 #[test]

@@ -28,8 +28,10 @@ pub(super) fn check(
         }
         by_key.entry(&execution.key).or_default().push(execution);
     }
-    for executions in by_key.values() {
-        problems.extend(too_often(expected, outlived, members, executions));
+    if !expected.reborn {
+        for executions in by_key.values() {
+            problems.extend(too_often(expected, outlived, members, executions));
+        }
     }
     for taken in answers {
         match members.get(&taken.session) {
@@ -64,7 +66,7 @@ fn too_often(
     let most = match (class(&first.tool), member.finish(&first.call)) {
         (EffectClass::AtMostOnce, _) => 1,
         // A try whose result did not get into the log is done again.
-        (_, _) if again == Again::AtOnce || (again == Again::Later && expected.gaps) => {
+        (_, _) if again >= Again::Dropped || (again == Again::Later && expected.gaps) => {
             2 * times_tried(executions) * member.runs()
         }
         // A step that was not recorded whole is repeated whole.
@@ -85,13 +87,18 @@ fn times_tried(executions: &[&Execution]) -> usize {
 fn lost(member: &Member, taken: &Taken) -> Option<String> {
     let id = member.fold.id();
     let answer = member.log.iter().find_map(|it| match &it.event {
-        Event::Submitted { request, answer, .. } if *request == taken.request => Some(answer),
+        Event::Submitted { request, answer, .. } if *request == taken.request => {
+            Some((it.seq, answer))
+        }
         _ => None,
     });
-    let Some(answer) = answer else {
+    let Some((seq, answer)) = answer else {
         return Some(format!("{id}: the answer {taken:?} is not in the log"));
     };
     let Some(finish) = member.finish(&taken.call) else {
+        if member.went_back_after(seq) {
+            return None;
+        }
         return Some(format!("{id}: the answered call {} has no result", taken.call));
     };
     let fits = match (answer, &finish.outcome) {
@@ -129,9 +136,10 @@ fn state(member: &Member) -> Option<String> {
     let mut noted = serde_json::from_value::<Done>(state).unwrap_or_default().calls;
     noted.sort();
     let mut succeeded: Vec<_> = member
-        .finishes()
+        .standing()
+        .into_iter()
         .filter(|finish| matches!(finish.outcome, ToolOutcome::Success(_)))
-        .filter(|finish| member.fold.tool_call(&finish.call).is_some_and(|it| &*it.name == "work"))
+        .filter(|finish| member.tool_of(&finish.call) == Some("work"))
         .map(|finish| finish.call.to_string())
         .collect();
     succeeded.sort();

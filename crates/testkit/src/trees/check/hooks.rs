@@ -40,7 +40,7 @@ pub(super) fn check(members: &Members, again: Again, told: &[Told], problems: &m
 fn left_out(member: &Member, of_calls: &BTreeMap<Of<'_>, Vec<Hook>>) -> Vec<String> {
     let id = member.fold.id();
     let mut problems = Vec::new();
-    for recorded in &member.log {
+    for recorded in member.own() {
         let (Event::ToolFinished(finish), Some(run)) = (&recorded.event, &recorded.run) else {
             continue;
         };

@@ -104,13 +104,18 @@ fn has_beside(members: &Members, member: &Member) -> bool {
     begins_beside(member) || below.into_iter().any(|child| has_beside(members, child))
 }
 
+/// The steps that a fork shares with its original.
+fn shared_steps(member: &Member) -> u32 {
+    member.fold.forked().map_or(0, |origin| origin.step)
+}
+
 /// What is counted of the tree is what all sessions used.
 fn usage(members: &Members, counted: &UsageRollup) -> Option<String> {
     let mut sum = UsageRollup::default();
     for member in members.values() {
         sum += &UsageRollup {
             tokens: member.fold.usage(),
-            steps: u64::from(member.fold.last_step()),
+            steps: u64::from(member.fold.last_step() - shared_steps(member)),
             tool_calls: member.fold.tool_calls(),
             ..UsageRollup::default()
         };

@@ -8,7 +8,6 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{ChunkKind, StoredChunk, StreamManager};
 use helix_agents_core::tool::FINISH_TOOL;
 
-use super::super::Again;
 use super::{Expected, Member, Members};
 
 pub(super) async fn check(
@@ -67,11 +66,15 @@ fn in_order(chunks: &[StoredChunk]) -> Vec<String> {
 
 /// The boundaries in the log's order, and the results and texts of a session.
 fn as_in_the_log(member: &Member, expected: &Expected, shown: &[&StoredChunk]) -> Vec<String> {
-    let Expected { again, gaps, .. } = expected;
+    let Expected { overlaps, gaps, .. } = expected;
     let id = member.fold.id();
     let mut problems = Vec::new();
     let is: Vec<_> = shown.iter().filter_map(|stored| boundary(&stored.chunk.kind)).collect();
-    let should: Vec<_> = member.log.iter().filter_map(|it| of_log(it.seq, &it.event)).collect();
+    let log = member.own().iter();
+    let mut should: Vec<_> = log.filter_map(|it| of_log(it.seq, &it.event)).collect();
+    if member.forked_run_was_open() {
+        should.insert(0, "interrupted".to_owned());
+    }
     if !agree(&is, &should, *gaps) {
         problems.push(format!("{id}: the stream shows\n  {is:?}\nof\n  {should:?}"));
     }
@@ -79,7 +82,7 @@ fn as_in_the_log(member: &Member, expected: &Expected, shown: &[&StoredChunk]) -
     let mut should = results(member);
     is.sort();
     should.sort();
-    if *again == Again::AtOnce {
+    if *overlaps {
         // Of two who did the same, both may have been taken back, or shown.
         is.dedup();
         should.retain(|result| is.contains(result));
@@ -90,7 +93,7 @@ fn as_in_the_log(member: &Member, expected: &Expected, shown: &[&StoredChunk]) -
     let (mut is, mut should) = (texts(shown), said(member));
     // What a failed call had delivered stays, and is in no transcript.
     is.retain(|step, _| !member.has(|event| failed(event, *step)));
-    if *again == Again::AtOnce {
+    if *overlaps {
         is.clear();
         should.clear();
     }
@@ -159,8 +162,8 @@ fn result(kind: &ChunkKind) -> Option<(String, bool, Option<String>)> {
 
 fn results(member: &Member) -> Vec<(String, bool, Option<String>)> {
     let shown = member.finishes().filter(|finish| {
-        let call = member.fold.tool_call(&finish.call);
-        call.is_some_and(|call| *call.name != *FINISH_TOOL)
+        let tool = member.tool_of(&finish.call);
+        tool.is_some_and(|tool| tool != &*FINISH_TOOL)
     });
     let results = shown.filter_map(|finish| match &finish.outcome {
         ToolOutcome::Success(result) => {
@@ -189,7 +192,7 @@ fn failed(event: &Event, step: u32) -> bool {
 
 fn said(member: &Member) -> BTreeMap<u32, String> {
     let mut texts = BTreeMap::new();
-    for it in &member.log {
+    for it in member.own() {
         let Event::ModelReplied(reply) = &it.event else { continue };
         let content = reply.message.as_ref().and_then(|message| message.content.clone());
         if let Some(content) = content.filter(|content| !content.is_empty()) {
