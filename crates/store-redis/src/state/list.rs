@@ -189,7 +189,7 @@ impl Inner {
 
 /// Whether an entry's session was created before that time.
 fn is_before(entry: &Entry, time: Timestamp) -> bool {
-    entry.time.parse::<f64>().is_ok_and(|at| at < time.0 as f64)
+    entry.time.parse::<i64>().is_ok_and(|at| at < time.0)
 }
 
 /// Where a head stands in a list, from the end.
