@@ -6,20 +6,24 @@
 //! agree on every answer.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, Head, LeaseChange, MAX_PAGE,
-    NewSession, Page, Position, Purge, Renewal, SessionFilter, Snapshot, StoredAppend, Summary,
+    NewSession, Page, Position, Purge, Renewal, SessionFilter, SessionUsage, Snapshot,
+    StoredAppend, Summary,
 };
+use helix_agents_core::usage::UsageRollup;
 
 /// One session.
 #[derive(Debug, Clone)]
 struct Entry {
     head: Head,
     log: Vec<StoredAppend>,
+    usage: Option<Arc<UsageRollup>>,
     snapshot: Option<Snapshot>,
 }
 
@@ -45,7 +49,7 @@ impl Entry {
             updated_at: now,
             read_at: now,
         };
-        let mut entry = Self { head, log, snapshot: None };
+        let mut entry = Self { head, log, usage: None, snapshot: None };
         entry.take(first, now);
         entry
     }
@@ -60,7 +64,7 @@ impl Entry {
 
     fn take(&mut self, append: Append, now: Timestamp) {
         let first = self.head.position.version + 1;
-        let Append { id, run, schema, count, body, summary, lease, .. } = append;
+        let Append { id, run, schema, count, body, summary, usage, lease, .. } = append;
         let stored = StoredAppend { first, count, id, run, schema, at: now, body };
         self.head.position = stored.position();
         self.head.updated_at = now;
@@ -71,6 +75,9 @@ impl Entry {
         }
         if let Some(summary) = summary {
             self.head.summary = summary;
+        }
+        if let Some(usage) = usage {
+            self.usage = Some(usage);
         }
         self.log.push(stored);
     }
@@ -206,6 +213,18 @@ impl Model {
         Some(heads)
     }
 
+    /// As [`list`](Self::list), with the usage of each.
+    pub(crate) fn list_usage(
+        &self,
+        filter: &SessionFilter,
+        page: &Page,
+        now: Timestamp,
+    ) -> Option<Vec<SessionUsage>> {
+        let usage = |head: &Head| self.0.get(&head.session).and_then(|it| it.usage.clone());
+        let with_usage = |head| SessionUsage { usage: usage(&head), head };
+        Some(self.list(filter, page, now)?.into_iter().map(with_usage).collect())
+    }
+
     pub(crate) fn renew(
         &mut self,
         id: &SessionId,
@@ -253,7 +272,17 @@ impl Model {
 }
 
 fn is_asked_for(head: &Head, filter: &SessionFilter, now: Timestamp) -> bool {
-    let SessionFilter { agent, status, root, runtime, pending, lease_expired, wake_due } = filter;
+    let SessionFilter {
+        agent,
+        status,
+        root,
+        runtime,
+        pending,
+        lease_expired,
+        wake_due,
+        created_from,
+        created_before,
+    } = filter;
     let summary = &head.summary;
     agent.as_ref().is_none_or(|agent| *agent == head.created.agent)
         && status.is_none_or(|status| status == summary.status)
@@ -263,4 +292,6 @@ fn is_asked_for(head: &Head, filter: &SessionFilter, now: Timestamp) -> bool {
         && (!lease_expired
             || (summary.run.is_some() && head.lease_until.is_none_or(|until| until <= now)))
         && (!wake_due || summary.wake_at.is_some_and(|at| at <= now))
+        && created_from.is_none_or(|from| head.created_at >= from)
+        && created_before.is_none_or(|before| head.created_at < before)
 }

@@ -11,7 +11,7 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
+    Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
 };
 use helix_agents_core::stream::{Batch, ChunkStream, StreamInfo, StreamManager, Written};
 use helix_agents_testkit::trees::{Dice, Life, Lives};
@@ -298,6 +298,15 @@ impl StateStore for Wire {
         self.ask(Kind::List, move |store| {
             let (filter, page) = (filter.clone(), page.clone());
             async move { store.list(&filter, &page).await }
+        })
+        .await
+    }
+
+    async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
+        let (filter, page) = (filter.clone(), page.clone());
+        self.ask(Kind::List, move |store| {
+            let (filter, page) = (filter.clone(), page.clone());
+            async move { store.list_usage(&filter, &page).await }
         })
         .await
     }

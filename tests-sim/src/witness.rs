@@ -12,7 +12,7 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
+    Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
 };
 use helix_agents_core::stream::{Batch, ChunkStream, StreamInfo, StreamManager, StreamOp, Written};
 use helix_agents_store_memory::{MemoryOptions, MemoryStore};
@@ -227,6 +227,13 @@ impl StateStore for Witness {
         let expected = self.model().list(filter, page, self.now());
         let answer = self.store.list(filter, page).await;
         self.agree("list", &SessionId::from(""), &answer, expected.as_ref());
+        answer
+    }
+
+    async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
+        let expected = self.model().list_usage(filter, page, self.now());
+        let answer = self.store.list_usage(filter, page).await;
+        self.agree("list usage", &SessionId::from(""), &answer, expected.as_ref());
         answer
     }
 

@@ -22,6 +22,7 @@ use crate::sessions::SessionsCommand;
 use crate::stop::{AbortArgs, InterruptArgs};
 use crate::tail::TailArgs;
 use crate::text::one_line;
+use crate::usage::UsageArgs;
 
 /// Agents that survive: run one, kill it, resume it, and look at what it recorded.
 ///
@@ -69,6 +70,8 @@ pub(crate) enum Command {
     },
     /// Follow a session live, from this or another process.
     Tail(TailArgs),
+    /// Show tokens, calls, failures, times and cost: of one session, or of all that are selected.
+    Usage(UsageArgs),
     /// Make the tables of a server's database, or bring older ones up to date.
     Migrate,
     /// Show what is configured here, what it guarantees and why, and what is wrong with it.

@@ -43,6 +43,7 @@ mod summary;
 mod tail;
 mod terminal;
 mod text;
+mod usage;
 mod waits;
 
 use std::process::ExitCode;
@@ -80,6 +81,7 @@ fn run(args: Args, screen: &Screen) -> anyhow::Result<Exit> {
             Command::Abort(args) => stop::abort(args, &db, screen).await,
             Command::Sessions { command } => sessions::run(command, &db, screen).await,
             Command::Tail(args) => tail::run(args, &db, screen).await,
+            Command::Usage(args) => usage::run(args, &db, screen).await,
             Command::Migrate => migrate::run(&db, screen).await,
             Command::Doctor => doctor::run(&db, screen).await,
             Command::Init(args) => init::run(&args, screen),

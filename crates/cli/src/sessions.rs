@@ -7,7 +7,7 @@ mod fork;
 mod import;
 pub(crate) mod list;
 pub(crate) mod log;
-mod purge;
+pub(crate) mod purge;
 mod show;
 
 use std::path::Path;

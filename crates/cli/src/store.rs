@@ -12,7 +12,7 @@ use helix_agents::prelude::{PostgresStore, RedisStore, SqliteStore};
 use helix_agents::runtime_local::{SystemIds, TokioClock};
 use helix_agents::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, PatientStore, Purge,
-    Reach, Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
+    Reach, Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
 };
 use helix_agents::stream::{
     Batch, ChunkStream, PatientStreams, StreamInfo, StreamManager, Written,
@@ -132,6 +132,10 @@ impl StateStore for Store {
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
         self.state.list(filter, page).await
+    }
+
+    async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
+        self.state.list_usage(filter, page).await
     }
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {

@@ -23,7 +23,9 @@ use crate::id::{RunId, SessionId};
 use crate::json::Json;
 use crate::json::misfit::misfit;
 use crate::message::UserMessage;
-use crate::session::{PendingView, RunRecord, RunStatus, Session, SessionPage, Submission};
+use crate::session::{
+    PendingView, RunRecord, RunStatus, Session, SessionPage, Submission, UsageQuery, UsageReport,
+};
 use crate::stream::ChunkStream;
 use crate::usage::{Usage, UsageRollup};
 
@@ -200,7 +202,7 @@ impl RunHandle {
     }
 
     /// What the session and all below it used up so far, by model, tool, sub-agent and source. It
-    /// reads the logs of the whole tree, and so counts those at work as well;
+    /// asks the store for each session of the tree, and so counts those at work as well;
     /// [`SessionOverview::tree_usage`](crate::session::SessionOverview::tree_usage) is what the session's own log knows of it.
     ///
     /// # Errors
@@ -388,6 +390,13 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// The store's.
     async fn sweep(&self) -> Result<Vec<RunHandle>>;
+
+    /// The usage of all sessions that a query selects, by model, tool, sub-agent and custom source.
+    /// [`RunHandle::usage_rollup`] is that of one tree.
+    ///
+    /// # Errors
+    /// As [`usage_of_sessions`](crate::session::usage_of_sessions).
+    async fn usage(&self, query: &UsageQuery) -> Result<UsageReport>;
 
     /// What is needed to show a root session and then follow its stream, without gap and without
     /// repetition: for a page that somebody opens.

@@ -25,6 +25,7 @@ mod submit;
 mod transfer;
 mod travel;
 mod tree;
+mod usage;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -57,6 +58,7 @@ pub use submit::{CallRef, PendingView, Submission, pending_calls, submit};
 pub use transfer::{ExportedSession, SessionExport, export_session, import_session};
 pub use travel::{ForkOrigin, rewind_events};
 pub use tree::usage_of_tree;
+pub use usage::{MAX_REPORT_SOURCES, UsageQuery, UsageReport, usage_of_sessions};
 
 use crate::clock::Timestamp;
 use crate::error::ErrorRecord;

@@ -9,6 +9,7 @@ mod head;
 mod patient;
 mod select;
 mod snapshot;
+mod usage;
 
 use std::fmt;
 use std::time::Duration;
@@ -27,6 +28,7 @@ pub use head::{Head, NewSession, Renewal, SessionStatus, Summary};
 pub use patient::PatientStore;
 pub use select::{MAX_PAGE, Page, Purge, SessionFilter};
 pub use snapshot::Snapshot;
+pub use usage::SessionUsage;
 
 /// Who can see what a store keeps. Whether that outlives its process is another matter, which
 /// [`guarantees`](StateStore::guarantees) answers: a file that one process keeps to itself reaches no
@@ -63,7 +65,9 @@ pub enum Reach {
 ///   sees what is appended to the other, whichever is written, forked again or deleted. Every
 ///   position up to the one that is shared is one of the fork's, too. What is shared is kept until
 ///   the last session that shares it is gone.
-/// - Summary, lease and events of one append become visible together.
+/// - Summary, usage, lease and events of one append become visible together.
+/// - A session's usage is what the last append said that said anything of it. A fork has what its
+///   own appends say, never its original's. It goes with its session.
 /// - `at` is the store's clock, never decreasing within a session. All handles of a store have the
 ///   same clock, to the millisecond. Leases are compared with it, never with a process's clock.
 /// - Comparisons are exact. A lease is held before its end and free from that moment on; an append
@@ -163,6 +167,13 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound) if the page is to go on after
     /// a session that is gone, and those of the backend.
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>>;
+
+    /// Heads with the usage of each session: the sessions, the order and the pages of
+    /// [`list`](Self::list). It reads no log.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>>;
 
     /// Sets the end of the lease to `ttl` from now, if `run` is the session's current run. That may be
     /// earlier than before: a `ttl` of zero gives the lease back.

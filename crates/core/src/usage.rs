@@ -1,12 +1,16 @@
 //! What a session used up: tokens, model calls, tools, sub-agents, and what tools count themselves.
 
+mod bounded;
 mod entry;
+mod groups;
 mod rollup;
 mod tokens;
 mod totals;
 
+pub use bounded::{MAX_SESSION_SOURCES, MAX_SOURCE_BYTES, OTHERS};
 pub use entry::{UsageEntry, UsageKind};
-pub use rollup::{ModelUsage, SubAgentUsage, ToolUsage, UsageRollup};
+pub use groups::{UsageGroup, UsageSource};
+pub use rollup::{CustomRecords, ModelUsage, SubAgentUsage, ToolUsage, UsageRollup};
 pub use tokens::Usage;
 pub(crate) use totals::UsageTotals;
 

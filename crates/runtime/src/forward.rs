@@ -14,7 +14,9 @@ macro_rules! forward_executor {
             };
             use $crate::core::id::SessionId;
             use $crate::core::message::UserMessage;
-            use $crate::core::session::{PendingView, SessionPage, Submission};
+            use $crate::core::session::{
+                PendingView, SessionPage, Submission, UsageQuery, UsageReport,
+            };
             use $crate::core::stream::ChunkStream;
 
             #[::async_trait::async_trait]
@@ -88,6 +90,10 @@ macro_rules! forward_executor {
 
                 async fn sweep(&self) -> Result<Vec<RunHandle>> {
                     self.runtime.sweep().await
+                }
+
+                async fn usage(&self, query: &UsageQuery) -> Result<UsageReport> {
+                    self.runtime.usage(query).await
                 }
 
                 async fn page(&self, session: &SessionId) -> Result<SessionPage> {

@@ -13,8 +13,9 @@ use helix_agents_core::hooks::{AgentHooks, HookChain};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
-    Lineage, PendingView, RequestKind, SessionPage, Submission, delete_session, fork, lineage,
-    news_below, pending_calls, queue_message, request, session_page, submit,
+    Lineage, PendingView, RequestKind, SessionPage, Submission, UsageQuery, UsageReport,
+    delete_session, fork, lineage, news_below, pending_calls, queue_message, request, session_page,
+    submit, usage_of_sessions,
 };
 use helix_agents_core::store::{Head, SessionStatus};
 use helix_agents_core::stream::ChunkStream;
@@ -212,6 +213,10 @@ impl AgentExecutor for Runtime {
 
     async fn sweep(&self) -> Result<Vec<RunHandle>> {
         self.sweep_all().await
+    }
+
+    async fn usage(&self, query: &UsageQuery) -> Result<UsageReport> {
+        usage_of_sessions(self.parts.logs(), query).await
     }
 
     async fn page(&self, session: &SessionId) -> Result<SessionPage> {

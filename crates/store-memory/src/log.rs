@@ -1,14 +1,16 @@
 //! One session's log: the rules of appending.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::mutant;
 use helix_agents_core::store::{
-    Append, AppendOutcome, Guard, Head, LeaseChange, NewSession, Position, Renewal, Snapshot,
-    StoredAppend, Summary,
+    Append, AppendOutcome, Guard, Head, LeaseChange, NewSession, Position, Renewal, SessionUsage,
+    Snapshot, StoredAppend, Summary,
 };
+use helix_agents_core::usage::UsageRollup;
 
 /// A session: its head, and its appends in order.
 #[derive(Debug)]
@@ -17,6 +19,7 @@ pub(crate) struct Log {
     appends: Vec<StoredAppend>,
     /// How many of the appends are those of the log that it was forked from.
     shared: usize,
+    usage: Option<Arc<UsageRollup>>,
     snapshot: Option<Snapshot>,
 }
 
@@ -46,7 +49,7 @@ impl Log {
             updated_at: now,
             read_at: now,
         };
-        Self { head, shared: appends.len(), appends, snapshot: None }
+        Self { head, shared: appends.len(), appends, usage: None, snapshot: None }
     }
 
     /// A log that begins with what this one had up to the position that `first` expects, if this
@@ -81,6 +84,11 @@ impl Log {
     /// The head as it is read now.
     pub(crate) fn head_at(&self, now: Timestamp) -> Head {
         Head { read_at: now.max(self.head.updated_at), ..self.head.clone() }
+    }
+
+    /// The usage of the session, with the head as it is read now.
+    pub(crate) fn usage_at(&self, now: Timestamp) -> SessionUsage {
+        SessionUsage { head: self.head_at(now), usage: self.usage.clone() }
     }
 
     pub(crate) fn append(&mut self, append: Append, now: Timestamp) -> AppendOutcome {
@@ -173,6 +181,9 @@ impl Log {
         }
         if let Some(summary) = append.summary {
             self.head.summary = summary;
+        }
+        if let Some(usage) = append.usage {
+            self.usage = Some(usage);
         }
         self.appends.push(stored);
     }

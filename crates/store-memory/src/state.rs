@@ -13,7 +13,7 @@ use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::mutant;
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, MAX_PAGE, NewSession, Page, Purge,
-    Reach, Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
+    Reach, Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
 };
 
 use crate::MemoryStore;
@@ -95,27 +95,27 @@ impl Sessions {
         Ok(ForkOutcome::Created { at })
     }
 
-    /// The heads of all sessions.
-    fn heads(&self, now: Timestamp) -> Vec<Head> {
+    /// All sessions.
+    fn all(&self, now: Timestamp) -> Vec<SessionUsage> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         let sessions: Vec<_> = table.values().cloned().collect();
         drop(table);
-        let head = |it: &Arc<Session>| it.lock().as_ref().map(|log| log.head_at(now));
-        sessions.iter().filter_map(head).collect()
+        let usage = |it: &Arc<Session>| it.lock().as_ref().map(|log| log.usage_at(now));
+        sessions.iter().filter_map(usage).collect()
     }
 
-    fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
+    fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
         let after = match &page.after {
             None => None,
             Some(id) => Some(self.with(id, |log| (log.head().created_at, id.clone()))?),
         };
         let now = self.clock.now();
-        let mut heads = self.heads(now);
-        heads.retain(|it| passes(it, filter, now));
-        heads.retain(|it| after.as_ref().is_none_or(|after| place(it) < *after));
-        heads.sort_unstable_by_key(|it| std::cmp::Reverse(place(it)));
-        heads.truncate(page.limit.min(MAX_PAGE) as usize);
-        Ok(heads)
+        let mut found = self.all(now);
+        found.retain(|it| passes(&it.head, filter, now));
+        found.retain(|it| after.as_ref().is_none_or(|after| place(&it.head) < *after));
+        found.sort_unstable_by_key(|it| std::cmp::Reverse(place(&it.head)));
+        found.truncate(page.limit.min(MAX_PAGE) as usize);
+        Ok(found)
     }
 
     /// The sessions that went.
@@ -179,6 +179,7 @@ fn passes(head: &Head, filter: &SessionFilter, now: Timestamp) -> bool {
         && (!filter.pending || summary.pending > 0)
         && (!filter.lease_expired || expired())
         && (!filter.wake_due || due())
+        && filter.is_created_in_range(head.created_at)
 }
 
 fn not_found(session: &SessionId) -> Error {
@@ -249,7 +250,14 @@ impl StateStore for MemoryStore {
     }
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
-        self.inner.sessions.list(filter, page).map_err(|error| error.with_operation("store::list"))
+        let found = self.inner.sessions.list(filter, page);
+        let found = found.map_err(|error| error.with_operation("store::list"))?;
+        Ok(found.into_iter().map(|it| it.head).collect())
+    }
+
+    async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
+        let found = self.inner.sessions.list(filter, page);
+        found.map_err(|error| error.with_operation("store::list_usage"))
     }
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {

@@ -10,7 +10,7 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
+    Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
 };
 
 use crate::connections::carry_out;
@@ -156,6 +156,18 @@ impl StateStore for PostgresStore {
                 connection, statements, &filter, &page
             ));
             result.map_err(|error| error.with_operation("store::list"))
+        };
+        detached(listing).await
+    }
+
+    async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
+        let (inner, filter, page) = (Arc::clone(&self.inner), filter.clone(), page.clone());
+        let listing = async move {
+            let statements = &inner.state.list;
+            let result = carry_out!(inner.connections, |connection| list::list_usage(
+                connection, statements, &filter, &page
+            ));
+            result.map_err(|error| error.with_operation("store::list_usage"))
         };
         detached(listing).await
     }

@@ -42,6 +42,7 @@ scripts! {
     CREATE = [COMMON, LOG, include_str!("scripts/create.lua")];
     DELETE = [COMMON, LOG, FORGET, include_str!("scripts/delete.lua")];
     HEAD = [COMMON, include_str!("scripts/head.lua")];
+    HEAD_USAGE = [COMMON, include_str!("scripts/head_usage.lua")];
     INDEX = [COMMON, include_str!("scripts/index.lua")];
     INDEX_DROP = [COMMON, include_str!("scripts/index_drop.lua")];
     INDEX_RUN = [COMMON, include_str!("scripts/index_run.lua")];

@@ -9,11 +9,11 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
+    Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
 };
 
 use crate::error::{not_found, of_session};
-use crate::{RedisStore, guarantees};
+use crate::{RedisStore, guarantees, script};
 
 pub(crate) mod delete;
 mod fork;
@@ -75,8 +75,15 @@ impl StateStore for RedisStore {
     }
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
-        let heads = self.inner.list(filter, page).await;
-        heads.map_err(|error| error.with_operation("store::list"))
+        let found = self.inner.list(&script::HEAD, filter, page).await;
+        let found = found.map_err(|error| error.with_operation("store::list"))?;
+        Ok(found.into_iter().map(|it| it.head).collect())
+    }
+
+    async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
+        let found = self.inner.list(&script::HEAD_USAGE, filter, page).await;
+        let found = found.map_err(|error| error.with_operation("store::list_usage"))?;
+        Ok(found.into_iter().map(|it| SessionUsage { head: it.head, usage: it.usage }).collect())
     }
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {

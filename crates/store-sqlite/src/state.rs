@@ -11,7 +11,7 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
+    Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
 };
 
 use crate::error::{Failure, of_session};
@@ -119,6 +119,13 @@ impl StateStore for SqliteStore {
         let list = move |connection: &mut Connection| list::list(connection, &filter, &page);
         let result = self.inner.readers.run(list).await;
         result.map_err(|error| error.with_operation("store::list"))
+    }
+
+    async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
+        let (filter, page) = (filter.clone(), page.clone());
+        let list = move |connection: &mut Connection| list::list_usage(connection, &filter, &page);
+        let result = self.inner.readers.run(list).await;
+        result.map_err(|error| error.with_operation("store::list_usage"))
     }
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {

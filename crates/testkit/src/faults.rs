@@ -10,7 +10,7 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
+    Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
 };
 
 use crate::gate::Gate;
@@ -195,6 +195,10 @@ impl StateStore for FaultStore {
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
         let fault = self.take_of(LIST);
         self.faulty(fault, self.inner.list(filter, page)).await
+    }
+
+    async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
+        self.inner.list_usage(filter, page).await
     }
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {

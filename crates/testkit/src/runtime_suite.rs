@@ -32,6 +32,7 @@ pub mod takeovers;
 pub mod telling;
 pub mod tools;
 pub mod travel;
+pub mod usage;
 pub mod values;
 pub mod waiting;
 
@@ -215,6 +216,7 @@ macro_rules! runtime_suite {
             budgets: children_share_what_is_left_and_give_back_the_rest;
             budgets: a_child_that_runs_out_is_a_failed_call;
             budgets: an_allowance_survives_the_process;
+            usage: usage_over_sessions_is_what_their_logs_say;
             requests: an_interrupted_run_stops_at_the_step_boundary_and_resumes;
             requests: an_abort_cancels_the_model_call;
             requests: an_abort_cancels_tools_and_answers_their_calls;

@@ -25,6 +25,7 @@ mod repeat;
 mod sight;
 mod snapshot;
 pub(crate) mod support;
+mod usage;
 
 pub use append::*;
 pub use clocks::*;
@@ -41,6 +42,7 @@ pub use read::*;
 pub use repeat::*;
 pub use sight::*;
 pub use snapshot::*;
+pub use usage::*;
 
 /// How the suite gets at one backend.
 #[async_trait]
@@ -155,6 +157,15 @@ macro_rules! store_suite {
             a_page_goes_on_within_its_filter,
             a_page_after_a_session_that_is_gone_is_an_error,
             a_page_has_a_largest_size,
+            sessions_are_listed_by_when_they_were_created,
+            // Usage
+            usage_is_what_the_last_append_said,
+            an_append_that_says_nothing_of_usage_leaves_it,
+            an_append_that_is_not_taken_leaves_the_usage,
+            usage_and_head_become_visible_together,
+            a_fork_has_the_usage_of_its_own_appends,
+            usage_goes_with_its_session,
+            usage_is_listed_as_heads_are,
             // Delete
             deleting_forgets_the_session,
             deleting_takes_the_children_along,

@@ -1,9 +1,12 @@
 //! One session: the rules of appending.
 
+use std::sync::Arc;
+
 use helix_agents::clock::Timestamp;
 use helix_agents::store::{
     Append, AppendOutcome, Guard, Head, LeaseChange, NewSession, Position, StoredAppend,
 };
+use helix_agents::usage::UsageRollup;
 
 use crate::record::Appended;
 
@@ -11,6 +14,7 @@ use crate::record::Appended;
 #[derive(Debug)]
 pub(crate) struct Log {
     pub(crate) head: Head,
+    pub(crate) usage: Option<Arc<UsageRollup>>,
     appends: Vec<StoredAppend>,
     /// How many of the appends are those of the log that it was forked from.
     shared: usize,
@@ -48,7 +52,7 @@ impl Log {
             updated_at: first.at,
             read_at: first.at,
         };
-        let mut log = Self { head, shared: appends.len(), appends };
+        let mut log = Self { head, usage: None, shared: appends.len(), appends };
         log.take(first);
         log
     }
@@ -90,6 +94,7 @@ impl Log {
             at: now,
             summary: append.summary.unwrap_or_else(|| self.head.summary.clone()),
             lease_until,
+            usage: append.usage.or_else(|| self.usage.clone()),
             body: append.body,
         })
     }
@@ -101,6 +106,7 @@ impl Log {
         self.head.updated_at = stored.at;
         self.head.summary = append.summary;
         self.head.lease_until = append.lease_until;
+        self.usage = append.usage;
         self.appends.push(stored);
     }
 

@@ -1,9 +1,12 @@
 //! What stands in the file: one record for each change.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use helix_agents::clock::Timestamp;
 use helix_agents::id::{AppendId, RunId, SessionId};
 use helix_agents::store::{NewSession, StoredAppend, Summary};
+use helix_agents::usage::UsageRollup;
 use serde::{Deserialize, Serialize};
 
 /// A change. In the file: its length, one line of JSON, and the bytes of its events.
@@ -36,6 +39,9 @@ pub(crate) struct Appended {
     pub(crate) summary: Summary,
     /// The head's lease from here on.
     pub(crate) lease_until: Option<Timestamp>,
+    /// The session's usage from here on, if an append has said any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) usage: Option<Arc<UsageRollup>>,
     /// The events. They follow the line of JSON as they are.
     #[serde(skip)]
     pub(crate) body: Bytes,

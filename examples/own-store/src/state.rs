@@ -10,7 +10,7 @@ use helix_agents::guarantee::{Guarantee, Promise};
 use helix_agents::id::{RunId, SessionId};
 use helix_agents::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, LeaseChange, MAX_PAGE, NewSession,
-    Page, Purge, Reach, Renewal, SessionFilter, StateStore, StoredAppend, Summary,
+    Page, Purge, Reach, Renewal, SessionFilter, SessionUsage, StateStore, StoredAppend, Summary,
 };
 
 use crate::log::{Judgement, Log};
@@ -73,7 +73,13 @@ impl StateStore for FileStore {
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
         let (filter, page) = (filter.clone(), page.clone());
-        self.with("store::list", move |inner| inner.list(&filter, &page)).await
+        let found = self.with("store::list", move |inner| inner.list(&filter, &page)).await?;
+        Ok(found.into_iter().map(|it| it.head).collect())
+    }
+
+    async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
+        let (filter, page) = (filter.clone(), page.clone());
+        self.with("store::list_usage", move |inner| inner.list(&filter, &page)).await
     }
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
@@ -148,22 +154,22 @@ impl Inner {
         Ok(Renewal { renewed: true, head: Head { lease_until: Some(until), ..head } })
     }
 
-    fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
+    fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
         let after = match &page.after {
             Some(session) => Some(place(&self.log(session)?.head)),
             None => None,
         };
         let now = now();
-        let mut heads: Vec<Head> = self
+        let mut found: Vec<SessionUsage> = self
             .sessions
             .values()
-            .map(|log| log.head_at(now))
-            .filter(|head| after.as_ref().is_none_or(|after| place(head) < *after))
-            .filter(|head| passes(head, filter, now))
+            .map(|log| SessionUsage { head: log.head_at(now), usage: log.usage.clone() })
+            .filter(|it| after.as_ref().is_none_or(|after| place(&it.head) < *after))
+            .filter(|it| passes(&it.head, filter, now))
             .collect();
-        heads.sort_unstable_by_key(|head| Reverse(place(head)));
-        heads.truncate(page.limit.min(MAX_PAGE) as usize);
-        Ok(heads)
+        found.sort_unstable_by_key(|it| Reverse(place(&it.head)));
+        found.truncate(page.limit.min(MAX_PAGE) as usize);
+        Ok(found)
     }
 
     /// Deletes a session, and all below it; returns those that went.
@@ -212,6 +218,7 @@ fn begin(first: Append, summary: Summary, at: Timestamp) -> Appended {
         at,
         summary,
         lease_until,
+        usage: first.usage,
         body: first.body,
     }
 }
@@ -235,4 +242,5 @@ fn passes(head: &Head, filter: &SessionFilter, now: Timestamp) -> bool {
         && (!filter.pending || summary.pending > 0)
         && (!filter.lease_expired || expired())
         && (!filter.wake_due || due())
+        && filter.is_created_in_range(head.created_at)
 }

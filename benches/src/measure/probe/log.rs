@@ -9,6 +9,7 @@ use helix_agents::store::{
     Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, Position, SessionStatus,
     StateStore, Summary,
 };
+use helix_agents::usage::{ModelUsage, ToolUsage, Usage, UsageRollup};
 
 /// About what a step appends.
 pub(super) const BODY: [u8; 600] = [b'x'; 600];
@@ -81,8 +82,25 @@ impl Log {
                 pending: 0,
                 wake_at: None,
             }),
+            usage: Some(used(self.end.version)),
             lease: LeaseChange::Take(LEASE),
             guard: Guard::None,
         }
     }
+}
+
+/// What a session with a model and two tools has used after so many steps.
+fn used(steps: u64) -> Arc<UsageRollup> {
+    let tokens =
+        Usage { input_tokens: 1_000 * steps, output_tokens: 100 * steps, ..Usage::default() };
+    let model = ModelUsage { calls: steps, tokens, took_ms: 900 * steps, ..ModelUsage::default() };
+    let tool = ToolUsage { calls: steps, failed: 0, took_ms: 20 * steps };
+    Arc::new(UsageRollup {
+        tokens,
+        steps,
+        tool_calls: 2 * steps,
+        models: [("gpt-5-mini-2026-01-01".into(), model)].into(),
+        tools: [("search".into(), tool), ("read_page".into(), tool)].into(),
+        ..UsageRollup::default()
+    })
 }

@@ -39,14 +39,16 @@ pub(crate) async fn run(args: &PurgeArgs, store: &Store, screen: &Screen) -> Res
     Ok(())
 }
 
-fn age(text: &str) -> Result<Duration, String> {
+/// A time that has passed, on the command line.
+pub(crate) fn age(text: &str) -> Result<Duration, String> {
     let span: Span = text.parse().map_err(|error| format!("{error}; write it like `30d`"))?;
     let age = span.to_duration(SpanRelativeTo::days_are_24_hours());
     let age = age.map_err(|error| format!("{error}; use days and smaller units"))?;
     age.try_into().map_err(|_| "it must not be negative".to_owned())
 }
 
-fn status(name: &str) -> Result<SessionStatus, String> {
+/// The name of a state, on the command line.
+pub(crate) fn status(name: &str) -> Result<SessionStatus, String> {
     SessionStatus::parse(name).ok_or_else(|| {
         format!("there are: {}", SessionStatus::ALL.map(SessionStatus::as_str).join(", "))
     })

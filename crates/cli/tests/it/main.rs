@@ -34,3 +34,4 @@ mod stop;
 mod support;
 mod tail;
 mod terminal;
+mod usage;

@@ -72,6 +72,8 @@ pub async fn fork(
         count: u32::try_from(events.len()).unwrap_or(u32::MAX),
         body: encode(&events)?,
         summary: Some(fold.summary()),
+        // What it shares with the original was used there.
+        usage: Some(fold.own_usage().bounded()),
         lease: LeaseChange::Clear,
         guard: Guard::None,
     };

@@ -22,6 +22,7 @@ use crate::step::{Action, StepIterator};
 use crate::store::{
     Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, StateStore, StoredAppend,
 };
+use crate::usage::UsageRollup;
 use batch::Batch;
 pub use committed::Committed;
 use hold::Oversize;
@@ -93,6 +94,9 @@ pub struct Journal {
     late: Vec<(u64, Arc<ToolFinish>)>,
     /// The most bytes of one append.
     limit: usize,
+    /// The usage that the store was told last; none before this journal's first append, because
+    /// whoever wrote before may have said nothing of it.
+    told_usage: Option<Arc<UsageRollup>>,
 }
 
 impl Journal {
@@ -102,7 +106,8 @@ impl Journal {
         let iterator = StepIterator::new(agent, session);
         let limit = parts.store.max_append_bytes();
         let (held, by_others, late) = (Batch::default(), Vec::new(), Vec::new());
-        Self { parts, iterator, run, held, savepoint: None, by_others, late, limit }
+        let (savepoint, told_usage) = (None, None);
+        Self { parts, iterator, run, held, savepoint, by_others, late, limit, told_usage }
     }
 
     /// The session as far as this journal knows it.
@@ -458,6 +463,7 @@ impl Journal {
     fn acknowledge(&mut self, append: AppendId, at: Timestamp) -> Vec<Event> {
         self.iterator.settle(append, at);
         self.savepoint = None;
+        self.told_usage = Some(Arc::clone(self.session().own_usage()));
         std::mem::take(&mut self.held).into_events()
     }
 
@@ -479,9 +485,17 @@ impl Journal {
             count,
             body,
             summary: (!mutant!("head-not-kept") || !ended).then(|| session.summary()),
+            usage: self.usage_to_tell(),
             lease: if ended { LeaseChange::Clear } else { LeaseChange::Take(self.parts.lease) },
             guard,
         }
+    }
+
+    /// The usage after what is held, unless the store knows it.
+    fn usage_to_tell(&self) -> Option<Arc<UsageRollup>> {
+        let own = self.session().own_usage();
+        let is_told = self.told_usage.as_ref().is_some_and(|told| Arc::ptr_eq(told, own));
+        (!is_told).then(|| own.bounded())
     }
 
     fn superseded(&self) -> Error {

@@ -1,5 +1,7 @@
 //! Requests from outside: appended by any process to the log of a run that another one owns.
 
+use std::sync::Arc;
+
 use super::load::{follow, not_found};
 use super::{Folding, Folds, Logs, Request, SessionOverview};
 use crate::clock::IdSource;
@@ -195,6 +197,8 @@ impl<'a> Outside<'a> {
                 count: 1,
                 body: encode(&[event])?,
                 summary: Some(fold.summary()),
+                usage: (!Arc::ptr_eq(fold.own_usage(), before.own_usage()))
+                    .then(|| fold.own_usage().bounded()),
                 lease: LeaseChange::Keep,
                 guard,
             };

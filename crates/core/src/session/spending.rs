@@ -27,7 +27,12 @@ impl SessionOverview {
     /// What the session used up itself, without its children.
     #[must_use]
     pub fn usage_rollup(&self) -> UsageRollup {
-        self.ledger.totals.own().clone()
+        UsageRollup::clone(self.ledger.totals.own())
+    }
+
+    /// The same, shared. It is another one once more was used.
+    pub(super) fn own_usage(&self) -> &Arc<UsageRollup> {
+        self.ledger.totals.own()
     }
 
     /// What the whole session used up, its children that ended included, as far as its own log knows:

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::request::head;
+use super::usage::{Usages, used_by};
 use super::{Logs, SessionOverview};
 use crate::error::{ErrorCode, Result};
 use crate::id::SessionId;
-use crate::store::{SessionFilter, list_all};
+use crate::store::{Head, SessionFilter, list_all};
 use crate::usage::UsageRollup;
 
 /// The sessions of a tree, newest first.
@@ -28,31 +29,43 @@ pub(super) async fn overviews(logs: Logs<'_>, root: &SessionId) -> Result<Vec<Se
 /// What a session and all below it have used up so far, each as its own log tells it: those at work,
 /// those that were aborted, and those whose caller has ended before them included.
 ///
+/// It reads what the store keeps of each session's usage, and the log only of a session of which the
+/// store keeps none.
+///
 /// # Errors
 /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and the store's.
 pub async fn usage_of_tree(logs: Logs<'_>, session: &SessionId) -> Result<UsageRollup> {
     let root = head(logs.store, session).await?.created.root;
-    let folds = overviews(logs, &root).await?;
-    let mut children: BTreeMap<&SessionId, Vec<&SessionOverview>> = BTreeMap::new();
-    for fold in &folds {
-        if let Some(parent) = fold.parent() {
-            children.entry(&parent.session).or_default().push(fold);
+    let filter = SessionFilter { root: Some(root), ..SessionFilter::default() };
+    let mut usages = Usages::of(logs.store, &filter);
+    let mut tree: Vec<(Head, Arc<UsageRollup>)> = Vec::new();
+    while let Some(found) = usages.next_page().await? {
+        for one in found {
+            if let Some(used) = used_by(logs, &one).await? {
+                tree.push((one.head, used));
+            }
         }
     }
-    let top = folds.iter().find(|fold| fold.id() == session);
-    Ok(top.map(|fold| usage_with(fold, &children)).unwrap_or_default())
+    let mut children: BTreeMap<&SessionId, Vec<&(Head, Arc<UsageRollup>)>> = BTreeMap::new();
+    for member in &tree {
+        if let Some(parent) = &member.0.created.parent {
+            children.entry(parent).or_default().push(member);
+        }
+    }
+    let top = tree.iter().find(|(head, _)| head.session == *session);
+    Ok(top.map(|top| usage_with(top, &children)).unwrap_or_default())
 }
 
 fn usage_with(
-    fold: &SessionOverview,
-    children: &BTreeMap<&SessionId, Vec<&SessionOverview>>,
+    (head, used): &(Head, Arc<UsageRollup>),
+    children: &BTreeMap<&SessionId, Vec<&(Head, Arc<UsageRollup>)>>,
 ) -> UsageRollup {
-    let mut rollup = fold.usage_rollup();
+    let mut rollup = UsageRollup::clone(used);
     // What its log says of children's tokens is what they had used when they told it.
     rollup.sub_agents.values_mut().for_each(|used| used.tokens = Default::default());
-    for child in children.get(fold.id()).into_iter().flatten() {
+    for child in children.get(&head.session).into_iter().flatten() {
         let below = usage_with(child, children);
-        let used = rollup.sub_agents.entry(Arc::clone(child.agent())).or_default();
+        let used = rollup.sub_agents.entry(Arc::clone(&child.0.created.agent)).or_default();
         used.tokens += below.tokens;
         rollup += &below;
     }

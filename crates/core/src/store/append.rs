@@ -1,5 +1,6 @@
 //! What is asked of a log, and what came of it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use super::{NewSession, Summary};
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
 use crate::id::{AppendId, RunId, SessionId};
+use crate::usage::UsageRollup;
 
 /// The most bytes that the events of one append may have together: 64 MiB.
 pub const MAX_APPEND_BYTES: usize = 64 * 1024 * 1024;
@@ -77,6 +79,9 @@ pub struct Append {
     pub body: Bytes,
     /// The head after it; `None` leaves the summary as it is (requests from outside).
     pub summary: Option<Summary>,
+    /// The usage of the session itself after it: totals, not what this append adds. `None` leaves
+    /// them as they are.
+    pub usage: Option<Arc<UsageRollup>>,
     /// What becomes of the lease.
     pub lease: LeaseChange,
     /// What must hold.

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use super::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
+    Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
 };
 use crate::clock::{Clock, IdSource};
 use crate::error::Result;
@@ -90,6 +90,10 @@ impl StateStore for PatientStore {
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
         self.patience.ask(|| self.inner.list(filter, page)).await
+    }
+
+    async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
+        self.patience.ask(|| self.inner.list_usage(filter, page)).await
     }
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Head, SessionStatus};
+use crate::clock::Timestamp;
 use crate::id::SessionId;
 
 /// The most sessions that one [`StateStore::list`](super::StateStore::list) returns.
@@ -28,6 +29,19 @@ pub struct SessionFilter {
     pub lease_expired: bool,
     /// With a wake-up time that is this moment of the store's clock or earlier.
     pub wake_due: bool,
+    /// Created at this moment of the store's clock or later.
+    pub created_from: Option<Timestamp>,
+    /// Created before this moment of the store's clock.
+    pub created_before: Option<Timestamp>,
+}
+
+impl SessionFilter {
+    /// Returns `true` if a session that was created at `at` is in the range of creation times.
+    #[must_use]
+    pub fn is_created_in_range(&self, at: Timestamp) -> bool {
+        self.created_from.is_none_or(|from| from <= at)
+            && self.created_before.is_none_or(|before| at < before)
+    }
 }
 
 /// A part of a list.

@@ -41,6 +41,9 @@ pub struct UsageRollup {
     /// What tools and hooks counted themselves, by source type and name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub custom: BTreeMap<Arc<str>, BTreeMap<Arc<str>, f64>>,
+    /// How often they did, by source type and name. Older versions did not record it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub custom_records: BTreeMap<Arc<str>, BTreeMap<Arc<str>, CustomRecords>>,
 }
 
 /// The calls of one model.
@@ -56,6 +59,8 @@ pub struct ModelUsage {
     /// What they cost.
     #[serde(skip_serializing_if = "Cost::is_zero")]
     pub cost: Cost,
+    /// Milliseconds that they took. Older versions did not record it.
+    pub took_ms: u64,
 }
 
 /// The calls of one tool.
@@ -80,6 +85,16 @@ pub struct SubAgentUsage {
     pub failed: u64,
     /// Tokens, those of its own children included.
     pub tokens: Usage,
+}
+
+/// How often an amount of one source was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CustomRecords {
+    /// How often.
+    pub calls: u64,
+    /// How many of them are of something that failed.
+    pub failed: u64,
 }
 
 impl UsageRollup {
@@ -119,15 +134,15 @@ impl UsageRollup {
     /// Adds what was used. `before` is what the same child's session had told before, if it had.
     pub(super) fn add(&mut self, kind: &UsageKind, before: Option<&Self>) {
         match kind {
-            UsageKind::Tokens { model, tokens, cost, success, .. } => {
+            UsageKind::Tokens { model, tokens, cost, success, took_ms } => {
                 let cost = cost.unwrap_or_default();
                 self.steps += 1;
                 self.tokens += *tokens;
                 self.cost += cost;
                 let model = model.clone().unwrap_or_else(|| UNKNOWN.into());
-                let failed = u64::from(!*success);
+                let (failed, took_ms) = (u64::from(!*success), *took_ms);
                 *self.models.entry(model).or_default() +=
-                    ModelUsage { calls: 1, failed, tokens: *tokens, cost };
+                    ModelUsage { calls: 1, failed, tokens: *tokens, cost, took_ms };
             }
             UsageKind::Tool { tool, success, took_ms, attempts, .. } => {
                 self.tool_calls += u64::from(*attempts > 0);
@@ -141,9 +156,12 @@ impl UsageRollup {
                 *self.sub_agents.entry(Arc::clone(agent)).or_default() +=
                     SubAgentUsage { calls: 1, failed, tokens };
             }
-            UsageKind::Custom { source_type, source_name, amount, .. } => {
+            UsageKind::Custom { source_type, source_name, amount, success, .. } => {
                 let of_type = self.custom.entry(Arc::clone(source_type)).or_default();
-                *of_type.entry(Arc::clone(source_name)).or_default() += amount;
+                add_amount(of_type.entry(Arc::clone(source_name)).or_default(), *amount);
+                let of_type = self.custom_records.entry(Arc::clone(source_type)).or_default();
+                *of_type.entry(Arc::clone(source_name)).or_default() +=
+                    CustomRecords { calls: 1, failed: u64::from(!*success) };
             }
         }
     }
@@ -151,26 +169,13 @@ impl UsageRollup {
 
 impl AddAssign<&Self> for UsageRollup {
     fn add_assign(&mut self, other: &Self) {
-        self.tokens += other.tokens;
-        self.steps = self.steps.saturating_add(other.steps);
-        self.tool_calls = self.tool_calls.saturating_add(other.tool_calls);
-        self.cost += other.cost;
-        add_each(&mut self.models, &other.models);
-        add_each(&mut self.tools, &other.tools);
-        add_each(&mut self.sub_agents, &other.sub_agents);
-        for (source_type, names) in &other.custom {
-            add_each(self.custom.entry(Arc::clone(source_type)).or_default(), names);
-        }
+        self.add_up_to(other, usize::MAX);
     }
 }
 
-fn add_each<T: Copy + Default + AddAssign>(
-    to: &mut BTreeMap<Arc<str>, T>,
-    from: &BTreeMap<Arc<str>, T>,
-) {
-    for (name, more) in from {
-        *to.entry(Arc::clone(name)).or_default() += *more;
-    }
+/// Adds an amount. The sum of finite amounts stays finite, because JSON has no other numbers.
+pub(super) fn add_amount(to: &mut f64, amount: f64) {
+    *to = (*to + amount).clamp(f64::MIN, f64::MAX);
 }
 
 impl AddAssign for ModelUsage {
@@ -179,6 +184,7 @@ impl AddAssign for ModelUsage {
         self.failed = self.failed.saturating_add(other.failed);
         self.tokens += other.tokens;
         self.cost += other.cost;
+        self.took_ms = self.took_ms.saturating_add(other.took_ms);
     }
 }
 
@@ -195,5 +201,12 @@ impl AddAssign for SubAgentUsage {
         self.calls = self.calls.saturating_add(other.calls);
         self.failed = self.failed.saturating_add(other.failed);
         self.tokens += other.tokens;
+    }
+}
+
+impl AddAssign for CustomRecords {
+    fn add_assign(&mut self, other: Self) {
+        self.calls = self.calls.saturating_add(other.calls);
+        self.failed = self.failed.saturating_add(other.failed);
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use expect_test::expect;
 use proptest::prelude::*;
 
-use super::{Usage, UsageEntry, UsageKind, UsageRollup};
+use super::{
+    MAX_SESSION_SOURCES, MAX_SOURCE_BYTES, OTHERS, Usage, UsageEntry, UsageKind, UsageRollup,
+};
 use crate::budget::{Cost, Spent};
 use crate::event::ToolFinish;
 
@@ -84,7 +86,8 @@ fn everything_is_added_up_under_its_name() {
                 "cached_tokens": 0,
                 "reasoning_tokens": 0
               },
-              "cost": 30
+              "cost": 30,
+              "took_ms": 10
             },
             "small": {
               "calls": 1,
@@ -95,7 +98,8 @@ fn everything_is_added_up_under_its_name() {
                 "cached_tokens": 0,
                 "reasoning_tokens": 0
               },
-              "cost": 30
+              "cost": 30,
+              "took_ms": 5
             },
             "unknown": {
               "calls": 1,
@@ -105,7 +109,8 @@ fn everything_is_added_up_under_its_name() {
                 "output_tokens": 1,
                 "cached_tokens": 0,
                 "reasoning_tokens": 0
-              }
+              },
+              "took_ms": 5
             }
           },
           "tools": {
@@ -135,6 +140,14 @@ fn everything_is_added_up_under_its_name() {
           "custom": {
             "pages": {
               "read": 2.5
+            }
+          },
+          "custom_records": {
+            "pages": {
+              "read": {
+                "calls": 2,
+                "failed": 0
+              }
             }
           }
         }"#]]
@@ -169,6 +182,77 @@ fn a_session_that_is_called_upon_twice_is_counted_once() {
     assert_eq!((tree.tokens.input_tokens, tree.steps), (72, 3));
     let helper = tree.sub_agents["helper"];
     assert_eq!((helper.calls, helper.tokens.input_tokens), (3, 72));
+}
+
+/// What names and totals of a rollup come to.
+fn totals(rollup: &UsageRollup) -> (u64, u64, f64, u64) {
+    let amounts = rollup.custom.values().flat_map(|names| names.values());
+    let records = rollup.custom_records.values().flat_map(|names| names.values());
+    let models = rollup.models.values().map(|it| it.calls).sum();
+    let tools = rollup.tools.values().map(|it| it.took_ms).sum();
+    (models, tools, amounts.sum(), records.map(|it| it.calls).sum())
+}
+
+#[test]
+fn many_names_are_bounded_and_lose_nothing_of_the_totals() {
+    let names = || (0..1000).map(|number| format!("{number:04}"));
+    let entries: Vec<_> = names()
+        .flat_map(|name| [tokens(Some(&name), 1, true), tool(&name, true, 1), custom(&name, 1.0)])
+        .collect();
+    let all = Arc::new(UsageRollup::of(&entries));
+    let bounded = all.bounded();
+    assert_eq!(totals(&bounded), totals(&all));
+    assert_eq!((bounded.steps, bounded.tokens), (all.steps, all.tokens));
+    let custom: usize = bounded.custom.values().map(|names| names.len()).sum();
+    let sizes = (bounded.models.len(), bounded.tools.len(), custom);
+    assert_eq!(sizes, (MAX_SESSION_SOURCES, MAX_SESSION_SOURCES, MAX_SESSION_SOURCES));
+    assert_eq!(bounded.models["0000"].calls, 1);
+    assert_eq!(bounded.models[OTHERS].calls, 751);
+    assert_eq!((bounded.custom[OTHERS][OTHERS], bounded.tools[OTHERS].calls), (751.0, 751));
+    assert_eq!(bounded.bounded(), bounded);
+}
+
+#[test]
+fn a_long_name_is_cut_between_characters() {
+    let long = "ü".repeat(MAX_SOURCE_BYTES);
+    let bounded = Arc::new(UsageRollup::of(&[custom(&long, 2.0), tool(&long, true, 1)])).bounded();
+    let name = bounded.tools.keys().next().unwrap();
+    assert!(name.len() <= MAX_SOURCE_BYTES && name.ends_with("ü…"), "{name}");
+    assert_eq!(bounded.custom["pages"][name], 2.0);
+    assert_eq!(bounded.custom_records["pages"][name].calls, 1);
+    let short = Arc::new(UsageRollup::of(&[custom("short", 2.0)]));
+    assert!(Arc::ptr_eq(&short.bounded(), &short));
+}
+
+#[test]
+fn a_sum_of_amounts_can_be_written_and_read_back() {
+    let most = UsageRollup::of(&[custom("a", f64::MAX), custom("a", f64::MAX)]);
+    let mut more = most.clone();
+    more += &most;
+    let text = serde_json::to_string(&more).unwrap();
+    assert_eq!(serde_json::from_str::<UsageRollup>(&text).unwrap().custom["pages"]["a"], f64::MAX);
+}
+
+#[test]
+fn a_rollup_has_a_row_for_each_source() {
+    let entries = [
+        custom("a", 2.0),
+        tool("read", false, 1),
+        child(UsageRollup::of_tree(&[tokens(Some("small"), 30, true)]), true),
+        tokens(Some("big"), 10, true),
+    ];
+    let rows = UsageRollup::of(&entries).groups();
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|it| (&*it.source_type, &*it.source_name, it.calls, it.failed, it.took_ms))
+        .collect();
+    let expected = [
+        ("tokens", "big", 1, 0, 5),
+        ("tool", "read", 1, 1, 7),
+        ("sub_agent", "helper", 1, 0, 0),
+        ("pages", "a", 1, 0, 0),
+    ];
+    assert_eq!(rows, expected);
 }
 
 fn entries() -> impl Strategy<Value = Vec<UsageEntry>> {

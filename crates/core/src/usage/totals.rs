@@ -13,7 +13,7 @@ use crate::id::SessionId;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct UsageTotals {
     /// What it used itself.
-    own: UsageRollup,
+    own: Arc<UsageRollup>,
     /// What children used that are called once.
     below: UsageRollup,
     /// What each child that stays said last: each time it tells all that it has used.
@@ -31,11 +31,11 @@ impl UsageTotals {
                 self.below += used;
             }
         }
-        self.own.add(kind, before.as_deref());
+        Arc::make_mut(&mut self.own).add(kind, before.as_deref());
     }
 
     /// What the session used up itself, without its children.
-    pub(crate) fn own(&self) -> &UsageRollup {
+    pub(crate) fn own(&self) -> &Arc<UsageRollup> {
         &self.own
     }
 
@@ -43,7 +43,7 @@ impl UsageTotals {
     pub(crate) fn tree(&self) -> UsageRollup {
         let mut below = self.below.clone();
         self.staying.values().for_each(|used| below += used);
-        let mut rollup = self.own.clone();
+        let mut rollup = UsageRollup::clone(&self.own);
         rollup += &below;
         rollup
     }

@@ -16,3 +16,4 @@ mod recorded;
 mod request;
 mod support;
 mod transfer;
+mod usage;

@@ -70,6 +70,7 @@ impl Writer {
             count: u32::try_from(events.len()).unwrap(),
             body: encode(events).unwrap(),
             summary: Some(self.fold.summary()),
+            usage: None,
             lease: LeaseChange::Keep,
             guard: Guard::None,
         }

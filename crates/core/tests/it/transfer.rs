@@ -67,6 +67,7 @@ async fn an_import_that_is_done_again_changes_nothing() {
         count: 1,
         body: encode(&[request]).unwrap(),
         summary: None,
+        usage: None,
         lease: LeaseChange::Keep,
         guard: Guard::None,
     };

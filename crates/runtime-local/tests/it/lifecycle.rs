@@ -109,6 +109,7 @@ async fn a_log_that_cannot_be_read_keeps_no_other_from_recovery() {
         count: 1,
         body: "[]".into(),
         summary: None,
+        usage: None,
         lease: LeaseChange::Keep,
         guard: Guard::None,
     };

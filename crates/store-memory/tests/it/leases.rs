@@ -55,6 +55,7 @@ fn first() -> (NewSession, Append) {
         count: 1,
         body: b"[]".as_slice().into(),
         summary: Some(running()),
+        usage: None,
         lease: LeaseChange::Take(LEASE),
         guard: Guard::None,
     };

@@ -11,6 +11,7 @@ use helix_agents_core::error::Error;
 use helix_agents_core::id::RunId;
 use helix_agents_core::store::{Append, AppendOutcome, Guard, LeaseChange, StoredAppend, Summary};
 
+use super::head;
 use super::log::{self, Look};
 use crate::connections::{Connections, carry_out};
 use crate::error::{Failure, corrupt, not_found};
@@ -28,7 +29,7 @@ const TRIES: u32 = 100;
 const APPEND: &str = "
     WITH h AS (
         UPDATE {s}.sessions AS h
-        SET version = h.version + $4, append = $5, {summary}
+        SET version = h.version + $4, append = $5, usage = coalesce($13, h.usage), {summary}
             (updated_at, lease_until) = (
                 SELECT t, CASE WHEN $9 THEN h.lease_until ELSE t + $10 END
                 FROM (SELECT least(greatest({now}, h.updated_at), $11) AS t) AS clock
@@ -51,10 +52,10 @@ const APPEND_MANY: &str = "
     WITH wanted AS MATERIALIZED (
         SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::text[],
             $7::integer[], $8::bytea[], $9::boolean[], $10::bigint[], $11::bigint[], $12::boolean[],
-            $13::text[], $14::text[], $15::text[], $16::bigint[], $17::bigint[])
+            $13::text[], $14::text[], $15::text[], $16::text[], $17::bigint[], $18::bigint[])
         AS wanted (session, version, append, count, id, by_run, schema, body, keep, ttl, deadline, is_free,
-            status, run, runtime, pending, wake_at)
-        LIMIT $18
+            usage, status, run, runtime, pending, wake_at)
+        LIMIT $19
     ), here AS MATERIALIZED (
         SELECT h.session, wanted.id FROM wanted JOIN {s}.sessions AS h
             ON h.session = wanted.session COLLATE \"C\" AND h.version = wanted.version
@@ -62,7 +63,7 @@ const APPEND_MANY: &str = "
         FOR NO KEY UPDATE OF h SKIP LOCKED
     ), h AS (
         UPDATE {s}.sessions AS h
-        SET version = h.version + w.count, append = w.id,
+        SET version = h.version + w.count, append = w.id, usage = coalesce(w.usage, h.usage),
             status = coalesce(w.status, h.status),
             run = CASE WHEN w.status IS NULL THEN h.run ELSE w.run END,
             runtime = coalesce(w.runtime, h.runtime),
@@ -95,7 +96,7 @@ pub(super) struct Statements {
 
 impl Statements {
     pub(super) fn new(schema: &Schema) -> Self {
-        let summary = "status = $13, run = $14, runtime = $15, pending = $16, wake_at = $17,";
+        let summary = "status = $14, run = $15, runtime = $16, pending = $17, wake_at = $18,";
         Self {
             go_on: schema.sql(&APPEND.replace("{summary}", "")),
             summarise: schema.sql(&APPEND.replace("{summary}", summary)),
@@ -199,7 +200,8 @@ async fn try_append(
         .bind(append.lease == LeaseChange::Keep)
         .bind(ttl(append.lease))
         .bind(deadline(append.guard))
-        .bind(append.guard == Guard::LeaseFree);
+        .bind(append.guard == Guard::LeaseFree)
+        .bind(head::usage_text(append)?);
     let query = match &append.summary {
         Some(summary) => bind_summary(query, summary),
         None => query,
@@ -217,6 +219,7 @@ async fn try_many(
     let ttls = appends.iter().map(|it| ttl(it.lease));
     let deadlines = appends.iter().map(|it| deadline(it.guard));
     let summaries = || appends.iter().map(|it| it.summary.as_ref());
+    let usages = appends.iter().map(head::usage_text).collect::<Result<Vec<_>, _>>()?;
     let query = statements
         .many
         .query()
@@ -232,6 +235,7 @@ async fn try_many(
         .bind(ttls.collect::<Vec<_>>())
         .bind(deadlines.collect::<Vec<_>>())
         .bind(all(appends, |it| it.guard == Guard::LeaseFree))
+        .bind(usages)
         .bind(summaries().map(|it| Some(it?.status.as_str())).collect::<Vec<_>>())
         .bind(summaries().map(|it| it?.run.as_ref().map(RunId::as_str)).collect::<Vec<_>>())
         .bind(summaries().map(|it| Some(&*it?.runtime)).collect::<Vec<_>>())

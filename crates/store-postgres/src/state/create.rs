@@ -16,8 +16,8 @@ const CREATE: &str = "
         SELECT {now} AS t
     ), h AS (
         INSERT INTO {s}.sessions (session, agent, root, parent, tags, created_at, version, append,
-            updated_at, lease_until, status, run, runtime, pending, wake_at)
-        SELECT $1, $2, $3, $4, $5, t, $6, $7, t, t + $8, $12, $13, $14, $15, $16 FROM clock
+            updated_at, lease_until, usage, status, run, runtime, pending, wake_at)
+        SELECT $1, $2, $3, $4, $5, t, $6, $7, t, t + $8, $12, $13, $14, $15, $16, $17 FROM clock
         ON CONFLICT (session) DO NOTHING
         RETURNING log, created_at
     )
@@ -55,7 +55,8 @@ pub(super) async fn create(
             .bind(append::ttl(first.lease))
             .bind(first.run.as_ref().map(RunId::as_str))
             .bind(i32::from(first.schema))
-            .bind(&first.body[..]);
+            .bind(&first.body[..])
+            .bind(head::usage_text(first)?);
         let row = append::bind_summary(query, summary).fetch_optional(&mut *connection).await?;
         if let Some(row) = row {
             return Ok(CreateOutcome::Created { at: Timestamp(row.try_get(0)?) });

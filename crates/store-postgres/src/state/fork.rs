@@ -15,29 +15,29 @@ use crate::sql::{Schema, Sql, signed};
 /// within what its original shares begins with the same log as that one.
 const FORK: &str = "
     WITH RECURSIVE s AS (
-        SELECT log FROM {s}.sessions WHERE session = $17 FOR KEY SHARE
+        SELECT log FROM {s}.sessions WHERE session = $18 FOR KEY SHARE
     ), {parts}, origin AS MATERIALIZED (
         SELECT p.log, greatest({now}, a.at) AS t
         FROM parts p CROSS JOIN LATERAL (
             SELECT a.first, a.count, a.id, a.at
             FROM {s}.appends a
-            WHERE a.log = p.log AND a.first > p.after AND a.first <= $18
+            WHERE a.log = p.log AND a.first > p.after AND a.first <= $19
             ORDER BY a.first DESC LIMIT 1
         ) a
-        WHERE p.after < $18 AND $18 <= coalesce(p.up_to, $18)
-            AND a.first + a.count - 1 = $18 AND a.id = $19
+        WHERE p.after < $19 AND $19 <= coalesce(p.up_to, $19)
+            AND a.first + a.count - 1 = $19 AND a.id = $20
     ), h AS (
         INSERT INTO {s}.sessions (session, agent, root, parent, tags, created_at, version, append,
-            updated_at, lease_until, status, run, runtime, pending, wake_at)
-        SELECT $1, $2, $3, $4, $5, t, $18 + $6, $7, t, t + $8, $12, $13, $14, $15, $16 FROM origin
+            updated_at, lease_until, usage, status, run, runtime, pending, wake_at)
+        SELECT $1, $2, $3, $4, $5, t, $19 + $6, $7, t, t + $8, $12, $13, $14, $15, $16, $17 FROM origin
         ON CONFLICT (session) DO NOTHING
         RETURNING log, created_at
     ), f AS (
         INSERT INTO {s}.forks (log, base, version)
-        SELECT h.log, origin.log, $18 FROM h, origin
+        SELECT h.log, origin.log, $19 FROM h, origin
     )
     INSERT INTO {s}.appends (log, first, count, id, run, schema, at, body)
-    SELECT log, $18 + 1, $6, $7, $9, $10, created_at, $11 FROM h
+    SELECT log, $19 + 1, $6, $7, $9, $10, created_at, $11 FROM h
     RETURNING at";
 
 pub(super) fn statement(schema: &Schema) -> Sql {
@@ -71,7 +71,8 @@ pub(super) async fn fork(
             .bind(append::ttl(first.lease))
             .bind(first.run.as_ref().map(RunId::as_str))
             .bind(i32::from(first.schema))
-            .bind(&first.body[..]);
+            .bind(&first.body[..])
+            .bind(head::usage_text(first)?);
         let row = append::bind_summary(query, summary)
             .bind(from.as_str())
             .bind(signed(position.version))

@@ -8,7 +8,9 @@ use sqlx::postgres::{PgConnection, PgRow};
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::id::{AppendId, RunId, SessionId};
-use helix_agents_core::store::{Append, Head, NewSession, Position, SessionStatus, Summary};
+use helix_agents_core::store::{
+    Append, Head, NewSession, Position, SessionStatus, SessionUsage, Summary,
+};
 
 use crate::error::{Failure, corrupt, of_session};
 use crate::sql::{Schema, Sql};
@@ -56,6 +58,23 @@ pub(super) fn tags(new: &NewSession) -> Result<String> {
 pub(super) fn from_row(row: &PgRow) -> Result<Head, Failure> {
     let session = SessionId::from(row.try_get::<&str, _>(0)?);
     read_row(row, &session).map_err(|failure| Failure::Own(of_session(failure.into(), &session)))
+}
+
+/// What an append says of its session's usage, as it is kept.
+pub(super) fn usage_text(append: &Append) -> Result<Option<String>> {
+    let text = append.usage.as_ref().map(|usage| serde_json::to_string(&**usage)).transpose();
+    text.map_err(|error| {
+        Error::new(ErrorCode::Internal, "usage cannot be written as JSON").with_source(error)
+    })
+}
+
+/// The columns of a head with the time when they are read, and the usage after them.
+pub(super) fn usage_from_row(row: &PgRow) -> Result<SessionUsage, Failure> {
+    let head = from_row(row)?;
+    let usage = row.try_get::<Option<&str>, _>(16)?.map(serde_json::from_str).transpose();
+    let usage =
+        usage.map_err(|_| corrupt(&head.session, "the usage of the session cannot be read"))?;
+    Ok(SessionUsage { head, usage })
 }
 
 fn read_row(row: &PgRow, session: &SessionId) -> Result<Head, Failure> {

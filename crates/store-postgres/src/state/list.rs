@@ -1,10 +1,10 @@
 //! Lists of heads.
 
-use sqlx::postgres::{PgArguments, PgConnection};
+use sqlx::postgres::{PgArguments, PgConnection, PgRow};
 use sqlx::{Arguments as _, Row as _};
 
 use helix_agents_core::id::SessionId;
-use helix_agents_core::store::{Head, MAX_PAGE, Page, SessionFilter};
+use helix_agents_core::store::{Head, MAX_PAGE, Page, SessionFilter, SessionUsage};
 
 use super::head;
 use crate::error::{Failure, not_found};
@@ -76,15 +76,22 @@ impl Conditions {
             let due = "wake_at IS NOT NULL AND wake_at <= (SELECT {now})";
             conditions.sql.push(due.to_owned());
         }
+        if let Some(from) = filter.created_from {
+            conditions.add("created_at >= ?", from.0)?;
+        }
+        if let Some(before) = filter.created_before {
+            conditions.add("created_at < ?", before.0)?;
+        }
         Ok(conditions)
     }
 
-    fn query(&mut self, limit: u32) -> Result<String, Failure> {
+    /// `more` are columns after those of a head.
+    fn query(&mut self, more: &str, limit: u32) -> Result<String, Failure> {
         let limit = self.value(i64::from(limit.min(MAX_PAGE)))?;
         let filters = if self.sql.is_empty() { "true".to_owned() } else { self.sql.join(" AND ") };
         let (columns, read_at) = (head::COLUMNS, head::READ_AT);
         Ok(format!(
-            "SELECT {columns}, {read_at} FROM {{s}}.sessions WHERE {filters}
+            "SELECT {columns}, {read_at}{more} FROM {{s}}.sessions WHERE {filters}
              ORDER BY created_at DESC, session DESC LIMIT {limit}"
         ))
     }
@@ -96,15 +103,36 @@ pub(super) async fn list(
     filter: &SessionFilter,
     page: &Page,
 ) -> Result<Vec<Head>, Failure> {
+    let rows = select(connection, statements, filter, page, "").await?;
+    rows.iter().map(head::from_row).collect()
+}
+
+/// The same with the usage of each session.
+pub(super) async fn list_usage(
+    connection: &mut PgConnection,
+    statements: &Statements,
+    filter: &SessionFilter,
+    page: &Page,
+) -> Result<Vec<SessionUsage>, Failure> {
+    let rows = select(connection, statements, filter, page, ", usage").await?;
+    rows.iter().map(head::usage_from_row).collect()
+}
+
+async fn select(
+    connection: &mut PgConnection,
+    statements: &Statements,
+    filter: &SessionFilter,
+    page: &Page,
+    more: &str,
+) -> Result<Vec<PgRow>, Failure> {
     let mut conditions = Conditions::of(filter)?;
     if let Some(after) = &page.after {
         let created_at = created_at(connection, statements, after).await?;
         let place = conditions.value(created_at)?;
         conditions.add(&format!("(created_at, session) < ({place}, ?)"), after.as_str())?;
     }
-    let query = statements.schema.sql(&conditions.query(page.limit)?);
-    let rows = query.query_with(conditions.values).fetch_all(connection).await?;
-    rows.iter().map(head::from_row).collect()
+    let query = statements.schema.sql(&conditions.query(more, page.limit)?);
+    Ok(query.query_with(conditions.values).fetch_all(connection).await?)
 }
 
 /// It never changes, so it can be asked for beforehand.

@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
 
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::guarantee::Promise;
-use helix_agents_core::store::StateStore as _;
+use helix_agents_core::store::{Page, SessionFilter, SessionUsage, StateStore as _};
 use helix_agents_store_postgres::PostgresStore;
 use helix_agents_testkit::servers;
 
@@ -57,8 +57,8 @@ async fn an_empty_schema_that_somebody_made_is_used() {
 async fn tables_that_are_not_to_be_changed_have_to_be_there() {
     let database = Database::new();
     refused(database.builder().migrate_on_open(false), ErrorCode::StoreOlder).await;
-    assert_eq!(database.builder().migrate().await.unwrap(), (0, 3));
-    assert_eq!(database.builder().migrate().await.unwrap(), (3, 3));
+    assert_eq!(database.builder().migrate().await.unwrap(), (0, 4));
+    assert_eq!(database.builder().migrate().await.unwrap(), (4, 4));
     database.builder().migrate_on_open(false).open().await.unwrap();
 }
 
@@ -70,15 +70,18 @@ async fn tables_of_the_first_schema_are_brought_up_to_date() {
         "DROP TABLE {s}.snapshots",
         "ALTER TABLE {s}.streams DROP COLUMN fencing_token",
         "ALTER TABLE {s}.marks DROP COLUMN fencing_token",
+        "ALTER TABLE {s}.sessions DROP COLUMN usage",
         "DELETE FROM {s}.helix_schema WHERE number > 1",
     ] {
         database.sql(old).await;
     }
     refused(database.builder().migrate_on_open(false), ErrorCode::StoreOlder).await;
-    assert_eq!(database.builder().migrate().await.unwrap(), (1, 3));
+    assert_eq!(database.builder().migrate().await.unwrap(), (1, 4));
     let store = database.open().await;
     assert_eq!(store.read_log(&id("s"), 0, 10).await.unwrap().len(), 1);
     assert_eq!(store.snapshot(&id("s")).await.unwrap(), None);
+    let usages = store.list_usage(&SessionFilter::default(), &Page::default()).await.unwrap();
+    assert!(matches!(&*usages, [SessionUsage { usage: None, .. }]), "{usages:?}");
 }
 
 /// As in production: who may write the tables need not be allowed to make them.
@@ -234,5 +237,9 @@ async fn text_is_compared_by_its_bytes() {
     );
     let rows = database.sql(&others).await;
     let others: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
-    assert_eq!(others, ["sessions.tags", "streams.open"], "these are compared with nothing");
+    assert_eq!(
+        others,
+        ["sessions.tags", "sessions.usage", "streams.open"],
+        "these are compared with nothing"
+    );
 }

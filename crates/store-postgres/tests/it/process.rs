@@ -102,7 +102,7 @@ async fn eight_processes_make_one_schema_at_once() {
     for number in 0..8 {
         assert_eq!(ids(&store, &id(&format!("s{number}"))).await, ["first"]);
     }
-    assert_eq!(database.sql("SELECT 1 FROM {s}.helix_schema").await.len(), 3);
+    assert_eq!(database.sql("SELECT 1 FROM {s}.helix_schema").await.len(), 4);
 }
 
 #[tokio::test]

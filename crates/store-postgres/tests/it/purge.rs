@@ -80,6 +80,6 @@ async fn a_database_can_be_looked_at_without_being_changed() {
     let found = database.builder().inspect().await.unwrap().unwrap();
     assert_eq!((found.running, found.stopped, found.chunks), (1, 1, 3));
     assert_eq!(found.ended, [(SessionStatus::Completed, 1)]);
-    assert_eq!((found.schema, found.newest_schema), (Some(3), 3));
+    assert_eq!((found.schema, found.newest_schema), (Some(4), 4));
     assert!(found.fsync && found.bytes > 0 && !found.server.is_empty(), "{found:?}");
 }

@@ -1,7 +1,8 @@
 -- Appends, if the log ends where it is expected to and the guard holds.
 -- KEYS: head, log.
 -- ARGV: expected version, expected append, id, run, schema, count, body, lease change, duration, guard, its time,
---   tag of the entries in indexes, whether they are written; status, run, runtime, pending, wake if there is a summary.
+--   tag of the entries in indexes, whether they are written, usage or nothing to leave it; status, run, runtime,
+--   pending, wake if there is a summary.
 local found = redis.call('HMGET', KEYS[1], 'version', 'append', 'updated', 'lease', 'run', 'wake', 'ran', 'woken',
   'base_version', 'base_append', 'base', 'life')
 if not found[1] then return { 'none' } end
@@ -31,7 +32,7 @@ end
 
 -- Entries in indexes are written before what they tell of: they may be stale, and are never missing.
 local ran, woken = found[7], found[8]
-local status, run, runtime, pending, wake = unpack(ARGV, 14)
+local status, run, runtime, pending, wake = unpack(ARGV, 15)
 if status then
   local runs = run ~= '' and run ~= found[5]
   local wakes = wake ~= '' and wake ~= found[6]
@@ -48,6 +49,10 @@ if status then
     'ran', ran, 'woken', woken }) do
     head[#head + 1] = value
   end
+end
+if ARGV[14] ~= '' then
+  head[#head + 1] = 'usage'
+  head[#head + 1] = ARGV[14]
 end
 redis.call('HSET', KEYS[1], unpack(head))
 return { 'appended', text(now), found[7], ran, found[8], woken }

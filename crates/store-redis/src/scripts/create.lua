@@ -1,7 +1,8 @@
 -- Creates a session with its first append, and what comes before that if it is a fork.
 -- KEYS: head, log.
 -- ARGV: life, session, agent, root, parent, tags, not before, base, base's version, base's append;
---   id, run, schema, count, body, lease change, duration, status, run, runtime, pending, wake; ran, woken.
+--   id, run, schema, count, body, lease change, duration, status, run, runtime, pending, wake; ran, woken;
+--   usage, or nothing if none is said.
 local life = redis.call('HGET', KEYS[1], 'life')
 if life then
   local found = redis.call('HMGET', KEYS[1], 'base_version', 'base_append')
@@ -20,4 +21,5 @@ redis.call('HSET', KEYS[1],
   'lease', lease('', ARGV[16], ARGV[17], now),
   'status', ARGV[18], 'run', ARGV[19], 'runtime', ARGV[20], 'pending', ARGV[21], 'wake', ARGV[22],
   'ran', ARGV[23], 'woken', ARGV[24])
+if ARGV[25] ~= '' then redis.call('HSET', KEYS[1], 'usage', ARGV[25]) end
 return { 'created', text(now) }

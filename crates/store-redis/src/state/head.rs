@@ -1,13 +1,17 @@
 //! Heads as scripts answer them.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use helix_agents_core::error::Result;
 use helix_agents_core::id::{AppendId, RunId, SessionId};
 use helix_agents_core::store::{Head, NewSession, Position, SessionStatus, Summary};
+use helix_agents_core::usage::UsageRollup;
 
 use crate::error::corrupt;
 use crate::reply::Reply;
+use crate::script::Script;
 use crate::{Inner, script};
 
 /// A head, with what only the store knows of the session.
@@ -21,6 +25,8 @@ pub(crate) struct Found {
     /// Which entries of indexes tell of its run and of its time to wake up.
     pub(super) ran: String,
     pub(super) woken: String,
+    /// The usage of the session, if it was asked for and an append has said any.
+    pub(super) usage: Option<Arc<UsageRollup>>,
 }
 
 /// The beginning of somebody's log, which others share: it never changes.
@@ -55,8 +61,17 @@ pub(super) fn milliseconds(duration: std::time::Duration) -> String {
 impl Inner {
     /// The head of a session, if it exists.
     pub(crate) async fn find(&self, session: &SessionId) -> Result<Option<Found>> {
+        self.find_by(&script::HEAD, session).await
+    }
+
+    /// The same by this script, which may answer more of it.
+    pub(super) async fn find_by(
+        &self,
+        script: &'static Script,
+        session: &SessionId,
+    ) -> Result<Option<Found>> {
         let keys = [self.keys.of(session).head()];
-        let reply = self.server.eval(&script::HEAD, &keys, &[]).await?;
+        let reply = self.server.eval(script, &keys, &[]).await?;
         read(reply, session)
     }
 }
@@ -101,5 +116,10 @@ pub(super) fn read(mut reply: Reply, session: &SessionId) -> Result<Option<Found
         updated_at,
         read_at: now.max(updated_at),
     };
-    Ok(Some(Found { head, life, base, ran, woken }))
+    // Only the script that was asked for it answers it.
+    let usage = if reply.is_empty() { String::new() } else { reply.text()? };
+    let usage = Some(usage).filter(|text| !text.is_empty());
+    let usage = usage.map(|text| serde_json::from_str(&text)).transpose();
+    let usage = usage.map_err(|_| corrupt(session, "the usage of the session cannot be read"))?;
+    Ok(Some(Found { head, life, base, ran, woken, usage }))
 }

@@ -51,7 +51,13 @@ enum Kind {
 }
 
 impl Inner {
-    pub(super) async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
+    /// Sessions in the order of lists, with what this script answers of each.
+    pub(super) async fn list(
+        &self,
+        script: &'static Script,
+        filter: &SessionFilter,
+        page: &Page,
+    ) -> Result<Vec<Found>> {
         let limit = usize::try_from(page.limit.min(MAX_PAGE)).unwrap_or(usize::MAX);
         let after = match &page.after {
             None => None,
@@ -60,30 +66,39 @@ impl Inner {
         };
         let place = after.as_ref().map(|it| place(&it.head));
         let index = self.index(filter);
-        let mut heads: Vec<Head> = Vec::new();
+        let mut list: Vec<Found> = Vec::new();
         let mut seen = HashSet::new();
-        let mut last = match &after {
-            Some(after) if index.kind == Kind::Lives => Some((
+        let is_by_age = index.kind == Kind::Lives;
+        let mut last = match (&after, filter.created_before) {
+            (Some(after), _) if is_by_age => Some((
                 keys::member(&after.head.session, &after.life),
                 after.head.created_at.0.to_string(),
             )),
+            // No member has this name, so its time alone says where to begin.
+            (None, Some(before)) if is_by_age => {
+                Some((String::new(), before.0.saturating_sub(1).to_string()))
+            }
             _ => None,
         };
-        while index.kind != Kind::Lives || heads.len() < limit {
+        while !is_by_age || list.len() < limit {
             let entries = self.entries(&index, last.as_ref()).await?;
             let Some(end) = entries.last() else { break };
             last = Some((end.member.clone(), end.time.clone()));
-            for found in self.look_up(&index, entries).await? {
-                let head = found.head;
-                let is_next = place.as_ref().is_none_or(|after| *after > self::place(&head));
-                if is_next && matches(filter, &head) && seen.insert(head.session.clone()) {
-                    heads.push(head);
+            let is_last = is_by_age && filter.created_from.is_some_and(|from| is_before(end, from));
+            for found in self.look_up(&index, script, entries).await? {
+                let head = &found.head;
+                let is_next = place.as_ref().is_none_or(|after| *after > self::place(head));
+                if is_next && matches(filter, head) && seen.insert(head.session.clone()) {
+                    list.push(found);
                 }
             }
+            if is_last {
+                break;
+            }
         }
-        heads.sort_by_key(|head| Reverse(self::place(head)));
-        heads.truncate(limit);
-        Ok(heads)
+        list.sort_by_key(|found| Reverse(self::place(&found.head)));
+        list.truncate(limit);
+        Ok(list)
     }
 
     /// The smallest index that has all sessions which the filter lets through.
@@ -108,7 +123,7 @@ impl Inner {
             let entries = self.entries(&index, last.as_ref()).await?;
             let Some(end) = entries.last() else { return Ok(all) };
             last = Some((end.member.clone(), end.time.clone()));
-            all.extend(self.look_up(&index, entries).await?);
+            all.extend(self.look_up(&index, &script::HEAD, entries).await?);
         }
     }
 
@@ -121,7 +136,7 @@ impl Inner {
         let entries = self.entries(&index, last.as_ref()).await?;
         let Some(end) = entries.last() else { return Ok(None) };
         *last = Some((end.member.clone(), end.time.clone()));
-        Ok(Some(self.look_up(&index, entries).await?))
+        Ok(Some(self.look_up(&index, &script::HEAD, entries).await?))
     }
 
     async fn entries(&self, index: &Index, last: Option<&(String, String)>) -> Result<Vec<Entry>> {
@@ -142,9 +157,14 @@ impl Inner {
     }
 
     /// The sessions that the entries lead to; removes entries that never will lead to one.
-    async fn look_up(&self, index: &Index, entries: Vec<Entry>) -> Result<Vec<Found>> {
+    async fn look_up(
+        &self,
+        index: &Index,
+        script: &'static Script,
+        entries: Vec<Entry>,
+    ) -> Result<Vec<Found>> {
         let look_up = stream::iter(entries).map(|entry| async move {
-            let found = self.find(&entry.session).await?;
+            let found = self.find_by(script, &entry.session).await?;
             let is_life = |it: &Found| index.kind != Kind::Lives || it.life == entry.tag;
             let Some(found) = found.filter(is_life) else {
                 self.drop_if_old(&index.key, &entry.member, &entry.time).await?;
@@ -167,13 +187,28 @@ impl Inner {
     }
 }
 
+/// Whether an entry's session was created before that time.
+fn is_before(entry: &Entry, time: Timestamp) -> bool {
+    entry.time.parse::<i64>().is_ok_and(|at| at < time.0)
+}
+
 /// Where a head stands in a list, from the end.
 fn place(head: &Head) -> (Timestamp, SessionId) {
     (head.created_at, head.session.clone())
 }
 
 fn matches(filter: &SessionFilter, head: &Head) -> bool {
-    let SessionFilter { agent, status, root, runtime, pending, lease_expired, wake_due } = filter;
+    let SessionFilter {
+        agent,
+        status,
+        root,
+        runtime,
+        pending,
+        lease_expired,
+        wake_due,
+        created_from: _,
+        created_before: _,
+    } = filter;
     agent.as_ref().is_none_or(|it| *it == head.created.agent)
         && status.is_none_or(|it| it == head.summary.status)
         && root.as_ref().is_none_or(|it| *it == head.created.root)
@@ -181,4 +216,5 @@ fn matches(filter: &SessionFilter, head: &Head) -> bool {
         && (!pending || head.summary.pending > 0)
         && (!lease_expired || (head.summary.run.is_some() && !head.is_leased()))
         && (!wake_due || head.summary.wake_at.is_some_and(|at| at <= head.read_at))
+        && filter.is_created_in_range(head.created_at)
 }

@@ -99,9 +99,6 @@ impl Inner {
         let message = "a session's first append needs a summary";
         let summary = first.summary.as_ref();
         let summary = summary.ok_or_else(|| Error::new(ErrorCode::InputInvalid, message))?;
-        let json = |error| {
-            Error::new(ErrorCode::Internal, "a head cannot be written as JSON").with_source(error)
-        };
         let tags = serde_json::to_string(&new.tags).map_err(json)?;
         let base = match &*beginning.base {
             [] => String::new(),
@@ -118,7 +115,8 @@ impl Inner {
             (first.schema.to_string(), first.count.to_string(), at.0.to_string());
         let if_there = |told: &str| if told.is_empty() { "" } else { &*tag }.to_owned();
         let (ran, woken) = (if_there(&told.run), if_there(&told.wake));
-        let args: [&[u8]; 24] = [
+        let usage = usage_text(first)?;
+        let args: [&[u8]; 25] = [
             life.as_bytes(),
             first.session.as_str().as_bytes(),
             new.agent.as_bytes(),
@@ -143,6 +141,7 @@ impl Inner {
             told.wake.as_bytes(),
             ran.as_bytes(),
             woken.as_bytes(),
+            usage.as_bytes(),
         ];
         let keys = [keys.head(), keys.log()];
         let mut reply = self.server.eval(&script::CREATE, &keys, &args).await?;
@@ -195,6 +194,7 @@ impl Inner {
             Guard::LeaseFree => ("lease_free", String::new()),
         };
         let tag = index::tag(append);
+        let usage = usage_text(append)?;
         let mut args: Vec<&[u8]> = vec![
             version.as_bytes(),
             append.expected.append.as_str().as_bytes(),
@@ -209,6 +209,7 @@ impl Inner {
             time.as_bytes(),
             tag.as_bytes(),
             if is_announced { b"1" } else { b"0" },
+            usage.as_bytes(),
         ];
         let told = append.summary.as_ref().map(Told::of);
         if let Some(Told { status, run, runtime, pending, wake }) = &told {
@@ -319,6 +320,16 @@ impl<'a> Told<'a> {
             wake: summary.wake_at.map_or_else(String::new, |at| at.0.to_string()),
         }
     }
+}
+
+/// What an append says of its session's usage, as it is kept; empty if it says nothing.
+fn usage_text(append: &Append) -> Result<String> {
+    let text = append.usage.as_ref().map(|usage| serde_json::to_string(&**usage)).transpose();
+    Ok(text.map_err(json)?.unwrap_or_default())
+}
+
+fn json(error: serde_json::Error) -> Error {
+    Error::new(ErrorCode::Internal, "a head cannot be written as JSON").with_source(error)
 }
 
 fn lease(change: LeaseChange) -> (&'static str, String) {

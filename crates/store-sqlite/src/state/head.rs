@@ -7,7 +7,9 @@ use rusqlite::{Connection, Row, params};
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{Error, ErrorCode};
 use helix_agents_core::id::{AppendId, RunId, SessionId};
-use helix_agents_core::store::{Append, Head, NewSession, Position, SessionStatus, Summary};
+use helix_agents_core::store::{
+    Append, Head, NewSession, Position, SessionStatus, SessionUsage, Summary,
+};
 
 use crate::clock;
 use crate::error::{Failure, corrupt, of_session};
@@ -42,11 +44,11 @@ pub(super) fn insert(
     connection
         .prepare_cached(
             "INSERT INTO sessions (id, session, agent, root, parent, tags, created_at, version,
-                 append, updated_at, status, run, runtime, pending, wake_at, lease_until)
+                 append, updated_at, status, run, runtime, pending, wake_at, lease_until, usage)
              VALUES (
                  max(coalesce((SELECT id FROM sessions ORDER BY id DESC LIMIT 1), 0),
                      coalesce((SELECT key >> 32 FROM appends ORDER BY key DESC LIMIT 1), 0)) + 1,
-                 ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?6, ?9, ?10, ?11, ?12, ?13, ?14)",
+                 ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?6, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         )?
         .execute(params![
             first.session.as_str(),
@@ -63,6 +65,7 @@ pub(super) fn insert(
             summary.pending,
             summary.wake_at.map(|at| at.0),
             lease_until.map(|until| until.0),
+            usage_text(first)?,
         ])?;
     Ok(connection.last_insert_rowid())
 }
@@ -71,6 +74,23 @@ pub(super) fn from_row(row: &Row<'_>, now: Timestamp) -> Result<Head, Failure> {
     let session = SessionId::from(row.get::<_, String>(0)?);
     read_row(row, &session, now)
         .map_err(|failure| Failure::Own(of_session(failure.into(), &session)))
+}
+
+/// What an append says of its session's usage, as it is kept.
+pub(super) fn usage_text(append: &Append) -> Result<Option<String>, Failure> {
+    let text = append.usage.as_ref().map(|usage| serde_json::to_string(&**usage)).transpose();
+    Ok(text.map_err(|error| {
+        Error::new(ErrorCode::Internal, "usage cannot be written as JSON").with_source(error)
+    })?)
+}
+
+/// The columns of a head, and the usage after them.
+pub(super) fn usage_from_row(row: &Row<'_>, now: Timestamp) -> Result<SessionUsage, Failure> {
+    let head = from_row(row, now)?;
+    let unreadable = || corrupt(&head.session, "the usage of the session cannot be read");
+    let text = row.get_ref(15)?.as_str_or_null().map_err(|_| unreadable())?;
+    let usage = text.map(serde_json::from_str).transpose().map_err(|_| unreadable())?;
+    Ok(SessionUsage { head, usage })
 }
 
 fn read_row(row: &Row<'_>, session: &SessionId, now: Timestamp) -> Result<Head, Failure> {

@@ -1,11 +1,11 @@
 //! Lists of heads.
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
+use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
 
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::store::{Head, MAX_PAGE, Page, SessionFilter};
+use helix_agents_core::store::{Head, MAX_PAGE, Page, SessionFilter, SessionUsage};
 
 use super::head;
 use crate::clock;
@@ -50,12 +50,18 @@ impl Conditions {
         if filter.wake_due {
             conditions.add("wake_at IS NOT NULL AND wake_at <= ?", [now.0.into()]);
         }
+        if let Some(from) = filter.created_from {
+            conditions.add("created_at >= ?", [from.0.into()]);
+        }
+        if let Some(before) = filter.created_before {
+            conditions.add("created_at < ?", [before.0.into()]);
+        }
         conditions
     }
 
-    fn query(&self, limit: u32) -> String {
+    fn query(&self, columns: &str, limit: u32) -> String {
         let filters = if self.sql.is_empty() { "TRUE".to_owned() } else { self.sql.join(" AND ") };
-        let (columns, limit) = (head::COLUMNS, limit.min(MAX_PAGE));
+        let limit = limit.min(MAX_PAGE);
         format!(
             "SELECT {columns} FROM sessions WHERE {filters}
              ORDER BY created_at DESC, session DESC LIMIT {limit}"
@@ -68,6 +74,26 @@ pub(super) fn list(
     filter: &SessionFilter,
     page: &Page,
 ) -> Result<Vec<Head>, Failure> {
+    select(connection, filter, page, head::COLUMNS, head::from_row)
+}
+
+/// The same with the usage of each session.
+pub(super) fn list_usage(
+    connection: &mut Connection,
+    filter: &SessionFilter,
+    page: &Page,
+) -> Result<Vec<SessionUsage>, Failure> {
+    let columns = format!("{}, usage", head::COLUMNS);
+    select(connection, filter, page, &columns, head::usage_from_row)
+}
+
+fn select<T>(
+    connection: &mut Connection,
+    filter: &SessionFilter,
+    page: &Page,
+    columns: &str,
+    read: impl Fn(&Row<'_>, Timestamp) -> Result<T, Failure>,
+) -> Result<Vec<T>, Failure> {
     let transaction = connection.transaction()?;
     let now = clock::now();
     let mut conditions = Conditions::of(filter, now);
@@ -76,13 +102,13 @@ pub(super) fn list(
         let place = [created_at.into(), after.as_str().to_owned().into()];
         conditions.add("(created_at, session) < (?, ?)", place);
     }
-    let mut statement = transaction.prepare(&conditions.query(page.limit))?;
+    let mut statement = transaction.prepare(&conditions.query(columns, page.limit))?;
     let mut rows = statement.query(params_from_iter(conditions.values))?;
-    let mut heads = Vec::new();
+    let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        heads.push(head::from_row(row, now)?);
+        found.push(read(row, now)?);
     }
-    Ok(heads)
+    Ok(found)
 }
 
 fn created_at(connection: &Connection, session: &SessionId) -> Result<i64, Failure> {

@@ -42,17 +42,19 @@ impl<'c> Statements<'c> {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             ),
             go_on: prepared(
-                "UPDATE sessions SET version = ?2, append = ?3, updated_at = ?4, lease_until = ?5
+                "UPDATE sessions SET version = ?2, append = ?3, updated_at = ?4, lease_until = ?5,
+                     usage = coalesce(?6, usage)
                  WHERE id = ?1",
             ),
             summarise: prepared(
                 "UPDATE sessions SET version = ?2, append = ?3, updated_at = ?4, lease_until = ?5,
-                     status = ?6, runtime = ?7, pending = ?8
+                     usage = coalesce(?6, usage), status = ?7, runtime = ?8, pending = ?9
                  WHERE id = ?1",
             ),
             place: prepared(
                 "UPDATE sessions SET version = ?2, append = ?3, updated_at = ?4, lease_until = ?5,
-                     status = ?6, runtime = ?7, pending = ?8, run = ?9, wake_at = ?10
+                     usage = coalesce(?6, usage), status = ?7, runtime = ?8, pending = ?9,
+                     run = ?10, wake_at = ?11
                  WHERE id = ?1",
             ),
         }
@@ -250,20 +252,21 @@ fn go_on(
     let version = end.version + u64::from(append.count);
     let id = append.id.as_str();
     let until = lease(end.lease_until, append.lease, now).map(|until| until.0);
+    let usage = head::usage_text(append)?;
     let Some(summary) = &append.summary else {
-        statements.go_on.get()?.execute(params![end.key, version, id, now.0, until])?;
+        statements.go_on.get()?.execute(params![end.key, version, id, now.0, until, usage])?;
         return Ok(());
     };
     let Summary { status, run, runtime, pending, wake_at } = summary;
     let (status, runtime) = (status.as_str(), &**runtime);
     if end.stays_in_place {
-        let values = params![end.key, version, id, now.0, until, status, runtime, pending];
+        let values = params![end.key, version, id, now.0, until, usage, status, runtime, pending];
         statements.summarise.get()?.execute(values)?;
         return Ok(());
     }
     let (run, wake_at) = (run.as_ref().map(RunId::as_str), wake_at.map(|at| at.0));
     statements.place.get()?.execute(params![
-        end.key, version, id, now.0, until, status, runtime, pending, run, wake_at,
+        end.key, version, id, now.0, until, usage, status, runtime, pending, run, wake_at,
     ])?;
     Ok(())
 }

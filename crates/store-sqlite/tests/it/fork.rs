@@ -1,6 +1,8 @@
 //! What a fork costs in the file, and files from before there were forks.
 
-use helix_agents_core::store::{Append, ForkOutcome, NewSession, Position, StateStore as _};
+use helix_agents_core::store::{
+    Append, ForkOutcome, NewSession, Page, Position, SessionFilter, SessionUsage, StateStore as _,
+};
 
 use crate::support::{Folder, append, create, id};
 
@@ -55,10 +57,13 @@ async fn a_file_of_the_first_schema_is_brought_up_to_date() {
     create(&store, &id("s")).await;
     store.close().await;
     let old = "DROP TABLE forks; DROP TABLE snapshots; ALTER TABLE streams DROP COLUMN fencing_token; \
-               ALTER TABLE marks DROP COLUMN fencing_token; PRAGMA user_version = 1;";
+               ALTER TABLE marks DROP COLUMN fencing_token; ALTER TABLE sessions DROP COLUMN usage; \
+               PRAGMA user_version = 1;";
     folder.sql().execute_batch(old).unwrap();
     let store = folder.open().await;
     assert_eq!(store.read_log(&id("s"), 0, 10).await.unwrap().len(), 1);
     assert_eq!(rows(&folder, "forks"), 0);
+    let usages = store.list_usage(&SessionFilter::default(), &Page::default()).await.unwrap();
+    assert!(matches!(&*usages, [SessionUsage { usage: None, .. }]), "{usages:?}");
     store.close().await;
 }

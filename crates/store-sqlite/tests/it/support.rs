@@ -77,6 +77,7 @@ pub(crate) fn append(session: &SessionId, expected: &Position, id: &str) -> Appe
         count: 1,
         body: Bytes::copy_from_slice(id.as_bytes()),
         summary: None,
+        usage: None,
         lease: LeaseChange::Keep,
         guard: Guard::None,
     }

@@ -85,6 +85,7 @@ async fn import(store: &dyn StateStore, ends: bool) {
         count: u32::try_from(events.len()).unwrap(),
         body: encode(events).unwrap(),
         summary: Some(summary.clone()),
+        usage: None,
         lease: LeaseChange::Clear,
         guard: Guard::None,
     };

@@ -110,6 +110,7 @@ pub async fn a_stranger_at_the_same_version_is_history_lost(harness: &impl Runti
             count: append.count,
             body: append.body.clone(),
             summary: Some(head.summary.clone()),
+            usage: None,
             lease: LeaseChange::Keep,
             guard: Guard::None,
         };
@@ -323,6 +324,7 @@ pub async fn a_log_of_an_unknown_schema_is_left_alone(harness: &impl RuntimeHarn
         count: 1,
         body: body.into(),
         summary: None,
+        usage: None,
         lease: LeaseChange::Keep,
         guard: Guard::None,
     };
@@ -366,6 +368,7 @@ pub async fn a_result_of_an_older_run_is_taken_as_the_truth(harness: &impl Runti
         count: 1,
         body: encode(&[late]).unwrap(),
         summary: None,
+        usage: None,
         lease: LeaseChange::Keep,
         guard: Guard::None,
     };

@@ -59,6 +59,7 @@ async fn lengthen(store: &dyn StateStore, fold: &mut Session) {
             count: u32::try_from(events.len()).unwrap(),
             body: encode(&events).unwrap(),
             summary: Some(fold.summary()),
+            usage: None,
             lease: LeaseChange::Keep,
             guard: Guard::None,
         };

@@ -61,6 +61,8 @@ pub async fn an_empty_store_lists_nothing(harness: &impl StoreHarness) {
         pending: true,
         lease_expired: true,
         wake_due: true,
+        created_from: Some(Timestamp(0)),
+        created_before: Some(Timestamp(i64::MAX)),
     };
     assert_eq!(names(&store, &all).await.len(), 0);
 }

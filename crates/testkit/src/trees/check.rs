@@ -13,7 +13,7 @@ use helix_agents_core::message::Message;
 use helix_agents_core::session::{
     Durability, Logs, RunStatus, Session, load, load_events, usage_of_tree,
 };
-use helix_agents_core::store::{Head, SessionStatus, StateStore};
+use helix_agents_core::store::{Head, MAX_PAGE, Page, SessionFilter, SessionStatus, StateStore};
 use helix_agents_core::stream::StreamManager;
 
 use super::Again;
@@ -159,6 +159,7 @@ pub async fn check(
         problems.extend(of_log(store, &member).await?);
         members.insert(id, member);
     }
+    problems.extend(of_usage(store, root, &members).await?);
     effects::check(expected, *outlived, &members, answers, trace, &mut problems);
     let counted = usage_of_tree(Logs::of(store), root).await.map_err(|error| error.to_string())?;
     relations::check(&members, &counted, &mut problems);
@@ -176,6 +177,27 @@ pub async fn check(
         });
     }
     Err(problems.join("\n"))
+}
+
+/// The usage that the store keeps of each session is the one that its log says.
+async fn of_usage(
+    store: &dyn StateStore,
+    root: &SessionId,
+    members: &Members,
+) -> Result<Vec<String>, String> {
+    let filter = SessionFilter { root: Some(root.clone()), ..SessionFilter::default() };
+    let page = Page { after: None, limit: MAX_PAGE };
+    let kept = store.list_usage(&filter, &page).await.map_err(|error| error.to_string())?;
+    let mut problems = Vec::new();
+    for found in kept {
+        let Some(member) = members.get(&found.head.session) else { continue };
+        let is = member.fold.usage_rollup();
+        if found.usage.as_deref() != Some(&is) {
+            let (id, said) = (&found.head.session, found.usage);
+            problems.push(format!("{id}: the store keeps the usage {said:?}, the log says {is:?}"));
+        }
+    }
+    Ok(problems)
 }
 
 /// Of each log by itself: it folds, always to the same, its head agrees, it has ended, and no call

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use helix_agents_core::id::{BatchId, SessionId};
 use helix_agents_core::store::{Head, Reach, Snapshot, StateStore};
 use helix_agents_core::stream::StreamManager;
+use helix_agents_core::usage::UsageRollup;
 use helix_agents_store_memory::{MemoryOptions, MemoryStore};
 use helix_agents_testkit::backend_suite::{Backend, BackendHarness};
 use helix_agents_testkit::gate::Gate;
@@ -77,6 +78,16 @@ pub(crate) enum Breakage {
     SnapshotsForked,
     /// Snapshots are there only for the handle that saved them.
     SnapshotsPerHandle,
+    /// An append that says nothing of usage clears it.
+    UsageCleared,
+    /// The usage of an append is kept whether the append is taken or not.
+    UsageOfRefused,
+    /// A fork begins with its original's usage.
+    UsageForked,
+    /// Usage stays when its session is deleted.
+    UsageKept,
+    /// Usage is written after its append.
+    UsageLater,
     /// A mistake with the writers of batches.
     Writers(Mistake),
 }
@@ -137,6 +148,11 @@ impl fmt::Debug for Breakage {
             Self::SnapshotsKept => "snapshots that are kept",
             Self::SnapshotsForked => "snapshots that are forked",
             Self::SnapshotsPerHandle => "snapshots per handle",
+            Self::UsageCleared => "usage that is cleared",
+            Self::UsageOfRefused => "usage of appends that were not taken",
+            Self::UsageForked => "usage that is forked",
+            Self::UsageKept => "usage that is kept",
+            Self::UsageLater => "usage that comes later",
             Self::Writers(mistake) => return write!(f, "a mistake with writers: {mistake:?}"),
         })
     }
@@ -162,6 +178,10 @@ struct Shared {
     written: Mutex<HashMap<SessionId, VecDeque<BatchId>>>,
     /// Snapshots that are kept wrongly.
     snapshots: Mutex<HashMap<SessionId, Snapshot>>,
+    /// Usage that is kept wrongly.
+    usages: Mutex<HashMap<SessionId, Option<Arc<UsageRollup>>>>,
+    /// How often usage was listed.
+    looks: AtomicU32,
     /// The greatest fencing token, by stream and by session.
     tokens: Mutex<HashMap<(SessionId, SessionId), u64>>,
 }
@@ -225,6 +245,8 @@ impl Harness {
             attic: Mutex::default(),
             written: Mutex::default(),
             snapshots: Mutex::default(),
+            usages: Mutex::default(),
+            looks: AtomicU32::new(0),
             tokens: Mutex::default(),
         }))
     }

@@ -112,6 +112,16 @@ noticed! {
         SnapshotsForked, store_suite::a_fork_has_no_snapshot_of_its_original;
     snapshots_that_others_do_not_see:
         SnapshotsPerHandle, store_suite::a_snapshot_is_read_back_as_it_was_saved;
+    usage_that_is_cleared:
+        UsageCleared, store_suite::an_append_that_says_nothing_of_usage_leaves_it;
+    usage_of_appends_that_were_not_taken:
+        UsageOfRefused, store_suite::an_append_that_is_not_taken_leaves_the_usage;
+    usage_that_is_forked:
+        UsageForked, store_suite::a_fork_has_the_usage_of_its_own_appends;
+    usage_that_outlives_its_session:
+        UsageKept, store_suite::usage_goes_with_its_session;
+    usage_that_comes_later:
+        UsageLater, store_suite::usage_and_head_become_visible_together;
     snapshots_of_any_size:
         LastSnapshot, store_suite::a_snapshot_over_the_limit_is_too_large;
     sixty_three_answers:

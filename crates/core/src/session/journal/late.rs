@@ -37,6 +37,10 @@ impl Journal {
             if batch.is_empty() {
                 return Ok(());
             }
+            let mut after = self.session().overview().clone();
+            for event in batch.events() {
+                after.apply(event, Some(&self.run))?;
+            }
             let append = Append {
                 session: self.session().id().clone(),
                 expected: self.session().position().clone(),
@@ -46,6 +50,7 @@ impl Journal {
                 count: u32::try_from(batch.events().len()).unwrap_or(u32::MAX),
                 body: batch.take_body(),
                 summary: None,
+                usage: Some(after.own_usage().bounded()),
                 lease: LeaseChange::Keep,
                 guard: Guard::None,
             };

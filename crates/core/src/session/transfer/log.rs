@@ -56,6 +56,7 @@ impl Log {
                 .with_context("session", &exported.session));
         };
         last.summary = Some(fold.summary());
+        last.usage = Some(fold.own_usage().bounded());
         let mut log = Self { created, before: appends, last };
         let aside = log.aside();
         for append in &mut log.before {
@@ -63,6 +64,8 @@ impl Log {
         }
         if let Some(first) = log.before.first_mut() {
             first.summary = Some(summary_aside());
+            // What stands aside is counted where it is a session.
+            first.usage = Some(Arc::default());
         }
         Ok(log)
     }
@@ -152,6 +155,7 @@ fn append(session: &SessionId, expected: Position, batch: &[RecordedEvent]) -> R
         count: u32::try_from(batch.len()).unwrap_or(u32::MAX),
         body,
         summary: None,
+        usage: None,
         lease: LeaseChange::Clear,
         guard: Guard::None,
     })

@@ -13,7 +13,7 @@ use helix_agents_core::id::{AppendId, RunId, SessionId};
 use helix_agents_core::session::Journal;
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, Head, LeaseChange, NewSession, Page,
-    Purge, Reach, Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
+    Purge, Reach, Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
 };
 use helix_agents_testkit::faults::Fault;
 use serde_json::json;
@@ -161,6 +161,7 @@ impl StateStore for Crowded {
             count: 1,
             body: encode(&[event])?,
             summary: None,
+            usage: None,
             lease: LeaseChange::Keep,
             guard: Guard::None,
         };
@@ -183,6 +184,10 @@ impl StateStore for Crowded {
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
         self.0.list(filter, page).await
+    }
+
+    async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
+        self.0.list_usage(filter, page).await
     }
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {

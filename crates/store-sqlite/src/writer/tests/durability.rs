@@ -114,6 +114,7 @@ fn append(session: &SessionId, expected: Position) -> Append {
         count: 1,
         body: Bytes::from_static(b"x"),
         summary: Some(summary),
+        usage: None,
         lease: LeaseChange::Keep,
         guard: Guard::None,
     }

@@ -14,7 +14,7 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, Snapshot, StateStore, StoredAppend,
+    Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
 };
 use helix_agents_store_sqlite::SqliteStore;
 use helix_agents_testkit::durable_suite::{
@@ -98,6 +98,10 @@ impl StateStore for EagerStore {
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
         self.store().list(filter, page).await
+    }
+
+    async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
+        self.store().list_usage(filter, page).await
     }
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {

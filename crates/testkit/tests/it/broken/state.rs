@@ -1,6 +1,7 @@
 //! Sessions of a broken store.
 
 use std::cmp::Reverse;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,7 +11,8 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{AppendId, RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, Head, LeaseChange, NewSession, Page,
-    Purge, Reach, Renewal, SessionFilter, Snapshot, StateStore, StoredAppend, Summary,
+    Purge, Reach, Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
+    Summary,
 };
 
 use super::{Breakage, Broken, Loss};
@@ -108,6 +110,47 @@ impl Broken {
         created
     }
 
+    /// Notes what an append says of usage, in the way that is broken. `before` is what a fork's
+    /// original has.
+    async fn note_usage(&self, append: &Append, was_taken: bool, before: Option<&SessionId>) {
+        if matches!(self.breakage(), Some(Breakage::UsageLater)) {
+            // Until another handle has had a look, if one has.
+            let before = self.shared.looks.load(Ordering::SeqCst);
+            let looked = async {
+                while self.shared.looks.load(Ordering::SeqCst) == before {
+                    tokio::task::yield_now().await;
+                }
+            };
+            drop(tokio::time::timeout(PART, looked).await);
+        }
+        let mut usages = self.shared.usages.lock().unwrap();
+        let of_original = before.and_then(|from| usages.get(from).cloned()).flatten();
+        let (session, said) = (append.session.clone(), append.usage.clone());
+        match self.breakage() {
+            Some(Breakage::UsageCleared) if was_taken => {
+                usages.insert(session, said);
+            }
+            Some(Breakage::UsageOfRefused) if said.is_some() => {
+                usages.insert(session, said);
+            }
+            Some(Breakage::UsageForked) if was_taken => {
+                let kept = usages.entry(session).or_insert(None);
+                *kept = match before {
+                    Some(_) => of_original,
+                    None => said.or(kept.take()),
+                };
+            }
+            Some(Breakage::UsageKept) if was_taken && said.is_some() => {
+                usages.insert(session, said);
+            }
+            Some(Breakage::UsageLater) if was_taken => {
+                let kept = usages.entry(session).or_insert(None);
+                *kept = said.or(kept.take());
+            }
+            _ => {}
+        }
+    }
+
     async fn keep_bodies(&self, session: &SessionId) -> Result<()> {
         if matches!(self.breakage(), Some(Breakage::BodiesKept))
             && self.sessions().head(session).await?.is_some()
@@ -150,14 +193,21 @@ impl StateStore for Broken {
     async fn create_session(&self, new: NewSession, first: Append) -> Result<CreateOutcome> {
         let first = self.kept(first);
         let session = first.session.clone();
-        self.in_parts(&session, self.sessions().create_session(new, first)).await
+        let said = first.clone();
+        let created = self.in_parts(&session, self.sessions().create_session(new, first)).await;
+        let was_taken = matches!(created, Ok(CreateOutcome::Created { .. }));
+        self.note_usage(&said, was_taken, None).await;
+        created
     }
 
     async fn fork(&self, from: &SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
         let (from, first) = (self.name(from), self.kept(first));
         let session = first.session.clone();
         let snapshot = self.sessions().snapshot(&from).await?;
+        let said = first.clone();
         let forked = self.in_parts(&session, self.sessions().fork(&from, new, first)).await;
+        let was_taken = matches!(forked, Ok(ForkOutcome::Created { .. }));
+        self.note_usage(&said, was_taken, Some(&from)).await;
         if let (Some(Breakage::SnapshotsForked), Some(snapshot)) = (self.breakage(), snapshot) {
             self.sessions().save_snapshot(&session, snapshot).await?;
         }
@@ -170,7 +220,9 @@ impl StateStore for Broken {
         if let Some(answer) = self.misjudge(&mut append).await? {
             return Ok(answer);
         }
-        let mut outcome = self.sessions().append(append).await?;
+        let mut outcome = self.sessions().append(append.clone()).await?;
+        let was_taken = matches!(outcome, AppendOutcome::Appended { .. });
+        self.note_usage(&append, was_taken, None).await;
         match (&mut outcome, self.breakage()) {
             (AppendOutcome::Conflict { missed }, Some(Breakage::Missed(most))) => {
                 missed.truncate(most);
@@ -225,6 +277,21 @@ impl StateStore for Broken {
             _ => {}
         }
         Ok(heads.into_iter().map(|head| self.read(head)).collect())
+    }
+
+    async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
+        let root = filter.root.as_ref().map(|root| self.name(root));
+        let filter = SessionFilter { root, ..filter.clone() };
+        let mut found = self.sessions().list_usage(&filter, page).await?;
+        self.shared.looks.fetch_add(1, Ordering::SeqCst);
+        let usages = self.shared.usages.lock().unwrap();
+        for it in &mut found {
+            it.head = self.read(it.head.clone());
+            if let Some(usage) = usages.get(&it.head.session) {
+                it.usage = usage.clone();
+            }
+        }
+        Ok(found)
     }
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {

@@ -1,0 +1,163 @@
+//! `helix usage`: tokens, calls and cost, of one session or of many.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use helix_agents::clock::{Clock as _, Timestamp};
+use helix_agents::runtime_local::TokioClock;
+use helix_agents::session::{Logs, UsageQuery, UsageReport, usage_of_sessions, usage_of_tree};
+use helix_agents::store::{SessionFilter, SessionStatus};
+use helix_agents::usage::{UsageGroup, UsageRollup};
+use serde_json::{Value, json};
+
+use crate::exit::Exit;
+use crate::screen::Screen;
+use crate::sessions::purge::{age, status};
+use crate::storage;
+use crate::store::Store;
+use crate::text::{duration, table};
+
+/// The options of the command.
+#[derive(Debug, Args)]
+pub(crate) struct UsageArgs {
+    /// One session with all below it. Default: all sessions, each by itself.
+    #[arg(conflicts_with_all = ["agent", "status", "tag", "since", "before"])]
+    session: Option<String>,
+    /// Of that session alone, without those below it.
+    #[arg(long, requires = "session")]
+    alone: bool,
+    /// Sessions of this agent, children among them.
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// Sessions in this state.
+    #[arg(long, value_name = "STATUS", value_parser = status)]
+    status: Option<SessionStatus>,
+    /// Sessions with this label; may be given several times.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = tag)]
+    tag: Vec<(String, String)>,
+    /// Sessions that were created since then: a time such as `2026-01-31T12:00:00Z`, or how long
+    /// ago, such as `30d`.
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    since: Option<Moment>,
+    /// Sessions that were created before then.
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    before: Option<Moment>,
+}
+
+/// A time on the command line.
+#[derive(Debug, Clone, Copy)]
+enum Moment {
+    At(Timestamp),
+    Ago(Duration),
+}
+
+/// Runs the command.
+pub(crate) async fn run(args: UsageArgs, db: &Path, screen: &Screen) -> Result<Exit> {
+    let store = storage::open_to_read(db).await?;
+    let done = show(args, &store, screen).await;
+    storage::close(&store).await;
+    done.map(|()| Exit::Completed)
+}
+
+async fn show(args: UsageArgs, store: &Store, screen: &Screen) -> Result<()> {
+    let logs = Logs::of(store);
+    let (of, used) = match &args.session {
+        Some(session) => {
+            let session = storage::head(store, session).await?.session;
+            let used = match args.alone {
+                true => logs.overview(&session).await?.usage_rollup(),
+                false => usage_of_tree(logs, &session).await?,
+            };
+            (("session", json!(session)), used)
+        }
+        None => {
+            let UsageReport { sessions, usage } =
+                usage_of_sessions(logs, &args.query(TokioClock::new().now())).await?;
+            (("sessions", json!(sessions)), usage)
+        }
+    };
+    if screen.is_json() {
+        screen.json(&document(of, &used))?;
+        return Ok(());
+    }
+    let rows: Vec<_> = used.groups().iter().map(row).collect();
+    let head = ["TYPE", "NAME", "CALLS", "FAILED", "IN", "OUT", "COST", "TIME", "AMOUNT"];
+    for line in table(head, &rows) {
+        screen.line(line)?;
+    }
+    let (name, value) = of;
+    let of = value.as_str().map_or_else(|| format!("{value} {name}"), |id| format!("{name} {id}"));
+    screen.line(format!("{of}: {}", totals(&used)))?;
+    Ok(())
+}
+
+impl UsageArgs {
+    fn query(&self, now: Timestamp) -> UsageQuery {
+        let at = |moment: &Moment| match *moment {
+            Moment::At(at) => at,
+            Moment::Ago(ago) => {
+                let millis = i64::try_from(ago.as_millis()).unwrap_or(i64::MAX);
+                Timestamp(now.0.saturating_sub(millis))
+            }
+        };
+        let filter = SessionFilter {
+            agent: self.agent.as_deref().map(Into::into),
+            status: self.status,
+            created_from: self.since.as_ref().map(at),
+            created_before: self.before.as_ref().map(at),
+            ..SessionFilter::default()
+        };
+        UsageQuery { filter, tags: self.tag.iter().cloned().collect::<BTreeMap<_, _>>() }
+    }
+}
+
+/// For programs: totals, and one row for each source.
+fn document((name, value): (&str, Value), used: &UsageRollup) -> Value {
+    json!({
+        name: value,
+        "tokens": used.tokens,
+        "steps": used.steps,
+        "tool_calls": used.tool_calls,
+        "cost": used.cost,
+        "sources": used.groups(),
+    })
+}
+
+fn row(group: &UsageGroup) -> [String; 9] {
+    // What does not exist for a kind of source is left out.
+    let some = |shown: bool, text: String| if shown { text } else { String::new() };
+    let tokens = &group.tokens;
+    [
+        group.source_type.to_string(),
+        group.source_name.to_string(),
+        group.calls.to_string(),
+        group.failed.to_string(),
+        some(!tokens.is_zero(), tokens.input_tokens.to_string()),
+        some(!tokens.is_zero(), tokens.output_tokens.to_string()),
+        some(!group.cost.is_zero(), group.cost.to_string()),
+        some(group.took_ms > 0, duration(Duration::from_millis(group.took_ms))),
+        some(group.amount != 0.0, group.amount.to_string()),
+    ]
+}
+
+fn totals(used: &UsageRollup) -> String {
+    let UsageRollup { tokens, steps, tool_calls, cost, .. } = used;
+    let (input, output) = (tokens.input_tokens, tokens.output_tokens);
+    format!("{steps} model calls, {input} tokens in, {output} out, {tool_calls} tool calls, {cost}")
+}
+
+fn tag(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write it like `key=value`")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+fn moment(text: &str) -> Result<Moment, String> {
+    if let Ok(at) = text.parse::<jiff::Timestamp>() {
+        return Ok(Moment::At(Timestamp(at.as_millisecond())));
+    }
+    let wrong = |told| format!("{told}, or a time like `2026-01-31T12:00:00Z`");
+    age(text).map(Moment::Ago).map_err(wrong)
+}

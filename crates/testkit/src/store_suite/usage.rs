@@ -1,0 +1,275 @@
+//! The usage that a store keeps of each session.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use helix_agents_core::budget::Cost;
+use helix_agents_core::clock::Timestamp;
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::id::SessionId;
+use helix_agents_core::store::{
+    Append, AppendOutcome, ForkOutcome, Guard, Page, Position, Purge, SessionFilter, SessionStatus,
+    SessionUsage, StateStore,
+};
+use helix_agents_core::usage::{
+    CustomRecords, ModelUsage, SubAgentUsage, ToolUsage, Usage, UsageRollup,
+};
+
+use super::StoreHarness;
+use super::support::{Writer, alone, append, child, first, head, id, idle, now, still};
+use crate::gate::{Gate, within};
+
+/// Usage that is told from others by its number of steps.
+fn steps(steps: u64) -> Arc<UsageRollup> {
+    Arc::new(UsageRollup { steps, ..UsageRollup::default() })
+}
+
+/// Usage with something of every kind, the largest numbers, and names of all sorts.
+fn everything() -> Arc<UsageRollup> {
+    let tokens = Usage {
+        input_tokens: u64::MAX,
+        output_tokens: 1 << 53,
+        cached_tokens: 9_007_199_254_740_993,
+        reasoning_tokens: 1,
+    };
+    let (calls, failed, took_ms, cost) = (u64::MAX, 2, 1 << 60, Cost(u64::MAX - 1));
+    let (strange, quoted) = ("a\u{0}\n'\"\\ ü 名", "{\"a\": [1]}");
+    let amounts =
+        [(strange.into(), 0.1 + 0.2), ("most".into(), f64::MAX), ("least".into(), -5e-324)];
+    let records = CustomRecords { calls, failed };
+    Arc::new(UsageRollup {
+        tokens,
+        steps: u64::MAX,
+        tool_calls: 3,
+        cost,
+        models: [(strange.into(), ModelUsage { calls, failed, tokens, cost, took_ms })].into(),
+        tools: [(quoted.into(), ToolUsage { calls, failed, took_ms })].into(),
+        sub_agents: [("".into(), SubAgentUsage { calls, failed, tokens })].into(),
+        custom: [(quoted.into(), amounts.into())].into(),
+        custom_records: [(quoted.into(), [(strange.into(), records)].into())].into(),
+    })
+}
+
+async fn list(store: &Arc<dyn StateStore>, filter: &SessionFilter) -> Vec<SessionUsage> {
+    let found = store.list_usage(filter, &Page::default()).await.unwrap();
+    found.into_iter().map(|it| SessionUsage { head: still(it.head), ..it }).collect()
+}
+
+/// The usage of one session; the head beside it has to be the session's.
+async fn usage_of(store: &Arc<dyn StateStore>, session: &SessionId) -> Option<Arc<UsageRollup>> {
+    let all = list(store, &SessionFilter::default()).await;
+    let found = all.into_iter().find(|it| it.head.session == *session).unwrap();
+    assert_eq!(found.head, head(store, session).await);
+    found.usage
+}
+
+/// It is kept as it was said, by creation and by appends, whether they have a summary or not.
+pub async fn usage_is_what_the_last_append_said(harness: &impl StoreHarness) {
+    let (store, other) = (harness.open().await, harness.open().await);
+    let begin = Append { usage: Some(everything()), ..first(&id("s"), "first") };
+    let mut writer = Writer::create_as(&store, alone(&id("s")), begin).await;
+    assert_eq!(usage_of(&other, &writer.session).await, Some(everything()));
+    let less = Append { usage: Some(steps(1)), summary: Some(idle()), ..writer.next("less") };
+    writer.take(less).await;
+    assert_eq!(usage_of(&other, &writer.session).await, Some(steps(1)));
+    writer.take(Append { usage: Some(everything()), ..writer.next("all") }).await;
+    assert_eq!(usage_of(&other, &writer.session).await, Some(everything()));
+}
+
+/// Nothing said is told from nothing used: of the former only the log knows.
+pub async fn an_append_that_says_nothing_of_usage_leaves_it(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let mut writer = Writer::create(&store, "s").await;
+    assert_eq!(usage_of(&store, &writer.session).await, None);
+    writer.add("a").await;
+    writer.take(Append { summary: Some(idle()), ..writer.next("b") }).await;
+    assert_eq!(usage_of(&store, &writer.session).await, None);
+    writer.take(Append { usage: Some(Arc::default()), ..writer.next("c") }).await;
+    assert_eq!(usage_of(&store, &writer.session).await, Some(Arc::default()));
+    writer.take(Append { usage: Some(steps(2)), ..writer.next("d") }).await;
+    writer.add("e").await;
+    writer.take(Append { summary: Some(idle()), ..writer.next("f") }).await;
+    assert_eq!(usage_of(&store, &writer.session).await, Some(steps(2)));
+}
+
+/// What is not written says nothing: a repetition, a conflict, a guard that does not hold, a lost
+/// history, and a creation that came second.
+pub async fn an_append_that_is_not_taken_leaves_the_usage(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let session = id("s");
+    let begin = Append { usage: Some(steps(1)), ..first(&session, "first") };
+    let mut writer = Writer::create_as(&store, alone(&session), begin.clone()).await;
+    let one = Append { usage: Some(steps(2)), ..writer.next("one") };
+    writer.take(one.clone()).await;
+    let two = Append { usage: Some(steps(3)), ..writer.next("two") };
+    writer.take(two.clone()).await;
+
+    let again = store.append(one.clone()).await.unwrap();
+    assert!(matches!(again, AppendOutcome::Appended { .. }), "{again:?}");
+    store.create_session(alone(&session), begin).await.unwrap();
+    let second = Append { usage: Some(steps(9)), ..first(&session, "second") };
+    store.create_session(alone(&session), second).await.unwrap();
+    let conflict = Append { id: "other".into(), usage: Some(steps(9)), ..one };
+    let outcome = store.append(conflict).await.unwrap();
+    assert!(matches!(outcome, AppendOutcome::Conflict { .. }), "{outcome:?}");
+    let (guard, usage) = (Guard::NotAfter(Timestamp(1)), Some(steps(9)));
+    let outcome = store.append(Append { guard, usage, ..writer.next("late") }).await.unwrap();
+    assert!(matches!(outcome, AppendOutcome::GuardFailed { .. }), "{outcome:?}");
+    let elsewhere = Position { version: 3, append: "elsewhere".into() };
+    let lost = Append { usage: Some(steps(9)), ..append(&session, &elsewhere, "lost") };
+    assert_eq!(store.append(lost).await.unwrap(), AppendOutcome::HistoryLost);
+    assert_eq!(usage_of(&store, &session).await, Some(steps(3)));
+}
+
+/// Who reads a head beside its usage never has one without the other.
+pub async fn usage_and_head_become_visible_together(harness: &impl StoreHarness) {
+    const APPENDS: u64 = 40;
+    let (store, other) = (harness.open().await, harness.open().await);
+    let begin = Append { usage: Some(steps(1)), ..first(&id("s"), "first") };
+    let mut writer = Writer::create_as(&store, alone(&id("s")), begin).await;
+    let started = Gate::opened();
+    let looker = started.clone();
+    let looking = tokio::spawn(async move {
+        looker.pass().await;
+        loop {
+            let [found] = &*list(&other, &SessionFilter::default()).await else { panic!() };
+            let version = found.head.position.version;
+            assert_eq!(found.usage, Some(steps(version)), "at version {version}");
+            if version > APPENDS {
+                return;
+            }
+        }
+    });
+    started.reached().await;
+    for number in 1..=APPENDS {
+        let usage = Some(steps(number + 1));
+        writer.take(Append { usage, ..writer.next(&format!("a{number}")) }).await;
+    }
+    within(looking).await.unwrap();
+}
+
+/// What a fork shares was used by its original. Each goes on by itself.
+pub async fn a_fork_has_the_usage_of_its_own_appends(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let begin = Append { usage: Some(steps(5)), ..first(&id("s"), "first") };
+    let mut writer = Writer::create_as(&store, alone(&id("s")), begin).await;
+    for (name, usage) in [("silent", None), ("empty", Some(Arc::default()))] {
+        let fork = id(name);
+        let own = append(&fork, &writer.position, "own");
+        let own = Append { summary: Some(idle()), usage: usage.clone(), ..own };
+        let forked = store.fork(&writer.session, alone(&fork), own.clone()).await.unwrap();
+        assert!(matches!(forked, ForkOutcome::Created { .. }), "{forked:?}");
+        assert_eq!(usage_of(&store, &fork).await, usage, "{name}");
+        let position = Position { version: own.expected.version + 1, append: own.id.clone() };
+        let next = Append { usage: Some(steps(1)), ..append(&fork, &position, "next") };
+        store.append(next).await.unwrap();
+        store.fork(&writer.session, alone(&fork), own).await.unwrap();
+        assert_eq!(usage_of(&store, &fork).await, Some(steps(1)), "{name}");
+    }
+    assert_eq!(usage_of(&store, &writer.session).await, Some(steps(5)));
+    writer.take(Append { usage: Some(steps(6)), ..writer.next("a") }).await;
+    assert_eq!(usage_of(&store, &id("silent")).await, Some(steps(1)));
+}
+
+/// A session of the same id has used nothing of it.
+pub async fn usage_goes_with_its_session(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let purge = Purge { older_than: Duration::ZERO, statuses: vec![SessionStatus::Active] };
+    for purges in [false, true] {
+        let begin = Append { usage: Some(steps(5)), ..first(&id("s"), "first") };
+        let writer = Writer::create_as(&store, alone(&id("s")), begin).await;
+        match purges {
+            true => assert_eq!(store.purge(&purge).await.unwrap(), 1),
+            false => assert!(store.delete(&writer.session).await.unwrap()),
+        }
+        assert_eq!(list(&store, &SessionFilter::default()).await, []);
+        let writer = Writer::create(&store, "s").await;
+        assert_eq!(usage_of(&store, &writer.session).await, None);
+        store.delete(&writer.session).await.unwrap();
+    }
+}
+
+/// The sessions, their order and their pages are those of a list of heads.
+pub async fn usage_is_listed_as_heads_are(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    for number in 0..7_u64 {
+        let name = format!("s{number}");
+        let new = if number % 3 == 0 { child(&id("s1"), &id("s1")) } else { alone(&id(&name)) };
+        let usage = (number != 4).then(|| steps(number));
+        let begin = Append { usage, ..first(&id(&name), "first") };
+        Writer::create_as(&store, new, begin).await;
+    }
+    let filters = [
+        SessionFilter::default(),
+        SessionFilter { agent: Some("child".into()), ..SessionFilter::default() },
+        SessionFilter { root: Some(id("s1")), ..SessionFilter::default() },
+        SessionFilter { pending: true, ..SessionFilter::default() },
+    ];
+    for filter in &filters {
+        let mut page = Page { after: None, limit: 2 };
+        loop {
+            let heads = store.list(filter, &page).await.unwrap();
+            let usages = store.list_usage(filter, &page).await.unwrap();
+            assert_eq!(usages.len(), heads.len());
+            for (head, found) in heads.iter().zip(&usages) {
+                assert_eq!(still(found.head.clone()), still(head.clone()));
+                let number = head.session.as_str()[1..].parse().unwrap();
+                assert_eq!(found.usage, (number != 4).then(|| steps(number)));
+            }
+            let Some(last) = heads.last() else { break };
+            page.after = Some(last.session.clone());
+        }
+    }
+    let gone = Page { after: Some(id("gone")), limit: 2 };
+    let error = store.list_usage(&filters[0], &gone).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::SessionNotFound);
+}
+
+/// From a moment on and up to another one, which is excluded; on every page, beside other
+/// conditions, and in both lists.
+pub async fn sessions_are_listed_by_when_they_were_created(harness: &impl StoreHarness) {
+    let store = harness.open().await;
+    let mut times = Vec::new();
+    for name in ["a", "b", "c", "d", "e"] {
+        let writer = Writer::create(&store, name).await;
+        let at = writer.head().await.created_at;
+        while now(&store, &writer.session).await <= at {
+            tokio::task::yield_now().await;
+        }
+        times.push(at);
+    }
+    let late = |at: Timestamp| Some(Timestamp(at.0 + 1));
+    let cases = [
+        (None, None, "e d c b a"),
+        (Some(times[1]), None, "e d c b"),
+        (late(times[1]), None, "e d c"),
+        (None, Some(times[3]), "c b a"),
+        (None, late(times[3]), "d c b a"),
+        (Some(times[1]), Some(times[3]), "c b"),
+        (Some(times[2]), Some(times[2]), ""),
+        (Some(times[3]), Some(times[1]), ""),
+        (late(times[4]), None, ""),
+        (None, Some(times[0]), ""),
+        (Some(Timestamp(i64::MIN)), Some(Timestamp(i64::MAX)), "e d c b a"),
+    ];
+    for (created_from, created_before, expected) in cases {
+        let filter = SessionFilter { created_from, created_before, ..SessionFilter::default() };
+        for limit in [1, 2, 100] {
+            let mut page = Page { after: None, limit };
+            let mut names = Vec::new();
+            loop {
+                let heads = store.list(&filter, &page).await.unwrap();
+                let usages = store.list_usage(&filter, &page).await.unwrap();
+                assert!(
+                    heads.iter().map(|it| &it.session).eq(usages.iter().map(|it| &it.head.session))
+                );
+                let Some(last) = heads.last() else { break };
+                page.after = Some(last.session.clone());
+                names.extend(heads.iter().map(|it| it.session.to_string()));
+            }
+            assert_eq!(names.join(" "), expected, "{filter:?}, {limit} at a time");
+        }
+        let failed = SessionFilter { status: Some(SessionStatus::Failed), ..filter };
+        assert_eq!(list(&store, &failed).await, []);
+    }
+}
