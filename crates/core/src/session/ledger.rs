@@ -34,7 +34,8 @@ pub(super) struct Ledger {
     pub last_step: u32,
     pub corrections: u32,
     pub model_failures: u32,
-    /// Runs in a row that took over from one that stopped, without a result in between.
+    /// Runs in a row that took over from one that stopped, and parts of runs that were tried again, without
+    /// a result in between.
     pub takeovers: u32,
     pub step: Option<OpenStep>,
     pub closed: Option<Arc<ClosedStep>>,
@@ -183,6 +184,14 @@ impl Ledger {
         }
     }
 
+    /// Counts that another run or another try follows one that stopped without a result. One that only
+    /// waits for others is not what stopped it.
+    pub(super) fn count_takeover(&mut self) {
+        if !self.step.as_ref().is_some_and(OpenStep::only_waits) {
+            self.takeovers += 1;
+        }
+    }
+
     /// Notes a request to stop.
     pub(super) fn asked(&mut self, id: &RequestId, reason: Option<&str>) -> Request {
         Arc::make_mut(&mut self.requests).insert(id.clone());
@@ -308,6 +317,14 @@ pub struct OpenCall {
     pub waiting: Option<Arc<Waiting>>,
     /// The child that it was begun for.
     pub child: Option<ChildCall>,
+    /// How often an engine tried the call again within a run, because the last try left no outcome.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repeats: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A child that stays.
