@@ -14,7 +14,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use futures_util::future::Either;
+use futures_util::stream::FuturesUnordered;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{Event, decode};
 use helix_agents_core::hooks::HookChain;
@@ -25,6 +27,7 @@ use helix_agents_core::store::Head;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
+use crate::children::ChildRun;
 use crate::driver::Driver;
 use crate::family;
 use crate::lease::{self, LeaseKeeper};
@@ -145,7 +148,8 @@ impl Runtime {
     }
 
     /// Waits until a child has ended or has to wait itself, or so much time has passed: the next
-    /// [`Part::Settle`] finds out which, and a child that goes on is among what is next again.
+    /// [`Part::Settle`] finds out which, and a child that goes on is among what is next again. While calls
+    /// of other sub-agents wait for room, the end of any child that runs beside it is enough.
     ///
     /// # Errors
     /// As [`perform`](Self::perform).
@@ -431,14 +435,28 @@ impl Attached {
         let Self { driver, lease } = self;
         driver.meet_interrupt(lease).await;
         let Action::RunTools { children, .. } = driver.next()? else { return Ok(()) };
-        let Some(task) = children.into_iter().find(|child| child.call == *call) else {
-            return Ok(());
-        };
+        let (own, others): (Vec<_>, Vec<_>) =
+            children.into_iter().partition(|child| child.call == *call);
         let cancel = CancellationToken::new();
-        let Some(child) = driver.children(&[task], &cancel).pop() else { return Ok(()) };
+        let Some(child) = driver.children(&own, &cancel).pop() else { return Ok(()) };
+        let others = match driver.has_children_to_begin() {
+            true => driver.children(&others, &cancel),
+            false => Vec::new(),
+        };
         let mut child = pin!(child.carry_out());
-        match driver.guarded(lease, child.as_mut()).await {
-            Ok(end) => end.map(drop),
+        let ended = {
+            let either = pin!(async {
+                tokio::select! {
+                    biased;
+                    end = child.as_mut() => end.map(drop),
+                    // The next child begins in the place of one that has ended.
+                    () = any_rests(&others) => Ok(()),
+                }
+            });
+            driver.guarded(lease, either).await
+        };
+        match ended {
+            Ok(end) => end,
             Err(Stop::Aborted) => {
                 cancel.cancel();
                 let grace = driver.parts().grace;
@@ -481,6 +499,14 @@ impl Attached {
             }
             done => done,
         }
+    }
+}
+
+/// Returns once one of these children has ended or has to wait itself; never if there are none.
+async fn any_rests(children: &[ChildRun]) {
+    let mut rests: FuturesUnordered<_> = children.iter().map(ChildRun::rests).collect();
+    if rests.next().await.is_none() {
+        std::future::pending().await
     }
 }
 
