@@ -137,7 +137,7 @@ pub(crate) async fn begin(
     Ok((begun, changed(&cx, "before_sub_agent")))
 }
 
-/// Whether an error leaves open if the child was begun, or says nothing of it. The run stops over it: the next
+/// Returns `true` if an error does not tell whether the child was started. The run stops over it: the next
 /// one finds the child, or begins it.
 fn is_open(error: &Error) -> bool {
     let code = error.code();

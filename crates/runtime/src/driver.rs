@@ -398,7 +398,7 @@ impl Driver {
         }
     }
 
-    /// What the events of a commit show, in the order of the log.
+    /// Returns what the events of a commit show, in the order of the log.
     fn shown(&self, step: u32, committed: &Committed) -> Vec<Boundary> {
         let session = self.journal.session();
         let mut shown = boundaries(session, committed.shown());

@@ -77,7 +77,7 @@ pub struct Limits {
     /// The most runs in a row that take over from one that stopped, and tries in a row of a part within a
     /// run, without a result in between. Default 5.
     pub max_takeovers: u32,
-    /// How many companions one session may have. Default 32.
+    /// The most companions of one session. Default 32.
     pub max_companions: usize,
 }
 

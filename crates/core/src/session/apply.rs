@@ -500,7 +500,7 @@ impl SessionOverview {
     }
 }
 
-/// What became of an append that an overview was to take in.
+/// The outcome of folding one append into an overview.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Folding {

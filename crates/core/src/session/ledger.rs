@@ -27,7 +27,7 @@ pub(super) struct Ledger {
     pub status: SessionStatus,
     pub state: Arc<Value>,
     pub run: Option<RunRecord>,
-    /// How many runs there were before that one.
+    /// The number of runs before that one.
     pub past_runs: u32,
     pub turn: u32,
     pub turn_steps: u32,
@@ -47,14 +47,14 @@ pub(super) struct Ledger {
     /// The interrupt that was honoured last, and the one that an explicit resume cleared last.
     pub honoured: Option<RequestId>,
     pub cleared: Option<RequestId>,
-    /// How many messages the transcript has.
+    /// The number of messages in the transcript.
     pub messages: usize,
     /// The last checkpoint.
     pub checkpoint: Option<LastCheckpoint>,
     /// The version of the last event that went back to a checkpoint; 0 without one.
     pub rewound_at: u64,
     pub usage: Usage,
-    /// What was used, added up.
+    /// Usage, added up.
     pub totals: Arc<UsageTotals>,
     pub tool_calls: u64,
     #[serde(with = "pairs")]
@@ -85,7 +85,7 @@ pub(super) struct Ledger {
     pub dropped: Arc<BTreeSet<CallId>>,
 }
 
-/// What the fold has to know of the last checkpoint.
+/// The last checkpoint, as far as the fold needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LastCheckpoint {
     pub version: u64,
@@ -317,7 +317,8 @@ pub struct OpenCall {
     pub waiting: Option<Arc<Waiting>>,
     /// The child that it was begun for.
     pub child: Option<ChildCall>,
-    /// How often an engine tried the call again within a run, because the last try left no outcome.
+    /// The number of times that an engine tried the call again within a run, because the last try left no
+    /// outcome.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub repeats: u32,
 }

@@ -6,7 +6,7 @@ use helix_agents_core::id::CallId;
 use helix_agents_core::session::Session;
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
 use helix_agents_runtime::{Next, Part, RunRef};
-use helix_agents_testkit::gate::Gate;
+use helix_agents_testkit::gate::{Gate, within};
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use serde_json::{Value, json};
 
@@ -79,7 +79,7 @@ async fn a_call_that_no_process_outlives_is_given_up_and_named() {
     assert_eq!(next, Next::Part(call.clone()));
     dies(scene.runtime.perform(&of, &call, true), &deadly, 1).await;
     dies(scene.runtime.perform(&of, &call, false), &deadly, 2).await;
-    let next = scene.runtime.perform(&of, &call, false).await.unwrap();
+    let next = within(scene.runtime.perform(&of, &call, false)).await.unwrap();
     assert_eq!(next, Next::Over);
     let failure = failure(&scene).await;
     assert!(failure.contains("1.0 (`die`)"), "{failure}");
@@ -93,7 +93,8 @@ async fn a_model_call_that_no_process_outlives_is_given_up() {
     let model = opened(&scene, &of).await;
     dies(scene.runtime.perform(&of, &model, true), &deadly, 1).await;
     dies(scene.runtime.perform(&of, &model, false), &deadly, 2).await;
-    assert_eq!(scene.runtime.perform(&of, &model, false).await.unwrap(), Next::Over);
+    let next = within(scene.runtime.perform(&of, &model, false)).await.unwrap();
+    assert_eq!(next, Next::Over);
     let failure = failure(&scene).await;
     assert!(failure.contains("the reply of step 1"), "{failure}");
 }
@@ -109,7 +110,7 @@ async fn of_calls_side_by_side_the_one_that_no_process_outlives_is_given_up() {
     let runtime = &scene.runtime;
     dies(runtime.perform_call(&of, die), &deadly, 1).await;
     dies(runtime.perform_call_again(&of, die), &deadly, 2).await;
-    runtime.perform_call_again(&of, die).await.unwrap();
+    within(runtime.perform_call_again(&of, die)).await.unwrap();
     runtime.perform_call(&of, live).await.unwrap();
     let mut next = runtime.perform(&of, &then, true).await.unwrap();
     if let Next::Part(part) = &next {
