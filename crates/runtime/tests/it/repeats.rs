@@ -1,7 +1,9 @@
 //! Parts that an engine tries again and again, without another run.
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use helix_agents_core::agent::{Agent, AnyAgent};
-use helix_agents_core::error::ErrorCode;
+use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::id::CallId;
 use helix_agents_core::session::Session;
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
@@ -47,6 +49,16 @@ async fn dies<T>(tried: impl Future<Output = T>, gate: &Gate, count: usize) {
     }
 }
 
+/// One try at a part.
+fn tried<'a>(
+    scene: &'a Scene,
+    of: &'a RunRef,
+    part: &'a Part,
+    is_first: bool,
+) -> BoxFuture<'a, Result<Next>> {
+    scene.runtime.perform(of, part, is_first).boxed()
+}
+
 /// The part after the opening one.
 async fn opened(scene: &Scene, of: &RunRef) -> Part {
     match scene.runtime.perform(of, &Part::Open, true).await.unwrap() {
@@ -74,12 +86,12 @@ async fn a_call_that_no_process_outlives_is_given_up_and_named() {
     let scene = scene([Reply::tool_call("die", json!({}))]);
     let (_handle, of) = scene.begin(agent(&deadly)).await;
     let model = opened(&scene, &of).await;
-    let next = scene.runtime.perform(&of, &model, true).await.unwrap();
+    let next = tried(&scene, &of, &model, true).await.unwrap();
     let call = Part::Call("1.0".into());
     assert_eq!(next, Next::Part(call.clone()));
-    dies(scene.runtime.perform(&of, &call, true), &deadly, 1).await;
-    dies(scene.runtime.perform(&of, &call, false), &deadly, 2).await;
-    let next = within(scene.runtime.perform(&of, &call, false)).await.unwrap();
+    dies(tried(&scene, &of, &call, true), &deadly, 1).await;
+    dies(tried(&scene, &of, &call, false), &deadly, 2).await;
+    let next = within(tried(&scene, &of, &call, false)).await.unwrap();
     assert_eq!(next, Next::Over);
     let failure = failure(&scene).await;
     assert!(failure.contains("1.0 (`die`)"), "{failure}");
@@ -91,9 +103,9 @@ async fn a_model_call_that_no_process_outlives_is_given_up() {
     let scene = scene([Reply::text("never").at_gate(&deadly)]);
     let (_handle, of) = scene.begin(agent(&Gate::new())).await;
     let model = opened(&scene, &of).await;
-    dies(scene.runtime.perform(&of, &model, true), &deadly, 1).await;
-    dies(scene.runtime.perform(&of, &model, false), &deadly, 2).await;
-    let next = within(scene.runtime.perform(&of, &model, false)).await.unwrap();
+    dies(tried(&scene, &of, &model, true), &deadly, 1).await;
+    dies(tried(&scene, &of, &model, false), &deadly, 2).await;
+    let next = within(tried(&scene, &of, &model, false)).await.unwrap();
     assert_eq!(next, Next::Over);
     let failure = failure(&scene).await;
     assert!(failure.contains("the reply of step 1"), "{failure}");
@@ -112,11 +124,11 @@ async fn of_calls_side_by_side_the_one_that_no_process_outlives_is_given_up() {
     dies(runtime.perform_call_again(&of, die), &deadly, 2).await;
     within(runtime.perform_call_again(&of, die)).await.unwrap();
     runtime.perform_call(&of, live).await.unwrap();
-    let mut next = runtime.perform(&of, &then, true).await.unwrap();
+    let mut next = tried(&scene, &of, &then, true).await.unwrap();
     if let Next::Part(part) = &next {
         // The one beside it was left for this.
         assert_eq!(*part, Part::Call(live.clone()));
-        next = runtime.perform(&of, part, true).await.unwrap();
+        next = tried(&scene, &of, part, true).await.unwrap();
     }
     assert_eq!(next, Next::Over);
     let failure = failure(&scene).await;
@@ -136,10 +148,10 @@ async fn a_worker_that_was_taken_for_dead_records_what_it_did() {
     let (_handle, of) = scene.begin(agent(&Gate::new())).await;
     let model = opened(&scene, &of).await;
     let both = async {
-        let first = scene.runtime.perform(&of, &model, true);
+        let first = tried(&scene, &of, &model, true);
         let second = async {
             slow.reached().await;
-            scene.runtime.perform(&of, &model, false).await
+            tried(&scene, &of, &model, false).await
         };
         let opens = async {
             slow.reached_by(2).await;
