@@ -336,7 +336,7 @@ impl Error {
         self
     }
 
-    /// What a caller can do about it.
+    /// Returns the error's kind: whether a caller may try again, has to wait, or has to change something.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.inner.code.kind()

@@ -112,6 +112,13 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
     },
+    /// An engine tries a part of the run again whose last try left no outcome (fact). The run fails once
+    /// its agent's [limit](crate::agent::Limits::max_takeovers) of such tries is reached.
+    PartRepeated {
+        /// The call, if the part is the try of one that has no result yet.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+    },
     /// A child's session was begun for a call (fact; its key is the call).
     ChildStarted(Arc<ChildStart>),
     /// A child waits, so its call stays open for now (fact).
@@ -357,6 +364,7 @@ impl Event {
             Self::CorrectionSent { .. } => "correction_sent",
             Self::HistoryHealed { .. } => "history_healed",
             Self::ToolStarted { .. } => "tool_started",
+            Self::PartRepeated { .. } => "part_repeated",
             Self::ChildStarted(_) => "child_started",
             Self::ChildWaiting { .. } => "child_waiting",
             Self::ToolFinished(_) => "tool_finished",

@@ -77,7 +77,7 @@ mod selected {
         place.is_some()
     }
 
-    /// Whether the mutant of that name is selected.
+    /// Returns `true` if the mutant of that name is selected.
     #[must_use]
     pub fn is_selected(name: &str) -> bool {
         let selected = SELECTED.load(Ordering::Relaxed);

@@ -218,13 +218,13 @@ impl Session {
         Self { overview, history, snapshot: 0 }
     }
 
-    /// What is known of it without its history.
+    /// Returns the session without its history: status, run, open step and totals.
     #[must_use]
     pub fn overview(&self) -> &SessionOverview {
         &self.overview
     }
 
-    /// What is known of it without its history, which is dropped.
+    /// Returns the overview and drops the history.
     #[must_use]
     pub fn into_overview(self) -> SessionOverview {
         self.overview

@@ -118,8 +118,17 @@ impl<'a> Site<'a> {
     }
 
     fn call(&'a self, call: &'a CallId) -> PendingStep<'a, (), Failure> {
+        // Calls take turns, so what an execution before this one had begun shows when the call's turn comes.
+        let is_tried = AtomicBool::new(false);
         dbos::step_with(&name::call(call), options(true), move || {
-            self.tried(self.runtime.perform_call(self.of, call))
+            let is_first = self.is_first.load(Ordering::Relaxed);
+            let is_first = is_first && !is_tried.swap(true, Ordering::Relaxed);
+            self.tried(async move {
+                match is_first {
+                    true => self.runtime.perform_call(self.of, call).await,
+                    false => self.runtime.perform_call_again(self.of, call).await,
+                }
+            })
         })
     }
 

@@ -1,15 +1,18 @@
 //! Where the actions of a step are carried out, and their outcomes recorded.
 
 use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
 
-use futures_util::future::Either;
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, Stream, StreamExt, stream};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::Event;
 use helix_agents_core::executor::AgentResult;
 use helix_agents_core::step::{Action, CallTask, ChildTask};
-use helix_agents_runtime::{Begun, CallEnd, Driver, LeaseKeeper, Start, Starts, Stop, Ticket};
+use helix_agents_runtime::{
+    Begun, CallEnd, ChildRun, Driver, LeaseKeeper, Ownership, Start, Starts, Stop, Ticket,
+};
 use tokio_util::sync::CancellationToken;
 
 /// Carries a run out, from its start to its end.
@@ -72,6 +75,38 @@ impl Settled {
     }
 }
 
+/// Calls and children under way. Children take no place from tools: they may wait for long.
+struct Running<C> {
+    calls: C,
+    children: FuturesUnordered<BoxFuture<'static, Settled>>,
+}
+
+impl<C> Running<C> {
+    /// Waits for these children, too.
+    fn follow(&mut self, children: Vec<ChildRun>) {
+        self.children.extend(children.into_iter().map(|run| {
+            let wait = run.carry_out();
+            wait.map(|end| end.map_or_else(Settled::Broken, Settled::Child)).boxed()
+        }));
+    }
+}
+
+impl<C: Stream<Item = Settled> + Unpin> Stream for Running<C> {
+    type Item = Settled;
+
+    /// Ends for as long as nothing is under way.
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Settled>> {
+        let calls = self.calls.poll_next_unpin(cx);
+        if matches!(calls, Poll::Ready(Some(_))) {
+            return calls;
+        }
+        match self.children.poll_next_unpin(cx) {
+            Poll::Ready(None) => calls,
+            children => children,
+        }
+    }
+}
+
 /// The first that stops the run, if one does.
 fn broken(settled: &mut Vec<Settled>) -> Option<Error> {
     let at = settled.iter().position(|it| matches!(it, Settled::Broken(_)))?;
@@ -93,23 +128,15 @@ async fn run_calls(
     let cancel = CancellationToken::new();
     let (runs, starts) = driver.calls(lease, tasks, &cancel);
     let children = driver.children(children, &cancel);
-    let total = runs.len() + children.len();
+    let mut total = runs.len() + children.len();
     let limit = driver.agent().limits().tool_concurrency;
     let calls = runs.into_iter().map(|run| {
         let end = run.carry_out();
         end.map(|end| end.map_or(Settled::NotRun, Settled::Call)).boxed()
     });
-    let children = children.into_iter().map(|run| {
-        let wait = run.carry_out();
-        wait.map(|end| end.map_or_else(Settled::Broken, Settled::Child)).boxed()
-    });
     let calls = stream::iter(calls).buffer_unordered(limit);
-    let mut running = if total == tasks.len() {
-        Either::Left(calls)
-    } else {
-        // Children take no place from tools: they may wait for long.
-        Either::Right(stream::select(calls, children.collect::<FuturesUnordered<_>>()))
-    };
+    let mut running = Running { calls, children: FuturesUnordered::new() };
+    running.follow(children);
     let mut settled: Vec<Settled> = Vec::with_capacity(total);
     let mut recorded = 0;
     while settled.len() < total {
@@ -150,6 +177,9 @@ async fn run_calls(
                 .into_iter()
                 .filter(|start| driver.is_started(start.call()))
                 .for_each(Start::grant);
+            let (begun, more) = start_more(driver, lease, &cancel, &mut running).await?;
+            total += begun;
+            settled.extend(more);
         }
     }
     let news = settled.get(recorded..).unwrap_or_default();
@@ -166,16 +196,43 @@ async fn append_beside(
     running: &mut (impl Stream<Item = Settled> + Unpin + Send),
 ) -> Result<Vec<Settled>> {
     let ownership = lease.ownership().clone();
-    let record = driver.record_beside(lease, facts);
-    tokio::pin!(record);
+    beside(&ownership, driver.record_beside(lease, facts), running).await
+}
+
+/// Starts children in the place of those that have ended or wait, while the other calls go on. Returns how
+/// many it started, and what ended meanwhile.
+async fn start_more<C: Stream<Item = Settled> + Unpin + Send>(
+    driver: &mut Driver,
+    lease: &mut LeaseKeeper,
+    cancel: &CancellationToken,
+    running: &mut Running<C>,
+) -> Result<(usize, Vec<Settled>)> {
+    // A runtime that shuts down starts none.
+    let Ok(Action::StartChildren(tasks)) = driver.next() else { return Ok((0, Vec::new())) };
+    let ownership = lease.ownership().clone();
+    let started = Box::pin(driver.start_children_beside(lease, &tasks));
+    let ended = beside(&ownership, started, running).await?;
+    let children = driver.children(&tasks, cancel);
+    let begun = children.len();
+    running.follow(children);
+    Ok((begun, ended))
+}
+
+/// Does something while calls go on; returns those that ended meanwhile.
+async fn beside(
+    ownership: &Ownership,
+    work: impl Future<Output = Result<()>>,
+    running: &mut (impl Stream<Item = Settled> + Unpin + Send),
+) -> Result<Vec<Settled>> {
+    let mut work = pin!(work);
     let mut more = Vec::new();
     loop {
-        // The append is what renews the lease meanwhile.
+        // An append is what renews the lease meanwhile.
         let mut next = running.next();
         let next = ownership.while_owned(Pin::new(&mut next));
         tokio::select! {
             biased;
-            done = &mut record => return done.map(|()| more),
+            done = &mut work => return done.map(|()| more),
             Some(settled) = next => more.push(settled),
         }
     }

@@ -190,7 +190,13 @@ impl Activities {
         input: CallInput,
     ) -> Result<(), ActivityError> {
         let CallInput { of, call } = &input;
-        let work = self.runtime.perform_call(of, call);
+        let is_first = cx.info().attempt <= 1;
+        let work = async {
+            match is_first {
+                true => self.runtime.perform_call(of, call).await,
+                false => self.runtime.perform_call_again(of, call).await,
+            }
+        };
         self.carry_out(&cx, Box::pin(work)).await
     }
 

@@ -44,6 +44,41 @@ impl Driver {
         lease: &mut LeaseKeeper,
         tasks: &[ChildTask],
     ) -> Result<()> {
+        let facts = self.begin_children(lease, tasks).await?;
+        self.record(lease, facts).await
+    }
+
+    /// Begins the sessions of children for which those that have ended made room, while other children and
+    /// calls of the same reply go on.
+    ///
+    /// # Errors
+    /// As [`start_children`](Self::start_children).
+    pub async fn start_children_beside(
+        &mut self,
+        lease: &mut LeaseKeeper,
+        tasks: &[ChildTask],
+    ) -> Result<()> {
+        let facts = self.begin_children(lease, tasks).await?;
+        self.record_beside(lease, facts).await
+    }
+
+    /// Returns `true` if a call of a sub-agent has no child yet: it waits until one of those before it
+    /// makes room.
+    pub(crate) fn has_children_to_begin(&self) -> bool {
+        let step = self.journal.session().open_step();
+        step.is_some_and(|step| {
+            step.pairs().any(|(call, state)| {
+                let is_open = state.finish.is_none() && state.child.is_none();
+                is_open && self.agent.sub_agent(&call.name).is_some()
+            })
+        })
+    }
+
+    async fn begin_children(
+        &mut self,
+        lease: &mut LeaseKeeper,
+        tasks: &[ChildTask],
+    ) -> Result<Vec<Event>> {
         show_starts(self, tasks).await;
         let mut facts = Vec::with_capacity(tasks.len());
         for task in tasks {
@@ -59,7 +94,7 @@ impl Driver {
                 }
             });
         }
-        self.record(lease, facts).await
+        Ok(facts)
     }
 }
 
@@ -102,7 +137,7 @@ pub(crate) async fn begin(
     Ok((begun, changed(&cx, "before_sub_agent")))
 }
 
-/// Whether an error leaves open if the child was begun, or says nothing of it. The run stops over it: the next
+/// Returns `true` if an error does not tell whether the child was started. The run stops over it: the next
 /// one finds the child, or begins it.
 fn is_open(error: &Error) -> bool {
     let code = error.code();
@@ -253,6 +288,17 @@ impl ChildRun {
             Standing::Waits | Standing::Interrupted => Some(self.waits()),
             Standing::Live | Standing::Ready => None,
         })
+    }
+
+    /// Returns once the child has ended or has to wait itself. Starts nothing: a child that stopped in between
+    /// is for [`carry_out`](Self::carry_out) to continue.
+    pub(crate) async fn rests(&self) {
+        while !matches!(self.found().await, Ok(Some(_))) {
+            if let Ok(handle) = self.runtime.handle(&self.start.session).await {
+                drop(handle.result().await);
+            }
+            self.runtime.parts().clock.sleep(AGAIN).await;
+        }
     }
 
     /// Waits until nobody has a lease on the child.

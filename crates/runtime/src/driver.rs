@@ -101,6 +101,17 @@ impl Driver {
         Ok(result)
     }
 
+    /// Drops the hooks of a run that gives up after one that could not even do that: a hook of the end may
+    /// be what stops it.
+    pub(crate) fn leave_out_hooks_that_stop_it(&mut self) {
+        let session = self.journal.session();
+        let takeovers = session.takeovers();
+        if takeovers > self.agent.limits().max_takeovers {
+            tracing::error!(session = %session.id(), takeovers, "no hook hears of this end");
+            self.hooks = HookChain::none();
+        }
+    }
+
     /// What to do next. Whether the run is still this process's is asked by what it does: every effect
     /// waits for the [lease](Self::guarded), and an append is refused if another run owns the session.
     ///
@@ -390,7 +401,7 @@ impl Driver {
         }
     }
 
-    /// What the events of a commit show, in the order of the log.
+    /// Returns what the events of a commit show, in the order of the log.
     fn shown(&self, step: u32, committed: &Committed) -> Vec<Boundary> {
         let session = self.journal.session();
         let mut shown = boundaries(session, committed.shown());

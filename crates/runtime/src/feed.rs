@@ -138,7 +138,7 @@ impl Feed {
         self.batch().effect(ticket).is_none_or(|effect| events.iter().any(|it| tells(it, effect)))
     }
 
-    /// Whether a try is at this call.
+    /// Returns `true` if a try executes this call.
     pub(crate) fn is_call(&self, ticket: Ticket, id: &CallId) -> bool {
         let batch = self.batch();
         let effect = batch.effect(ticket);
@@ -272,6 +272,7 @@ impl Feed {
             }
             Err(error) => {
                 tracing::warn!(%session, %error, "chunks were not written");
+                self.batch().lost(&unwritten.batch.ops);
             }
         }
         *turn = None;

@@ -9,7 +9,7 @@ pub(crate) async fn in_tool<T>(function: impl Future<Output = T>) -> T {
     IN_TOOL.scope((), function).await
 }
 
-/// Whether the caller runs inside of a tool's function, on the same task.
+/// Returns `true` if the caller runs inside a tool's function, on the same task.
 pub(crate) fn is_in_tool() -> bool {
     IN_TOOL.try_with(|()| ()).is_ok()
 }

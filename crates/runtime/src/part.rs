@@ -14,7 +14,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use futures_util::future::Either;
+use futures_util::stream::FuturesUnordered;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::event::{Event, decode};
 use helix_agents_core::hooks::HookChain;
@@ -25,6 +27,7 @@ use helix_agents_core::store::Head;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
+use crate::children::ChildRun;
 use crate::driver::Driver;
 use crate::family;
 use crate::lease::{self, LeaseKeeper};
@@ -93,14 +96,20 @@ struct Attached {
 
 impl Runtime {
     /// Carries out a part of a run, and says what is next. `is_first` says that nobody has begun it
-    /// before, as far as the engine knows.
+    /// before, as far as the engine knows. A part that is tried again is counted in the log first, so that
+    /// one that no process outlives ends with [`ErrorCode::CrashLoop`].
     ///
     /// # Errors
     /// Those that stop a run; the part may be tried again.
     pub async fn perform(&self, of: &RunRef, part: &Part, is_first: bool) -> Result<Next> {
         for tried in 0..MAX_TRIES {
             let Some(mut run) = self.attach(of, true).await? else { return self.over(of).await };
-            let done = run.perform(part, is_first && tried == 0).await;
+            let tried = match (is_first, tried) {
+                (true, 0) => Tried::Never,
+                (false, 0) => Tried::Elsewhere,
+                _ => Tried::Here,
+            };
+            let done = run.perform(part, tried).await;
             match done {
                 Ok(next) => return run.close(next).await,
                 Err(error) if error.code() == ErrorCode::Superseded => run.overtaken().await,
@@ -119,13 +128,28 @@ impl Runtime {
     /// # Errors
     /// As [`perform`](Self::perform).
     pub async fn perform_call(&self, of: &RunRef, call: &CallId) -> Result<()> {
+        self.one_of_several(of, call, true).await
+    }
+
+    /// [`perform_call`](Self::perform_call), of a call that somebody has tried before without an answer: that
+    /// is counted in the log first. After too many tries the call is left to be answered with
+    /// [`ErrorCode::CrashLoop`].
+    ///
+    /// # Errors
+    /// As [`perform`](Self::perform).
+    pub async fn perform_call_again(&self, of: &RunRef, call: &CallId) -> Result<()> {
+        self.one_of_several(of, call, false).await
+    }
+
+    async fn one_of_several(&self, of: &RunRef, call: &CallId, is_first: bool) -> Result<()> {
         let Some(mut run) = self.attach(of, false).await? else { return Ok(()) };
-        let done = run.one_of_several(call).await;
+        let done = run.one_of_several(call, is_first).await;
         run.unless_superseded(done).await
     }
 
     /// Waits until a child has ended or has to wait itself, or so much time has passed: the next
-    /// [`Part::Settle`] finds out which, and a child that goes on is among what is next again.
+    /// [`Part::Settle`] finds out which, and a child that goes on is among what is next again. While calls
+    /// of other sub-agents wait for room, the end of any child that runs beside it is enough.
     ///
     /// # Errors
     /// As [`perform`](Self::perform).
@@ -197,14 +221,45 @@ impl Runtime {
     }
 }
 
+/// Who has tried a part before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tried {
+    Never,
+    /// This very execution, until another process was found to be further.
+    Here,
+    /// Another execution, which left no answer.
+    Elsewhere,
+}
+
 impl Attached {
-    async fn perform(&mut self, part: &Part, is_first: bool) -> Result<Next> {
+    async fn perform(&mut self, part: &Part, tried: Tried) -> Result<Next> {
+        let is_first = tried == Tried::Never;
         if !is_first {
             // Who did it may have died before the stream had it.
             self.driver.realign(&mut self.lease).await?;
         }
+        if tried == Tried::Elsewhere {
+            let call = if let Part::Call(call) = part { Some(call) } else { None };
+            let call = call.filter(|call| self.is_open(call));
+            self.count_repeat(call.cloned()).await?;
+        }
         self.carry_out(part, is_first).await?;
         self.advance().await
+    }
+
+    /// Returns `true` if a call has no result yet.
+    fn is_open(&self, call: &CallId) -> bool {
+        let step = self.driver.session().open_step();
+        step.and_then(|step| step.call(call)).is_some_and(|state| state.finish.is_none())
+    }
+
+    /// Records that the part is tried again.
+    async fn count_repeat(&mut self, call: Option<CallId>) -> Result<()> {
+        let Self { driver, lease } = self;
+        tracing::warn!(session = %driver.session().id(), ?call, "a part of the run is tried again");
+        driver.record_facts(lease, &[Event::PartRepeated { call }]).await?;
+        driver.leave_out_hooks_that_stop_it();
+        Ok(())
     }
 
     async fn carry_out(&mut self, part: &Part, is_first: bool) -> Result<()> {
@@ -322,7 +377,10 @@ impl Attached {
     }
 
     /// One of several calls, whose result leaves it to others what follows.
-    async fn one_of_several(&mut self, call: &CallId) -> Result<()> {
+    async fn one_of_several(&mut self, call: &CallId, is_first: bool) -> Result<()> {
+        if !is_first && self.is_open(call) {
+            self.count_repeat(Some(call.clone())).await?;
+        }
         match self.call(call).await? {
             Some(facts) => {
                 self.driver.record_facts(&mut self.lease, &facts).await?;
@@ -383,14 +441,28 @@ impl Attached {
         let Self { driver, lease } = self;
         driver.meet_interrupt(lease).await;
         let Action::RunTools { children, .. } = driver.next()? else { return Ok(()) };
-        let Some(task) = children.into_iter().find(|child| child.call == *call) else {
-            return Ok(());
-        };
+        let (own, others): (Vec<_>, Vec<_>) =
+            children.into_iter().partition(|child| child.call == *call);
         let cancel = CancellationToken::new();
-        let Some(child) = driver.children(&[task], &cancel).pop() else { return Ok(()) };
+        let Some(child) = driver.children(&own, &cancel).pop() else { return Ok(()) };
+        let others = match driver.has_children_to_begin() {
+            true => driver.children(&others, &cancel),
+            false => Vec::new(),
+        };
         let mut child = pin!(child.carry_out());
-        match driver.guarded(lease, child.as_mut()).await {
-            Ok(end) => end.map(drop),
+        let ended = {
+            let either = pin!(async {
+                tokio::select! {
+                    biased;
+                    end = child.as_mut() => end.map(drop),
+                    // The next child begins in the place of one that has ended.
+                    () = any_rests(&others) => Ok(()),
+                }
+            });
+            driver.guarded(lease, either).await
+        };
+        match ended {
+            Ok(end) => end,
             Err(Stop::Aborted) => {
                 cancel.cancel();
                 let grace = driver.parts().grace;
@@ -433,6 +505,14 @@ impl Attached {
             }
             done => done,
         }
+    }
+}
+
+/// Returns once one of these children has ended or has to wait itself; never if there are none.
+async fn any_rests(children: &[ChildRun]) {
+    let mut rests: FuturesUnordered<_> = children.iter().map(ChildRun::rests).collect();
+    if rests.next().await.is_none() {
+        std::future::pending().await
     }
 }
 

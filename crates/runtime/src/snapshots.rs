@@ -10,7 +10,7 @@ use tracing::Instrument as _;
 
 use crate::driver::Driver;
 
-/// How long the store may take to save a snapshot. After that it is given up: the next one is due
+/// The longest time that saving a snapshot may take. After that it is given up: the next one is due
 /// [`SNAPSHOT_EVENTS`](helix_agents_core::session::SNAPSHOT_EVENTS) later.
 const SAVE_TIME: Duration = Duration::from_secs(10);
 

@@ -428,14 +428,6 @@ pub(crate) fn driver(
     hooks: HookChain,
 ) -> Box<Driver> {
     let parts = runtime.parts();
-    let takeovers = journal.session().takeovers();
-    let hooks = if takeovers > agent.limits().max_takeovers {
-        // The run gives up, and the one before it could not: a hook of the end may be what stops it.
-        tracing::error!(session = %journal.session().id(), takeovers, "no hook hears of this end");
-        HookChain::none()
-    } else {
-        hooks
-    };
     let session = journal.session().id().clone();
     let run = journal.session().last_run().map(|run| run.id.clone());
     let run = run.unwrap_or_else(|| RunId::from(""));
@@ -446,7 +438,7 @@ pub(crate) fn driver(
         journal.session().stream_writer(),
         run.clone(),
     );
-    Box::new(Driver {
+    let mut driver = Box::new(Driver {
         parts: Arc::clone(parts),
         runtime: runtime.clone(),
         hooks,
@@ -457,7 +449,9 @@ pub(crate) fn driver(
         unsettled: Vec::new(),
         results: Results::default(),
         in_parts: false,
-    })
+    });
+    driver.leave_out_hooks_that_stop_it();
+    driver
 }
 
 /// The lease of a run that has just started, by an append that was sent then.

@@ -10,7 +10,7 @@ use helix_agents_core::mutant;
 #[cfg(test)]
 mod tests;
 
-/// How long an append waits at most for what was shown before it, and a start for the end of the stream.
+/// The longest time that an append waits for the chunks before it, and a start for the end of the stream.
 const LIMIT: Duration = Duration::from_secs(1);
 
 /// The part of a lease that such a wait may take: nothing renews the lease meanwhile, and two thirds of it

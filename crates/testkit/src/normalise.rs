@@ -77,7 +77,7 @@ fn line(event: &Event) -> String {
             healed.map(|(call, got)| format!("healed {call} {}\n", tool_outcome(got))).collect()
         }
         // Whether a start is on record depends on who tried; that it acted once, on the trace.
-        Event::ToolStarted { .. } => String::new(),
+        Event::ToolStarted { .. } | Event::PartRepeated { .. } => String::new(),
         Event::InterruptRequested { reason, .. } => format!("interrupt requested {reason:?}\n"),
         Event::AbortRequested { reason, .. } => format!("abort requested {reason:?}\n"),
         Event::StateChanged { patch, by } => {

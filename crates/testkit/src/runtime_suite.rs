@@ -263,6 +263,7 @@ macro_rules! runtime_suite {
             families: a_child_that_waits_for_people_lets_its_caller_wait;
             families: a_child_that_waits_for_people_takes_no_place;
             families: children_are_started_a_few_at_a_time;
+            families: a_slow_child_holds_no_other;
             families: an_interrupt_reaches_a_child_and_resuming_too;
             families: an_abort_reaches_a_child;
             families: an_abort_reaches_a_child_that_waits;

@@ -101,6 +101,7 @@ fn tell(event: &Event) -> String {
         }
         Event::ChildWaiting { call } => call.to_string(),
         Event::ToolStarted { call, attempt, .. } => format!("{call} attempt {attempt}"),
+        Event::PartRepeated { call } => call.as_ref().map(ToString::to_string).unwrap_or_default(),
         Event::ToolFinished(finish) => tell_finish(finish),
         Event::InterruptRequested { reason, .. } | Event::AbortRequested { reason, .. } => {
             given(reason.as_ref())

@@ -77,7 +77,7 @@ async fn the_log_of_the_process_repeats_nothing_of_the_conversation() {
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(stderr.contains("TRACE"), "{stderr}");
     assert!(!stderr.contains("secret") && !stderr.contains("[32mthing"), "{stderr}");
-    // What the server said is in the result.
+    // The result repeats the server's text.
     let stdout = String::from_utf8(output.stdout).unwrap();
     assert!(stdout.contains("provider_rejected") && stdout.contains("such"), "{stdout}");
 }

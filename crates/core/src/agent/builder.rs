@@ -229,8 +229,8 @@ impl<S, O> AgentBuilder<S, O> {
         self
     }
 
-    /// How many runs in a row may take over from one whose process died, without a result in between.
-    /// The last of them fails with [`ErrorCode::CrashLoop`] and repeats nothing: it may be the call
+    /// Sets how many runs in a row may take over from one whose process died, or how often an engine may try
+    /// the same part of a run again, without a result in between. The last of them fails with [`ErrorCode::CrashLoop`] and repeats nothing: it may be the call
     /// that kills the process. A run that is resumed after it ended is not counted, nor is one that
     /// only waits. Default 5.
     pub fn max_takeovers(mut self, takeovers: u32) -> Self {

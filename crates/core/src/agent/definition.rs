@@ -74,10 +74,10 @@ pub struct Limits {
     pub tool_timeout: Duration,
     /// The most bytes of one tool result as JSON. Default 1 MiB.
     pub max_result_bytes: usize,
-    /// How many runs in a row may take over from one that stopped, without a result in between.
-    /// Default 5.
+    /// The most runs in a row that take over from one that stopped, and tries in a row of a part within a
+    /// run, without a result in between. Default 5.
     pub max_takeovers: u32,
-    /// How many companions one session may have. Default 32.
+    /// The most companions of one session. Default 32.
     pub max_companions: usize,
 }
 

@@ -16,7 +16,7 @@ use crate::text::{MAX_QUOTED, excerpt};
 /// stream only.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorRecord {
-    /// What a caller can do about it.
+    /// The error's kind: whether a caller may try again, has to wait, or has to change something.
     pub kind: ErrorKind,
     /// The stable code.
     pub code: Cow<'static, str>,
@@ -65,7 +65,7 @@ impl ErrorRecord {
         }
     }
 
-    /// Whether this record carries that code.
+    /// Returns `true` if this record has that code.
     #[must_use]
     pub fn is(&self, code: ErrorCode) -> bool {
         self.code == code.as_str()

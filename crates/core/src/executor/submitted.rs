@@ -1,4 +1,4 @@
-//! What becomes of an answer that was submitted.
+//! The result of submitting an answer.
 
 use super::RunHandle;
 use crate::error::Error;
@@ -9,11 +9,11 @@ use crate::id::SessionId;
 pub struct Submitted {
     /// The session that made the call: the root, or one below it.
     pub session: SessionId,
-    /// Whether the root was resumed.
+    /// The outcome of resuming the root.
     pub resumption: Resumption,
 }
 
-/// Whether a session was resumed after an answer to it.
+/// The outcome of resuming a session after an answer to one of its calls.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Resumption {

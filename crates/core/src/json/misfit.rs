@@ -39,7 +39,7 @@ pub(crate) fn kind(value: &Value) -> String {
     }
 }
 
-/// Where a value does not fit, the innermost segment first, and why.
+/// The place where a value does not fit, the innermost segment first, and the reason.
 #[derive(Debug)]
 struct Misfit {
     path: Vec<String>,

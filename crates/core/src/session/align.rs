@@ -6,7 +6,7 @@ use super::shown::{late_end, of_event};
 use super::{Logs, Session, load_events};
 use crate::clock::{Clock, IdSource};
 use crate::error::Result;
-use crate::event::{Event, RecordedEvent, ToolFinish};
+use crate::event::{Event, RecordedEvent, ToolFinish, Trigger};
 use crate::id::{RunId, SessionId};
 use crate::mutant;
 use crate::store::{SessionStatus, StateStore};
@@ -39,7 +39,7 @@ pub async fn alignment(
     version: u64,
 ) -> Result<Alignment> {
     let mut info = streams.info(session.root()).await?;
-    // What a later run has opened since is not this one's to settle.
+    // Attempts of a later run are left to that run.
     let Writer { fencing_token, .. } = session.stream_writer();
     info.open.retain(|open| open.fencing_token <= fencing_token);
     lacking(store, clock, session, version, info).await
@@ -100,19 +100,31 @@ async fn lacking(
 }
 
 /// The version before the open turn: before the first of the runs that follow the last one which ended, as each of
-/// them took over from the one before it. In a fork whose own runs have not ended, the version before the fork, which
-/// shows the shared run as interrupted.
+/// them took over from the one before it. A run that aborted the session as it began has ended, and those before it
+/// have shown nothing of that. In a fork whose own runs have not ended, the version before the fork, which shows the
+/// shared run as interrupted.
 fn before_open_turn(events: &[RecordedEvent], version: u64) -> Option<u64> {
     let mut first = None;
+    let mut is_last = true;
     for recorded in events.iter().rev().filter(|recorded| recorded.seq <= version) {
-        match recorded.event {
+        match &recorded.event {
             Event::RunStarted { .. } => first = Some(recorded.seq - 1),
             Event::Forked { .. } => return Some(recorded.seq - 1),
+            Event::RunEnded { .. } if is_last && is_abort(events, recorded.run.as_ref()) => {}
             Event::RunEnded { .. } => break,
             _ => {}
         }
+        is_last = false;
     }
     first
+}
+
+/// Returns `true` if a run was started to abort its session.
+fn is_abort(events: &[RecordedEvent], id: Option<&RunId>) -> bool {
+    events.iter().any(|recorded| {
+        let Event::RunStarted { run, trigger, .. } = &recorded.event else { return false };
+        Some(run) == id && *trigger == Trigger::Abort
+    })
 }
 
 /// Brings the stream of a session without a current run into line: its writer may have died right

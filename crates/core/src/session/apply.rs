@@ -200,6 +200,12 @@ impl SessionOverview {
                     state.started = started;
                 }
             }
+            Event::PartRepeated { call: None } => self.ledger.count_takeover(),
+            Event::PartRepeated { call: Some(call) } => {
+                if let Some(state) = self.open_call(call) {
+                    state.repeats += 1;
+                }
+            }
             Event::ChildStarted(start) => {
                 self.keep_companion(start);
                 let child = ChildCall { start: Arc::clone(start), waits: false };
@@ -282,15 +288,15 @@ impl SessionOverview {
                     ledger.abort = None;
                 }
                 past.status = RunStatus::Superseded;
-                if !ledger.step.as_ref().is_some_and(OpenStep::only_waits) {
-                    ledger.takeovers += 1;
-                }
+                ledger.count_takeover();
                 // It may have begun what this one finds open.
                 if let Some(step) = &mut ledger.step {
                     step.runs += 1;
                 }
             } else {
                 ledger.takeovers = 0;
+                let calls = ledger.step.iter_mut().flat_map(|step| &mut step.calls);
+                calls.for_each(|call| call.repeats = 0);
             }
             goes_on = !begins_turn && (ledger.rewound || past.status.leaves_turn_open());
             ledger.past_runs += 1;
@@ -507,7 +513,7 @@ impl SessionOverview {
     }
 }
 
-/// What became of an append that an overview was to take in.
+/// The outcome of folding one append into an overview.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Folding {

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::id::SessionId;
 use crate::store::{Head, StateStore};
 
-/// How many sessions are kept, and how many overviews of others.
+/// The most sessions that are kept, and the most overviews of others.
 pub const MAX_FOLDS: usize = 256;
 
 /// How many events the logs of the sessions that are kept may have together. The session that was used

@@ -11,14 +11,14 @@ use crate::id::{RunId, SessionId};
 use crate::message::SharedMessage;
 use crate::usage::UsageEntry;
 
-/// What a session has beside its overview.
+/// The part of a session that grows with each step.
 #[derive(Debug, Clone, Default)]
 pub(super) struct History {
     pub transcript: Vec<SharedMessage>,
     pub past_runs: Vec<RunRecord>,
     pub checkpoints: Vec<Checkpoint>,
     pub usage_entries: Vec<UsageEntry>,
-    /// What going back to each of the checkpoints takes.
+    /// The data for going back to each of the checkpoints.
     pub marks: Vec<Mark>,
     /// What made the state what it is.
     pub changes: Changes,
@@ -39,7 +39,7 @@ impl Notes<'_> {
     }
 }
 
-/// What going back to a checkpoint takes, beside the checkpoint.
+/// The data for going back to a checkpoint, beside the checkpoint.
 #[derive(Debug, Clone)]
 pub(super) struct Mark {
     /// How many changes had made the state what it was.

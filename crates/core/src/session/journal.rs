@@ -402,6 +402,7 @@ impl Journal {
     /// Puts the fold onto what others appended, and the facts that still stand onto that.
     fn rebase(&mut self, missed: &[StoredAppend], decides: bool) -> Result<()> {
         let held = self.roll_back();
+        let by_others_before = self.by_others.len();
         for append in missed {
             self.iterator.session_mut().apply_append(append)?;
             if append.run.is_none() {
@@ -410,6 +411,7 @@ impl Journal {
             let is_own = append.run.as_ref() == Some(&self.run);
             for recorded in decode(self.session().id(), append)? {
                 match recorded.event {
+                    Event::PartRepeated { .. } => {}
                     event if is_own => self.by_others.push((recorded.seq, event)),
                     Event::ToolFinished(finish) if finish.attempts > 0 => {
                         self.late.push((recorded.seq, finish));
@@ -425,11 +427,12 @@ impl Journal {
         }
         // Who decides is alone in a run, unless its engine took it for dead and had somebody else do the
         // same. What is held then has been recorded by that one; without a key it would be twice.
-        let own = |append: &StoredAppend| append.run.as_ref() == Some(&self.run);
+        // One that has only said that it tries again is not further.
+        let is_further = by_others_before < self.by_others.len();
         let keyless = |event: &Event| {
             matches!(event, Event::StateChanged { .. } | Event::UsageRecorded { call: None, .. })
         };
-        if missed.iter().any(own) && held.iter().any(keyless) {
+        if is_further && held.iter().any(keyless) {
             let message = "somebody else carries the same run out, and is further";
             return Err(self.error(ErrorCode::Superseded, message));
         }

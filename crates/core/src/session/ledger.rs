@@ -27,14 +27,15 @@ pub(super) struct Ledger {
     pub status: SessionStatus,
     pub state: Arc<Value>,
     pub run: Option<RunRecord>,
-    /// How many runs there were before that one.
+    /// The number of runs before that one.
     pub past_runs: u32,
     pub turn: u32,
     pub turn_steps: u32,
     pub last_step: u32,
     pub corrections: u32,
     pub model_failures: u32,
-    /// Runs in a row that took over from one that stopped, without a result in between.
+    /// Runs in a row that took over from one that stopped, and parts of runs that were tried again, without
+    /// a result in between.
     pub takeovers: u32,
     pub step: Option<OpenStep>,
     pub closed: Option<Arc<ClosedStep>>,
@@ -46,14 +47,14 @@ pub(super) struct Ledger {
     /// The interrupt that was honoured last, and the one that an explicit resume cleared last.
     pub honoured: Option<RequestId>,
     pub cleared: Option<RequestId>,
-    /// How many messages the transcript has.
+    /// The number of messages in the transcript.
     pub messages: usize,
     /// The last checkpoint.
     pub checkpoint: Option<LastCheckpoint>,
     /// The version of the last event that went back to a checkpoint; 0 without one.
     pub rewound_at: u64,
     pub usage: Usage,
-    /// What was used, added up.
+    /// Usage, added up.
     pub totals: Arc<UsageTotals>,
     pub tool_calls: u64,
     #[serde(with = "pairs")]
@@ -84,7 +85,7 @@ pub(super) struct Ledger {
     pub dropped: Arc<BTreeSet<CallId>>,
 }
 
-/// What the fold has to know of the last checkpoint.
+/// The last checkpoint, as far as the fold needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LastCheckpoint {
     pub version: u64,
@@ -180,6 +181,14 @@ impl Ledger {
             forked: None,
             rewound: false,
             dropped: Arc::default(),
+        }
+    }
+
+    /// Counts that another run or another try follows one that stopped without a result. One that only
+    /// waits for others is not what stopped it.
+    pub(super) fn count_takeover(&mut self) {
+        if !self.step.as_ref().is_some_and(OpenStep::only_waits) {
+            self.takeovers += 1;
         }
     }
 
@@ -308,6 +317,15 @@ pub struct OpenCall {
     pub waiting: Option<Arc<Waiting>>,
     /// The child that it was begun for.
     pub child: Option<ChildCall>,
+    /// The number of times that an engine tried the call again within a run, because the last try left no
+    /// outcome.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repeats: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A child that stays.

@@ -88,10 +88,12 @@ impl SessionOverview {
                 }
                 _ => "there is no such open step without a correction",
             },
-            Event::ToolStarted { call, .. } => match step.and_then(|step| step.call(call)) {
-                Some(call) if call.finish.is_none() => return Ok(()),
-                _ => "there is no such open call",
-            },
+            Event::ToolStarted { call, .. } | Event::PartRepeated { call: Some(call) } => {
+                match step.and_then(|step| step.call(call)) {
+                    Some(call) if call.finish.is_none() => return Ok(()),
+                    _ => "there is no such open call",
+                }
+            }
             Event::ChildStarted(start) => match step.and_then(|step| step.call(&start.call)) {
                 Some(call) if call.finish.is_none() && call.child.is_none() => return Ok(()),
                 _ => "there is no such open call without a child",

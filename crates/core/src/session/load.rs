@@ -12,9 +12,9 @@ const PAGE: u32 = 256;
 /// How often a head and a log are read until they are of one moment.
 const MAX_LOOKS: u32 = 64;
 
-/// What a log is folded into.
+/// The target of a fold: a session, or its overview alone.
 pub(super) trait Fold {
-    /// What it is without its history.
+    /// Returns its overview.
     fn known(&self) -> &SessionOverview;
 
     /// Takes in the next append.
@@ -41,14 +41,14 @@ impl Fold for SessionOverview {
     }
 }
 
-/// What became of a fold that was kept for a while.
+/// The outcome of bringing a cached fold up to date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kept {
     /// It is as its log is now.
     UpToDate,
     /// Its log is another one now, because the session was deleted and began anew.
     OfAnotherLog,
-    /// What was appended since takes the history.
+    /// The appends since then can only be folded with the history.
     NeedsHistory,
 }
 

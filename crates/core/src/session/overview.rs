@@ -156,8 +156,8 @@ impl SessionOverview {
         self.ledger.model_failures
     }
 
-    /// Runs in a row that took over from one that stopped, without a result in between. Those that
-    /// only waited are not counted.
+    /// Runs in a row that took over from one that stopped, and parts that an engine tried again within a
+    /// run, without a result in between. Those that only waited are not counted.
     #[must_use]
     pub fn takeovers(&self) -> u32 {
         self.ledger.takeovers

@@ -10,8 +10,8 @@ use crate::store::Snapshot;
 /// another overview than before, or an overview another JSON.
 pub const FOLD: u32 = 2;
 
-/// How many events a log grows by before the run that writes it saves another snapshot. It bounds what the
-/// first look of a process reads, beside what came of the last run that could not save one.
+/// The number of events after which the run that writes a log saves another snapshot. It bounds what the
+/// first look of a process reads, unless a snapshot could not be saved.
 pub const SNAPSHOT_EVENTS: u64 = 1_000;
 
 impl SessionOverview {

@@ -6,7 +6,7 @@ use super::Position;
 use super::append::MAX_APPEND_BYTES;
 use crate::error::{Error, ErrorCode, Result};
 
-/// What was made of a log up to a position, so that the next reader begins there.
+/// The fold of a log up to a position, so that the next reader starts there.
 ///
 /// To a store it is bytes beside a position. It is a cache: it can be lost at any time, and its reader
 /// compares it with the log before using it.
@@ -16,7 +16,7 @@ pub struct Snapshot {
     pub position: Position,
     /// Which fold made it. Another fold does not read it.
     pub fold: u32,
-    /// What was made of the log.
+    /// The fold of the log, encoded.
     pub body: Bytes,
 }
 

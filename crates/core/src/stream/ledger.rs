@@ -127,7 +127,7 @@ impl Ledger {
         StreamInfo { first_seq, last_seq, marked, open }
     }
 
-    /// Whether a later run of the session has marked the stream, or tries something.
+    /// Returns `true` if a later run of the session has marked the stream or has an open attempt.
     fn has_superseded(&self, writer: &Writer) -> bool {
         let marked = self.marked.get(&writer.session).map_or(0, |marked| marked.fencing_token);
         let later = |open: &OpenAttempt| {

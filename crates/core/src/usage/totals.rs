@@ -9,7 +9,7 @@ use super::entry::UsageKind;
 use super::rollup::UsageRollup;
 use crate::id::SessionId;
 
-/// What a session has used, added up as its log is read, so that no list of it has to be kept.
+/// The usage of a session, added up as its log is read, so that no list has to be kept.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct UsageTotals {
     /// What it used itself.

@@ -5,19 +5,24 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use expect_test::expect;
+use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use helix_agents_core::clock::Timestamp;
-use helix_agents_core::error::Result;
+use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::id::{RunId, SessionId};
-use helix_agents_core::session::{Alignment, Journal, Logs, align_ended, alignment};
+use helix_agents_core::session::{
+    Alignment, Journal, Logs, StartOutcome, abort_events, align_ended, alignment,
+};
 use helix_agents_core::stream::{
-    Attempt, Batch, Chunk, ChunkKind, ChunkStream, Effect, StreamInfo, StreamManager, StreamOp,
-    Writer, Written,
+    Attempt, Batch, Chunk, ChunkKind, ChunkStream, Effect, Mark, StreamInfo, StreamManager,
+    StreamOp, Writer, Written,
 };
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::ids::batch_id;
+use serde_json::json;
 
-use crate::support::{World, agent, calls, first_events, id, text};
+use crate::support::{World, agent, begin, calls, first_events, id, result, text};
 
 /// A stream of which something happens right before it says how it stands.
 struct Meanwhile {
@@ -79,16 +84,34 @@ async fn try_call_as(
     run: &str,
     call: &str,
 ) -> Attempt {
-    let origin = Chunk {
+    let (effect, origin) = (Effect::Tool { call: call.into() }, origin(run));
+    let begin = StreamOp::Begin { effect, origin };
+    streams.write(&id(), Batch::new(batch_id(), writer, [begin])).await.unwrap().begun[0]
+}
+
+fn origin(run: &str) -> Chunk {
+    Chunk {
         agent: "tester".into(),
         session: id(),
         run: RunId::from(run),
         step: 1,
         at: Timestamp(0),
         kind: ChunkKind::StepDiscarded { attempts: Vec::new() },
-    };
-    let begin = StreamOp::Begin { effect: Effect::Tool { call: call.into() }, origin };
-    streams.write(&id(), Batch::new(batch_id(), writer, [begin])).await.unwrap().begun[0]
+    }
+}
+
+/// The name of what a chunk shows.
+fn kind(chunk: &Chunk) -> String {
+    let kind = serde_json::to_value(&chunk.kind).unwrap();
+    kind.get("type").and_then(|it| it.as_str()).unwrap_or("no type").to_owned()
+}
+
+/// The names of all that the stream shows.
+async fn shown(streams: &dyn StreamManager) -> String {
+    let last = streams.info(&id()).await.unwrap().last_seq;
+    let chunks = streams.read(&id(), 1).await.unwrap().take(usize::try_from(last).unwrap());
+    let kinds: Vec<_> = chunks.map(|stored| kind(&stored.unwrap().chunk)).collect().await;
+    kinds.join(", ")
 }
 
 async fn open(streams: &dyn StreamManager) -> Vec<Attempt> {
@@ -156,4 +179,63 @@ async fn a_stream_that_knows_nothing_is_told_of_all_runs_of_the_turn() {
     let shown: Vec<_> = found.boundaries.into_iter().map(|it| it.chunk).collect();
     let shown: Vec<_> = shown.iter().map(|chunk| (chunk.run.as_str(), &chunk.kind)).collect();
     assert_eq!(shown, [("r1", &ChunkKind::RunStarted), ("r2", &ChunkKind::RunResumed)]);
+}
+
+/// It was stopped after its owner had died, which had shown nothing. Its parent's stream is the only one that
+/// could show that it was.
+#[tokio::test]
+async fn a_stream_that_knows_nothing_is_told_of_a_session_that_was_aborted() {
+    let world = world();
+    world.answered(calls(&["search"])).await;
+    let session = world.session().await;
+    let events = abort_events(&session, &begin("r2"), "q".into(), None).unwrap();
+    let mut journal = Journal::new(world.parts(), agent(), session, "r2".into());
+    journal.stage(&events).unwrap();
+    journal.end_run().unwrap();
+    assert_eq!(journal.start(Vec::new()).await.unwrap(), StartOutcome::Started);
+    let memory = MemoryStore::new();
+    align_ended(Logs::of(&world.faults), &memory, &*world.clock, &*world.counter, &id())
+        .await
+        .unwrap();
+    expect!["run_started, run_resumed, tool_error, tool_end, checkpoint, run_ended"]
+        .assert_eq(&shown(&memory).await);
+}
+
+/// A run that is over for long is for the log to tell.
+#[tokio::test]
+async fn a_stream_that_knows_nothing_is_told_of_no_turn_that_ended() {
+    let world = world();
+    let mut journal = world.answered(text("Done.")).await;
+    journal.end_run().unwrap();
+    journal.commit().await.unwrap();
+    let memory = MemoryStore::new();
+    align_ended(Logs::of(&world.faults), &memory, &*world.clock, &*world.counter, &id())
+        .await
+        .unwrap();
+    assert_eq!(shown(&memory).await, "");
+}
+
+/// The run that has taken over died before it could show a result that the run before it handed in.
+#[tokio::test]
+async fn a_result_that_was_handed_in_late_is_shown_with_its_call() {
+    let world = world();
+    let mut stalled = world.answered(calls(&["search"])).await;
+    let journal = world.taken_over("r2").await;
+    let memory = MemoryStore::new();
+    let marked = journal.acknowledged();
+    let (settled, discarded, boundaries) = (Vec::new(), Vec::new(), Vec::new());
+    let mark = Mark { version: marked, settled, discarded, origin: origin("r2"), boundaries };
+    let mark = StreamOp::Mark(Box::new(mark));
+    let batch = Batch::new(batch_id(), journal.session().stream_writer(), [mark]);
+    memory.write(&id(), batch).await.unwrap();
+    stalled.stage(&[result("1.0", json!({"found": 1}))]).unwrap();
+    assert_eq!(stalled.commit().await.unwrap_err().code(), ErrorCode::Superseded);
+
+    let session = world.session().await;
+    let version = session.position().version;
+    assert_eq!(version, marked + 1, "it is on record");
+    let found = alignment(&world.faults, &memory, &*world.clock, &session, version).await.unwrap();
+    let shown: Vec<_> = found.boundaries.iter().map(|it| kind(&it.chunk)).collect();
+    assert_eq!(shown, ["tool_start", "tool_end"]);
+    assert!(found.boundaries.iter().all(|it| it.chunk.run.as_str() == "r1"));
 }

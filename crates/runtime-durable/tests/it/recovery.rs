@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use helix_agents_core::agent::Agent;
+use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions, ResumeOptions};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::message::Message;
@@ -245,4 +246,43 @@ async fn kill_in_the_middle_of_a_call_that_must_not_run_twice() {
     assert!(results[1].contains("it was not run again"), "{results:?}");
     assert!(count.get() <= 1, "it may run again as long as its result is not on record");
     within(second.runtime.shutdown()).await;
+}
+
+/// Each process of this name makes the same try in the same run, and the last one gives up.
+#[tokio::test]
+async fn a_call_that_no_process_of_a_name_outlives_is_given_up() {
+    let (store, _folder) = scratch().await;
+    let (corner, gate) = (Corner::new(), Gate::new());
+    let closed = gate.clone();
+    let tool = Tool::function("die", "Dies.", move |_: Word, _: ToolContext| {
+        let gate = closed.clone();
+        async move {
+            gate.pass().await;
+            Ok("alive")
+        }
+    });
+    let agent = teller().tool(tool).max_takeovers(2).build().unwrap();
+    let builder = || {
+        let builder = corner.builder().store(store.clone()).registry(registry(&agent));
+        let call = Reply::calls([("die", json!({ "word": "a" })), ("die", json!({ "word": "b" }))]);
+        builder.lease(LONG).executor_id("slot-1").llm(ScriptedLlm::new([call]))
+    };
+    let first = Process::boot(builder()).await;
+    let options = in_session("s");
+    let handle = first.runtime.execute(agent.erased(), "go".into(), options).await.unwrap();
+    gate.reached_by(2).await;
+    first.kill().await;
+    let second = Process::boot(builder()).await;
+    gate.reached_by(4).await;
+    second.kill().await;
+
+    let last = Process::boot(builder()).await;
+    let same = last.runtime.handle(handle.session()).await.unwrap();
+    let failed = within(same.result()).await.unwrap();
+    let error = failed.error.unwrap();
+    assert!(error.is(ErrorCode::CrashLoop), "{error}");
+    assert!(error.message.contains("1.0 (`die`), 1.1 (`die`)"), "{error}");
+    let session = load(&store, handle.session()).await.unwrap();
+    assert_eq!(session.runs().count(), 1, "no other run took over");
+    within(last.runtime.shutdown()).await;
 }

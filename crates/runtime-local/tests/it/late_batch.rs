@@ -1,4 +1,4 @@
-//! A stream that cannot take a batch at first.
+//! A stream that cannot take a batch at first, or at all.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use helix_agents_core::agent::Agent;
 use helix_agents_core::error::{Error, ErrorCode, Result};
-use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions};
+use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions, RunHandle};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::RunStatus;
 use helix_agents_core::stream::{
@@ -21,11 +21,21 @@ use helix_agents_testkit::gate::within;
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use serde_json::{Value, json};
 
-/// Cannot take the first batch that shows a result, though it may be asked at once again.
+/// Cannot take the first batch with such an operation.
 #[derive(Debug)]
 struct Refusing {
     store: MemoryStore,
+    what: fn(&StreamOp) -> bool,
+    /// Says whether it may be asked again.
+    with: ErrorCode,
     has_refused: AtomicBool,
+}
+
+impl Refusing {
+    fn new(store: &MemoryStore, what: fn(&StreamOp) -> bool, with: ErrorCode) -> Arc<Self> {
+        let has_refused = AtomicBool::new(false);
+        Arc::new(Self { store: store.clone(), what, with, has_refused })
+    }
 }
 
 fn shows_a_result(op: &StreamOp) -> bool {
@@ -36,8 +46,8 @@ fn shows_a_result(op: &StreamOp) -> bool {
 #[async_trait]
 impl StreamManager for Refusing {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
-        if batch.ops.iter().any(shows_a_result) && !self.has_refused.swap(true, Ordering::Relaxed) {
-            return Err(Error::new(ErrorCode::StoreBusy, "as arranged"));
+        if batch.ops.iter().any(self.what) && !self.has_refused.swap(true, Ordering::Relaxed) {
+            return Err(Error::new(self.with, "as arranged"));
         }
         self.store.write(stream, batch).await
     }
@@ -59,14 +69,12 @@ impl StreamManager for Refusing {
     }
 }
 
-#[tokio::test]
-async fn a_batch_that_was_not_taken_is_written_before_the_next() {
-    let store = MemoryStore::new();
-    let streams = Arc::new(Refusing { store: store.clone(), has_refused: AtomicBool::new(false) });
+/// A run of two calls and an answer, on that stream.
+async fn completed(store: MemoryStore, streams: &Arc<Refusing>) -> RunHandle {
     let call = || Reply::tool_call("act", json!({}));
     let runtime = LocalRuntime::builder()
         .state_store(Arc::new(store))
-        .stream_manager(Arc::clone(&streams) as Arc<dyn StreamManager>)
+        .stream_manager(Arc::clone(streams) as Arc<dyn StreamManager>)
         .store_patience(Duration::ZERO)
         .llm(ScriptedLlm::new([call(), call(), Reply::text("Done.")]))
         .build()
@@ -78,6 +86,14 @@ async fn a_batch_that_was_not_taken_is_written_before_the_next() {
     let ended = within(handle.result()).await.unwrap();
     assert_eq!(ended.status, RunStatus::Completed, "{ended:?}");
     assert!(streams.has_refused.load(Ordering::Relaxed));
+    handle
+}
+
+#[tokio::test]
+async fn a_batch_that_was_not_taken_is_written_before_the_next() {
+    let store = MemoryStore::new();
+    let streams = Refusing::new(&store, shows_a_result, ErrorCode::StoreBusy);
+    let handle = completed(store, &streams).await;
     let mut shown = handle.stream().await.unwrap();
     let mut shown_in_order = Vec::new();
     while let Some(chunk) = within(shown.next()).await {
@@ -89,5 +105,17 @@ async fn a_batch_that_was_not_taken_is_written_before_the_next() {
     }
     assert_eq!(shown_in_order, ["1.0", "2.0"]);
     // What became of each try was told, too.
+    assert_eq!(streams.info(&SessionId::from("s")).await.unwrap().open, []);
+}
+
+fn settles(op: &StreamOp) -> bool {
+    matches!(op, StreamOp::Mark(mark) if !mark.settled.is_empty())
+}
+
+#[tokio::test]
+async fn what_a_lost_batch_settled_is_settled_by_the_next_mark() {
+    let store = MemoryStore::new();
+    let streams = Refusing::new(&store, settles, ErrorCode::Internal);
+    completed(store, &streams).await;
     assert_eq!(streams.info(&SessionId::from("s")).await.unwrap().open, []);
 }

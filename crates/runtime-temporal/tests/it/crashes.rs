@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use helix_agents_core::agent::{Agent, AgentBuilder, AnyAgent};
+use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::AgentExecutor as _;
 use helix_agents_core::session::{RunStatus, Session};
 use helix_agents_core::tool::{EffectClass, Tool, ToolContext};
@@ -100,6 +101,39 @@ async fn an_at_most_once_tool_whose_worker_dies_is_not_run_again() {
     assert_eq!(trace.lock().unwrap().len(), 1);
     let told = format!("{:?}", fold.transcript());
     assert!(told.contains("whether it acted is not known"), "{told}");
+}
+
+/// Each worker makes the same tries in the same run, and the last one gives up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_no_worker_outlives_is_given_up() {
+    let here = Deployment::new().await;
+    let gate = Gate::new();
+    let closed = gate.clone();
+    let tool = Tool::function("die", "Dies.", move |_: Word, _: ToolContext| {
+        let gate = closed.clone();
+        async move {
+            gate.pass().await;
+            Ok("alive")
+        }
+    });
+    let agent = teller().tool(tool).max_takeovers(2).build().unwrap().erased();
+    let agents = [Arc::clone(&agent)];
+    let word = || json!({ "word": "x" });
+    let script = || ScriptedLlm::new([Reply::calls([("die", word()), ("die", word())])]);
+    let client = here.client(&agents).await;
+    let handle = begin(&client, &agent).await;
+    for died in 1..=2 {
+        let worker = here.worker(script(), &agents).await;
+        within(gate.reached_by(died * 2)).await;
+        worker.kill().await;
+    }
+    let last = here.worker(script(), &agents).await;
+    let failed = within(handle.result()).await.unwrap();
+    let error = failed.error.unwrap();
+    assert!(error.is(ErrorCode::CrashLoop), "{error}");
+    assert!(error.message.contains("1.0 (`die`), 1.1 (`die`)"), "{error}");
+    assert_eq!(handle.fold().await.unwrap().runs().count(), 1, "no other run took over");
+    last.shut_down().await;
 }
 
 /// Nobody has to wait for missing heartbeats then.

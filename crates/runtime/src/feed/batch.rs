@@ -21,6 +21,9 @@ pub(super) struct Batch {
     last_ticket: u32,
     /// Tries that are neither settled nor begun anew.
     open: Vec<Open>,
+    /// Attempts on record whose mark the stream could not take: the next mark settles them. Otherwise a mark
+    /// would discard those of earlier runs.
+    owed: Vec<Attempt>,
 }
 
 #[derive(Debug)]
@@ -201,6 +204,7 @@ impl Batch {
                 }
                 Pending::Mark { tickets, mut mark } => {
                     // One that is unknown could not be begun.
+                    mark.settled.append(&mut self.owed);
                     mark.settled.extend(tickets.iter().filter_map(|it| self.attempt(*it)));
                     self.open.retain(|open| !tickets.contains(&open.ticket));
                     ops.push(StreamOp::Mark(mark));
@@ -208,6 +212,15 @@ impl Batch {
             }
         }
         Taken { ops, begun, has_more: false }
+    }
+
+    /// Notes that these operations were given up.
+    pub(super) fn lost(&mut self, ops: &[StreamOp]) {
+        for op in ops {
+            if let StreamOp::Mark(mark) = op {
+                self.owed.extend(&mark.settled);
+            }
+        }
     }
 
     /// Learns the numbers of tries that were written.

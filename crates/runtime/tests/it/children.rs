@@ -1,14 +1,19 @@
 //! A parent in parts and its child: who goes on with it, and whose word it is to stop.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use helix_agents_core::agent::Agent;
 use helix_agents_core::executor::AgentExecutor as _;
 use helix_agents_core::id::{CallId, SessionId};
 use helix_agents_core::session::RunStatus;
 use helix_agents_runtime::{Next, Part, RunRef};
 use helix_agents_testkit::gate::Gate;
+use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
+use serde_json::json;
+use tokio::time::Instant;
 
-use crate::by_hand::{ByHand, S, Scene, asks, boss};
+use crate::by_hand::{ByHand, S, Scene, asks, boss, helps};
 
 /// How long a child is followed at once.
 const FOLLOW: Duration = Duration::from_secs(1);
@@ -121,4 +126,39 @@ async fn a_child_that_its_engine_does_not_go_on_with_is_taken_over() {
     assert_eq!(scene.runs(&child()).await, [RunStatus::Superseded, RunStatus::Completed]);
     scene.carry_out(&parent).await;
     assert_eq!(scene.runs(&S.into()).await, [RunStatus::Completed]);
+}
+
+/// One that is not over keeps its place; the next child takes that of the one that is.
+#[tokio::test(start_paused = true)]
+async fn who_follows_a_slow_child_makes_way_when_another_one_has_ended() {
+    let call = || ("subagent__helper", json!({ "message": "help" }));
+    let llm = RoutingScriptedLlm::new()
+        .agent("boss", ScriptedLlm::new([Reply::calls([call(), call(), call()])]))
+        .agent("helper", ScriptedLlm::new([Reply::finish(json!(true))]));
+    let boss = Agent::builder("boss").system_prompt("You ask.").model("scripted");
+    let boss = boss.sub_agent(&helps()).tool_concurrency(2).build().unwrap().erased();
+    let scene = Scene::new(ByHand::default(), llm, [Arc::clone(&boss)]);
+    let (_, parent) = scene.begin(boss).await;
+    let Next::Calls { children, then, .. } = scene.up_to_calls(&parent).await else {
+        panic!("children are waited for");
+    };
+    assert_eq!(children.len(), 2);
+    let long = Duration::from_secs(3600);
+    let follows = async {
+        let began = Instant::now();
+        scene.runtime.follow_child(&parent, &children[0].call, long).await.unwrap();
+        assert!(began.elapsed() < long / 2, "it waited for the slow one");
+    };
+    let ends = async {
+        let quick = scene.begun_as(2).await;
+        assert_eq!(quick.session, children[1].session);
+        scene.carry_out(&quick).await;
+    };
+    tokio::join!(follows, ends);
+    let next = scene.runtime.perform(&parent, &then, true).await.unwrap();
+    assert_eq!(next, Next::Part(Part::Children));
+    let next = scene.runtime.perform(&parent, &Part::Children, true).await.unwrap();
+    let Next::Calls { children: now, .. } = next else { panic!("{next:?}") };
+    let now: Vec<_> = now.iter().map(|child| child.call.as_str()).collect();
+    assert_eq!(now, ["1.0", "1.2"]);
 }

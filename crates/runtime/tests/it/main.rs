@@ -8,6 +8,7 @@ mod handles;
 mod in_parts;
 mod parity;
 mod refusals;
+mod repeats;
 mod side_by_side;
 mod sweeps;
 mod told;

@@ -1,5 +1,7 @@
 //! Sub-agents that wait for people or are asked to stop, and their callers with them.
 
+use std::time::Duration;
+
 use expect_test::expect;
 use helix_agents_core::agent::Agent;
 use helix_agents_core::error::ErrorCode;
@@ -14,8 +16,11 @@ use super::support::{
     until, word,
 };
 use super::{RuntimeHarness, World};
-use crate::gate::Gate;
+use crate::gate::{Gate, within};
 use crate::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
+
+/// How often somebody looks whether a child was begun.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// A child that waits for a yes before it pays.
 fn payer() -> Agent<(), Report> {
@@ -125,6 +130,11 @@ pub async fn children_are_started_a_few_at_a_time(harness: &impl RuntimeHarness)
     let agent = teller().sub_agent(&helper).tool_concurrency(2).build().unwrap();
     let executor = harness.boot(World::new(llm)).await;
     completes(&begin(&*executor, &agent, "Go.").await).await;
+    assert_eq!(most_children_at_once(harness).await, (7, 2));
+}
+
+/// How many children the story started, and how many of them were open at once.
+async fn most_children_at_once(harness: &impl RuntimeHarness) -> (i32, i32) {
     let (mut open, mut most, mut started) = (0, 0, 0);
     for recorded in load_events(&*harness.store(), &S.into(), 0).await.unwrap() {
         match recorded.event {
@@ -134,7 +144,33 @@ pub async fn children_are_started_a_few_at_a_time(harness: &impl RuntimeHarness)
         }
         most = most.max(open);
     }
-    assert_eq!((started, most), (7, 2));
+    (started, most)
+}
+
+/// A child that takes long keeps its place, and the others follow one another in the other place.
+pub async fn a_slow_child_holds_no_other(harness: &impl RuntimeHarness) {
+    let slow = Gate::new();
+    let calls = asks(&["slow", "helper", "helper", "helper"]);
+    let llm = scripts([calls, Reply::text("Done.")], [report()])
+        .agent("slow", ScriptedLlm::new([report().at_gate(&slow)]));
+    let (helper, dawdler) = (helper("helper").build().unwrap(), helper("slow").build().unwrap());
+    let agent = teller().sub_agent(&helper).sub_agent(&dawdler).tool_concurrency(2);
+    let agent = agent.build().unwrap();
+    let executor = harness.boot(World::new(llm)).await;
+    let handle = begin(&*executor, &agent, "Go.").await;
+    slow.reached().await;
+    let last = async {
+        while harness.store().head(&child("1.3")).await.unwrap().is_none() {
+            tokio::time::sleep(LOOK).await;
+        }
+        let last = executor.handle(&child("1.3")).await.unwrap();
+        last.result().await.unwrap()
+    };
+    assert_eq!(within(last).await.status, RunStatus::Completed);
+    slow.open();
+    completes(&handle).await;
+    let most = most_children_at_once(harness).await;
+    assert_eq!(most, (4, 2));
 }
 
 /// Two levels down somebody waits; both above wait with it, and all go on together.

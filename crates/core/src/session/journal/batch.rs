@@ -176,6 +176,7 @@ fn may_divide(before: &Event, event: &Event) -> bool {
         Event::ToolFinished(finish) => finish.attempts > 0 || finish.child.is_some(),
         Event::ModelReplied(_)
         | Event::ToolStarted { .. }
+        | Event::PartRepeated { .. }
         | Event::ChildStarted(_)
         | Event::ChildWaiting { .. }
         | Event::UsageRecorded { .. } => true,

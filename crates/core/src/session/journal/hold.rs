@@ -149,6 +149,10 @@ impl Journal {
                         it.finish.is_some() || it.started.as_ref().is_some_and(tried)
                     })
             }
+            // A call that has its result meanwhile is not tried again.
+            Event::PartRepeated { call: Some(call) } => {
+                closed(call) || open(call).is_some_and(|it| it.finish.is_some())
+            }
             // It comes before its call's result, in the same append.
             Event::UsageRecorded { call: Some(call), source_type, .. } => {
                 let accounted = |it: &OpenCall| {

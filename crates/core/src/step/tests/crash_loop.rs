@@ -34,7 +34,7 @@ fn a_model_call_that_stops_run_after_run_is_given_up() {
     hand.drive([]);
     assert_eq!(
         failure(&hand),
-        "crash_loop: 3 runs in a row stopped before the reply of step 1 was recorded"
+        "crash_loop: 3 tries in a row stopped before the reply of step 1 was recorded"
     );
 }
 
@@ -49,7 +49,7 @@ fn a_call_that_stops_run_after_run_is_given_up_and_named() {
     hand.drive([]);
     assert_eq!(
         failure(&hand),
-        "crash_loop: run after run stopped without a result of the calls 1.1 (`pay`)"
+        "crash_loop: try after try stopped without a result of the calls 1.1 (`pay`)"
     );
     let step = hand.session().closed_step().unwrap();
     let outcomes: Vec<_> =
@@ -139,6 +139,51 @@ fn calls_that_others_end_are_left_to_them() {
     hand.drive([]);
     assert_eq!(
         failure(&hand),
-        "crash_loop: run after run stopped without a result of the calls 1.1 (`search`)"
+        "crash_loop: try after try stopped without a result of the calls 1.1 (`search`)"
     );
+}
+
+fn tried_again(hand: &mut Hand, call: Option<&str>) {
+    hand.put(Event::PartRepeated { call: call.map(Into::into) }).unwrap();
+}
+
+#[test]
+fn tries_within_a_run_count_like_runs() {
+    let mut hand = Hand::new(&agent());
+    taken_over(&mut hand, 1);
+    tried_again(&mut hand, None);
+    assert!(matches!(hand.next(), Action::CallModel { step: 1, .. }), "{:?}", hand.next());
+    tried_again(&mut hand, None);
+    hand.drive([]);
+    assert_eq!(
+        failure(&hand),
+        "crash_loop: 3 tries in a row stopped before the reply of step 1 was recorded"
+    );
+}
+
+#[test]
+fn tries_of_a_call_count_for_that_call_alone() {
+    let mut hand = Hand::new(&agent());
+    hand.reply(calls([("search", json!({})), ("pay", json!({}))]));
+    taken_over(&mut hand, 1);
+    tried_again(&mut hand, Some("1.1"));
+    tried_again(&mut hand, Some("1.1"));
+    hand.decide();
+    assert_eq!(action_text(&hand.next()), "run 1.0 try 2");
+    hand.result("1.0", json!("found"));
+    hand.drive([]);
+    assert_eq!(
+        failure(&hand),
+        "crash_loop: try after try stopped without a result of the calls 1.1 (`pay`)"
+    );
+}
+
+#[test]
+fn a_call_that_has_its_result_is_not_tried_again() {
+    let mut hand = Hand::new(&agent());
+    hand.reply(calls([("search", json!({})), ("pay", json!({}))]));
+    hand.result("1.0", json!("found"));
+    let repeated = Event::PartRepeated { call: Some("1.0".into()) };
+    let error = hand.put(repeated).unwrap_err();
+    assert!(error.message().contains("there is no such open call"), "{error}");
 }

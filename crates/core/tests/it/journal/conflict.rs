@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use helix_agents_core::error::Result;
-use helix_agents_core::event::{ToolFinish, ToolOutcome};
+use helix_agents_core::event::{ChildStart, Event, ToolFinish, ToolOutcome};
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
     Journal, RequestKind, RunStatus, boundaries, queue_message, request,
@@ -15,6 +15,17 @@ use helix_agents_core::stream::ChunkKind;
 use serde_json::json;
 
 use crate::support::{World, calls, code, id, names, reply, result, started, text};
+
+fn child_of(call: &str) -> Event {
+    let start = ChildStart {
+        call: call.into(),
+        session: format!("s-sub-{call}").as_str().into(),
+        agent: "helper".into(),
+        companion: None,
+        allowance: None,
+    };
+    Event::ChildStarted(start.into())
+}
 
 async fn ask(world: &World, kind: RequestKind) -> Result<()> {
     request(world.outside(), &id(), None, kind, Some("stop".to_owned())).await.map(drop)
@@ -260,4 +271,34 @@ async fn a_commit_shows_what_another_worker_of_the_same_run_recorded_before_it()
     let versions: Vec<_> = committed.shown().into_iter().map(|(version, _)| version).collect();
     let first_version = closed.version - 1;
     assert_eq!(versions, (first_version..=committed.version).collect::<Vec<_>>());
+}
+
+/// Another worker of the run found out how the call ended.
+#[tokio::test]
+async fn a_child_of_a_call_that_was_answered_meanwhile_is_not_recorded() {
+    let world = World::new();
+    let mut journal = world.answered(calls(&["search", "search"])).await;
+    let mut other = world.journal("r1").await;
+    other.append_facts(&[result("1.0", json!({}))]).await.unwrap();
+    let committed = journal.append_facts(&[child_of("1.0"), child_of("1.1")]).await.unwrap();
+    assert_eq!(names(&committed.events), "child_started");
+    let session = world.session().await;
+    let begun: Vec<_> =
+        session.open_children().map(|child| child.call.as_str().to_owned()).collect();
+    assert_eq!(begun, ["1.1"]);
+}
+
+/// A worker that was taken for dead may hold what has no key, and another one of its run says that it tries
+/// the same again.
+#[tokio::test]
+async fn the_word_that_a_part_is_tried_again_supersedes_nobody() {
+    let world = World::new();
+    let mut journal = world.begun().await;
+    let by = "after_llm_call".to_owned();
+    let patch = Patch::between(&json!(null), &json!({"n": 1}));
+    journal.stage(&[Event::StateChanged { patch, by }, reply(1, text("Done."))]).unwrap();
+    let mut other = world.journal("r1").await;
+    other.append_facts(&[Event::PartRepeated { call: None }]).await.unwrap();
+    let committed = journal.commit().await.unwrap();
+    assert_eq!(names(&committed.events), "state_changed, model_replied, step_closed");
 }

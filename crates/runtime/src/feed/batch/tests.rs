@@ -23,6 +23,15 @@ fn discarded(attempts: Vec<Attempt>) -> Chunk {
     chunk(ChunkKind::StepDiscarded { attempts })
 }
 
+/// Version, settled and discarded attempts of each mark.
+fn marks(ops: Vec<StreamOp>) -> Vec<(u64, Vec<Attempt>, Vec<Attempt>)> {
+    let mark = |op| match op {
+        StreamOp::Mark(mark) => Some((mark.version, mark.settled, mark.discarded)),
+        StreamOp::Begin { .. } | StreamOp::Chunks { .. } => None,
+    };
+    ops.into_iter().filter_map(mark).collect()
+}
+
 #[test]
 fn an_attempt_whose_outcome_waits_in_a_mark_is_not_taken_back() {
     let mut batch = Batch::default();
@@ -38,14 +47,25 @@ fn an_attempt_whose_outcome_waits_in_a_mark_is_not_taken_back() {
     let unsettled = batch.unsettled();
     batch.abandon(&unsettled, discarded(Vec::new()));
 
-    let marks: Vec<_> = batch
-        .take()
-        .ops
-        .into_iter()
-        .filter_map(|op| match op {
-            StreamOp::Mark(mark) => Some((mark.version, mark.settled, mark.discarded)),
-            StreamOp::Begin { .. } | StreamOp::Chunks { .. } => None,
-        })
-        .collect();
-    assert_eq!(marks, [(7, vec![first], vec![]), (0, vec![], vec![second])]);
+    assert_eq!(marks(batch.take().ops), [(7, vec![first], vec![]), (0, vec![], vec![second])]);
+}
+
+/// The attempts of an earlier run among them would be discarded by it.
+#[test]
+fn what_a_lost_mark_settled_is_settled_by_the_next() {
+    let mut batch = Batch::default();
+    let own = batch.begin(Effect::Model { step: 2 }, discarded(Vec::new()));
+    let begun = batch.take().begun;
+    batch.learn(begun, &[Attempt(2)]);
+    let (settled_before, settled) = (vec![Attempt(1)], vec![own]);
+    let mark = FeedMark { version: 7, settled_before, settled, ..FeedMark::default() };
+    batch.mark(mark, chunk(ChunkKind::Checkpoint { version: 7 }));
+    let lost = batch.take().ops;
+    batch.lost(&lost);
+    for version in [8, 9] {
+        let mark = FeedMark { version, ..FeedMark::default() };
+        batch.mark(mark, chunk(ChunkKind::Checkpoint { version }));
+    }
+    let settled = vec![Attempt(1), Attempt(2)];
+    assert_eq!(marks(batch.take().ops), [(8, settled, vec![]), (9, vec![], vec![])]);
 }
