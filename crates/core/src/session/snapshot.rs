@@ -8,7 +8,7 @@ use crate::store::Snapshot;
 
 /// Which fold makes the snapshots of this version, and which it reads. It is raised whenever a log gives
 /// another overview than before, or an overview another JSON.
-pub const FOLD: u32 = 1;
+pub const FOLD: u32 = 2;
 
 /// How many events a log grows by before the run that writes it saves another snapshot. It bounds what the
 /// first look of a process reads, beside what came of the last run that could not save one.
