@@ -5,8 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents_core::clock::Clock as _;
-use tokio::sync::oneshot;
-use tokio::task::yield_now;
 use tokio::time::advance;
 
 use super::{LIMIT, PAUSE, StreamWait};
@@ -47,21 +45,4 @@ async fn a_wait_takes_a_small_part_of_a_short_lease() {
     assert_eq!(wait.briefly(pending::<u8>()).await, None);
     let waited = clock.monotonic() - begun;
     assert!(waited <= lease / 6, "it waited {waited:?} of a lease of {lease:?}");
-}
-
-/// The time in which the process stood still is not the streams'.
-#[tokio::test(start_paused = true)]
-async fn a_wait_begins_anew_after_its_process_stood_still() {
-    let wait = StreamWait::new(Arc::new(TokioClock::new()), LEASE);
-    let (answer, answered) = oneshot::channel();
-    let waiting = tokio::spawn({
-        let wait = wait.clone();
-        async move { wait.briefly(answered).await }
-    });
-    yield_now().await;
-    advance(LEASE).await;
-    yield_now().await;
-    answer.send(1).unwrap();
-    assert_eq!(waiting.await.unwrap(), Some(Ok(1)));
-    assert_eq!(wait.briefly(ready(2)).await, Some(2), "the streams are not away");
 }
