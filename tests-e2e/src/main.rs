@@ -16,9 +16,11 @@
 use anyhow::{Result, bail};
 use helix_agents::session::{Durability, import_session};
 use helix_agents_tests_e2e::{stores, telling::Teller, trees};
+use tracing_subscriber::EnvFilter;
 
 fn main() -> Result<()> {
     helix_agents_testkit::kill::install_from_env();
+    log_to_stderr();
     // Which runtime: `local:`, unless told.
     let runtime = std::env::var("HELIX_RUNTIME").unwrap_or_else(|_| "local:".to_owned());
     let mut threads = if runtime == "local:" {
@@ -28,6 +30,13 @@ fn main() -> Result<()> {
         tokio::runtime::Builder::new_multi_thread()
     };
     threads.enable_all().build()?.block_on(carry_out(&runtime))
+}
+
+/// Tests print the standard error of a worker that fails. `HELIX_LOG` is a filter such as `debug`.
+fn log_to_stderr() {
+    let filter = EnvFilter::try_from_env("HELIX_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false);
+    log.with_writer(std::io::stderr).init();
 }
 
 async fn carry_out(runtime: &str) -> Result<()> {

@@ -3,6 +3,7 @@
 mod alone;
 mod family;
 mod people;
+mod slow;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -81,7 +82,7 @@ struct Words {
 /// The scenario of that name, whose tools leave a trace in that file.
 #[must_use]
 pub fn named(name: &str, trace: &Path) -> Option<Scenario> {
-    let kinds = [alone::named, people::named, family::named];
+    let kinds = [alone::named, people::named, family::named, slow::named];
     kinds.iter().find_map(|kind| kind(name, trace))
 }
 
@@ -144,6 +145,10 @@ fn act(name: &str, trace: &Path) -> Tool {
 fn leave_trace(trace: &Path, cx: &ToolContext) -> std::io::Result<()> {
     let call = format!("{}#{}", cx.session(), cx.call());
     let line = json!({ "call": call, "attempt": cx.attempt(), "key": cx.idempotency_key() });
-    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(trace)?;
+    note_line(trace, &line.to_string())
+}
+
+fn note_line(file: &Path, line: &str) -> std::io::Result<()> {
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file)?;
     file.write_all(format!("{line}\n").as_bytes())
 }

@@ -218,9 +218,14 @@ impl Driver {
         let shown = boundaries(session, (version + 1 - begun.len() as u64..).zip(begun));
         line.boundaries.extend(self.feed.boundaries(0, shown));
         let Alignment { settled, discarded, boundaries } = line;
-        let (settled_before, version) = (settled, self.journal.acknowledged());
-        let mark =
-            FeedMark { version, settled_before, discarded, boundaries, ..FeedMark::default() };
+        // What came after the start is shown by the marks of later appends.
+        let mark = FeedMark {
+            version,
+            settled_before: settled,
+            discarded,
+            boundaries,
+            ..FeedMark::default()
+        };
         self.feed.mark(0, mark);
         if self.journal.session().companions().next().is_some() {
             let mut news = Box::pin(look_for_news(self.parts.outside(), self.journal.session()));

@@ -17,6 +17,9 @@ const LIMIT: Duration = Duration::from_secs(1);
 /// may have passed when it is due to be renewed late.
 const OF_LEASE: u32 = 8;
 
+/// How often a wait looks whether its process stood still.
+const NAPS: u32 = 4;
+
 /// How long nothing waits for streams that did not answer in time.
 const PAUSE: Duration = Duration::from_secs(10);
 
@@ -64,9 +67,17 @@ impl StreamWait {
         }
     }
 
-    /// Waits for as long as streams may take. They count as away after that.
+    /// Waits for as long as streams may take. They count as away after that. A process that stood still meanwhile waits
+    /// anew: the answer may have come while it could not take it.
     async fn out_of_time(&self) {
-        self.0.clock.sleep(self.0.limit).await;
+        let Inner { clock, limit, .. } = &*self.0;
+        let (nap, mut left) = (*limit / NAPS, NAPS);
+        while left > 0 {
+            let before = clock.monotonic();
+            clock.sleep(nap).await;
+            let stood_still = clock.monotonic().saturating_sub(before) > nap + *limit;
+            left = if stood_still { NAPS } else { left - 1 };
+        }
         tracing::warn!("streams do not answer in time; nothing waits for them for a while");
         *self.away_until() = self.0.clock.monotonic() + PAUSE;
     }

@@ -142,7 +142,21 @@ pub fn run_worker(mut command: Command, scratch: &Path, kill_at: Option<usize>) 
     WorkerEnd::new(&command.output().unwrap(), &points)
 }
 
-/// A worker that stands still at a fault point, unless it ended before it came that far.
+/// When a worker is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopAt {
+    /// At its n-th fault point, from 1.
+    Point(usize),
+    /// Some time after its n-th fault point, wherever it is by then.
+    After {
+        /// The number of the fault point.
+        point: usize,
+        /// How long after it.
+        delay: Duration,
+    },
+}
+
+/// A worker that stands still, unless it ended before it came that far.
 ///
 /// Dropping it kills the worker.
 #[derive(Debug)]
@@ -152,20 +166,48 @@ pub struct StoppedWorker {
 }
 
 impl StoppedWorker {
-    /// Starts a worker and returns when it stands still at its n-th fault point, or has ended. `name`
-    /// keeps its list of points apart from that of other workers in the same scratch folder.
+    /// Starts a worker and returns when it stands still, or has ended. `name` keeps its list of points apart
+    /// from that of other workers in the same scratch folder.
+    ///
+    /// A worker that holds the write lock of an SQLite file moves on until it does not: no other process could
+    /// write before it continues.
     ///
     /// # Panics
     /// If it cannot be started.
     #[must_use]
-    pub fn start(mut command: Command, scratch: &Path, name: &str, stop_at: usize) -> Self {
+    pub fn start(mut command: Command, scratch: &Path, name: &str, stop_at: StopAt) -> Self {
         let points = scratch.join(format!("points-{name}"));
         drop(std::fs::remove_file(&points));
-        command.env(POINTS_FILE, &points).env(STOP_AT, stop_at.to_string()).env_remove(KILL_AT);
+        command.env(POINTS_FILE, &points).env_remove(STOP_AT).env_remove(KILL_AT);
+        if let StopAt::Point(point) = stop_at {
+            command.env(STOP_AT, point.to_string());
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let worker = Self { child: Some(command.spawn().unwrap()), points };
+        if let StopAt::After { point, delay } = stop_at {
+            worker.passes(point);
+            pause(delay);
+            worker.stop();
+        }
         worker.wait(WaitIdOptions::STOPPED | WaitIdOptions::EXITED);
+        while holds_lock(worker.pid()) {
+            worker.wake();
+            pause(Duration::from_millis(1));
+            worker.stop();
+            worker.wait(WaitIdOptions::STOPPED | WaitIdOptions::EXITED);
+        }
         worker
+    }
+
+    /// Waits until it has passed so many fault points, or has ended.
+    fn passes(&self, points: usize) {
+        let passed = || std::fs::read_to_string(&self.points).unwrap_or_default().lines().count();
+        while passed() < points && !self.ends_within(Duration::from_millis(1)) {}
+    }
+
+    fn stop(&self) {
+        let sent = kill_process(self.pid(), Signal::STOP);
+        assert!(sent.is_ok(), "the worker cannot be stopped: {sent:?}");
     }
 
     /// Lets it continue, if it stands still.
@@ -204,6 +246,24 @@ impl StoppedWorker {
         let found = waitid(WaitId::Pid(self.pid()), options | WaitIdOptions::NOWAIT);
         assert!(found.is_ok(), "the worker cannot be waited for: {found:?}");
     }
+}
+
+/// Lets time pass for another process.
+#[expect(clippy::disallowed_methods, reason = "a moment in another process is what is wanted")]
+fn pause(time: Duration) {
+    std::thread::sleep(time);
+}
+
+/// Whether a process holds an exclusive lock of a file, as SQLite does during a write.
+fn holds_lock(pid: Pid) -> bool {
+    let pid = pid.as_raw_nonzero().to_string();
+    let locks = std::fs::read_to_string("/proc/locks").unwrap();
+    locks.lines().any(|lock| {
+        let mut fields = lock.split_whitespace().skip(1);
+        fields.next() == Some("POSIX")
+            && fields.nth(1) == Some("WRITE")
+            && fields.next() == Some(&pid)
+    })
 }
 
 impl Drop for StoppedWorker {

@@ -21,6 +21,7 @@ mod likeness;
 pub mod normalise;
 pub mod patient;
 pub mod planning;
+pub mod proxy;
 pub mod runtime_suite;
 pub mod scenario;
 pub mod scripted;

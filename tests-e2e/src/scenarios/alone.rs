@@ -48,7 +48,7 @@ fn plain(trace: &Path) -> Option<Scenario> {
     Scenario::scripted(worker(trace), two_things())
 }
 
-fn two_things() -> [Reply; 3] {
+pub(super) fn two_things() -> [Reply; 3] {
     [
         Reply::tool_call("act", word("one")).with_text("First one thing, "),
         Reply::tool_call("act", word("two")).with_text("then another."),

@@ -14,6 +14,7 @@ mod kill_resumers;
 mod outages;
 mod resume_means_resume;
 mod stall_matrix;
+mod stall_slow;
 mod support;
 mod sweep;
 mod transfer;

@@ -10,7 +10,7 @@ use helix_agents::id::SessionId;
 use helix_agents::session::{load, load_events};
 use helix_agents::store::{Page, SessionFilter, StateStore};
 use helix_agents::stream::{StoredChunk, StreamManager};
-use helix_agents_testkit::kill::{StoppedWorker, WorkerEnd, run_worker};
+use helix_agents_testkit::kill::{StopAt, StoppedWorker, WorkerEnd, run_worker};
 use helix_agents_testkit::trees::Stores;
 use helix_agents_tests_e2e::runtimes;
 use helix_agents_tests_e2e::stores::{self, Kind, Place};
@@ -104,7 +104,8 @@ pub(crate) struct Story {
     folder: tempfile::TempDir,
     scenario: &'static str,
     mode: &'static str,
-    lease_ms: Option<&'static str>,
+    lease_ms: Option<u64>,
+    env: Vec<(&'static str, String)>,
 }
 
 impl Story {
@@ -121,14 +122,26 @@ impl Story {
         let folder = tempfile::tempdir().unwrap();
         let place = kind.place(folder.path());
         let runtime = runtimes::Kind::named(runtime).unwrap().place();
-        Self { opened: OnceCell::new(), runtime, place, folder, scenario, mode, lease_ms: None }
+        let (opened, lease_ms, env) = (OnceCell::new(), None, Vec::new());
+        Self { opened, runtime, place, folder, scenario, mode, lease_ms, env }
     }
 
     /// Workers' leases run out in so short a time that it can be waited for.
     pub(crate) fn with_short_leases(mut self) -> Self {
         // An engine's server has its say in between, and gives a part to another worker when as much time has passed. Whoever
         // comes so late to a busy machine takes the run over.
-        self.lease_ms = Some(if self.runtime == "local:" { "300" } else { "8000" });
+        self.lease_ms = Some(if self.runtime == "local:" { 300 } else { 8000 });
+        self
+    }
+
+    /// How long the leases of its workers are, if they are [short](Self::with_short_leases).
+    pub(crate) fn lease(&self) -> Duration {
+        Duration::from_millis(self.lease_ms.unwrap())
+    }
+
+    /// Sets a variable of the environment of all workers.
+    pub(crate) fn with_env(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.env.push((name, value.into()));
         self
     }
 
@@ -145,7 +158,8 @@ impl Story {
         let mut command = Command::new(env!("CARGO_BIN_EXE_helix-e2e-worker"));
         command.args([verb, self.scenario, self.mode, &self.place.url]);
         command.arg(self.folder().join("trace")).env("HELIX_RUNTIME", &self.runtime);
-        command.envs(self.lease_ms.map(|time| ("HELIX_LEASE_MS", time)));
+        command.envs(self.lease_ms.map(|time| ("HELIX_LEASE_MS", time.to_string())));
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command
     }
 
@@ -162,8 +176,8 @@ impl Story {
         run_worker(self.command("tell"), self.folder(), kill_at)
     }
 
-    /// Starts a worker that tells all of it and stops at the n-th fault point.
-    pub(crate) fn tell_and_stop(&self, name: &str, stop_at: usize) -> StoppedWorker {
+    /// Starts a worker that tells all of it, and stops it on the way.
+    pub(crate) fn tell_and_stop(&self, name: &str, stop_at: StopAt) -> StoppedWorker {
         StoppedWorker::start(self.command("tell"), self.folder(), name, stop_at)
     }
 

@@ -29,7 +29,7 @@ pub(super) struct Options {
     pub(super) runtime: Option<String>,
     /// Only tests with this word in their names.
     pub(super) scenario: Option<String>,
-    /// Only stories of random trees: the variable, and its value.
+    /// Only random trees and stalls at random moments: the variable, and its value.
     pub(super) seeds: Option<(&'static str, String)>,
     /// Every scenario and every number of processes.
     pub(super) full: bool,
@@ -70,8 +70,8 @@ impl Options {
 
     /// Which tests run, in the words of the test runner; none for all of them.
     pub(super) fn filter(&self) -> Option<String> {
-        let word = self.scenario.as_deref().or(self.seeds.as_ref().map(|_| "trees::"));
-        let word = word.map(|word| format!("test({word})"));
+        let seeded = || self.seeds.as_ref().map(|_| "test(/trees::|random_moments/)".to_owned());
+        let word = self.scenario.as_deref().map(|word| format!("test({word})")).or_else(seeded);
         let runtime = self.runtime.as_deref().map(|runtime| match runtime {
             // Those of an engine are in a module of its name.
             "local" => "not test(/::(durable|temporal)::/)".to_owned(),

@@ -11,7 +11,8 @@ use crate::id::{RunId, SessionId};
 use crate::mutant;
 use crate::store::{SessionStatus, StateStore};
 use crate::stream::{
-    Attempt, Batch, Boundary, Chunk, ChunkKind, Mark, StreamInfo, StreamManager, StreamOp, Writer,
+    Attempt, Batch, Boundary, Chunk, ChunkKind, Effect, Mark, StreamInfo, StreamManager, StreamOp,
+    Writer,
 };
 
 /// What a stream lacks after its writer died.
@@ -56,7 +57,8 @@ async fn lacking(
     let mut found = Alignment::default();
     let marked = info.marked_by(session.id());
     for open in info.open.into_iter().filter(|open| open.session == *session.id()) {
-        let recorded = session.has_outcome(&open.effect);
+        // The result of a call that was handed in late is shown with all of the call.
+        let recorded = session.has_outcome(&open.effect) && !is_late(session, &open.effect);
         if mutant!("attempts-left") {
             continue;
         }
@@ -97,6 +99,12 @@ async fn lacking(
         }
     }
     Ok(found)
+}
+
+/// Returns `true` if an earlier run handed in the outcome of an effect, and the current one has not appended since.
+fn is_late(session: &Session, effect: &Effect) -> bool {
+    let (Effect::Tool { call } | Effect::Child { call }) = effect else { return false };
+    session.late_results().iter().any(|(_, finish)| finish.call == *call)
 }
 
 /// The version before the open turn: before the first of the runs that follow the last one which ended, as each of

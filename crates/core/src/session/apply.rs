@@ -151,8 +151,25 @@ impl SessionOverview {
     ) -> Result<()> {
         self.check_with(event, run, legacy, history.as_deref())?;
         self.ledger.position.version += 1;
+        self.note_late(event, run);
         self.take(event, run, &mut Notes(history));
         Ok(())
+    }
+
+    /// Keeps the results of earlier runs until the current run appends: until then, its stream may not show them.
+    fn note_late(&mut self, event: &Event, run: Option<&RunId>) {
+        let Ledger { run: current, late, position, .. } = &mut self.ledger;
+        match (current, run) {
+            (Some(current), Some(run)) if current.id == *run => late.clear(),
+            (Some(_), Some(_)) => {
+                if let Event::ToolFinished(finish) = event
+                    && finish.attempts > 0
+                {
+                    late.push((position.version, Arc::clone(finish)));
+                }
+            }
+            _ => {}
+        }
     }
 
     fn take(&mut self, event: &Event, run: Option<&RunId>, notes: &mut Notes<'_>) {
@@ -315,6 +332,8 @@ impl SessionOverview {
             child.waits = false;
         }
         ledger.rewound = false;
+        // The run brings its stream into line with all that is on record before it.
+        ledger.late.clear();
         ledger.status = SessionStatus::Active;
         ledger.run = Some(RunRecord {
             id: id.clone(),

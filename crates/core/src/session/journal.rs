@@ -90,7 +90,7 @@ pub struct Journal {
     savepoint: Option<Savepoint>,
     /// Events that another worker of the same run recorded since the last commit, with their versions.
     by_others: Vec<(u64, Event)>,
-    /// Results that an earlier run handed in since the last commit, with their versions.
+    /// Results that an earlier run handed in since the last append of this run, with their versions.
     late: Vec<(u64, Arc<ToolFinish>)>,
     /// The most bytes of one append.
     limit: usize,
@@ -105,7 +105,10 @@ impl Journal {
     pub fn new(parts: JournalParts, agent: AnyAgent, session: Session, run: RunId) -> Self {
         let iterator = StepIterator::new(agent, session);
         let limit = parts.store.max_append_bytes();
-        let (held, by_others, late) = (Batch::default(), Vec::new(), Vec::new());
+        let (held, by_others) = (Batch::default(), Vec::new());
+        // What came before a run begins is not for its appends to show.
+        let is_current = iterator.session().current_run().is_some_and(|current| current.id == run);
+        let late = if is_current { iterator.session().late_results().to_vec() } else { Vec::new() };
         let (savepoint, told_usage) = (None, None);
         Self { parts, iterator, run, held, savepoint, by_others, late, limit, told_usage }
     }

@@ -83,6 +83,8 @@ pub(super) struct Ledger {
     pub rewound: bool,
     /// Calls that had no result when the session went back behind them.
     pub dropped: Arc<BTreeSet<CallId>>,
+    /// Results that earlier runs handed in since the last append of the current run, with their versions.
+    pub late: Vec<(u64, Arc<ToolFinish>)>,
 }
 
 /// The last checkpoint, as far as the fold needs it.
@@ -181,6 +183,7 @@ impl Ledger {
             forked: None,
             rewound: false,
             dropped: Arc::default(),
+            late: Vec::new(),
         }
     }
 

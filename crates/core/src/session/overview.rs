@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::ledger::{ClosedStep, Ledger, OpenCall, OpenStep, Request};
 use super::{RunRecord, RunStatus};
-use crate::event::ParentRef;
+use crate::event::{ParentRef, ToolFinish};
 use crate::id::{CallId, SessionId};
 use crate::message::ToolCall;
 use crate::store::{Position, SessionStatus, Summary};
@@ -81,6 +81,13 @@ impl SessionOverview {
     #[must_use]
     pub fn last_append(&self) -> Range<u64> {
         self.ledger.last_append.clone()
+    }
+
+    /// Results that earlier runs handed in since the last append of the current run, each with its version. Nobody
+    /// may have shown them yet.
+    #[must_use]
+    pub fn late_results(&self) -> &[(u64, Arc<ToolFinish>)] {
+        &self.ledger.late
     }
 
     /// Its status.

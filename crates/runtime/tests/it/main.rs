@@ -6,6 +6,7 @@ mod by_hand;
 mod children;
 mod handles;
 mod in_parts;
+mod late_results;
 mod parity;
 mod refusals;
 mod repeats;

@@ -1,13 +1,10 @@
-//! A line to the server that loses replies: what was asked takes effect, and nobody hears of it.
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+//! Replies that get lost on their way from the server: what was asked takes effect, and nobody hears of it.
 
 use futures_util::StreamExt as _;
 use helix_agents_testkit::gate::within;
 use helix_agents_testkit::ids::batch_id;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use helix_agents_testkit::proxy::{Protocol, Proxy};
+use helix_agents_testkit::servers;
 
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Position, SessionStatus, StateStore as _,
@@ -19,68 +16,20 @@ use super::support::{
     summary, text,
 };
 
-/// The line. Replies to requests that name one of our tables can be lost.
-struct Proxy {
-    database: Database,
-    to_lose: Arc<AtomicU32>,
-}
+/// Statements that are bound are carried out. What prepares one may come and go.
+const BOUND: Protocol =
+    Protocol { is_marked: |request| request.first() == Some(&b'B'), is_carried_out: |_| true };
 
-impl Proxy {
-    async fn start() -> Self {
-        let server = helix_agents_testkit::servers::postgres();
-        let (user, place) = server.rsplit_once('@').unwrap();
-        let (address, path) = place.split_once('/').unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let own = listener.local_addr().unwrap();
-        let database = Database::at(&format!("{user}@{own}/{path}"));
-        let to_lose = Arc::new(AtomicU32::new(0));
-        let (lose, address) = (Arc::clone(&to_lose), address.to_owned());
-        tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                let server = TcpStream::connect(&address).await.unwrap();
-                tokio::spawn(carry(client, server, Arc::clone(&lose)));
-            }
-        });
-        Self { database, to_lose }
-    }
-
-    /// Loses the reply to so many of the next requests.
-    fn lose(&self, replies: u32) {
-        self.to_lose.store(replies, Ordering::SeqCst);
-    }
-
-    fn all_lost(&self) -> bool {
-        self.to_lose.load(Ordering::SeqCst) == 0
-    }
-}
-
-/// Carries bytes both ways until one side ends, or a reply is to be lost.
-async fn carry(mut client: TcpStream, mut server: TcpStream, to_lose: Arc<AtomicU32>) {
-    let (mut asked, mut answered) = (vec![0; 1 << 16], vec![0; 1 << 16]);
-    let mut loses = false;
-    loop {
-        tokio::select! {
-            read = client.read(&mut asked) => {
-                let Ok(count @ 1..) = read else { return };
-                let request = asked.get(..count).unwrap();
-                // A bound statement is carried out: what prepares one may come and go.
-                let is_bound = request.first() == Some(&b'B');
-                loses = loses || is_bound && to_lose.try_update(Ordering::SeqCst, Ordering::SeqCst, |it| it.checked_sub(1)).is_ok();
-                if server.write_all(request).await.is_err() { return }
-            }
-            read = server.read(&mut answered) => {
-                let Ok(count @ 1..) = read else { return };
-                if loses { return }
-                if client.write_all(answered.get(..count).unwrap()).await.is_err() { return }
-            }
-        }
-    }
+async fn start() -> (Proxy, Database) {
+    let proxy = Proxy::start(&servers::postgres(), BOUND).await;
+    let database = Database::at(proxy.url());
+    (proxy, database)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_append_whose_reply_is_lost_is_answered_and_written_once() {
-    let proxy = Proxy::start().await;
-    let store = patient(&proxy.database.open().await);
+    let (proxy, database) = start().await;
+    let store = patient(&database.open().await);
     let mut position = create(&store, &id("s")).await;
     for number in 0..20 {
         proxy.lose(1 + number % 3);
@@ -95,8 +44,8 @@ async fn an_append_whose_reply_is_lost_is_answered_and_written_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_creation_or_fork_whose_reply_is_lost_is_answered_as_the_first_time() {
-    let proxy = Proxy::start().await;
-    let store = patient(&proxy.database.open().await);
+    let (proxy, database) = start().await;
+    let store = patient(&database.open().await);
     let with_summary =
         |append: Append| Append { summary: Some(summary(SessionStatus::Active, None)), ..append };
     proxy.lose(1);
@@ -114,8 +63,8 @@ async fn a_creation_or_fork_whose_reply_is_lost_is_answered_as_the_first_time() 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_whose_reply_is_lost_is_written_once() {
-    let proxy = Proxy::start().await;
-    let streams = patient_streams(&proxy.database.open().await);
+    let (proxy, database) = start().await;
+    let streams = patient_streams(&database.open().await);
     let session = id("s");
     streams.append(batch_id(), &session, None, vec![text(&session, "0")]).await.unwrap();
     for number in 1..20 {
@@ -141,9 +90,9 @@ async fn a_batch_whose_reply_is_lost_is_written_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_whose_reply_is_lost_while_others_write_is_written_once() {
     const BATCHES: u64 = 20;
-    let proxy = Proxy::start().await;
-    let store = proxy.database.open().await;
-    let (streams, others) = (streams(&store), patient_streams(&proxy.database.open().await));
+    let (proxy, database) = start().await;
+    let store = database.open().await;
+    let (streams, others) = (streams(&store), patient_streams(&database.open().await));
     let session = id("s");
     let mut reader = others.read(&session, 1).await.unwrap();
     let mut unanswered = 0;

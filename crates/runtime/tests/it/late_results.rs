@@ -1,0 +1,126 @@
+//! Results that a worker hands in after another run took over, as the stream shows them.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use helix_agents_core::agent::{Agent, AgentRegistry, AnyAgent};
+use helix_agents_core::event::Event;
+use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions, ResumeOptions};
+use helix_agents_core::id::SessionId;
+use helix_agents_core::session::{RunStatus, load, load_events};
+use helix_agents_core::store::StateStore;
+use helix_agents_core::stream::{ChunkKind, StreamManager as _};
+use helix_agents_core::tool::{Tool, ToolContext, ToolError};
+use helix_agents_runtime::{Part, RunRef, Runtime, Settings};
+use helix_agents_store_memory::MemoryStore;
+use helix_agents_testkit::faults::{Fault, FaultStore};
+use helix_agents_testkit::gate::{Gate, within};
+use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
+use helix_agents_testkit::trees::Again;
+use serde_json::{Value, json};
+
+use crate::by_hand::{ByHand, S};
+use crate::in_parts;
+
+/// A process: its runtime, and the engine that leaves its runs to the test.
+struct Process {
+    runtime: Runtime,
+    engine: Arc<ByHand>,
+}
+
+impl Process {
+    fn new(store: impl StateStore + 'static, memory: &MemoryStore, agent: &AnyAgent) -> Self {
+        let registry = AgentRegistry::default();
+        registry.replace_erased(Arc::clone(agent));
+        let calls = Reply::calls([("work", json!({})), ("work", json!({}))]);
+        let settings = Settings {
+            store: Some(Arc::new(store)),
+            streams: Some(Arc::new(memory.clone())),
+            llm: Some(Arc::new(ScriptedLlm::new([calls, Reply::text("Done.")]))),
+            registry,
+            ..Settings::default()
+        };
+        let engine = Arc::new(ByHand::default());
+        let runtime = Runtime::new(settings.parts().unwrap(), Arc::<ByHand>::clone(&engine));
+        Self { runtime, engine }
+    }
+
+    fn begun(&self) -> RunRef {
+        self.engine.begun.borrow().last().cloned().unwrap()
+    }
+}
+
+fn agent() -> AnyAgent {
+    let work = |_: Value, _: ToolContext| async { Ok::<_, ToolError>(json!("done")) };
+    let work = Tool::dynamic("work", "Works.", json!({"type": "object"}), work);
+    let agent = Agent::builder("worker").system_prompt("You work.").model("scripted");
+    agent.tool(work).build().unwrap().erased()
+}
+
+/// The starts and ends of calls that a late reader is shown.
+async fn shown_calls(memory: &MemoryStore) -> Vec<String> {
+    let stream = SessionId::from(S);
+    let last = memory.info(&stream).await.unwrap().last_seq;
+    let mut reader = memory.read(&stream, 1).await.unwrap();
+    let mut shown = Vec::new();
+    loop {
+        let stored = within(reader.next()).await.unwrap().unwrap();
+        match &stored.chunk.kind {
+            ChunkKind::ToolStart { call, .. } => shown.push(format!("start {call}")),
+            ChunkKind::ToolEnd { call, success, .. } => {
+                assert!(success);
+                shown.push(format!("end {call}"));
+            }
+            _ => {}
+        }
+        if stored.seq == last {
+            shown.sort();
+            return shown;
+        }
+    }
+}
+
+/// A worker stands still before it appends a result. Another one takes over and carries out its first part,
+/// if `opens`. Then the worker continues and hands the result in, between two parts of its successor.
+async fn a_result_is_handed_in_between_parts(opens: bool) {
+    let (agent, memory, gate) = (agent(), MemoryStore::new(), Gate::new());
+    let faulty = FaultStore::new(Arc::new(memory.clone()));
+    faulty.strike(r#""tool_finished":{"call":"1.0""#, Fault::HoldBefore(gate.clone()));
+    let (stalled, next) =
+        (Process::new(faulty, &memory, &agent), Process::new(memory.clone(), &memory, &agent));
+
+    let options = ExecuteOptions::default().session(S);
+    stalled.runtime.execute(Arc::clone(&agent), "go".into(), options).await.unwrap();
+    let (runtime, of) = (stalled.runtime.clone(), stalled.begun());
+    let late = tokio::spawn(async move {
+        drop(in_parts::carry_out(&runtime, &of, Again::Never).await);
+    });
+    gate.reached().await;
+    stalled.runtime.give_up(&stalled.begun()).await;
+
+    let session = SessionId::from(S);
+    next.runtime.resume(agent, &session, ResumeOptions::default()).await.unwrap();
+    let of = next.begun();
+    if opens {
+        next.runtime.perform(&of, &Part::Open, true).await.unwrap();
+    }
+    gate.open();
+    within(late).await.unwrap();
+    let log = load_events(&memory, &session, 0).await.unwrap();
+    assert!(matches!(log.last().unwrap().event, Event::ToolFinished(_)), "nothing was handed in");
+
+    within(in_parts::carry_out(&next.runtime, &of, Again::Never)).await.unwrap();
+    let fold = load(&memory, &session).await.unwrap();
+    assert_eq!(fold.last_run().unwrap().status, RunStatus::Completed);
+    assert_eq!(shown_calls(&memory).await, ["end 1.0", "end 1.1", "start 1.0", "start 1.1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_is_handed_in_before_the_first_part_is_shown_once() {
+    a_result_is_handed_in_between_parts(false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_is_handed_in_between_two_parts_is_shown_once() {
+    a_result_is_handed_in_between_parts(true).await;
+}

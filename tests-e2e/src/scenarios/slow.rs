@@ -1,0 +1,62 @@
+//! An agent whose hooks take their time.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use helix_agents::event::ToolOutcome;
+use helix_agents::hooks::{AgentHooks, Before, HookContext, HookResult, LlmChange, ToolCallView};
+use helix_agents::llm::LlmConfig;
+
+use super::alone::two_things;
+use super::{Scenario, note_line, worker};
+
+/// Two hooks of the first step, of which each takes `HELIX_HOOK_MS`, if that is set. They leave their keys in the file
+/// `hooks` beside the trace.
+pub(super) fn named(name: &str, trace: &Path) -> Option<Scenario> {
+    if name != "slow_hooks" {
+        return None;
+    }
+    let takes = std::env::var("HELIX_HOOK_MS").ok().and_then(|time| time.parse().ok());
+    let hooks = Slow {
+        takes: Duration::from_millis(takes.unwrap_or(0)),
+        trace: trace.with_file_name("hooks"),
+    };
+    Scenario::scripted(worker(trace).hooks(hooks), two_things())
+}
+
+struct Slow {
+    takes: Duration,
+    trace: PathBuf,
+}
+
+impl Slow {
+    async fn take_time(&self, cx: &HookContext) -> HookResult {
+        note_line(&self.trace, cx.key())?;
+        tokio::time::sleep(self.takes).await;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl AgentHooks for Slow {
+    async fn before_llm_call(
+        &self,
+        cx: &HookContext,
+        _: &LlmConfig,
+    ) -> HookResult<Before<LlmChange>> {
+        if cx.step == 1 {
+            self.take_time(cx).await?;
+        }
+        Ok(Before::Continue)
+    }
+
+    async fn after_tool(
+        &self,
+        cx: &HookContext,
+        _: ToolCallView<'_>,
+        _: &ToolOutcome,
+    ) -> HookResult {
+        if cx.step == 1 { self.take_time(cx).await } else { Ok(()) }
+    }
+}

@@ -1,0 +1,150 @@
+//! Hooks that are slower than the lease: the owner of a run keeps it, and another process that would
+//! take over is refused.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use helix_agents::event::Event;
+use helix_agents_testkit::kill::WorkerEnd;
+use helix_agents_tests_e2e::stores::Kind;
+use serde_json::{Value, json};
+
+use crate::kill_matrix::{Expected, difference, told};
+use crate::stall_matrix::{fits, undisturbed};
+use crate::support::{Story, on_each_store, write_report_on};
+use crate::sweep::blocking;
+
+/// Appends as they happen.
+const MODE: &str = "per_effect";
+
+/// How long what is waited for may take to begin.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Starts a worker that tells all of the story.
+fn start(story: &Story) -> Child {
+    let mut command = story.command("tell");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn end(child: Child) -> WorkerEnd {
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    WorkerEnd { status: output.status, stdout, stderr, points: Vec::new() }
+}
+
+/// How often what leaves a line each time was done, by what it wrote.
+fn lines(file: &Path) -> BTreeMap<String, usize> {
+    let mut lines = BTreeMap::new();
+    for line in std::fs::read_to_string(file).unwrap_or_default().lines() {
+        *lines.entry(line.to_owned()).or_default() += 1;
+    }
+    lines
+}
+
+/// How often something is done at most: the worker of an engine that tries to take over may be handed a part, and
+/// ends in the middle of it when it is refused.
+fn most(runtime: &str) -> usize {
+    if runtime == "temporal" { 2 } else { 1 }
+}
+
+/// What is wrong with a story that one run has to have told.
+async fn problem(runtime: &str, story: &Story, expected: &Expected) -> Result<(), String> {
+    let logs = story.logs().await;
+    let runs = |log: &[helix_agents::event::RecordedEvent]| {
+        log.iter().filter(|it| matches!(it.event, Event::RunStarted { .. })).count()
+    };
+    if let Some((session, log)) = logs.iter().find(|(_, log)| runs(log) > 1) {
+        return Err(format!("{} runs began in {session}: a live run was taken over", runs(log)));
+    }
+    let got = told(story).await;
+    if got.logs != expected.logs {
+        return Err(format!("other logs:\n{}", difference(&expected.logs, &got.logs)));
+    }
+    let repeated = story.trace().into_iter().find(|(_, keys)| keys.len() > most(runtime));
+    match repeated {
+        Some((call, keys)) => Err(format!("call {call} ran {} times", keys.len())),
+        None => Ok(()),
+    }
+}
+
+fn report(
+    runtime: &str,
+    kind: &Kind,
+    [holds, scenario]: [&str; 2],
+    told: Vec<(String, Result<(), String>)>,
+) {
+    let points: Vec<_> =
+        told.iter().map(|(name, told)| json!({ "name": name, "ok": told.is_ok() })).collect();
+    write_report_on(runtime, kind, [holds, scenario, MODE], &points);
+    let wrong: Vec<_> = told
+        .into_iter()
+        .filter_map(|(name, told)| told.err().map(|problem| format!("{name}: {problem}")))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Two hooks take longer than the lease while another process tries to take over.
+fn slow_hooks(runtime: &'static str, kind: &'static Kind) {
+    const SCENARIO: &str = "slow_hooks";
+    let (expected, _) = undisturbed(runtime, kind, SCENARIO);
+    let story = Story::on(runtime, kind, SCENARIO, MODE).with_short_leases();
+    let takes = story.lease() + story.lease() / 4;
+    let story = story.with_env("HELIX_HOOK_MS", takes.as_millis().to_string());
+    let hooks = story.folder().join("hooks");
+
+    let begun = Instant::now();
+    let owner = start(&story);
+    until(|| !lines(&hooks).is_empty());
+    let other = end(start(&story));
+    let owner = end(owner);
+    let told = fits("the other process", &other).and(completed(&owner)).and_then(|()| {
+        blocking().block_on(problem(runtime, &story, &expected))?;
+        let again = lines(&hooks).into_iter().find(|(_, times)| *times > most(runtime));
+        match again {
+            Some((key, times)) => Err(format!("the hook {key} ran {times} times")),
+            None if lines(&hooks).len() != 2 => Err("not all hooks ran".to_owned()),
+            None if begun.elapsed() < takes * 2 => Err("the hooks were not slow".to_owned()),
+            None => Ok(()),
+        }
+    });
+    report(runtime, kind, ["slow hooks", SCENARIO], vec![("hooks".to_owned(), told)]);
+}
+
+fn completed(end: &WorkerEnd) -> Result<(), String> {
+    let answer: Value = serde_json::from_str(&end.stdout).unwrap_or_default();
+    let completed = answer.get("status").and_then(Value::as_str) == Some("completed");
+    completed.then_some(()).ok_or_else(|| format!("the owner ended with {answer}: {}", end.stderr))
+}
+
+/// Waits for another process.
+#[expect(clippy::disallowed_methods, reason = "nothing in this process tells of it")]
+fn until(mut it_is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !it_is_so() {
+        assert!(begun.elapsed() < PATIENCE, "it did not happen in time");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+on_each_store! {
+    Everywhere hooks(kind) { super::slow_hooks("local", kind) }
+}
+
+/// Tests of an engine, in a module of its name.
+macro_rules! on_engine {
+    ($runtime:ident) => {
+        mod $runtime {
+            use super::*;
+
+            on_each_store! {
+                Sqlite hooks(kind) { crate::stall_slow::slow_hooks(stringify!($runtime), kind) }
+            }
+        }
+    };
+}
+
+on_engine!(durable);
+on_engine!(temporal);
