@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use helix_agents_core::store::{
-    AppendOutcome, CreateOutcome, ForkOutcome, Head, Renewal, Snapshot, StoredAppend,
+    AppendOutcome, CreateOutcome, ForkOutcome, Head, Renewal, SessionUsage, Snapshot, StoredAppend,
 };
 
 /// An answer of the store: it is compared with the model's as a whole, and hashed by its digest.
@@ -47,6 +47,13 @@ impl Answer for Renewal {
 impl Answer for StoredAppend {
     fn digest(&self) -> [u64; 3] {
         [self.first, self.count.into(), self.at.0.unsigned_abs()]
+    }
+}
+
+impl Answer for SessionUsage {
+    fn digest(&self) -> [u64; 3] {
+        let steps = self.usage.as_ref().map_or(u64::MAX, |usage| usage.steps);
+        [self.head.position.version, steps, 0]
     }
 }
 

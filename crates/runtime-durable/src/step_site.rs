@@ -4,7 +4,7 @@
 //! built here, and in which order, may depend on nothing but what earlier steps came to; whoever changes
 //! that gives the body a new number (`workflow::BODY`).
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use dbos::{PendingStep, StepOptions};
@@ -103,30 +103,40 @@ impl<'a> Site<'a> {
         at_once: usize,
         children: &[ChildRef],
     ) -> Result<(), Stopped> {
-        // All are built before any is begun: their places are those in which they are built.
-        let calls: Vec<_> = calls.iter().map(|call| self.call(call)).collect();
+        let at_once = at_once.max(1);
+        // Calls start in their order. An execution that died had therefore started no more than the first
+        // `at_once` of those without a result.
+        let tried = if self.is_first.load(Ordering::Relaxed) { 0 } else { at_once };
+        let tried = &AtomicUsize::new(tried);
+        // All are built before any starts: their places are those in which they are built.
+        let calls: Vec<_> = calls.iter().map(|call| self.call(call, tried)).collect();
         let children: Vec<_> = children.iter().map(|child| self.follow(&child.call)).collect();
         let calls = async {
             if calls.is_empty() {
                 return Vec::new();
             }
             let _turn = self.turn().await;
-            stream::iter(calls).buffer_unordered(at_once.max(1)).collect().await
+            stream::iter(calls).buffer_unordered(at_once).collect().await
         };
         let (calls, children) = join(calls, join_all(children)).await;
         calls.into_iter().chain(children).collect()
     }
 
-    fn call(&'a self, call: &'a CallId) -> PendingStep<'a, (), Failure> {
-        // Calls take turns, so what an execution before this one had begun shows when the call's turn comes.
-        let is_tried = AtomicBool::new(false);
+    /// A call. `tried` counts down the calls that an execution before this one may have started.
+    fn call<'s>(
+        &'s self,
+        call: &'s CallId,
+        tried: &'s AtomicUsize,
+    ) -> PendingStep<'s, (), Failure> {
+        let is_tried_here = AtomicBool::new(false);
         dbos::step_with(&name::call(call), options(true), move || {
-            let is_first = self.is_first.load(Ordering::Relaxed);
-            let is_first = is_first && !is_tried.swap(true, Ordering::Relaxed);
+            let one_less = |count: usize| count.checked_sub(1);
+            let is_again = is_tried_here.swap(true, Ordering::Relaxed)
+                || tried.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok();
             self.tried(async move {
-                match is_first {
-                    true => self.runtime.perform_call(self.of, call).await,
-                    false => self.runtime.perform_call_again(self.of, call).await,
+                match is_again {
+                    true => self.runtime.perform_call_again(self.of, call).await,
+                    false => self.runtime.perform_call(self.of, call).await,
                 }
             })
         })

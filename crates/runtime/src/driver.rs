@@ -330,13 +330,11 @@ impl Driver {
             }
             self.feed.flush().await;
         }
-        if self.journal.staged().is_empty() {
-            return Ok(());
-        }
+        let is_staged = !self.journal.staged().is_empty();
         let sent = lease.now();
         let committed = self.journal.commit().await?;
         if committed.events.is_empty() {
-            if self.in_parts && !has_recorded {
+            if self.in_parts && is_staged && !has_recorded {
                 // Another process has recorded it all.
                 self.abandon();
             }

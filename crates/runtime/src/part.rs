@@ -238,10 +238,16 @@ impl Attached {
             // Who did it may have died before the stream had it.
             self.driver.realign(&mut self.lease).await?;
         }
-        if tried == Tried::Elsewhere {
+        // Code of the user's runs in all parts but those that only wait for children.
+        let waits = matches!(part, Part::Settle(calls) if calls.is_empty());
+        if tried == Tried::Elsewhere && !waits {
             let call = if let Part::Call(call) = part { Some(call) } else { None };
             let call = call.filter(|call| self.is_open(call));
             self.count_repeat(call.cloned()).await?;
+        }
+        if !is_first {
+            // The execution that recorded them may have been cut off before the hooks had run.
+            note_all(&mut self.driver);
         }
         self.carry_out(part, is_first).await?;
         self.advance().await
@@ -265,7 +271,7 @@ impl Attached {
     async fn carry_out(&mut self, part: &Part, is_first: bool) -> Result<()> {
         let Self { driver, lease } = self;
         match (part, driver.next()?) {
-            (Part::Open, _) => self.open(is_first).await,
+            (Part::Open, _) => self.open().await,
             (Part::Model(asked), Action::CallModel { step, force_completion })
                 if step == *asked =>
             {
@@ -280,29 +286,17 @@ impl Attached {
                 Box::pin(driver.run_companions(lease, &tasks)).await
             }
             (Part::Settle(calls), next) => self.settle(calls, &next, is_first).await,
-            (Part::Call(call), _) => {
-                if let Some(facts) = self.call(call).await? {
-                    return self.driver.record(&mut self.lease, facts).await;
-                }
-                self.pass(is_first);
-                Ok(())
-            }
-            (Part::Model(_) | Part::Children | Part::Companions, _) => {
-                self.pass(is_first);
-                Ok(())
-            }
-        }
-    }
-
-    /// Leaves a part that is not next: something came in between, or it is on record and its answer was lost.
-    fn pass(&mut self, is_first: bool) {
-        if !is_first {
-            note_all(&mut self.driver);
+            (Part::Call(call), _) => match self.call(call).await? {
+                Some(facts) => self.driver.record(&mut self.lease, facts).await,
+                None => Ok(()),
+            },
+            // It is not next: something came in between, or it is on record and its answer was lost.
+            (Part::Model(_) | Part::Children | Part::Companions, _) => Ok(()),
         }
     }
 
     /// Says that the run began.
-    async fn open(&mut self, is_first: bool) -> Result<()> {
+    async fn open(&mut self) -> Result<()> {
         let Self { driver, lease } = self;
         let (session, run) = (driver.session(), Some(&driver.live().run));
         // Unless others appended meanwhile, the append that started the run is the last one.
@@ -312,10 +306,12 @@ impl Attached {
         let appends = driver.parts().store.read_log(session.id(), after, u32::MAX).await?;
         let mut own = appends.iter().filter(|append| append.run.as_ref() == run);
         let Some(first) = own.next() else { return Ok(()) };
-        if own.next().is_some() {
-            // This part was carried out before.
-            self.pass(is_first);
-            return Ok(());
+        for append in own {
+            let events = decode(driver.session().id(), append)?;
+            if !events.iter().all(|it| matches!(it.event, Event::PartRepeated { .. })) {
+                // This part was carried out before.
+                return Ok(());
+            }
         }
         let begun = decode(driver.session().id(), first)?;
         let begun: Vec<_> = begun.into_iter().map(|recorded| recorded.event).collect();
@@ -326,9 +322,7 @@ impl Attached {
     /// Takes over what children came to. One that goes on meanwhile stays open, and is next again.
     async fn settle(&mut self, calls: &[CallId], next: &Action, is_first: bool) -> Result<()> {
         let Self { driver, lease } = self;
-        if !is_first {
-            note_all(driver);
-        } else if !driver.hooks.is_empty() {
+        if is_first && !driver.hooks.is_empty() {
             driver.results = Results::left_by(driver.session(), driver.agent(), calls);
         }
         let children = match next {
@@ -349,7 +343,6 @@ impl Attached {
         loop {
             let next = driver.next()?;
             if !next.is_decision() && driver.results.is_due(&next) {
-                // The execution of the part that recorded them was cut off before the hooks had run.
                 driver.record(lease, Vec::new()).await?;
                 continue;
             }

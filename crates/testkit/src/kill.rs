@@ -254,16 +254,22 @@ fn pause(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// Whether a process holds an exclusive lock of a file, as SQLite does during a write.
+/// Returns `true` if a process holds an exclusive lock of a file, as SQLite does during a write.
+///
+/// The lists of one process that stands still do not change while they are read, unlike `/proc/locks`.
 fn holds_lock(pid: Pid) -> bool {
-    let pid = pid.as_raw_nonzero().to_string();
-    let locks = std::fs::read_to_string("/proc/locks").unwrap();
-    locks.lines().any(|lock| {
-        let mut fields = lock.split_whitespace().skip(1);
-        fields.next() == Some("POSIX")
-            && fields.nth(1) == Some("WRITE")
-            && fields.next() == Some(&pid)
-    })
+    let files = format!("/proc/{}/fdinfo", pid.as_raw_nonzero());
+    // One that has ended has no files.
+    let Ok(files) = std::fs::read_dir(files) else { return false };
+    let locks =
+        files.flatten().map(|file| std::fs::read_to_string(file.path()).unwrap_or_default());
+    locks.into_iter().any(|locks| locks.lines().any(is_write_lock))
+}
+
+/// A line reads `lock: 1: POSIX ADVISORY WRITE 4711 fe:00:12 0 EOF`.
+fn is_write_lock(line: &str) -> bool {
+    let fields: Vec<_> = line.split_whitespace().collect();
+    matches!(fields[..], ["lock:", _, "POSIX", _, "WRITE", ..])
 }
 
 impl Drop for StoppedWorker {

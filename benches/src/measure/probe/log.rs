@@ -90,7 +90,7 @@ impl Log {
 }
 
 /// What a session with a model and two tools has used after so many steps.
-fn used(steps: u64) -> Arc<UsageRollup> {
+pub(super) fn used(steps: u64) -> Arc<UsageRollup> {
     let tokens =
         Usage { input_tokens: 1_000 * steps, output_tokens: 100 * steps, ..Usage::default() };
     let model = ModelUsage { calls: steps, tokens, took_ms: 900 * steps, ..ModelUsage::default() };

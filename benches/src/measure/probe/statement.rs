@@ -8,7 +8,7 @@ use helix_agents::prelude::*;
 use sqlx::postgres::{PgConnection, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Row as _};
 
-use super::log::{BODY, LEASE, Log, RUN, RUNTIME};
+use super::log::{BODY, LEASE, Log, RUN, RUNTIME, used};
 use crate::measure::place::{Place, PostgresCorner};
 
 /// The text of a statement, and the types of its parameters.
@@ -21,6 +21,7 @@ pub(super) struct Text {
 pub(super) struct Statement {
     connection: PgConnection,
     sql: Arc<str>,
+    usage: String,
     version: i64,
 }
 
@@ -30,7 +31,8 @@ impl Statement {
     pub(super) async fn on(place: &Place, corner: &PostgresCorner) -> Result<Self> {
         Log::create(Arc::clone(&place.handles.state), SESSION).await?;
         let sql = Text::of_append(corner).await?.sql.into();
-        Ok(Self { connection: corner.connect().await?, sql, version: 1 })
+        let usage = serde_json::to_string(&used(1))?;
+        Ok(Self { connection: corner.connect().await?, sql, usage, version: 1 })
     }
 
     pub(super) async fn once(&mut self) -> Result<()> {
@@ -48,6 +50,7 @@ impl Statement {
             .bind(lease_ms())
             .bind(None::<i64>)
             .bind(false)
+            .bind(&*self.usage)
             .bind("active")
             .bind(RUN)
             .bind(RUNTIME)

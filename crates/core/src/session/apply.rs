@@ -119,18 +119,22 @@ impl SessionOverview {
         }
         self.fold(event, run, recorded.schema == 0, history.as_deref_mut())?;
         self.stamp(recorded.at);
+        // The hours to a deadline that is inferred to have passed are not spent.
+        self.ledger.seen = self.ledger.seen.map(|seen| seen.max(self.ledger.clock));
         if let Some(history) = history {
             history.stamp(recorded.at);
         }
         Ok(())
     }
 
-    /// Infers from a resumption that a deadline has passed, if no other reason for it can be in the log. The store's
-    /// clock may have gone back between the resumer's look at it and the append.
+    /// Infers that a deadline has passed from a resumption that has no other reason. The store's clock may
+    /// have gone back between the look of the process that resumed and its append.
     fn observe_passed_deadline(&mut self) {
-        let has_reason = self.has_news() || self.open_children().next().is_some();
+        if !self.is_suspended_without_news() {
+            return;
+        }
         let deadline = self.pending_calls().filter_map(|pending| pending.deadline).min();
-        if let Some(deadline) = deadline.filter(|_| !has_reason) {
+        if let Some(deadline) = deadline {
             self.observe(Timestamp(deadline.0.saturating_add(1)));
         }
     }

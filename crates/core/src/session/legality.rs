@@ -166,16 +166,13 @@ impl SessionOverview {
         );
         let resumable = self.ledger.rewound
             || matches!(self.ledger.status, SessionStatus::Failed | SessionStatus::Interrupted);
-        let suspended = !self.ledger.rewound && last.is_some_and(|run| run.status.is_suspended());
-        // What became of children stands in their logs.
-        let may_have_news = self.has_news() || self.open_children().next().is_some();
-        if trigger == Trigger::Resume && suspended && !may_have_news {
+        if trigger == Trigger::Resume && self.is_suspended_without_news() {
             return Err(self.illegal(event, "nothing that it waits for has come"));
         }
         let fits = match trigger {
             Trigger::Execute => last.is_none(),
             Trigger::Continue => rested && self.ledger.step.is_none(),
-            Trigger::Resume => resumable || suspended,
+            Trigger::Resume => resumable || self.is_suspended(),
             Trigger::Recover => unended,
             Trigger::Abort => last.is_some(),
         };
@@ -186,6 +183,17 @@ impl SessionOverview {
             return Err(self.illegal(event, "a run has this id already"));
         }
         Ok(())
+    }
+
+    fn is_suspended(&self) -> bool {
+        let is_last = self.ledger.run.as_ref().is_some_and(|run| run.status.is_suspended());
+        is_last && !self.ledger.rewound
+    }
+
+    /// Returns `true` if the last run waits for people, and nothing that it waits for has come. The state of
+    /// children is in their own logs, so a session with open children may always have news.
+    pub(super) fn is_suspended_without_news(&self) -> bool {
+        self.is_suspended() && !self.has_news() && self.open_children().next().is_none()
     }
 
     fn check_request(&self, event: &Event, run: &RunId, known: bool) -> Result<()> {

@@ -191,7 +191,7 @@ impl Ledger {
             let passed = millis(seen, at);
             self.spent.wall_time_ms = self.spent.wall_time_ms.saturating_add(passed);
         }
-        self.seen = running.then_some(at);
+        self.seen = running.then(|| self.seen.map_or(at, |seen| seen.max(at)));
     }
 }
 

@@ -141,6 +141,8 @@ impl SessionOverview {
         let version = ledger.position.version;
         let Some((checkpoint, mark)) = history.rewind(version, to) else { return };
         ledger.rewound_at = version;
+        // No time is counted between the last append of the run before and the start of the next run.
+        ledger.seen = None;
         ledger.messages = checkpoint.messages;
         ledger.checkpoint = Some(LastCheckpoint { version: checkpoint.version, at: checkpoint.at });
         if let Some(step) = ledger.step.take() {

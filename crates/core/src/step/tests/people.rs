@@ -43,6 +43,16 @@ fn suspended<const N: usize>(asked: [(&str, serde_json::Value); N]) -> Hand {
     hand
 }
 
+/// A reader's fold of the log, all of it appended at that time.
+fn read(hand: &Hand, at: Timestamp) -> Session {
+    let mut session = Session::new(SessionId::from("s"));
+    for (index, (run, event)) in hand.log.iter().enumerate() {
+        let (seq, run, event) = (index as u64 + 1, run.clone(), event.clone());
+        session.apply_recorded(&RecordedEvent { seq, at, run, schema: SCHEMA, event }).unwrap();
+    }
+    session
+}
+
 fn approved() -> Answer {
     Answer::Approved { edited: None }
 }
@@ -304,12 +314,21 @@ fn a_run_that_was_resumed_for_a_deadline_is_legal_before_it() {
     let mut hand = suspended([("ask", json!({}))]);
     hand.clock(61_001);
     hand.start(Trigger::Resume).unwrap();
-    let mut again = Session::new(SessionId::from("s"));
-    for (index, (run, event)) in hand.log.iter().enumerate() {
-        let (seq, run, event) = (index as u64 + 1, run.clone(), event.clone());
-        let at = Timestamp(1000);
-        again.apply_recorded(&RecordedEvent { seq, at, run, schema: SCHEMA, event }).unwrap();
-    }
+    let again = read(&hand, Timestamp(1000));
     assert_eq!(again.last_run().unwrap().status, RunStatus::Running);
     assert!(again.has_news(), "the call is over for this reader, too");
+}
+
+/// A resumption after an interrupt tells nothing about deadlines.
+#[test]
+fn a_reader_of_a_resumption_expires_no_call_before_its_deadline() {
+    let mut hand = suspended([("ask", json!({})), ("ask", json!({}))]);
+    hand.answer("1.0", Answer::Returned(json!("yes").into())).unwrap();
+    hand.start(Trigger::Resume).unwrap();
+    hand.interrupt();
+    hand.drive([]);
+    assert_eq!(status(&hand), RunStatus::Interrupted);
+    hand.start(Trigger::Resume).unwrap();
+    let again = read(&hand, Timestamp(1000));
+    assert!(!again.has_news(), "the second call still waits");
 }

@@ -5,13 +5,14 @@ use rusqlite::{Connection, params_from_iter};
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::store::SessionFilter;
 
+use super::super::head;
 use super::Conditions;
 
 fn plan(filter: &SessionFilter) -> String {
     let connection = Connection::open_in_memory().unwrap();
     connection.execute_batch(include_str!("../../migrations/1.sql")).unwrap();
     let conditions = Conditions::of(filter, Timestamp(0));
-    let sql = format!("EXPLAIN QUERY PLAN {}", conditions.query("session", 10));
+    let sql = format!("EXPLAIN QUERY PLAN {}", conditions.query(head::COLUMNS, 10));
     let mut statement = connection.prepare(&sql).unwrap();
     let lines = statement.query_map(params_from_iter(conditions.values), |row| row.get(3));
     lines.unwrap().collect::<rusqlite::Result<Vec<String>>>().unwrap().join("; ")

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use helix_agents_core::error::ErrorCode;
 use helix_agents_core::event::{Event, ToolOutcome};
 use helix_agents_core::id::{CallId, RunId, SessionId};
-use helix_agents_core::session::RunStatus;
+use helix_agents_core::session::{RunRecord, RunStatus};
 
 use super::super::Again;
 use super::super::hooks::{Hook, Told};
@@ -44,7 +45,13 @@ fn left_out(member: &Member, of_calls: &BTreeMap<Of<'_>, Vec<Hook>>) -> Vec<Stri
         let (Event::ToolFinished(finish), Some(run)) = (&recorded.event, &recorded.run) else {
             continue;
         };
-        let lived = member.fold.run(run).is_some_and(|run| run.status != RunStatus::Superseded);
+        // Hooks that no process outlives are left out.
+        let looped =
+            |run: &RunRecord| run.error.as_ref().is_some_and(|it| it.is(ErrorCode::CrashLoop));
+        let lived = member
+            .fold
+            .run(run)
+            .is_some_and(|run| run.status != RunStatus::Superseded && !looped(run));
         if finish.attempts == 0 || !lived {
             continue;
         }
