@@ -163,7 +163,7 @@ fn result(kind: &ChunkKind) -> Option<(String, bool, Option<String>)> {
 fn results(member: &Member) -> Vec<(String, bool, Option<String>)> {
     let shown = member.finishes().filter(|finish| {
         let tool = member.tool_of(&finish.call);
-        tool.is_some_and(|tool| tool != &*FINISH_TOOL)
+        tool.is_some_and(|tool| tool != FINISH_TOOL)
     });
     let results = shown.filter_map(|finish| match &finish.outcome {
         ToolOutcome::Success(result) => {
