@@ -286,7 +286,11 @@ impl StateStore for Witness {
 #[async_trait]
 impl StreamManager for Witness {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
-        for op in batch.ops.iter() {
+        self.trace.note("write", &(stream, &batch));
+        let ops = Arc::clone(&batch.ops);
+        let written = self.store.write(stream, batch).await?;
+        // The marks of a run that was superseded are left out.
+        for op in ops.iter().filter(|_| !written.is_superseded) {
             let StreamOp::Mark(mark) = op else { continue };
             let (session, version) =
                 (&mark.origin.session, self.model().version(&mark.origin.session));
@@ -297,8 +301,7 @@ impl StreamManager for Witness {
                 self.always().wrong(session, &what);
             }
         }
-        self.trace.note("write", &(stream, &batch));
-        self.store.write(stream, batch).await
+        Ok(written)
     }
 
     async fn read(&self, stream: &SessionId, from: u64) -> Result<ChunkStream> {

@@ -237,11 +237,11 @@ impl Session {
         &self.history.transcript
     }
 
-    /// The writer of the stream for the last run.
+    /// The writer of the stream for the last run. Its fencing token is final once the start of the run is
+    /// [settled](Self::settle).
     #[must_use]
     pub fn stream_writer(&self) -> Writer {
-        let fencing_token = self.last_run().map_or(0, |run| run.version);
-        Writer { session: self.id().clone(), fencing_token }
+        Writer { session: self.id().clone(), fencing_token: self.ledger.fencing_token }
     }
 
     /// All runs, oldest first.

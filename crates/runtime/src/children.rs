@@ -149,8 +149,14 @@ async fn execute(driver: &Driver, begin: ChildBeginning) -> Result<ChildStart> {
     let ChildBeginning { start, parent, agent, input, .. } = begin;
     let input = input?;
     // Boxed: a child's run may begin children of its own.
-    let execute =
-        start::execute_child(&driver.runtime, agent, &input, start, parent, &driver.hooks);
+    let execute = start::execute_child(
+        &driver.runtime,
+        agent,
+        &input,
+        start,
+        parent,
+        &driver.inherited_hooks,
+    );
     Box::pin(execute).await
 }
 
@@ -184,7 +190,7 @@ impl ChildRun {
             runtime: driver.runtime.clone(),
             agent: Arc::clone(driver.agent.agent_of_child(&start.agent)?),
             start,
-            above: driver.hooks.clone(),
+            above: driver.inherited_hooks.clone(),
             cancel: cancel.clone(),
             since: session.current_run().and_then(|run| run.started),
             goes_on: session.interrupt_request().is_none(),

@@ -102,7 +102,8 @@ async fn carry_out(
         }
         CompanionTask::Stop(start, agent) => {
             let reason = Some("terminated by the session that began it".to_owned());
-            let (runtime, child, above) = (&driver.runtime, &start.session, &driver.hooks);
+            let (runtime, child, above) =
+                (&driver.runtime, &start.session, &driver.inherited_hooks);
             family::stop(runtime, agent, child, reason, true, above).await?;
             CompanionEnd::stopped(&start)
         }
@@ -127,7 +128,7 @@ async fn spawn(
 
 /// Hands a child a message: between two steps if it is at work, as a new turn if it is not.
 async fn send(driver: &Driver, message: CompanionMessage) -> Result<CompanionEnd> {
-    let (runtime, parts, above) = (&driver.runtime, &driver.parts, &driver.hooks);
+    let (runtime, parts, above) = (&driver.runtime, &driver.parts, &driver.inherited_hooks);
     let child = &message.start.session;
     for _ in 0..MAX_TRIES {
         let (fold, standing) = fold_and_standing(parts.logs(), child).await?;

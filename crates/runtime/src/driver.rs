@@ -34,6 +34,8 @@ pub struct Driver {
     pub(crate) parts: Arc<Parts>,
     pub(crate) agent: AnyAgent,
     pub(crate) hooks: HookChain,
+    /// The hooks that children inherit, also from a run that leaves out its own.
+    pub(crate) inherited_hooks: HookChain,
     pub(crate) journal: Journal,
     pub(crate) feed: Feed,
     pub(crate) live: Arc<LiveRun>,
@@ -90,7 +92,7 @@ impl Driver {
         }
         driven?;
         let session = self.journal.session();
-        Box::pin(family::tell(&self.runtime, &self.agent, session, &self.hooks)).await;
+        Box::pin(family::tell(&self.runtime, &self.agent, session, &self.inherited_hooks)).await;
         let Some(result) = self.journal.session().last_run().map(AgentResult::of) else {
             return Err(self.error(Stop::Superseded));
         };

@@ -79,7 +79,7 @@ impl Begun {
         let of = self.driver.of();
         if self.driver.runtime().engine().keeps_to_process() {
             let parts = Arc::clone(self.driver.parts());
-            let here = BegunHere { agent: self.driver.agent, hooks: self.driver.hooks };
+            let here = BegunHere { agent: self.driver.agent, hooks: self.driver.inherited_hooks };
             parts.begun_here().insert(of.run.clone(), here);
         }
         of

@@ -431,16 +431,11 @@ pub(crate) fn driver(
     let session = journal.session().id().clone();
     let run = journal.session().last_run().map(|run| run.id.clone());
     let run = run.unwrap_or_else(|| RunId::from(""));
-    let feed = Feed::new(
-        parts,
-        journal.session().root().clone(),
-        Arc::clone(agent.name()),
-        journal.session().stream_writer(),
-        run.clone(),
-    );
+    let feed = feed(parts, &agent, journal.session(), run.clone());
     let mut driver = Box::new(Driver {
         parts: Arc::clone(parts),
         runtime: runtime.clone(),
+        inherited_hooks: hooks.clone(),
         hooks,
         agent,
         journal,
@@ -452,6 +447,12 @@ pub(crate) fn driver(
     });
     driver.leave_out_hooks_that_stop_it();
     driver
+}
+
+/// The writer of what the last run of a session shows.
+fn feed(parts: &Parts, agent: &AnyAgent, session: &Session, run: RunId) -> Feed {
+    let (root, agent) = (session.root().clone(), Arc::clone(agent.name()));
+    Feed::new(parts, root, agent, session.stream_writer(), run)
 }
 
 /// The lease of a run that has just started, by an append that was sent then.
@@ -466,6 +467,9 @@ async fn end_at_once(mut driver: Box<Driver>) -> Result<StartOutcome> {
     let sent = driver.parts.clock.monotonic();
     let started = driver.journal.start(Vec::new()).await?;
     if matches!(started, StartOutcome::Started) {
+        let (parts, run) = (Arc::clone(&driver.parts), driver.live.run.clone());
+        // The fencing token was not final before the run started.
+        driver.feed = feed(&parts, &driver.agent, driver.journal.session(), run);
         let mut lease = lease(&driver, sent);
         let opened = driver.open(&mut lease, &begun).await;
         driver.end(&lease, opened).await?;

@@ -298,6 +298,7 @@ impl SessionOverview {
         notes: &mut Notes<'_>,
     ) {
         let ledger = &mut self.ledger;
+        ledger.next_fencing_token();
         let begins_turn = matches!(trigger, Trigger::Execute | Trigger::Continue);
         let mut goes_on = false;
         if let Some(mut past) = ledger.run.take() {
@@ -514,6 +515,7 @@ impl SessionOverview {
     fn stamp(&mut self, at: Timestamp) {
         let running = self.current_run().is_some();
         self.ledger.pass(at, running);
+        self.ledger.date_fencing_token(at);
         if let Some(run) = &mut self.ledger.run {
             run.started.get_or_insert(at);
             if run.status != RunStatus::Running {

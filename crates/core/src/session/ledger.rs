@@ -71,6 +71,10 @@ pub(super) struct Ledger {
     pub budget: Option<Arc<Budget>>,
     /// What was used of the budget up to the last append.
     pub spent: Spent,
+    /// The greatest [`Writer::fencing_token`](crate::stream::Writer) of the session so far.
+    pub fencing_token: u64,
+    /// Whether the store has not said yet when the run with that token started.
+    pub is_token_undated: bool,
     /// The time of the last append of a run under way: from there on its time is to be counted.
     pub seen: Option<Timestamp>,
     /// Whether calls of the last reply were not run for lack of budget.
@@ -177,6 +181,8 @@ impl Ledger {
             companions: Arc::default(),
             budget: None,
             spent: Spent::default(),
+            fencing_token: 0,
+            is_token_undated: false,
             seen: None,
             short_of_tool_calls: false,
             settled: Arc::default(),
@@ -184,6 +190,21 @@ impl Ledger {
             rewound: false,
             dropped: Arc::default(),
             late: Vec::new(),
+        }
+    }
+
+    /// Gives the session a greater fencing token.
+    pub(super) fn next_fencing_token(&mut self) {
+        self.fencing_token += 1;
+        self.is_token_undated = true;
+    }
+
+    /// Makes a new fencing token no less than the time, in milliseconds. The tokens of a session that is created
+    /// anew are therefore greater than those of the deleted session of the same id.
+    pub(super) fn date_fencing_token(&mut self, at: Timestamp) {
+        if std::mem::take(&mut self.is_token_undated) {
+            let at = u64::try_from(at.0).unwrap_or_default();
+            self.fencing_token = self.fencing_token.max(at);
         }
     }
 

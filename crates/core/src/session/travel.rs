@@ -106,6 +106,7 @@ impl SessionOverview {
         self.parent = None;
         let ledger = &mut self.ledger;
         notes.add(|history| history.fork(ledger.position.version));
+        ledger.next_fencing_token();
         let ended = ledger.checkpoint.and_then(|last| last.at);
         let (session, step) = (from.clone(), ledger.last_step);
         ledger.forked = Some(Arc::new(ForkOrigin { session, version: at, step }));

@@ -29,8 +29,8 @@ impl Batch {
 pub struct Writer {
     /// The session whose run it is; a child writes to the stream of its root.
     pub session: SessionId,
-    /// The run's [fencing token](crate::tool::ToolContext::fencing_token): the version of the log at which it
-    /// started. A later run of the session has a greater one.
+    /// The run's [fencing token](crate::tool::ToolContext::fencing_token). A later run of the session has a
+    /// greater one.
     pub fencing_token: u64,
 }
 

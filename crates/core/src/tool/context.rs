@@ -30,7 +30,7 @@ pub struct ToolContextParts {
     pub session: SessionId,
     /// The run.
     pub run: RunId,
-    /// The version of the log at which the run began.
+    /// A number that is greater for later runs of the session.
     pub fencing_token: u64,
     /// The step.
     pub step: u32,
@@ -147,9 +147,13 @@ impl ToolContext {
         format!("{}/{}/{}/{digest}", parts.session, parts.call, parts.tool)
     }
 
-    /// A number that grows with every run of the session, and so with every takeover: the version of the
-    /// log at which the run began. A process that stood still between the last check of its ownership
-    /// and the call itself still acts with the smaller number of its own run, so a resource that refuses a number
+    /// A number that grows with every run of the session, and so with every takeover. It is the time at which
+    /// the run started, in milliseconds since 1970 by the store's clock, or one more than that of the run before
+    /// if that is greater. A session that is created anew under the id of a deleted one has greater numbers, too,
+    /// unless the store's clock went back in between.
+    ///
+    /// A process that stood still between the last check of its ownership and the call itself still acts with
+    /// the smaller number of its own run. A resource that refuses a number
     /// smaller than the greatest it has seen for this [session](Self::session) refuses what such a process does.
     #[must_use]
     pub fn fencing_token(&self) -> u64 {

@@ -7,7 +7,8 @@ mod stream;
 
 use std::collections::BTreeMap;
 
-use helix_agents_core::event::{Event, RecordedEvent, ToolFinish};
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::event::{Event, RecordedEvent, ToolFinish, ToolOutcome};
 use helix_agents_core::id::{CallId, SessionId};
 use helix_agents_core::message::Message;
 use helix_agents_core::session::{
@@ -98,6 +99,26 @@ impl Member {
 
     fn was_aborted(&self) -> bool {
         self.has(|event| matches!(event, Event::AbortRequested { .. }))
+    }
+
+    /// Whether a call was left without the child that it may have started: the session went back behind it, or
+    /// gave it up.
+    fn gave_up(&self, call: &CallId) -> bool {
+        let crashed = self.finish(call).is_some_and(
+            |finish| matches!(&finish.outcome, ToolOutcome::Error(error) if error.is(ErrorCode::CrashLoop)),
+        );
+        let made = self.log.iter().find(|it| match &it.event {
+            Event::ModelReplied(reply) => Some(reply.step) == call.step(),
+            _ => false,
+        });
+        crashed || made.is_some_and(|made| self.went_back_after(made.seq))
+    }
+
+    /// Whether a part of a run that executes a call was tried again.
+    fn was_repeated(&self, call: &CallId) -> bool {
+        self.has(
+            |event| matches!(event, Event::PartRepeated { call: Some(again) } if again == call),
+        )
     }
 
     fn runs(&self) -> usize {

@@ -58,7 +58,7 @@ impl Notes<Taken> {
             PendingKind::Approval { .. } => Submission::approve(call),
             _ => Submission::result(call, &word)?,
         };
-        let request = RequestId::from(format!("answer-{:x}", dice.roll()));
+        let request = RequestId::from(format!("answer-{}-{:x}", pending.pending.call, dice.roll()));
         let mut submission = submission.request(request.clone()).by("ann");
         if dice.once_in(3) {
             submission = submission.digest(pending.pending.digest.clone());

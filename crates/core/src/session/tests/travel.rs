@@ -6,8 +6,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::agent::AnyAgent;
+use crate::clock::Timestamp;
 use crate::error::ErrorCode;
-use crate::event::{Event, ToolFinish, ToolOutcome, Trigger};
+use crate::event::{Event, RecordedEvent, SCHEMA, ToolFinish, ToolOutcome, Trigger};
 use crate::id::{RunId, SessionId};
 use crate::session::{BeginRun, RunStatus, Session, rewind_events};
 use crate::store::SessionStatus;
@@ -262,4 +263,31 @@ fn the_state_is_had_again_as_it_was_at_every_checkpoint() {
         session.rollback(savepoint);
         assert_eq!(format!("{session:?}"), format!("{:?}", hand.session()));
     }
+}
+
+/// Two runs that start in one millisecond, and a fork of them, are told apart.
+#[test]
+fn each_owner_has_a_greater_fencing_token() {
+    let mut hand = told();
+    let mut tokens = Vec::new();
+    let mut session = Session::new(SessionId::from("s"));
+    hand.start(Trigger::Continue).unwrap();
+    hand.start(Trigger::Recover).unwrap();
+    for (seq, (run, event)) in (1..).zip(hand.log.clone()) {
+        let at = Timestamp(1_000);
+        let starts = matches!(event, Event::RunStarted { .. });
+        let recorded = RecordedEvent { seq, at, run, schema: SCHEMA, event };
+        session.apply_recorded(&recorded).unwrap();
+        tokens.extend(starts.then(|| session.stream_writer().fencing_token));
+    }
+    assert_eq!(tokens, [1_000, 1_001, 1_002]);
+    let at = hand.session().checkpoints()[0].version;
+    let (mut fork, shared) = (Session::new("fork".into()), usize::try_from(at).unwrap());
+    for (run, event) in &hand.log[..shared] {
+        fork.apply(event, run.as_ref()).unwrap();
+    }
+    fork.settle("a".into(), Timestamp(1_000));
+    fork.apply(&forked("s", at), None).unwrap();
+    fork.settle("b".into(), Timestamp(500));
+    assert_eq!(fork.stream_writer().fencing_token, 1_001);
 }

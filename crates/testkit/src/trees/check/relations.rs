@@ -36,8 +36,8 @@ fn below(members: &Members, child: &Member, parent: &ParentRef) -> Option<String
     match start(above, &parent.call) {
         Some(start) if start.session == *id && start.agent == *child.fold.agent() => {}
         Some(start) => return Some(format!("{id}: its parent says {start:?}")),
-        // Its caller was aborted before it could say so.
-        None if above.was_aborted() => return None,
+        // Its caller was stopped before it could record the start.
+        None if above.was_aborted() || above.gave_up(&parent.call) => return None,
         None => return Some(format!("{id}: its parent does not know it")),
     }
     let call = above.fold.tool_call(&parent.call)?;
