@@ -3,6 +3,8 @@
 use std::fmt::{self, Debug, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tokio::time::Instant;
+
 /// More than this happens in no story that comes to its end.
 const TOO_LONG: u64 = 400_000;
 
@@ -17,11 +19,22 @@ struct Notes {
     count: u64,
     /// Each thing as text, if people are to read it.
     lines: Option<Vec<String>>,
+    began: Option<Instant>,
+}
+
+impl Notes {
+    /// Keeps a line, with the milliseconds since the first one, if people are to read it.
+    fn tell(&mut self, what: &str, details: &dyn Debug) {
+        if let Some(lines) = &mut self.lines {
+            let at = self.began.get_or_insert_with(Instant::now).elapsed().as_millis();
+            lines.push(format!("{at:>7} {what} {details:?}"));
+        }
+    }
 }
 
 impl Default for Notes {
     fn default() -> Self {
-        Self { hash: Fnv(0xcbf2_9ce4_8422_2325), count: 0, lines: None }
+        Self { hash: Fnv(0xcbf2_9ce4_8422_2325), count: 0, lines: None, began: None }
     }
 }
 
@@ -43,9 +56,12 @@ impl Trace {
         notes.count += 1;
         // Writing into a hash cannot fail.
         _ = writeln!(notes.hash, "{what} {digest:?}");
-        if let Some(lines) = &mut notes.lines {
-            lines.push(format!("{what} {details:?}"));
-        }
+        notes.tell(what, details);
+    }
+
+    /// Tells people of what the hash need not know.
+    pub(crate) fn tell(&self, what: &str, details: &dyn Debug) {
+        self.lock().tell(what, details);
     }
 
     /// Whether so much happened that the world must be going round in circles.

@@ -132,7 +132,12 @@ impl Wire {
             return Luck::Fine(up_to(dice, lease));
         }
         if story.has(Fault::Late) && dice.once_in(80) {
-            let most = if dice.once_in(10) { LATEST } else { lease * 3 };
+            let most = match kind {
+                // A store knows the last 64 batches of a stream. Others do not arrive again.
+                Kind::Stream => lease / 8,
+                _ if dice.once_in(10) => LATEST,
+                _ => lease * 3,
+            };
             let (there, back) = (up_to(dice, most), up_to(dice, most));
             return Luck::Late(there, if dice.once_in(2) { back } else { Duration::ZERO });
         }
@@ -174,8 +179,11 @@ impl Wire {
         T: Send + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
     {
-        let witness = Arc::clone(&self.witness);
-        match self.luck(kind) {
+        let (witness, luck) = (Arc::clone(&self.witness), self.luck(kind));
+        if !matches!(luck, Luck::Fine(_)) {
+            witness.trace().tell("request", &(self.life.number(), kind, luck));
+        }
+        match luck {
             Luck::Fine(wait) => {
                 if !wait.is_zero() {
                     sleep(wait).await;
@@ -212,10 +220,12 @@ impl Wire {
             }
             Luck::Twice(later) => {
                 let answer = operation(Arc::clone(&witness)).await;
-                let reached = self.reached.clone();
+                let (reached, number) = (self.reached.clone(), self.life.number());
                 drop(tokio::spawn(async move {
                     sleep(later).await;
                     reached.note(Mark::Doubled);
+                    // What it does is no sign of life of its sender.
+                    witness.always().trouble(number, Duration::ZERO);
                     drop(operation(witness).await);
                 }));
                 answer

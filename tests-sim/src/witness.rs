@@ -92,6 +92,11 @@ impl Witness {
         self.clock.now()
     }
 
+    /// What happens, for people.
+    pub(crate) fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
     /// Whether the world goes round in circles.
     pub(crate) fn is_too_long(&self) -> bool {
         self.trace.is_too_long()

@@ -86,7 +86,7 @@ fn as_in_the_log(member: &Member, expected: &Expected, shown: &[&StoredChunk]) -
         // Of two who did the same, both may have been taken back, or shown.
         is.dedup();
         // The one whose result was not recorded may have shown it last.
-        is.retain(|shown| should.contains(shown) || !member.was_repeated(&shown.0.as_str().into()));
+        is.retain(|shown| should.contains(shown) || !member.was_repeated());
         should.retain(|result| is.contains(result));
     }
     if !agree(&is, &should, *gaps) {
