@@ -13,7 +13,7 @@ use sqlx::{AssertSqlSafe, Row as _};
 use tokio::process::Command;
 use tokio::task::JoinSet;
 
-use super::log::{BODY, Log, RUN, RUNTIME};
+use super::log::{BODY, Log, RUN, RUNTIME, used};
 use super::statement::{Text, lease_ms};
 use crate::measure::place::{Corner, Place, Way};
 use crate::probe::Appends;
@@ -84,6 +84,7 @@ async fn by_pgbench(place: &Place, connections: u32, seconds: u32) -> Result<f64
     pgbench
         .args(["--no-vacuum", "--protocol", "prepared", "--define", "version=1"])
         .args(["--define", &format!("body={}", String::from_utf8_lossy(&BODY))])
+        .args(["--define", &format!("usage={}", serde_json::to_string(&used(1))?)])
         .args(["--client", &connections.to_string(), "--jobs", &connections.min(2).to_string()])
         .args(["--time", &seconds.to_string()])
         .arg("--file")
@@ -108,7 +109,7 @@ async fn by_pgbench(place: &Place, connections: u32, seconds: u32) -> Result<f64
 fn script(text: &Text) -> Result<String> {
     let lease = lease_ms().to_string();
     let (run, runtime) = (format!("'{RUN}'"), format!("'{RUNTIME}'"));
-    let values: [&str; 17] = [
+    let values: [&str; 18] = [
         ":client_id",
         ":version",
         ":version",
@@ -121,6 +122,7 @@ fn script(text: &Text) -> Result<String> {
         &lease,
         "NULL",
         "false",
+        ":usage",
         "'active'",
         &run,
         &runtime,
