@@ -8,6 +8,7 @@ use helix_agents_core::event::{Event, RecordedEvent, RunOutcome, decode};
 use helix_agents_core::id::{CallId, RequestId, RunId, SessionId};
 use helix_agents_core::session::{RunStatus, Session};
 use helix_agents_core::store::StoredAppend;
+use helix_agents_core::stream::{Batch, StreamOp};
 use helix_agents_testkit::trees::Lives;
 use tokio::time::Instant;
 
@@ -265,6 +266,18 @@ impl Always {
         let watched = self.sessions.get(session);
         let run = watched.and_then(|watched| watched.fold.run(run));
         run.is_some_and(|run| run.status == RunStatus::Superseded)
+    }
+
+    /// Whether a batch is of a run whose session was deleted, while another session has its id.
+    pub(crate) fn is_of_deleted(&self, batch: &Batch) -> bool {
+        let Some(watched) = self.sessions.get(&batch.writer.session) else { return false };
+        let run = batch.ops.iter().find_map(|op| match op {
+            StreamOp::Begin { origin, .. } => Some(&origin.run),
+            StreamOp::Chunks { chunks, .. } => chunks.first().map(|chunk| &chunk.run),
+            StreamOp::Mark(mark) => Some(&mark.origin.run),
+        });
+        let has_runs = watched.fold.last_run().is_some();
+        has_runs && run.is_some_and(|run| watched.fold.run(run).is_none())
     }
 
     fn watched(&mut self, session: &SessionId) -> &mut Watched {

@@ -84,7 +84,7 @@ fn run(options: &Options) -> ExitCode {
         return ExitCode::from(2);
     }
     if let Some(story) = options.story {
-        return tell_one(story);
+        return tell_one(story, options.plan.simplify);
     }
     let report = tell_many(&options.plan);
     println!("{}", report.marks);
@@ -117,13 +117,14 @@ fn run(options: &Options) -> ExitCode {
     if unreached || !report.failed.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-fn tell_one(story: Story) -> ExitCode {
+fn tell_one(story: Story, simplify: bool) -> ExitCode {
     let told = story.tell();
     println!("{story:?}\n{}\n{:?}", told.marks, told.tally);
     if told.problems.is_empty() {
         return ExitCode::SUCCESS;
     }
-    let Failure { story, problem, .. } = simplest(Failure::new(story, &told.problems));
+    let failure = Failure::new(story, &told.problems);
+    let Failure { story, problem, .. } = if simplify { simplest(failure) } else { failure };
     for line in story.tell_as_text().lines {
         println!("{line}");
     }

@@ -60,8 +60,8 @@ pub enum Mark {
     PartAgain,
     /// A session was deleted.
     Delete,
-    /// The store refused an append that was too large.
-    TooLarge,
+    /// An append took more than a tenth of what its store accepts: larger ones are divided.
+    LargeAppend,
     /// Sessions were purged.
     Purge,
     /// A reader of a stream was cut off, and continued.
@@ -105,7 +105,7 @@ impl Mark {
         Self::Shutdown,
         Self::PartAgain,
         Self::Delete,
-        Self::TooLarge,
+        Self::LargeAppend,
         Self::Purge,
         Self::ReaderCut,
         Self::Export,

@@ -11,7 +11,7 @@ use helix_agents_core::session::{load, load_events};
 use helix_agents_core::store::{Head, SessionStatus};
 use helix_agents_testkit::normalise;
 use helix_agents_testkit::trees::{Again, Dice, Expected, Noted, Tally, check, heads, is_expected};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::knobs::{EngineKind, Fault, Story};
 use crate::marks::Marks;
@@ -24,6 +24,13 @@ use crate::world::World;
 /// How long everything may take to come to its end after the last fault, in simulated time, beside
 /// forty leases.
 const CALM: Duration = Duration::from_secs(600);
+
+/// How long a story may take in all, in simulated time. Without a timer a program that waits for something that never
+/// happens would wait in real time.
+const LONGEST: Duration = Duration::from_secs(24 * 3_600);
+
+const IN_CIRCLES: &str = "it goes round in circles";
+const FOR_EVER: &str = "it waits for something that never happens";
 
 /// The number of lines that are printed of a log that does not end.
 const LINES: usize = 60;
@@ -82,8 +89,12 @@ impl Story {
         runtime.block_on(async {
             let world = World::new(self, text);
             let mut stage = Stage { world, slots: Vec::new(), booted: 0 };
-            let tally = stage.tell().await;
+            let told = timeout(LONGEST, stage.tell()).await;
             let world = &stage.world;
+            let tally = told.unwrap_or_else(|_| {
+                let what = if world.trace.is_too_long() { IN_CIRCLES } else { FOR_EVER };
+                Err(what.to_owned())
+            });
             let mut problems = world.problems();
             let tally = tally.unwrap_or_else(|problem| {
                 problems.push(problem);
@@ -167,7 +178,7 @@ impl Stage {
         let pause = (self.world.story.lease() / 2).min(Duration::from_secs(2));
         loop {
             if self.world.trace.is_too_long() {
-                return Err("it goes round in circles".to_owned());
+                return Err(IN_CIRCLES.to_owned());
             }
             let mut open = false;
             for tree in &mut settling {

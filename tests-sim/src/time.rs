@@ -42,6 +42,11 @@ impl SimClock {
     pub(crate) fn jump(&self, by: i64) {
         self.ahead.fetch_add(by, Ordering::Relaxed);
     }
+
+    /// Whether it shows less than the true time.
+    pub(crate) fn went_back(&self) -> bool {
+        self.ahead.load(Ordering::Relaxed) < 0
+    }
 }
 
 #[async_trait]

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 
 /// More than this happens in no story that comes to its end.
-const TOO_LONG: u64 = 400_000;
+const TOO_LONG: u64 = 1_500_000;
 
 /// The hash of all that happened, and each thing as text for people who ask for it.
 #[derive(Debug, Default)]

@@ -179,8 +179,10 @@ impl StateStore for Witness {
     }
 
     async fn append(&self, append: Append) -> Result<AppendOutcome> {
+        if append.body.len() > self.limit / 10 {
+            self.reached.note(Mark::LargeAppend);
+        }
         if append.body.len() > self.limit {
-            self.reached.note(Mark::TooLarge);
             return Err(Error::new(ErrorCode::TooLarge, "the append is too large for the store"));
         }
         let (session, run) = (append.session.clone(), append.run.clone());
@@ -292,6 +294,11 @@ impl StateStore for Witness {
 impl StreamManager for Witness {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
         self.trace.note("write", &(stream, &batch));
+        // Fencing tokens are dates. The token of a run may be greater than those of its successors if the store's clock
+        // went back before its session was deleted and made again. No stream store can tell these runs apart.
+        if self.clock.went_back() && self.always().is_of_deleted(&batch) {
+            return Ok(Written { is_superseded: true, ..Written::default() });
+        }
         let ops = Arc::clone(&batch.ops);
         let written = self.store.write(stream, batch).await?;
         // The marks of a run that was superseded are left out.

@@ -7,7 +7,7 @@ mod stream;
 
 use std::collections::BTreeMap;
 
-use helix_agents_core::error::ErrorCode;
+use helix_agents_core::error::{ErrorCode, ErrorRecord};
 use helix_agents_core::event::{Event, RecordedEvent, ToolFinish, ToolOutcome};
 use helix_agents_core::id::{CallId, SessionId};
 use helix_agents_core::message::Message;
@@ -104,8 +104,13 @@ impl Member {
     /// Whether a call was left without the child that it may have started: the session went back behind it, or
     /// gave it up.
     fn gave_up(&self, call: &CallId) -> bool {
+        let refused = |error: &ErrorRecord| {
+            // One execution of a part may have started the child before another one learned what a companion used.
+            let is_late = error.is(ErrorCode::BudgetExceeded) && self.was_repeated();
+            is_late || error.is(ErrorCode::CrashLoop)
+        };
         let crashed = self.finish(call).is_some_and(
-            |finish| matches!(&finish.outcome, ToolOutcome::Error(error) if error.is(ErrorCode::CrashLoop)),
+            |finish| matches!(&finish.outcome, ToolOutcome::Error(error) if refused(error)),
         );
         let made = self.log.iter().find(|it| match &it.event {
             Event::ModelReplied(reply) => Some(reply.step) == call.step(),
@@ -117,6 +122,27 @@ impl Member {
     /// Whether a part of a run was tried again.
     fn was_repeated(&self) -> bool {
         self.has(|event| matches!(event, Event::PartRepeated { .. }))
+    }
+
+    /// Whether a run was superseded by another one.
+    fn was_taken_over(&self) -> bool {
+        self.fold.runs().any(|run| run.status == RunStatus::Superseded)
+    }
+
+    /// Whether the result of a call was recorded by a run that another one had superseded. The later run may have
+    /// called the tool again before it read that result.
+    fn was_handed_in(&self, call: &CallId) -> bool {
+        let mut owner = None;
+        for recorded in &self.log {
+            match &recorded.event {
+                Event::RunStarted { run, .. } => owner = Some(run),
+                Event::ToolFinished(finish) if finish.call == *call => {
+                    return recorded.run.as_ref() != owner;
+                }
+                _ => {}
+            }
+        }
+        false
     }
 
     fn runs(&self) -> usize {

@@ -4,6 +4,7 @@ use super::batch::{Batch, target};
 use super::{Journal, MAX_CONFLICTS};
 use crate::error::{ErrorCode, Result};
 use crate::event::{Event, SCHEMA};
+use crate::id::CallId;
 use crate::store::{Append, AppendOutcome, Guard, LeaseChange, StoredAppend};
 
 impl Journal {
@@ -11,7 +12,17 @@ impl Journal {
     /// that are still open are handed in before this run is told: they are the truth about effects
     /// that its successor would have to doubt.
     pub(super) async fn take_in(&mut self, missed: &[StoredAppend], decides: bool) -> Result<()> {
-        let ran = |event: &&Event| matches!(event, Event::ToolFinished(it) if it.attempts > 0);
+        let started = |call: &CallId| {
+            let is_start =
+                |event: &Event| matches!(event, Event::ChildStarted(it) if it.call == *call);
+            self.staged().iter().any(is_start)
+        };
+        // The result of a call that started a companion is worth nothing without the start, and only the owner records
+        // starts. The successor calls the tool again, and finds the companion.
+        let ran = |event: &&Event| match event {
+            Event::ToolFinished(finish) => finish.attempts > 0 && !started(&finish.call),
+            _ => false,
+        };
         let results: Vec<_> = self.staged().iter().filter(ran).cloned().collect();
         let rebased = self.rebase(missed, decides);
         let superseded = rebased.as_ref().is_err_and(|error| error.code() == ErrorCode::Superseded);

@@ -211,6 +211,17 @@ async fn a_run_that_was_taken_over_still_hands_in_results_of_open_calls() {
 }
 
 #[tokio::test]
+async fn a_result_is_not_handed_in_without_the_companion_that_the_call_started() {
+    let world = World { lease: Duration::ZERO, ..World::new() };
+    let mut old = world.answered(calls(&["search", "search"])).await;
+    drop(world.taken_over("r2").await);
+    let spawned = result("1.0", json!({"name": "one", "session": "s-sub-1.0"}));
+    old.stage(&[child_of("1.0"), spawned, result("1.1", json!("found"))]).unwrap();
+    assert_eq!(code(old.commit().await), "superseded");
+    assert_eq!(world.log().await[2..], ["run_started", "tool_finished 1.1"]);
+}
+
+#[tokio::test]
 async fn a_session_that_another_run_ended_is_lost_to_its_old_owner() {
     let world = World { lease: Duration::ZERO, ..World::new() };
     let mut old = world.begun().await;

@@ -22,8 +22,10 @@ pub(super) fn check(
 ) {
     let mut by_key: BTreeMap<&str, Vec<&Execution>> = BTreeMap::new();
     for execution in trace {
-        // Somebody may record it while another one is about to begin.
-        if execution.recorded && expected.again < Again::AtOnce {
+        // Another execution or an earlier run may record it while this one is about to call the tool.
+        let session = members.get(&execution.session);
+        let handed_in = session.is_some_and(|member| member.was_handed_in(&execution.call));
+        if execution.recorded && expected.again < Again::AtOnce && !handed_in {
             problems.push(format!("it was on record and ran again: {execution:?}"));
         }
         by_key.entry(&execution.key).or_default().push(execution);
@@ -69,6 +71,7 @@ fn too_often(
         (_, _) if again >= Again::Dropped || (again == Again::Later && expected.gaps) => {
             2 * times_tried(executions) * member.runs()
         }
+        (_, _) if member.was_handed_in(&first.call) => member.runs() + outlived,
         // A step that was not recorded whole is repeated whole.
         (_, _) if expected.durability == Durability::PerStep => member.runs() + outlived,
         (_, Some(finish)) if finish.attempts > 0 => finish.attempts as usize + outlived,
@@ -107,8 +110,9 @@ fn lost(member: &Member, taken: &Taken) -> Option<String> {
             result.to_value() == result_of(id, &taken.call)
         }
         (Answer::Approved { .. }, ToolOutcome::Error(error)) => {
-            // Whether it acted may not be known, if a process died or was slow; or nothing of the budget was left.
-            matches!(&*error.code, "tool_outcome_unknown" | "tool_timeout" | "budget_exceeded")
+            // Whether it acted may not be known, if processes died or were slow; or nothing of the budget was left.
+            let unknown = ["tool_outcome_unknown", "tool_timeout", "budget_exceeded", "crash_loop"];
+            unknown.contains(&&*error.code)
         }
         (answer, ToolOutcome::Error(_)) => denies(answer),
         _ => false,
