@@ -50,6 +50,17 @@ impl Spent {
         }
     }
 
+    /// The greater of the two in every respect: the later one of two reports of the same session.
+    pub(crate) fn max(self, other: Self) -> Self {
+        Self {
+            steps: self.steps.max(other.steps),
+            tokens: self.tokens.max(other.tokens),
+            tool_calls: self.tool_calls.max(other.tool_calls),
+            wall_time_ms: self.wall_time_ms.max(other.wall_time_ms),
+            cost: Cost(self.cost.0.max(other.cost.0)),
+        }
+    }
+
     /// What a child may use, as if it had.
     #[must_use]
     pub fn all_of(allowance: &Budget) -> Self {

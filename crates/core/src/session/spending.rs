@@ -154,8 +154,9 @@ impl SessionOverview {
             && let Some(record) =
                 Arc::make_mut(&mut self.ledger.companions).get_mut(&companion.name)
         {
-            // A session that is called upon again tells its whole usage again.
-            before = std::mem::replace(&mut record.spent, spent);
+            // A session that is called upon again tells its whole usage again; an earlier report may arrive late.
+            before = record.spent;
+            record.spent = before.max(spent);
         }
         self.ledger.spent += spent.since(&before);
         let kind = UsageKind::SubAgent {

@@ -121,14 +121,24 @@ impl UsageRollup {
         // A child's session that is called upon again tells its whole usage again.
         let mut children = BTreeMap::<&SessionId, &Self>::new();
         for entry in entries {
-            let before = match &entry.kind {
-                UsageKind::SubAgent { session, used, .. } => children.insert(session, &**used),
-                _ => None,
-            };
+            let mut before = None;
+            if let UsageKind::SubAgent { session, used, .. } = &entry.kind {
+                before = children.get(session).copied();
+                if before.is_none_or(|before| !used.is_before(before)) {
+                    children.insert(session, used);
+                }
+            }
             rollup.add(&entry.kind, before);
         }
         children.into_values().for_each(child);
         rollup
+    }
+
+    /// Returns `true` if this is an earlier report of the same session. Reports of a companion's turns can arrive in
+    /// another order than the turns ended, and totals of a session never become less.
+    pub(super) fn is_before(&self, later: &Self) -> bool {
+        let order = |it: &Self| (it.steps, it.tool_calls, it.tokens.total());
+        order(self) < order(later)
     }
 
     /// Adds what was used. `before` is what the same child's session had told before, if it had.

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::{
     MAX_SESSION_SOURCES, MAX_SOURCE_BYTES, OTHERS, Usage, UsageEntry, UsageKind, UsageRollup,
+    UsageTotals,
 };
 use crate::budget::{Cost, Spent};
 use crate::event::ToolFinish;
@@ -182,6 +183,20 @@ fn a_session_that_is_called_upon_twice_is_counted_once() {
     assert_eq!((tree.tokens.input_tokens, tree.steps), (72, 3));
     let helper = tree.sub_agents["helper"];
     assert_eq!((helper.calls, helper.tokens.input_tokens), (3, 72));
+}
+
+#[test]
+fn an_earlier_report_that_arrives_late_takes_nothing_back() {
+    let reports = [30, 12, 7].map(|it| tokens(Some("small"), it, true));
+    let report = |turns: usize| child_of("one", UsageRollup::of_tree(&reports[..turns]), true);
+    let entries = [report(1), report(3), report(2)];
+    let (mut totals, tree) = (UsageTotals::default(), UsageRollup::of_tree(&entries));
+    entries.iter().for_each(|entry| totals.add(&entry.kind, true));
+    for tree in [tree, totals.tree()] {
+        assert_eq!((tree.tokens.input_tokens, tree.steps), (49, 3));
+        let helper = tree.sub_agents["helper"];
+        assert_eq!((helper.calls, helper.tokens.input_tokens), (3, 49));
+    }
 }
 
 /// What names and totals of a rollup come to.

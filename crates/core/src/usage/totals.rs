@@ -26,7 +26,10 @@ impl UsageTotals {
         let mut before = None;
         if let UsageKind::SubAgent { session, used, .. } = kind {
             if stays {
-                before = self.staying.insert(session.clone(), Arc::clone(used));
+                before = self.staying.get(session).cloned();
+                if before.as_ref().is_none_or(|before| !used.is_before(before)) {
+                    self.staying.insert(session.clone(), Arc::clone(used));
+                }
             } else {
                 self.below += used;
             }

@@ -2,11 +2,15 @@
 
 use serde_json::json;
 
-use crate::event::{Answer, Trigger};
+use crate::agent::{Agent, CompanionMode};
+use crate::event::{Answer, ChildNotice, ChildStart, CompanionRef, Event, Trigger};
 use crate::executor::AgentResult;
+use crate::id::SessionId;
+use crate::message::UserMessage;
 use crate::session::{Notice, Standing, Stopping};
-use crate::testing::{Hand, builder, built, calls, text};
+use crate::testing::{Hand, builder, built, calls, result_schema, text};
 use crate::tool::{NoInput, Tool};
+use crate::usage::UsageRollup;
 
 fn hand() -> Hand {
     Hand::new(&built(builder().tool(Tool::client::<NoInput>("ask", "Asks."))))
@@ -46,6 +50,36 @@ fn one_that_is_done_is_stopped_for_good_only() {
     assert_eq!(ended.stopping(false), Stopping::Done);
     assert_eq!(ended.stopping(true), Stopping::Abort);
     assert_eq!(Notice::of(hand.session()), None, "it is no companion");
+}
+
+#[test]
+fn a_companion_that_reports_its_turns_out_of_order_is_counted_once() {
+    let scout = Agent::builder("scout").description("Scouts.").system_prompt("You scout.");
+    let scout = scout.model("scripted").output_schema(result_schema()).build().unwrap();
+    let mut hand = Hand::new(&built(builder().companion(&scout, CompanionMode::NonBlocking)));
+    hand.decide();
+    let spawn = json!({"agent": "scout", "message": "go", "name": "one"});
+    hand.reply(calls([("companion__spawnAgent", spawn)]));
+    let session = SessionId::from("s-agent-one");
+    let start = ChildStart {
+        call: "1.0".into(),
+        session: session.clone(),
+        agent: "scout".into(),
+        companion: Some(CompanionRef { name: "one".into(), mode: CompanionMode::NonBlocking }),
+        allowance: None,
+    };
+    hand.put(Event::ChildStarted(start.into())).unwrap();
+    hand.result("1.0", json!("running"));
+    let before = hand.session().spent();
+    for (request, steps) in [("a", 2), ("c", 5), ("b", 3), ("d", 6)] {
+        let used = UsageRollup { steps, ..UsageRollup::default() };
+        let from = ChildNotice { session: session.clone(), used: used.into() };
+        let (request, message) = (request.into(), UserMessage::new("done"));
+        hand.put(Event::MessageQueued { request, message, from: Some(from) }).unwrap();
+    }
+    assert_eq!(hand.session().spent().since(&before).steps, 6);
+    let own = UsageRollup::of(hand.session().usage_entries()).steps;
+    assert_eq!(hand.session().tree_usage().steps, own + 6);
 }
 
 #[test]

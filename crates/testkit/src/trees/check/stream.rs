@@ -16,6 +16,11 @@ pub(super) async fn check(
     members: &Members,
     problems: &mut Vec<String>,
 ) -> Result<(), String> {
+    // What runs of a deleted session left in the stream is cleared when the next session of its id is created, unless
+    // the stream cannot be reached then.
+    if expected.reborn && expected.gaps {
+        return Ok(());
+    }
     let chunks = read(streams, &expected.root).await?;
     problems.extend(in_order(&chunks));
     let mut shown: BTreeMap<&SessionId, Vec<&StoredChunk>> = BTreeMap::new();
