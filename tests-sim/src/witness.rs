@@ -299,10 +299,13 @@ impl StreamManager for Witness {
         if self.clock.went_back() && self.always().is_of_deleted(&batch) {
             return Ok(Written { is_superseded: true, ..Written::default() });
         }
+        // What a run of a deleted session writes before its successor does is not judged either.
+        let is_late =
+            self.always().is_of_deleted(&batch) && self.store.info(stream).await?.last_seq == 0;
         let ops = Arc::clone(&batch.ops);
         let written = self.store.write(stream, batch).await?;
         // The marks of a run that was superseded are left out.
-        for op in ops.iter().filter(|_| !written.is_superseded) {
+        for op in ops.iter().filter(|_| !written.is_superseded && !is_late) {
             let StreamOp::Mark(mark) = op else { continue };
             let (session, version) =
                 (&mark.origin.session, self.model().version(&mark.origin.session));

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use helix_agents_core::error::ErrorCode;
 use helix_agents_core::event::{Answer, Event, ToolOutcome};
+use helix_agents_core::id::CallId;
 use helix_agents_core::session::Durability;
 use helix_agents_core::tool::EffectClass;
 
@@ -22,10 +24,10 @@ pub(super) fn check(
 ) {
     let mut by_key: BTreeMap<&str, Vec<&Execution>> = BTreeMap::new();
     for execution in trace {
-        // Another execution or an earlier run may record it while this one is about to call the tool.
-        let session = members.get(&execution.session);
-        let handed_in = session.is_some_and(|member| member.was_handed_in(&execution.call));
-        if execution.recorded && expected.again < Again::AtOnce && !handed_in {
+        let member = members.get(&execution.session);
+        let may_run =
+            member.is_some_and(|member| may_run_although_recorded(member, &execution.call));
+        if execution.recorded && expected.again < Again::AtOnce && !may_run {
             problems.push(format!("it was on record and ran again: {execution:?}"));
         }
         by_key.entry(&execution.key).or_default().push(execution);
@@ -46,6 +48,16 @@ pub(super) fn check(
         problems.extend(state(member));
         problems.extend(answered_twice(member));
     }
+}
+
+/// Whether a call may run after its result was recorded: by a later run that had not read the result of an earlier one,
+/// or because the budget was used up by a companion whose report arrived just after the owner had started the call.
+fn may_run_although_recorded(member: &Member, call: &CallId) -> bool {
+    let refused = member.finish(call).is_some_and(|finish| match &finish.outcome {
+        ToolOutcome::Error(error) => error.is(ErrorCode::BudgetExceeded),
+        _ => false,
+    });
+    refused || member.was_handed_in(call)
 }
 
 fn class(tool: &str) -> EffectClass {
