@@ -184,7 +184,7 @@ impl Story {
     /// How many bytes the store takes in one append.
     pub(crate) fn append_limit(self) -> usize {
         let mut dice = self.dice("append");
-        if dice.once_in(4) { 8_000 } else { 64 << 20 }
+        if dice.once_in(4) { 4_000 } else { 64 << 20 }
     }
 
     /// Whether its streams may be away for so long that runs do not wait for them.

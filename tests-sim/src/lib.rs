@@ -23,6 +23,7 @@ mod model;
 mod moves;
 mod mutants;
 mod panics;
+mod plans;
 mod process;
 mod readers;
 mod story;

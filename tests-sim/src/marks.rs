@@ -62,6 +62,8 @@ pub enum Mark {
     Delete,
     /// An append took more than a tenth of what its store accepts: larger ones are divided.
     LargeAppend,
+    /// A planner decided which tools to call.
+    Plan,
     /// Sessions were purged.
     Purge,
     /// A reader of a stream was cut off, and continued.
@@ -78,7 +80,7 @@ pub enum Mark {
 
 impl Mark {
     /// All of them.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::Kill,
         Self::StallBeyondLease,
         Self::TakeoverOfDead,
@@ -106,6 +108,7 @@ impl Mark {
         Self::PartAgain,
         Self::Delete,
         Self::LargeAppend,
+        Self::Plan,
         Self::Purge,
         Self::ReaderCut,
         Self::Export,

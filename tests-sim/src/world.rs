@@ -18,6 +18,7 @@ use helix_agents_testkit::trees::{
 use crate::always::Always;
 use crate::knobs::{Fault, Story};
 use crate::marks::{Mark, Reached};
+use crate::plans::with_plans;
 use crate::process::{Parts, Process};
 use crate::readers::Readers;
 use crate::time::SimClock;
@@ -114,6 +115,7 @@ impl World {
             life: life.clone(),
             fails: story.has(Fault::Models) && dies_at != usize::MAX,
         };
+        let llm = with_plans(story, Arc::new(llm), family, &life, &self.reached).unwrap();
         let wire = Wire::new(
             Arc::clone(&self.witness),
             life,
@@ -126,7 +128,7 @@ impl World {
             story,
             wire,
             clock,
-            llm: Arc::new(llm),
+            llm,
             family: Arc::clone(family),
             ids: Arc::new(self.ids.clone()) as Arc<dyn IdSource>,
             reached: self.reached.clone(),

@@ -88,6 +88,7 @@ const LAYERS: &[Layer] = &[
         name: "helix-agents-tests-sim",
         may_use: &[
             "helix-agents-core",
+            "helix-agents-planner",
             "helix-agents-runtime",
             "helix-agents-runtime-local",
             "helix-agents-store-memory",

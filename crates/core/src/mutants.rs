@@ -26,6 +26,11 @@ mod selected {
         Mutant { name, does, test: None }
     }
 
+    /// A mutant that a test notices, and no story does.
+    const fn tested(name: &'static str, does: &'static str, test: &'static str) -> Mutant {
+        Mutant { name, does, test: Some(test) }
+    }
+
     /// All of them.
     pub const ALL: &[Mutant] = &[
         mutant("lease-not-checked", "calls start although the lease has run out (B1)"),
@@ -36,7 +41,11 @@ mod selected {
             "hooks and starts of children run without the lease being kept (B3)",
         ),
         mutant("append-not-divided", "an append is never divided (B4)"),
-        mutant("batch-renamed", "a batch of a stream is written again under another id (B7)"),
+        tested(
+            "batch-renamed",
+            "a batch of a stream is written again under another id (B7)",
+            "late_batch::a_batch_whose_answer_is_lost_is_shown_once",
+        ),
         mutant("stream-left", "a deleted session leaves its stream (B8)"),
         mutant("stream-waited-for", "runs wait for streams that are away (B10)"),
         mutant("answers-forgotten", "a stream forgets which batches it has (B11)"),
@@ -55,14 +64,22 @@ mod selected {
         mutant("budget-not-counted", "model calls are not counted against the budget"),
         mutant("message-twice", "a message is queued again that was taken"),
         mutant("interrupt-ignored", "a step begins although the run was interrupted"),
-        mutant("attempts-left", "a takeover leaves in the stream what the run before showed"),
+        tested(
+            "attempts-left",
+            "a takeover leaves in the stream what the run before showed",
+            "align::a_replaced_run_discards_nothing_of_its_successor",
+        ),
         mutant("boundaries-repeated", "the stream shows boundaries again"),
         mutant("deadline-ignored", "an answer is taken after the deadline"),
         mutant("head-not-kept", "the head does not follow the log"),
         mutant("child-usage-lost", "what a child used is not told to its parent"),
         mutant("hooks-told-twice", "hooks are told again of results"),
         mutant("decisions-kept", "a conflict does not take decisions back"),
-        mutant("lease-from-answer", "the lease counts from the answer, not from the request"),
+        tested(
+            "lease-from-answer",
+            "the lease counts from the answer, not from the request",
+            "ownership::tests::it_is_counted_from_the_sending",
+        ),
     ];
 
     /// Selects the mutant of that name, or none. Returns `false` if no mutant has the name.

@@ -107,7 +107,8 @@ impl Recorded {
         // What such a call showed beside its start and end was taken back at the takeover, and its end is shown
         // when the successor learns of it: beside the other calls of the step.
         let late = late_calls(&story.logs().await);
-        let [whole, stream] = [&expected.stream, &stream].map(|text| apart(text, &late));
+        let [whole, stream] =
+            [&expected.stream, &stream].map(|text| in_order_of_calls(&apart(text, &late)));
         if stream != whole && !in_doubt {
             return Err(format!("another stream:\n{}", difference(&whole, &stream)));
         }
@@ -155,6 +156,25 @@ fn apart(stream: &str, calls: &[String]) -> String {
     };
     let (late, mut lines): (Vec<_>, Vec<_>) = stream.lines().partition(of_late);
     lines.extend(late.into_iter().filter(|line| !line.contains("progress ")));
+    lines.join("\n")
+}
+
+/// A stream in which what calls show side by side stands in the order of the calls. Which of them is first depends on
+/// which process was interrupted.
+fn in_order_of_calls(stream: &str) -> String {
+    let call = |line: &&str| {
+        let is_call = |word: &&str| {
+            let parts = word.split_once('.').map(|(step, index)| [step, index]);
+            parts.is_some_and(|parts| parts.iter().all(|part| part.parse::<u32>().is_ok()))
+        };
+        line.split_whitespace().find(is_call).map(str::to_owned)
+    };
+    let mut lines: Vec<_> = stream.lines().collect();
+    for side_by_side in
+        lines.chunk_by_mut(|one, other| call(one).is_some() && call(other).is_some())
+    {
+        side_by_side.sort_by_cached_key(call);
+    }
     lines.join("\n")
 }
 

@@ -14,27 +14,38 @@ use helix_agents_core::session::RunStatus;
 use helix_agents_core::stream::{
     Batch, Chunk, ChunkKind, ChunkStream, StreamInfo, StreamManager, StreamOp, Written,
 };
-use helix_agents_core::tool::{Tool, ToolContext};
+use helix_agents_core::tool::{EffectClass, Tool, ToolContext};
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::gate::within;
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use serde_json::{Value, json};
 
-/// Cannot take the first batch with such an operation.
+/// Does not answer the first batch with such an operation.
 #[derive(Debug)]
 struct Refusing {
     store: MemoryStore,
     what: fn(&StreamOp) -> bool,
     /// Says whether it may be asked again.
     with: ErrorCode,
+    /// Whether it takes that batch all the same: only the answer is lost.
+    takes: bool,
     has_refused: AtomicBool,
 }
 
 impl Refusing {
     fn new(store: &MemoryStore, what: fn(&StreamOp) -> bool, with: ErrorCode) -> Arc<Self> {
+        Self::with(store, what, with, false)
+    }
+
+    fn with(
+        store: &MemoryStore,
+        what: fn(&StreamOp) -> bool,
+        with: ErrorCode,
+        takes: bool,
+    ) -> Arc<Self> {
         let has_refused = AtomicBool::new(false);
-        Arc::new(Self { store: store.clone(), what, with, has_refused })
+        Arc::new(Self { store: store.clone(), what, with, takes, has_refused })
     }
 }
 
@@ -47,6 +58,9 @@ fn shows_a_result(op: &StreamOp) -> bool {
 impl StreamManager for Refusing {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
         if batch.ops.iter().any(self.what) && !self.has_refused.swap(true, Ordering::Relaxed) {
+            if self.takes {
+                self.store.write(stream, batch).await?;
+            }
             return Err(Error::new(self.with, "as arranged"));
         }
         self.store.write(stream, batch).await
@@ -80,6 +94,8 @@ async fn completed(store: MemoryStore, streams: &Arc<Refusing>) -> RunHandle {
         .build()
         .unwrap();
     let act = Tool::function("act", "Acts.", |_: Value, _: ToolContext| async { Ok("done") });
+    // The start of such a call is recorded, and shown, before it runs. Its result is in a later batch.
+    let act = act.effect(EffectClass::AtMostOnce);
     let agent: Agent = Agent::builder("a").system_prompt("p").model("m").tool(act).build().unwrap();
     let options = ExecuteOptions::default().session("s");
     let handle = runtime.execute(agent.erased(), "go".into(), options).await.unwrap();
@@ -89,23 +105,36 @@ async fn completed(store: MemoryStore, streams: &Arc<Refusing>) -> RunHandle {
     handle
 }
 
+/// The calls whose results the stream shows, in its order.
+async fn shown_results(handle: &RunHandle) -> Vec<String> {
+    let mut shown = handle.stream().await.unwrap();
+    let mut calls = Vec::new();
+    while let Some(chunk) = within(shown.next()).await {
+        match &chunk.unwrap().chunk.kind {
+            ChunkKind::ToolEnd { call, .. } => calls.push(call.to_string()),
+            kind if kind.ends_run() => break,
+            _ => {}
+        }
+    }
+    calls
+}
+
 #[tokio::test]
 async fn a_batch_that_was_not_taken_is_written_before_the_next() {
     let store = MemoryStore::new();
     let streams = Refusing::new(&store, shows_a_result, ErrorCode::StoreBusy);
     let handle = completed(store, &streams).await;
-    let mut shown = handle.stream().await.unwrap();
-    let mut shown_in_order = Vec::new();
-    while let Some(chunk) = within(shown.next()).await {
-        match &chunk.unwrap().chunk.kind {
-            ChunkKind::ToolEnd { call, .. } => shown_in_order.push(call.to_string()),
-            kind if kind.ends_run() => break,
-            _ => {}
-        }
-    }
-    assert_eq!(shown_in_order, ["1.0", "2.0"]);
+    assert_eq!(shown_results(&handle).await, ["1.0", "2.0"]);
     // What became of each try was told, too.
     assert_eq!(streams.info(&SessionId::from("s")).await.unwrap().open, []);
+}
+
+#[tokio::test]
+async fn a_batch_whose_answer_is_lost_is_shown_once() {
+    let store = MemoryStore::new();
+    let streams = Refusing::with(&store, shows_a_result, ErrorCode::StoreUnavailable, true);
+    let handle = completed(store, &streams).await;
+    assert_eq!(shown_results(&handle).await, ["1.0", "2.0"]);
 }
 
 fn settles(op: &StreamOp) -> bool {

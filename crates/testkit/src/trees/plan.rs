@@ -139,6 +139,11 @@ impl Family {
         Self { root, agents, registry }
     }
 
+    /// The agents, by name.
+    pub fn agents(&self) -> impl Iterator<Item = &AnyAgent> {
+        self.agents.values()
+    }
+
     /// The agent of that name.
     ///
     /// # Panics

@@ -206,7 +206,9 @@ fn said(member: &Member) -> BTreeMap<u32, String> {
     for it in member.own() {
         let Event::ModelReplied(reply) = &it.event else { continue };
         let content = reply.message.as_ref().and_then(|message| message.content.clone());
-        if let Some(content) = content.filter(|content| !content.is_empty()) {
+        // Plans are JSON. The stream shows them in chunks of their own.
+        let text = content.filter(|content| !content.is_empty() && !content.starts_with('{'));
+        if let Some(content) = text {
             texts.insert(reply.step, content);
         }
     }
