@@ -58,12 +58,17 @@ pub(super) enum Kept {
 /// [`ErrorCode::SessionNotFound`], the store's, and those of a log that cannot be read or is not
 /// legal. The log is never touched.
 pub async fn load(store: &dyn StateStore, session: &SessionId) -> Result<Session> {
-    let mut fold = Session::new(session.clone());
-    catch_up(store, &mut fold).await?;
-    if fold.position().version == 0 {
-        return Err(not_found(session));
+    for _ in 0..MAX_LOOKS {
+        let mut fold = Session::new(session.clone());
+        match catch_up(store, &mut fold).await {
+            Ok(()) if fold.position().version == 0 => return Err(not_found(session)),
+            Ok(()) => return Ok(fold),
+            // Another session has the id now. It is read from its beginning.
+            Err(error) if is_replaced(&error) => {}
+            Err(error) => return Err(error),
+        }
     }
-    Ok(fold)
+    Err(busy(session))
 }
 
 /// The head of a session and the fold of the same position, if there is such a session. Of two
@@ -135,12 +140,24 @@ pub async fn catch_up(store: &dyn StateStore, fold: &mut Session) -> Result<()> 
 }
 
 /// Takes in what was appended since the fold was made, up to what takes the history.
+///
+/// # Errors
+/// As [`load`], and one that [`is_replaced`] if the session was deleted and another one has its id.
 pub(super) async fn follow(store: &dyn StateStore, fold: &mut impl Fold) -> Result<Folding> {
     let session = fold.known().id().clone();
     loop {
-        let page = store.read_log(&session, fold.known().position().version, PAGE).await?;
+        let position = fold.known().position().clone();
+        let page = store.read_log(&session, position.version, PAGE).await?;
         if page.is_empty() {
             return Ok(Folding::Done);
+        }
+        // Looked at after the page: a log that still has the append before it had that append then.
+        if position.version > 0 {
+            let start = fold.known().last_append().start;
+            let last = store.read_log(&session, start, 1).await?;
+            if last.first().is_none_or(|last| last.position() != position) {
+                return Err(replaced(&session));
+            }
         }
         for append in &page {
             if fold.take(append)? == Folding::NeedsHistory {
@@ -181,6 +198,17 @@ pub(super) async fn catch_up_kept(
         return Ok(Kept::NeedsHistory);
     }
     Ok(Kept::UpToDate)
+}
+
+const REPLACED: &str = "the session was deleted while its log was read, and another one has its id";
+
+fn replaced(session: &SessionId) -> Error {
+    Error::new(ErrorCode::SessionNotFound, REPLACED).with_context("session", session)
+}
+
+/// Whether a log could not be read on because another session has its id now.
+fn is_replaced(error: &Error) -> bool {
+    error.code() == ErrorCode::SessionNotFound && error.message() == REPLACED
 }
 
 pub(super) fn not_found(session: &SessionId) -> Error {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::load::{follow, not_found};
-use super::{Folding, Folds, Logs, Request, SessionOverview};
+use super::load::{Kept, catch_up_kept, not_found};
+use super::{Folds, Logs, Request, SessionOverview};
 use crate::clock::IdSource;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{ChildNotice, Event, SCHEMA, encode};
@@ -210,8 +210,11 @@ impl<'a> Outside<'a> {
                 }
                 AppendOutcome::Conflict { .. } => {
                     fold = before;
-                    if follow(self.store, &mut fold).await? == Folding::NeedsHistory {
-                        fold = self.logs().overview(session).await?;
+                    let head = self::head(self.store, session).await?;
+                    match catch_up_kept(self.store, &mut fold, &head).await {
+                        Ok(Kept::UpToDate) => {}
+                        // The session was deleted, and another one has its id; or it went back to a checkpoint.
+                        Ok(_) | Err(_) => fold = self.logs().overview(session).await?,
                     }
                 }
                 AppendOutcome::GuardFailed { now, .. } => {

@@ -6,7 +6,7 @@ use helix_agents_core::error::Result;
 use helix_agents_core::event::{ChildStart, Event, ToolFinish, ToolOutcome};
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
-    Journal, RequestKind, RunStatus, boundaries, queue_message, request,
+    Journal, RequestKind, RunStatus, Session, boundaries, queue_message, request,
 };
 use helix_agents_core::state::Patch;
 use helix_agents_core::step::Action;
@@ -14,7 +14,9 @@ use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::ChunkKind;
 use serde_json::json;
 
-use crate::support::{World, calls, code, id, names, reply, result, started, text};
+use crate::support::{
+    World, agent, calls, code, first_events, id, names, new_session, reply, result, started, text,
+};
 
 fn child_of(call: &str) -> Event {
     let start = ChildStart {
@@ -219,6 +221,26 @@ async fn a_result_is_not_handed_in_without_the_companion_that_the_call_started()
     old.stage(&[child_of("1.0"), spawned, result("1.1", json!("found"))]).unwrap();
     assert_eq!(code(old.commit().await), "superseded");
     assert_eq!(world.log().await[2..], ["run_started", "tool_finished 1.1"]);
+}
+
+#[tokio::test]
+async fn a_run_of_a_deleted_session_appends_nothing_to_the_next_one() {
+    let world = World::new();
+    let mut old = world.answered(calls(&["search"])).await;
+    world.faults.delete(&id()).await.unwrap();
+    let session = Session::new(id());
+    let events = first_events(&session, "r2");
+    let mut new = Journal::new(world.parts(), agent(), session, "r2".into());
+    new.create(new_session(), events).await.unwrap();
+    new.stage(&[reply(1, calls(&["search"]))]).unwrap();
+    new.commit().await.unwrap();
+    // The logs are of one length, and a message is legal in both.
+    let (request, message) = ("m".into(), UserMessage::new("go on"));
+    queue_message(world.outside(), &id(), &request, &message, None).await.unwrap();
+    let before = world.log().await;
+    old.stage(&[result("1.0", json!("old"))]).unwrap();
+    assert_eq!(code(old.commit().await), "history_lost");
+    assert_eq!(world.log().await, before);
 }
 
 #[tokio::test]

@@ -103,8 +103,8 @@ fn as_in_the_log(member: &Member, expected: &Expected, shown: &[&StoredChunk]) -
     let (mut is, mut should) = (texts(shown), said(member));
     // What a failed call had delivered stays, and is in no transcript.
     is.retain(|step, _| !member.has(|event| failed(event, *step)));
-    // A run that could not reach the stream did not discard what an earlier one showed.
-    if *overlaps || (*gaps && member.was_taken_over()) {
+    // A run or part that could not reach the stream did not discard what an earlier one showed.
+    if *overlaps || (*gaps && (member.was_taken_over() || member.was_repeated())) {
         is.clear();
         should.clear();
     }
