@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use helix_agents_core::clock::Timestamp;
-use helix_agents_core::event::{Event, RecordedEvent, RunOutcome, decode};
+use helix_agents_core::error::ErrorCode;
+use helix_agents_core::event::{Event, RecordedEvent, RunOutcome, ToolOutcome, decode};
 use helix_agents_core::id::{CallId, RequestId, RunId, SessionId};
 use helix_agents_core::session::{RunStatus, Session};
 use helix_agents_core::store::StoredAppend;
@@ -35,6 +36,8 @@ struct Watched {
     messages: BTreeSet<RequestId>,
     /// Until when each call waits for people.
     deadlines: BTreeMap<CallId, Timestamp>,
+    /// The calls whose children wait for an answer.
+    waiting: BTreeSet<CallId>,
 }
 
 /// A request to interrupt a session that has not been honoured.
@@ -141,6 +144,10 @@ impl Always {
         };
         // The append that makes a fork repeats the end of the shared history.
         let fork = events.iter().position(|it| matches!(it.event, Event::Forked { .. }));
+        let is_late = append.run.as_ref().is_some_and(|run| self.is_superseded(session, run));
+        if is_late && events.iter().any(|it| matches!(it.event, Event::ToolFinished(_))) {
+            self.reached.note(Mark::LateResult);
+        }
         for (index, recorded) in events.iter().enumerate() {
             if fork.is_none_or(|fork| index >= fork) {
                 self.event(session, recorded);
@@ -159,6 +166,7 @@ impl Always {
                 watched.steps = budget.as_ref().map_or(watched.steps, |budget| budget.steps);
                 let owner = watched.fold.current_run().map(|run| run.id.clone());
                 let child = watched.fold.open_children().next().is_some();
+                let waits = child && !watched.waiting.is_empty();
                 let asked = watched.aborted || watched.interrupted.is_some();
                 let first = watched.followed.insert(after.clone());
                 let is_root = watched.fold.parent().is_none();
@@ -170,6 +178,9 @@ impl Always {
                 }
                 if !first {
                     self.wrong(session, &format!("two runs began after {after:?}"));
+                }
+                if owner.is_some() && waits {
+                    self.reached.note(Mark::TakeoverWithWaitingChild);
                 }
                 if let Some(owner) = owner {
                     self.taken_over(session, &owner, child, asked);
@@ -186,6 +197,14 @@ impl Always {
             Event::RunEnded { outcome } => {
                 let is_lost = watched.aborted && !matches!(outcome, RunOutcome::Aborted { .. });
                 (watched.aborted, watched.interrupted) = (false, None);
+                if let RunOutcome::Failed { error } = outcome {
+                    if error.is(ErrorCode::BudgetExceeded) {
+                        self.reached.note(Mark::BudgetUsedUp);
+                    }
+                    if error.is(ErrorCode::CrashLoop) {
+                        self.reached.note(Mark::CrashLoop);
+                    }
+                }
                 if is_lost {
                     self.wrong(session, &format!("it was to be aborted, and ended: {outcome:?}"));
                 }
@@ -230,6 +249,21 @@ impl Always {
                 }
                 if !is_new {
                     self.wrong(session, &format!("the message {request} was queued twice"));
+                }
+            }
+            Event::ChildWaiting { call } => {
+                watched.waiting.insert(call.clone());
+            }
+            Event::ToolFinished(finish) => {
+                watched.waiting.remove(&finish.call);
+                if let ToolOutcome::Error(error) = &finish.outcome {
+                    let deadline = watched.deadlines.get(&finish.call);
+                    if deadline.is_some_and(|deadline| recorded.at > *deadline) {
+                        self.reached.note(Mark::DeadlinePassed);
+                    }
+                    if error.is(ErrorCode::ToolOutcomeUnknown) {
+                        self.reached.note(Mark::OutcomeUnknown);
+                    }
                 }
             }
             Event::Rewound { .. } => self.reached.note(Mark::Rewind),
@@ -291,6 +325,7 @@ impl Always {
             replies: 0,
             messages: BTreeSet::new(),
             deadlines: BTreeMap::new(),
+            waiting: BTreeSet::new(),
         })
     }
 

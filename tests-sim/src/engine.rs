@@ -1,5 +1,5 @@
-//! An engine on the seam of parts: it loses answers and has parts executed again, takes workers for
-//! dead that are not, and replays what it has after each part.
+//! An engine that executes runs in parts. It drops parts, and executes parts again: one after another, or two
+//! executions at once, as an engine does that declares a live worker dead.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -10,7 +10,7 @@ use helix_agents_testkit::trees::{Again, Dice, Pace};
 /// Whether streams have to be whole where an owner may hand in a result after it was superseded. What it showed
 /// of that call was taken back by its successor, and nobody shows it again: the ledger of streams needs a fence
 /// for that.
-const CHECKS_STREAMS_OF_LATE_OWNERS: bool = false;
+const CHECKS_STREAMS_OF_LATE_OWNERS: bool = true;
 
 /// A kind of fault that a story may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,11 +39,21 @@ pub enum Fault {
     Jumps,
     /// Processes of two builds run side by side.
     Builds,
+    /// Processes die right before a request to the store, or right after its answer.
+    KillsAtRequests,
+    /// Requests to streams that are away hang.
+    Hangs,
+    /// No process can reach the store.
+    Outages,
+    /// Hooks around runs, model calls and sub-agents are slow.
+    SlowHooks,
+    /// Snapshots are saved at any moment, and not only of long logs.
+    Snapshots,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 17] = [
         Self::Kills,
         Self::Stalls,
         Self::Slow,
@@ -56,6 +66,11 @@ impl Fault {
         Self::Stale,
         Self::Jumps,
         Self::Builds,
+        Self::KillsAtRequests,
+        Self::Hangs,
+        Self::Outages,
+        Self::SlowHooks,
+        Self::Snapshots,
     ];
 
     /// The fault of that name.
@@ -157,11 +172,20 @@ impl Story {
 
     /// How long models, tools and hooks take: longer than a lease at times.
     pub(crate) fn pace(self) -> Pace {
-        if !self.has(Fault::Slow) {
-            return Pace::default();
-        }
         let mut dice = self.dice("pace");
-        Pace { once_in: 2 + dice.below(12), at_most: self.lease() * 3 }
+        let pace = Pace { once_in: 2 + dice.below(12), at_most: self.lease() * 3, hooks: 0 };
+        let hooks = if self.has(Fault::SlowHooks) { 2 + dice.below(6) } else { 0 };
+        Pace { once_in: if self.has(Fault::Slow) { pace.once_in } else { 0 }, hooks, ..pace }
+    }
+
+    /// After how many requests and answers a process dies.
+    pub(crate) fn dies_at(self, process: usize) -> usize {
+        let mut dice = self.dice(&format!("end of process {process}"));
+        if self.has(Fault::KillsAtRequests) && dice.once_in(2) {
+            2 + dice.below(300)
+        } else {
+            usize::MAX - 1
+        }
     }
 
     pub(crate) fn tool_concurrency(self) -> usize {
@@ -189,11 +213,11 @@ impl Story {
 
     /// Whether its streams may be away for so long that runs do not wait for them.
     pub(crate) fn has_gaps(self) -> bool {
-        let late = [Fault::Stalls, Fault::Slow, Fault::Jumps];
+        let late = [Fault::Stalls, Fault::Slow, Fault::SlowHooks, Fault::Jumps];
         if !CHECKS_STREAMS_OF_LATE_OWNERS && late.into_iter().any(|fault| self.has(fault)) {
             return true;
         }
-        let away = [Fault::Streams, Fault::Lost, Fault::Late, Fault::Partitions];
+        let away = [Fault::Streams, Fault::Lost, Fault::Late, Fault::Partitions, Fault::Outages];
         away.into_iter().any(|fault| self.has(fault))
     }
 

@@ -14,6 +14,10 @@ use helix_agents_tests_sim::{
     ENOUGH, Failure, Fault, HEAD, Plan, Story, hunt_all, known_lines, simplest, tell_many,
 };
 
+/// A fifth of the time of a story goes into allocations.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 struct Options {
     plan: Plan,
     story: Option<Story>,

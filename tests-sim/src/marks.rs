@@ -76,11 +76,31 @@ pub enum Mark {
     PartCut,
     /// A message was sent to a child.
     MessageBelow,
+    /// A process died between two steps of an operation: right before a request, or right after its answer.
+    KillAtRequest,
+    /// A request to the streams hung.
+    StreamHangs,
+    /// No process could reach the store.
+    Outage,
+    /// A run ended because its budget was used up.
+    BudgetUsedUp,
+    /// A run failed because no process outlived a call.
+    CrashLoop,
+    /// A call that waits had a deadline that passed.
+    DeadlinePassed,
+    /// A call in doubt ended without a second execution.
+    OutcomeUnknown,
+    /// A superseded run handed in a result.
+    LateResult,
+    /// A run was taken over while a child of it waited for an answer.
+    TakeoverWithWaitingChild,
+    /// The overview of a session was read from a snapshot.
+    SnapshotRead,
 }
 
 impl Mark {
     /// All of them.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 44] = [
         Self::Kill,
         Self::StallBeyondLease,
         Self::TakeoverOfDead,
@@ -115,6 +135,16 @@ impl Mark {
         Self::Upgrade,
         Self::PartCut,
         Self::MessageBelow,
+        Self::KillAtRequest,
+        Self::StreamHangs,
+        Self::Outage,
+        Self::BudgetUsedUp,
+        Self::CrashLoop,
+        Self::DeadlinePassed,
+        Self::OutcomeUnknown,
+        Self::LateResult,
+        Self::TakeoverWithWaitingChild,
+        Self::SnapshotRead,
     ];
 }
 

@@ -356,7 +356,7 @@ impl Drop for Resuming<'_> {
 }
 
 /// One thing that befalls a process, if the story has things of that kind.
-pub(crate) fn befall(world: &World, process: &Process, dice: &mut Dice) {
+pub(crate) fn befall(world: &World, all: &[Process], process: &Process, dice: &mut Dice) {
     let kinds = [
         Fault::Kills,
         Fault::Stalls,
@@ -364,6 +364,8 @@ pub(crate) fn befall(world: &World, process: &Process, dice: &mut Dice) {
         Fault::Partitions,
         Fault::Streams,
         Fault::Jumps,
+        Fault::Outages,
+        Fault::Snapshots,
     ];
     let kinds: Vec<_> = kinds.into_iter().filter(|kind| world.story.has(*kind)).collect();
     let Some(kind) = dice.pick(&kinds).copied() else { return };
@@ -380,13 +382,15 @@ pub(crate) fn befall(world: &World, process: &Process, dice: &mut Dice) {
         Fault::Partitions => {
             world.reached.note(Mark::Partition);
             let cut = if dice.once_in(2) { Cut::Requests } else { Cut::Answers };
-            process.wire.cut(cut);
-            world.trouble(process, lasts);
-            let wire = Arc::clone(&process.wire);
-            world.beside(process, async move {
-                sleep(lasts).await;
-                wire.cut(Cut::Whole);
-            });
+            cut_off(world, process, cut, lasts);
+        }
+        Fault::Snapshots => {
+            let world = world.clone();
+            drop(tokio::spawn(async move { save_snapshots(&world).await }));
+        }
+        Fault::Outages => {
+            world.reached.note(Mark::Outage);
+            all.iter().for_each(|process| cut_off(world, process, Cut::Requests, lasts));
         }
         Fault::Streams => {
             world.reached.note(Mark::StreamsAway);
@@ -407,6 +411,28 @@ pub(crate) fn befall(world: &World, process: &Process, dice: &mut Dice) {
         }
         _ => {}
     }
+}
+
+/// Saves snapshots of all sessions, as processes do of long ones.
+async fn save_snapshots(world: &World) {
+    for root in world.roots() {
+        for head in heads(&*world.witness, &root).await.unwrap_or_default() {
+            let Ok(session) = load(&*world.witness, &head.session).await else { continue };
+            let Ok(snapshot) = session.overview().to_snapshot() else { continue };
+            drop(world.witness.save_snapshot(&head.session, snapshot).await);
+        }
+    }
+}
+
+/// Cuts a process off from the store for a time.
+fn cut_off(world: &World, process: &Process, cut: Cut, lasts: Duration) {
+    process.wire.cut(cut);
+    world.trouble(process, lasts);
+    let wire = Arc::clone(&process.wire);
+    world.beside(process, async move {
+        sleep(lasts).await;
+        wire.cut(Cut::Whole);
+    });
 }
 
 /// A process stands still, and goes on as if nothing had happened.

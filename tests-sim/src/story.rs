@@ -14,7 +14,7 @@ use helix_agents_testkit::trees::{Again, Dice, Expected, Noted, Tally, check, he
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::knobs::{EngineKind, Fault, Story};
-use crate::marks::Marks;
+use crate::marks::{Mark, Marks};
 use crate::moves::{act, befall};
 use crate::panics::noticed;
 use crate::process::Process;
@@ -25,8 +25,8 @@ use crate::world::World;
 /// forty leases.
 const CALM: Duration = Duration::from_secs(600);
 
-/// How long a story may take in all, in simulated time. Without a timer a program that waits for something that never
-/// happens would wait in real time.
+/// The longest that a story may take, in simulated time. Without this limit, a deadlock in a story would block the
+/// simulation.
 const LONGEST: Duration = Duration::from_secs(24 * 3_600);
 
 const IN_CIRCLES: &str = "it goes round in circles";
@@ -135,17 +135,30 @@ impl Stage {
         self.world.boot(self.booted, dies_at)
     }
 
+    fn boot_mortal(&mut self) -> Process {
+        let dies_at = self.world.story.dies_at(self.booted + 1);
+        self.boot(dies_at)
+    }
+
+    /// Notes that a process died at a request, if it did.
+    fn note_death(&self, slot: usize) {
+        if self.slots[slot].life.died_at_its_tick() {
+            self.world.reached.note(Mark::KillAtRequest);
+        }
+    }
+
     async fn chaos(&mut self) {
         let story = self.world.story;
         let mut dice = story.dice("chaos");
         for number in 0..story.moves {
             let which = dice.below(story.processes);
             while self.slots.len() <= which {
-                let process = self.boot(1_000_000);
+                let process = self.boot_mortal();
                 self.slots.push(process);
             }
             if self.slots[which].life.is_over() {
-                self.slots[which] = self.boot(1_000_000);
+                self.note_death(which);
+                self.slots[which] = self.boot_mortal();
             }
             let process = self.slots[which].clone();
             act(&self.world, &process, number, &mut dice);
@@ -157,7 +170,7 @@ impl Stage {
             };
             sleep(Duration::from_millis(pause as u64)).await;
             if dice.once_in(2) {
-                befall(&self.world, &process, &mut dice);
+                befall(&self.world, &self.slots, &process, &mut dice);
                 if dice.once_in(2) {
                     sleep(Duration::from_millis(dice.below(100) as u64)).await;
                 }
@@ -258,7 +271,8 @@ impl Stage {
 /// How long the story may take to come to its end after its last fault.
 fn story_limit(story: Story) -> Duration {
     // Code that is slow stays so.
-    CALM + story.lease() * if story.has(Fault::Slow) { 400 } else { 40 }
+    CALM + story.lease()
+        * if story.has(Fault::Slow) || story.has(Fault::SlowHooks) { 400 } else { 40 }
 }
 
 /// What was noted of one tree.

@@ -56,6 +56,10 @@ enum Kind {
 enum Luck {
     /// It is answered after this time.
     Fine(Duration),
+    /// The store answers at once, and the answer takes this time: it is of an earlier state then.
+    Stale(Duration),
+    /// It does not reach the store, and the process waits this time to learn that.
+    Silent(Duration),
     Lost,
     Unanswered,
     /// It reaches the store late, and its answer the process.
@@ -109,18 +113,26 @@ impl Wire {
         };
         match cut {
             _ if self.calm.load(Ordering::Relaxed) => Luck::Fine(Duration::ZERO),
-            _ if away => Luck::Lost,
+            _ if away => self.away(),
             Cut::Requests => Luck::Lost,
             Cut::Answers => Luck::Unanswered,
             Cut::Whole => self.life.roll(|dice| self.roll(kind, dice)),
         }
     }
 
+    /// A request to streams that are away: it fails at once, or hangs, at times for longer than the lease.
+    fn away(&self) -> Luck {
+        if !self.story.has(Fault::Hangs) {
+            return Luck::Lost;
+        }
+        let lease = self.story.lease();
+        self.life.roll(|dice| {
+            if dice.once_in(4) { Luck::Silent(up_to(dice, lease * 2)) } else { Luck::Lost }
+        })
+    }
+
     fn roll(&self, kind: Kind, dice: &mut Dice) -> Luck {
         let (story, lease) = (self.story, self.story.lease());
-        let up_to = |dice: &mut Dice, most: Duration| {
-            Duration::from_millis(dice.below(most.as_millis() as usize + 1) as u64)
-        };
         if story.has(Fault::Lost) && kind != Kind::Forget && dice.once_in(40) {
             return if dice.once_in(2) { Luck::Lost } else { Luck::Unanswered };
         }
@@ -129,7 +141,7 @@ impl Wire {
         }
         if story.has(Fault::Stale) && kind == Kind::List && dice.once_in(2) {
             self.reached.note(Mark::StaleList);
-            return Luck::Fine(up_to(dice, lease));
+            return Luck::Stale(up_to(dice, lease));
         }
         if story.has(Fault::Late) && dice.once_in(80) {
             let most = match kind {
@@ -190,6 +202,16 @@ impl Wire {
                 }
                 operation(witness).await
             }
+            Luck::Stale(wait) => {
+                let answer = operation(witness).await;
+                sleep(wait).await;
+                answer
+            }
+            Luck::Silent(wait) => {
+                self.reached.note(Mark::StreamHangs);
+                sleep(wait).await;
+                Err(lost())
+            }
             Luck::Lost => {
                 self.reached.note(Mark::RequestLost);
                 self.trouble(kind, NO_ANSWER);
@@ -232,6 +254,10 @@ impl Wire {
             }
         }
     }
+}
+
+fn up_to(dice: &mut Dice, most: Duration) -> Duration {
+    Duration::from_millis(dice.below(most.as_millis() as usize + 1) as u64)
 }
 
 fn lost() -> Error {

@@ -264,6 +264,9 @@ impl StateStore for Witness {
     async fn snapshot(&self, session: &SessionId) -> Result<Option<Snapshot>> {
         let expected = self.model().snapshot(session);
         let answer = self.store.snapshot(session).await;
+        if matches!(answer, Ok(Some(_))) {
+            self.reached.note(Mark::SnapshotRead);
+        }
         self.agree("snapshot", session, &answer, Some(&expected));
         answer
     }
@@ -299,7 +302,7 @@ impl StreamManager for Witness {
         if self.clock.went_back() && self.always().is_of_deleted(&batch) {
             return Ok(Written { is_superseded: true, ..Written::default() });
         }
-        // What a run of a deleted session writes before its successor does is not judged either.
+        // A run of a deleted session may write to the stream before the new session does. That is no failure.
         let is_late =
             self.always().is_of_deleted(&batch) && self.store.info(stream).await?.last_seq == 0;
         let ops = Arc::clone(&batch.ops);

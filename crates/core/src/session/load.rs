@@ -60,12 +60,12 @@ pub(super) enum Kept {
 pub async fn load(store: &dyn StateStore, session: &SessionId) -> Result<Session> {
     for _ in 0..MAX_LOOKS {
         let mut fold = Session::new(session.clone());
-        match catch_up(store, &mut fold).await {
-            Ok(()) if fold.position().version == 0 => return Err(not_found(session)),
-            Ok(()) => return Ok(fold),
-            // Another session has the id now. It is read from its beginning.
-            Err(error) if is_replaced(&error) => {}
-            Err(error) => return Err(error),
+        let is_another = follow(store, &mut fold).await? == Kept::OfAnotherLog;
+        if !is_another && fold.position().version == 0 {
+            return Err(not_found(session));
+        }
+        if !is_another {
+            return Ok(fold);
         }
     }
     Err(busy(session))
@@ -136,32 +136,32 @@ pub(super) async fn from_snapshot(store: &dyn StateStore, head: &Head) -> Option
 /// # Errors
 /// As [`load`]. The fold is of no use then.
 pub async fn catch_up(store: &dyn StateStore, fold: &mut Session) -> Result<()> {
-    follow(store, fold).await.map(|_| ())
+    match follow(store, fold).await? {
+        Kept::OfAnotherLog => Err(not_found(fold.id())),
+        Kept::UpToDate | Kept::NeedsHistory => Ok(()),
+    }
 }
 
 /// Takes in what was appended since the fold was made, up to what takes the history.
-///
-/// # Errors
-/// As [`load`], and one that [`is_replaced`] if the session was deleted and another one has its id.
-pub(super) async fn follow(store: &dyn StateStore, fold: &mut impl Fold) -> Result<Folding> {
+pub(super) async fn follow(store: &dyn StateStore, fold: &mut impl Fold) -> Result<Kept> {
     let session = fold.known().id().clone();
     loop {
         let position = fold.known().position().clone();
         let page = store.read_log(&session, position.version, PAGE).await?;
         if page.is_empty() {
-            return Ok(Folding::Done);
+            return Ok(Kept::UpToDate);
         }
-        // Looked at after the page: a log that still has the append before it had that append then.
+        // Read after the page. If the log still has the fold's last append, the page is of the same log.
         if position.version > 0 {
             let start = fold.known().last_append().start;
             let last = store.read_log(&session, start, 1).await?;
             if last.first().is_none_or(|last| last.position() != position) {
-                return Err(replaced(&session));
+                return Ok(Kept::OfAnotherLog);
             }
         }
         for append in &page {
             if fold.take(append)? == Folding::NeedsHistory {
-                return Ok(Folding::NeedsHistory);
+                return Ok(Kept::NeedsHistory);
             }
         }
     }
@@ -192,23 +192,10 @@ pub(super) async fn catch_up_kept(
             return Ok(Kept::NeedsHistory);
         }
     }
-    if fold.known().position().version < head.position.version
-        && follow(store, fold).await? == Folding::NeedsHistory
-    {
-        return Ok(Kept::NeedsHistory);
+    if fold.known().position().version < head.position.version {
+        return follow(store, fold).await;
     }
     Ok(Kept::UpToDate)
-}
-
-const REPLACED: &str = "the session was deleted while its log was read, and another one has its id";
-
-fn replaced(session: &SessionId) -> Error {
-    Error::new(ErrorCode::SessionNotFound, REPLACED).with_context("session", session)
-}
-
-/// Whether a log could not be read on because another session has its id now.
-fn is_replaced(error: &Error) -> bool {
-    error.code() == ErrorCode::SessionNotFound && error.message() == REPLACED
 }
 
 pub(super) fn not_found(session: &SessionId) -> Error {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::load::{Kept, catch_up_kept, not_found};
+use super::load::{Kept, follow, not_found};
 use super::{Folds, Logs, Request, SessionOverview};
 use crate::clock::IdSource;
 use crate::error::{Error, ErrorCode, Result};
@@ -210,11 +210,8 @@ impl<'a> Outside<'a> {
                 }
                 AppendOutcome::Conflict { .. } => {
                     fold = before;
-                    let head = self::head(self.store, session).await?;
-                    match catch_up_kept(self.store, &mut fold, &head).await {
-                        Ok(Kept::UpToDate) => {}
-                        // The session was deleted, and another one has its id; or it went back to a checkpoint.
-                        Ok(_) | Err(_) => fold = self.logs().overview(session).await?,
+                    if follow(self.store, &mut fold).await? != Kept::UpToDate {
+                        fold = self.logs().overview(session).await?;
                     }
                 }
                 AppendOutcome::GuardFailed { now, .. } => {

@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use helix_agents_core::event::ToolOutcome;
-use helix_agents_core::hooks::{AgentHooks, Before, HookContext, HookResult, ToolCallView};
+use helix_agents_core::error::ErrorRecord;
+use helix_agents_core::event::{Suspension, ToolOutcome};
+use helix_agents_core::hooks::{
+    AgentHooks, Before, HookContext, HookResult, SubAgentView, ToolCallView,
+};
 use helix_agents_core::id::{CallId, RunId, SessionId};
 use helix_agents_core::json::Json;
+use helix_agents_core::llm::LlmResponse;
 use helix_agents_core::message::Message;
 use helix_agents_core::state::Patch;
 use serde::{Deserialize, Serialize};
@@ -52,10 +56,44 @@ impl Listener {
         self.told.note(Told { hook, session, run, call });
         self.lives.linger(&cx.run).await;
     }
+
+    /// Takes long, if the hooks of the process are slow.
+    async fn delay(&self, cx: &HookContext) -> HookResult {
+        self.lives.linger_in_hook(&cx.run, cx.key()).await;
+        Ok(())
+    }
 }
 
 #[async_trait]
 impl AgentHooks for Listener {
+    async fn on_agent_start(&self, cx: &HookContext) -> HookResult {
+        self.delay(cx).await
+    }
+
+    async fn on_agent_complete(&self, cx: &HookContext, _: Option<&Json>) -> HookResult {
+        self.delay(cx).await
+    }
+
+    async fn on_agent_fail(&self, cx: &HookContext, _: &ErrorRecord) -> HookResult {
+        self.delay(cx).await
+    }
+
+    async fn on_agent_suspended(&self, cx: &HookContext, _: &Suspension) -> HookResult {
+        self.delay(cx).await
+    }
+
+    async fn on_agent_resumed(&self, cx: &HookContext, _: &Suspension) -> HookResult {
+        self.delay(cx).await
+    }
+
+    async fn after_llm_call(&self, cx: &HookContext, _: &LlmResponse) -> HookResult {
+        self.delay(cx).await
+    }
+
+    async fn before_sub_agent(&self, cx: &HookContext, _: SubAgentView<'_>) -> HookResult {
+        self.delay(cx).await
+    }
+
     async fn before_tool(
         &self,
         cx: &HookContext,

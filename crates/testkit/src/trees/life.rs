@@ -2,6 +2,7 @@
 //! more once it is dead.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -53,6 +54,8 @@ pub struct Pace {
     pub once_in: usize,
     /// The longest that a slow one takes.
     pub at_most: Duration,
+    /// One in so many hooks around runs, model calls and sub-agents is slow; none is if this is zero.
+    pub hooks: usize,
 }
 
 impl Life {
@@ -115,6 +118,12 @@ impl Life {
         *self.state() == State::Dead
     }
 
+    /// Whether it reached the tick at which it dies.
+    #[must_use]
+    pub fn died_at_its_tick(&self) -> bool {
+        self.0.ticks.load(Ordering::Relaxed) >= self.0.dies_at
+    }
+
     /// Whether it stands still.
     #[must_use]
     pub fn is_still(&self) -> bool {
@@ -154,12 +163,25 @@ impl Life {
 
     /// A place where the process may take long, if it is slow at all.
     pub async fn linger(&self) {
-        let Pace { once_in, at_most } = self.0.pace;
+        let Pace { once_in, at_most, .. } = self.0.pace;
         if once_in > 0 {
             let most = usize::try_from(at_most.as_millis()).unwrap_or(usize::MAX);
             let millis = self.roll(|dice| dice.once_in(once_in).then(|| dice.below(most)));
             if let Some(millis) = millis {
                 tokio::time::sleep(Duration::from_millis(millis as u64)).await;
+            }
+            self.awake().await;
+        }
+    }
+
+    /// Delays a hook, if the hooks of the process are slow. `at` decides how long.
+    async fn linger_in_hook(&self, at: impl Hash) {
+        let Pace { hooks, at_most, .. } = self.0.pace;
+        if hooks > 0 {
+            let mut dice = Dice::of((self.number(), at));
+            if dice.once_in(hooks) {
+                let most = usize::try_from(at_most.as_millis()).unwrap_or(usize::MAX);
+                tokio::time::sleep(Duration::from_millis(dice.below(most) as u64)).await;
             }
             self.awake().await;
         }
@@ -217,6 +239,13 @@ impl Lives {
     pub(super) async fn linger(&self, run: &RunId) {
         if let Some(life) = self.of(run) {
             life.linger().await;
+        }
+    }
+
+    /// Delays a hook of this run, if the hooks of its process are slow.
+    pub(super) async fn linger_in_hook(&self, run: &RunId, hook: &str) {
+        if let Some(life) = self.of(run) {
+            life.linger_in_hook((run, hook)).await;
         }
     }
 

@@ -16,8 +16,7 @@ pub(super) async fn check(
     members: &Members,
     problems: &mut Vec<String>,
 ) -> Result<(), String> {
-    // What runs of a deleted session left in the stream is cleared when the next session of its id is created, unless
-    // the stream cannot be reached then.
+    // A new session clears the stream of a deleted one with the same id. It cannot if the stream is away.
     if expected.reborn && expected.gaps {
         return Ok(());
     }
