@@ -29,7 +29,7 @@ fn main() -> Result<()> {
         // An engine has threads of its own, which wait for this one's.
         tokio::runtime::Builder::new_multi_thread()
     };
-    threads.enable_all().build()?.block_on(carry_out(&runtime))
+    threads.enable_all().build()?.block_on(drive(&runtime))
 }
 
 /// Tests print the standard error of a worker that fails. `HELIX_LOG` is a filter such as `debug`.
@@ -39,7 +39,7 @@ fn log_to_stderr() {
     log.with_writer(std::io::stderr).init();
 }
 
-async fn carry_out(runtime: &str) -> Result<()> {
+async fn drive(runtime: &str) -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let answer = match *arguments.as_slice() {
@@ -57,7 +57,7 @@ async fn carry_out(runtime: &str) -> Result<()> {
             let store = stores::open(store).await?;
             let teller =
                 Teller::new(runtime, scenario, durability(mode)?, store, trace.as_ref()).await?;
-            match teller.carry_out(verb, rest.first().copied()).await? {
+            match teller.drive(verb, rest.first().copied()).await? {
                 Ok(answer) => answer,
                 Err(error) => {
                     eprintln!("{error:?}");

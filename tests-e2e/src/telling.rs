@@ -90,11 +90,7 @@ impl Teller {
     ///
     /// # Errors
     /// If there is no such verb, or it hangs.
-    pub async fn carry_out(
-        &self,
-        verb: &str,
-        argument: Option<&str>,
-    ) -> Result<Result<Value, Error>> {
+    pub async fn drive(&self, verb: &str, argument: Option<&str>) -> Result<Result<Value, Error>> {
         let session = SessionId::from(SESSION);
         let told = async {
             Ok(match (verb, argument) {

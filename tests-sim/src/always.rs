@@ -308,7 +308,7 @@ impl Always {
         let run = batch.ops.iter().find_map(|op| match op {
             StreamOp::Begin { origin, .. } => Some(&origin.run),
             StreamOp::Chunks { chunks, .. } => chunks.first().map(|chunk| &chunk.run),
-            StreamOp::Mark(mark) => Some(&mark.origin.run),
+            StreamOp::Watermark(mark) => Some(&mark.origin.run),
         });
         let has_runs = watched.fold.last_run().is_some();
         has_runs && run.is_some_and(|run| watched.fold.run(run).is_none())

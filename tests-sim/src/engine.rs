@@ -1,4 +1,4 @@
-//! An engine that executes runs in parts. It drops parts, and executes parts again: one after another, or two
+//! An engine that executes runs in context. It drops context, and executes context again: one after another, or two
 //! executions at once, as an engine does that declares a live worker dead.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,8 @@ use futures_util::{FutureExt as _, StreamExt as _, stream};
 use helix_agents_core::error::{Error, Result};
 use helix_agents_core::id::{CallId, RunId};
 use helix_agents_runtime::{
-    Begun, ChildRef, Engine, LiveRun, Next, Part, RunRef, Runtime, Settings, forward_executor,
+    ChildRef, Engine, LiveRun, Next, RunRef, Runtime, Settings, StartedRun, WorkItem,
+    forward_executor,
 };
 use helix_agents_testkit::trees::{Again, Dice};
 
@@ -29,17 +30,17 @@ impl InParts {
     pub(crate) fn new(settings: Settings, again: Again, reached: Reached) -> Result<Self> {
         let follow = settings.lease / 8;
         let engine = Tasks { again, follow, reached, stopped: Arc::default() };
-        Ok(Self { runtime: Runtime::new(settings.parts()?, Arc::new(engine)) })
+        Ok(Self { runtime: Runtime::new(settings.context()?, Arc::new(engine)) })
     }
 
     /// Stops taking runs, and leaves those under way to others.
     pub(crate) async fn shutdown(&self) {
-        let parts = self.runtime.parts();
-        parts.tasks.end(parts.grace).await;
+        let context = self.runtime.context();
+        context.tasks.end(context.grace).await;
     }
 }
 
-/// Runs whose parts are tasks of one process.
+/// Runs whose context are tasks of one process.
 #[derive(Debug)]
 struct Tasks {
     again: Again,
@@ -52,16 +53,16 @@ struct Tasks {
 #[async_trait]
 impl Engine for Tasks {
     fn kind(&self) -> &'static str {
-        "in-parts"
+        "in-context"
     }
 
-    async fn carry_out(&self, begun: Begun) -> Result<Option<Arc<LiveRun>>> {
+    async fn drive(&self, begun: StartedRun) -> Result<Option<Arc<LiveRun>>> {
         let runtime = begun.driver.runtime().clone();
         let of = begun.in_parts();
         let (stopped, again, follow) = (Arc::clone(&self.stopped), self.again, self.follow);
         let reached = self.reached.clone();
-        let parts = Arc::clone(runtime.parts());
-        drop(parts.tasks.spawn(async move {
+        let context = Arc::clone(runtime.context());
+        drop(context.tasks.spawn(async move {
             let driven = Driven { runtime: &runtime, of: &of, again, follow, reached };
             if let Err(error) = driven.to_its_end().await {
                 note(&stopped, &of, error);
@@ -92,12 +93,12 @@ struct Driven<'a> {
 
 impl Driven<'_> {
     async fn to_its_end(&self) -> Result<()> {
-        let mut part = Part::Open;
+        let mut part = WorkItem::Open;
         loop {
             let act = |is_first| self.runtime.perform(self.of, &part, is_first).boxed();
             part = match self.done(format!("{part:?}"), act).await? {
                 Next::Over => return Ok(()),
-                Next::Part(part) => part,
+                Next::WorkItem(part) => part,
                 Next::Calls { calls, at_once, children, then } => {
                     let calls = calls.into_iter().map(async |call| self.call(&call).await);
                     let calls = stream::iter(calls.map(|call| call.boxed()).collect::<Vec<_>>());

@@ -10,10 +10,10 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Renewal,
+    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
 };
-use helix_agents_core::stream::{Batch, ChunkStream, StreamInfo, StreamManager, Written};
+use helix_agents_core::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager};
 use helix_agents_testkit::trees::{Dice, Life, Lives};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
@@ -267,7 +267,7 @@ fn lost() -> Error {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl StateStore for Wire {
-    fn reach(&self) -> Reach {
+    fn reach(&self) -> StoreScope {
         self.witness.reach()
     }
 
@@ -395,7 +395,7 @@ impl StateStore for Wire {
 
 #[async_trait]
 impl StreamManager for Wire {
-    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         let stream = stream.clone();
         self.ask(Kind::Stream, move |store| {
             let (stream, batch) = (stream.clone(), batch.clone());

@@ -11,10 +11,12 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Renewal,
+    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
 };
-use helix_agents_core::stream::{Batch, ChunkStream, StreamInfo, StreamManager, StreamOp, Written};
+use helix_agents_core::stream::{
+    Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager, StreamOp,
+};
 use helix_agents_store_memory::{MemoryOptions, MemoryStore};
 
 use crate::always::Always;
@@ -137,8 +139,8 @@ impl Witness {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl StateStore for Witness {
-    fn reach(&self) -> Reach {
-        Reach::Network
+    fn reach(&self) -> StoreScope {
+        StoreScope::Network
     }
 
     fn max_append_bytes(&self) -> usize {
@@ -295,12 +297,12 @@ impl StateStore for Witness {
 
 #[async_trait]
 impl StreamManager for Witness {
-    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         self.trace.note("write", &(stream, &batch));
         // Fencing tokens are dates. The token of a run may be greater than those of its successors if the store's clock
         // went back before its session was deleted and made again. No stream store can tell these runs apart.
         if self.clock.went_back() && self.always().is_of_deleted(&batch) {
-            return Ok(Written { is_superseded: true, ..Written::default() });
+            return Ok(BatchReceipt { is_superseded: true, ..BatchReceipt::default() });
         }
         // A run of a deleted session may write to the stream before the new session does. That is no failure.
         let is_late =
@@ -309,7 +311,7 @@ impl StreamManager for Witness {
         let written = self.store.write(stream, batch).await?;
         // The marks of a run that was superseded are left out.
         for op in ops.iter().filter(|_| !written.is_superseded && !is_late) {
-            let StreamOp::Mark(mark) = op else { continue };
+            let StreamOp::Watermark(mark) = op else { continue };
             let (session, version) =
                 (&mark.origin.session, self.model().version(&mark.origin.session));
             // A run whose session was deleted finds out with its next append.

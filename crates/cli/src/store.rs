@@ -11,11 +11,11 @@ use helix_agents::id::{RunId, SessionId};
 use helix_agents::prelude::{PostgresStore, RedisStore, SqliteStore};
 use helix_agents::runtime_local::{SystemIds, TokioClock};
 use helix_agents::store::{
-    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, PatientStore, Purge,
-    Reach, Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Renewal,
+    RetryingStore, SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
 };
 use helix_agents::stream::{
-    Batch, ChunkStream, PatientStreams, StreamInfo, StreamManager, Written,
+    Batch, BatchReceipt, ChunkStream, RetryingStreams, StreamInfo, StreamManager,
 };
 
 /// How many connections a command needs at most.
@@ -74,8 +74,8 @@ impl Store {
     pub(crate) fn patient(self) -> Self {
         let (clock, ids) = (|| Arc::new(TokioClock::new()), || Arc::new(SystemIds));
         Self {
-            state: Arc::new(PatientStore::new(self.state, clock(), ids(), PATIENCE)),
-            streams: Arc::new(PatientStreams::new(self.streams, clock(), ids(), PATIENCE)),
+            state: Arc::new(RetryingStore::new(self.state, clock(), ids(), PATIENCE)),
+            streams: Arc::new(RetryingStreams::new(self.streams, clock(), ids(), PATIENCE)),
             kind: self.kind,
         }
     }
@@ -93,7 +93,7 @@ impl Store {
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl StateStore for Store {
-    fn reach(&self) -> Reach {
+    fn reach(&self) -> StoreScope {
         self.state.reach()
     }
 
@@ -162,7 +162,7 @@ impl StateStore for Store {
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl StreamManager for Store {
-    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         self.streams.write(stream, batch).await
     }
 

@@ -8,7 +8,9 @@ use anyhow::Result;
 use clap::Args;
 use helix_agents::clock::{Clock as _, Timestamp};
 use helix_agents::runtime_local::TokioClock;
-use helix_agents::session::{Logs, UsageQuery, UsageReport, usage_of_sessions, usage_of_tree};
+use helix_agents::session::{
+    SessionReader, UsageQuery, UsageReport, usage_of_sessions, usage_of_tree,
+};
 use helix_agents::store::{SessionFilter, SessionStatus};
 use helix_agents::usage::{UsageGroup, UsageRollup};
 use serde_json::{Value, json};
@@ -63,7 +65,7 @@ pub(crate) async fn run(args: UsageArgs, db: &Path, screen: &Screen) -> Result<E
 }
 
 async fn show(args: UsageArgs, store: &Store, screen: &Screen) -> Result<()> {
-    let logs = Logs::of(store);
+    let logs = SessionReader::of(store);
     let (of, used) = match &args.session {
         Some(session) => {
             let session = storage::head(store, session).await?.session;

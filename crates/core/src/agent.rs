@@ -12,12 +12,12 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 pub use builder::AgentBuilder;
-pub use companion::{Companion, CompanionAsk, CompanionCall, CompanionMode, is_companion_name};
+pub use companion::{Companion, CompanionCall, CompanionCommand, CompanionMode, is_companion_name};
 pub use definition::{
     AgentDefinition, AnyAgent, Completion, Limits, Prompt, PromptOfState, StopWhen,
 };
 pub use registry::{AgentRegistry, FactoryContext};
-pub use sub_agent::{Delegation, SubAgent};
+pub use sub_agent::{SubAgent, SubAgentInput};
 
 /// An agent with its types: `S` is its custom state, `O` its output.
 ///

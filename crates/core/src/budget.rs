@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub use cost::Cost;
 pub use price::{Price, PriceTable};
-pub use spent::{BudgetLimit, Exceeded, Spent};
+pub use spent::{BudgetLimit, BudgetUsage, Exceeded};
 
 /// Limits on what a session may use up, all of its turns, runs and children included. What is not
 /// named is not limited.
@@ -115,7 +115,7 @@ impl Budget {
     /// What one of so many equal parts of the rest is. Time is not divided: it passes for all at
     /// once.
     #[must_use]
-    pub fn share(self, spent: &Spent, parts: u64) -> Self {
+    pub fn share(self, spent: &BudgetUsage, parts: u64) -> Self {
         let parts = parts.max(1);
         let part = |limit: u64, used: u64| limit.saturating_sub(used) / parts;
         Self {
@@ -130,7 +130,7 @@ impl Budget {
     /// The limit after which no model call may follow, if one is reached. Tool calls are not among
     /// them: a model may answer without any.
     #[must_use]
-    pub fn exceeded(&self, spent: &Spent) -> Option<Exceeded> {
+    pub fn exceeded(&self, spent: &BudgetUsage) -> Option<Exceeded> {
         let reached = |limit, used: u64, allowed: Option<u64>| {
             allowed.filter(|allowed| used >= *allowed).map(|allowed| Exceeded {
                 limit,
@@ -146,7 +146,7 @@ impl Budget {
 
     /// The limit of tool calls, if it is reached.
     #[must_use]
-    pub fn tool_calls_exceeded(&self, spent: &Spent) -> Option<Exceeded> {
+    pub fn tool_calls_exceeded(&self, spent: &BudgetUsage) -> Option<Exceeded> {
         let allowed = self.tool_calls.filter(|allowed| spent.tool_calls >= *allowed)?;
         Some(Exceeded { limit: BudgetLimit::ToolCalls, used: spent.tool_calls, allowed })
     }

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 /// Something that people want to rely on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Promise {
+pub enum GuaranteeKind {
     /// A store's: acknowledged appends survive a kill of the process.
     SurvivesKill,
     /// A store's: acknowledged appends survive a crash of the system or a loss of power.
@@ -26,7 +26,7 @@ pub enum Promise {
     OneOwner,
 }
 
-impl Promise {
+impl GuaranteeKind {
     /// What every store says something about.
     pub const OF_STORES: [Self; 3] =
         [Self::SurvivesKill, Self::SurvivesPowerLoss, Self::SharedByProcesses];
@@ -64,13 +64,13 @@ impl Promise {
     }
 }
 
-impl fmt::Display for Promise {
+impl fmt::Display for GuaranteeKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
 }
 
-impl Serialize for Promise {
+impl Serialize for GuaranteeKind {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
@@ -81,7 +81,7 @@ impl Serialize for Promise {
 #[non_exhaustive]
 pub struct Guarantee {
     /// The promise.
-    pub promise: Promise,
+    pub promise: GuaranteeKind,
     /// Whether it holds.
     pub holds: bool,
     /// Why, or why not: a sentence or two without a full stop at the end.
@@ -90,12 +90,12 @@ pub struct Guarantee {
 
 impl Guarantee {
     /// The promise holds, because of this.
-    pub fn given(promise: Promise, reason: impl Into<Cow<'static, str>>) -> Self {
+    pub fn given(promise: GuaranteeKind, reason: impl Into<Cow<'static, str>>) -> Self {
         Self { promise, holds: true, reason: reason.into() }
     }
 
     /// The promise does not hold, because of this.
-    pub fn not_given(promise: Promise, reason: impl Into<Cow<'static, str>>) -> Self {
+    pub fn not_given(promise: GuaranteeKind, reason: impl Into<Cow<'static, str>>) -> Self {
         Self { promise, holds: false, reason: reason.into() }
     }
 }

@@ -26,7 +26,7 @@ pub type HookResult<T = ()> = Result<T, ToolError>;
 
 /// What a `before_*` hook wants.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Before<T> {
+pub enum HookDecision<T> {
     /// Go on as planned.
     #[default]
     Continue,
@@ -118,8 +118,8 @@ pub trait AgentHooks: Send + Sync + 'static {
         &self,
         _cx: &HookContext,
         _config: &LlmConfig,
-    ) -> HookResult<Before<LlmChange>> {
-        Ok(Before::Continue)
+    ) -> HookResult<HookDecision<LlmChange>> {
+        Ok(HookDecision::Continue)
     }
 
     /// A model call was made.
@@ -132,8 +132,8 @@ pub trait AgentHooks: Send + Sync + 'static {
         &self,
         _cx: &HookContext,
         _call: ToolCallView<'_>,
-    ) -> HookResult<Before<Json>> {
-        Ok(Before::Continue)
+    ) -> HookResult<HookDecision<Json>> {
+        Ok(HookDecision::Continue)
     }
 
     /// A call has its result.

@@ -1,62 +1,62 @@
 //! The session: the fold of its log.
 
-mod align;
 mod apply;
-mod begin;
+mod budget_usage;
+mod cache;
 mod changes;
 mod children;
 mod delete;
 mod family;
-mod folds;
+mod fold_state;
 mod fork;
 mod history;
 mod journal;
-mod ledger;
-mod legality;
 mod load;
 mod overview;
 mod page;
-mod people;
+mod pending_calls;
+mod projection;
+mod repair;
 mod request;
-mod shown;
+mod rewind;
 mod snapshot;
-mod spending;
+mod start;
 mod submit;
 mod transfer;
-mod travel;
 mod tree;
 mod usage;
+mod validate;
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use align::{Alignment, align_ended, alignment};
 pub use apply::{Folding, result_message};
-pub use begin::{BeginRun, abort_events, execute_events, resume_events, terminate_events};
+pub use cache::{MAX_CACHED_EVENTS, MAX_CACHED_SESSIONS, SessionCache, SessionReader};
 pub use delete::{clear_stream, delete_session};
 pub use family::{
-    Lineage, Notice, Standing, Stopping, fold_and_standing, is_taken_care_of, is_waited_for,
-    lineage, look_for_news, news_below, overview_and_standing, standing,
+    ChildStatus, CompletionNotice, Lineage, StopAction, fold_and_standing, has_waiter,
+    is_benign_race, lineage, news_below, overview_and_standing, poll_children, standing,
 };
-pub use folds::{Folds, Logs, MAX_FOLDED_EVENTS, MAX_FOLDS};
+pub use fold_state::{
+    AnsweredCall, ChildCall, CompanionRecord, OpenCall, QueuedMessage, Request, ResolvedCall,
+    StartedCall, StepRecord, Waiting,
+};
 pub use fork::fork;
-pub use journal::{Committed, Durability, Journal, JournalParts, StartOutcome};
-pub use ledger::{
-    Answered, ChildCall, ClosedStep, CompanionRecord, OpenCall, OpenStep, QueuedMessage, Request,
-    SettledCall, StartedCall, Waiting,
-};
+pub use journal::{Committed, Durability, Journal, JournalConfig, StartOutcome};
 pub use load::{catch_up, load, load_events};
 pub use overview::SessionOverview;
 pub use page::{SessionPage, StreamStatus, session_page};
-pub use people::{WAIT_USAGE, report_waiting};
+pub use pending_calls::{WAIT_USAGE, report_waiting};
+pub use projection::{boundaries, end_of_call, late_end};
+pub use repair::{StreamRepair, plan_stream_repair, repair_ended_stream};
 pub use request::{Outside, RequestKind, pass_down, queue_message, request};
-pub use shown::{boundaries, end_of_call, late_end};
+pub use rewind::{ForkOrigin, rewind_events};
 pub use snapshot::{FOLD, SNAPSHOT_EVENTS};
+pub use start::{StartRun, abort_events, execute_events, resume_events, terminate_events};
 pub use submit::{CallRef, PendingView, Submission, pending_calls, submit};
 pub use transfer::{ExportedSession, SessionExport, export_session, import_session};
-pub use travel::{ForkOrigin, rewind_events};
 pub use tree::usage_of_tree;
 pub use usage::{MAX_REPORT_SOURCES, UsageQuery, UsageReport, usage_of_sessions};
 
@@ -241,12 +241,12 @@ impl Session {
     /// [settled](Self::settle).
     #[must_use]
     pub fn stream_writer(&self) -> Writer {
-        Writer { session: self.id().clone(), fencing_token: self.ledger.fencing_token }
+        Writer { session: self.id().clone(), fencing_token: self.fold_state.fencing_token }
     }
 
     /// All runs, oldest first.
     pub fn runs(&self) -> impl DoubleEndedIterator<Item = &RunRecord> {
-        self.history.past_runs.iter().chain(&self.ledger.run)
+        self.history.past_runs.iter().chain(&self.fold_state.run)
     }
 
     /// One run.
@@ -279,9 +279,9 @@ impl Session {
     #[must_use]
     pub fn has_outcome(&self, effect: &Effect) -> bool {
         match effect {
-            Effect::Model { step } => *step <= self.ledger.last_step,
+            Effect::Model { step } => *step <= self.fold_state.last_step,
             Effect::Tool { call } | Effect::Child { call }
-                if self.ledger.dropped.contains(call) =>
+                if self.fold_state.dropped.contains(call) =>
             {
                 false
             }
@@ -294,7 +294,7 @@ impl Session {
                         finish.attempts > 0 || matches!(effect, Effect::Child { .. })
                     }
                     Some(state) => state.child.is_some(),
-                    None => call.step().is_some_and(|step| step <= self.ledger.last_step),
+                    None => call.step().is_some_and(|step| step <= self.fold_state.last_step),
                 }
             }
         }
@@ -320,8 +320,8 @@ impl Session {
         history.checkpoints.truncate(savepoint.checkpoints);
         history.marks.truncate(savepoint.checkpoints);
         history.changes.split_off(savepoint.changes);
-        let unpaired = &savepoint.overview.ledger.unpaired;
-        if self.overview.ledger.unpaired.is_empty() {
+        let unpaired = &savepoint.overview.fold_state.unpaired;
+        if self.overview.fold_state.unpaired.is_empty() {
             history.unshift_checkpoints(unpaired);
             // A heal is the one change in the middle of the transcript.
             for (shift, open) in unpaired.iter().enumerate().rev() {
@@ -331,11 +331,11 @@ impl Session {
         if savepoint.position().version == 0 {
             history.changes = Changes::default();
         }
-        history.transcript.truncate(savepoint.overview.ledger.messages);
+        history.transcript.truncate(savepoint.overview.fold_state.messages);
         history.past_runs.truncate(savepoint.past_runs);
         history.usage_entries.truncate(savepoint.usage_entries);
         // What is known of the time stays known.
-        let now = self.overview.ledger.clock;
+        let now = self.overview.fold_state.clock;
         self.overview = savepoint.overview;
         self.observe(now);
     }

@@ -2,7 +2,6 @@
 //!
 //! Runtimes drive a [`StepIterator`]; whoever writes a loop of their own uses the functions.
 
-mod answers;
 mod budget;
 mod children;
 mod companions;
@@ -12,16 +11,16 @@ mod iterator;
 mod messages;
 mod next;
 mod output;
-mod people;
+mod pending_calls;
 mod plan;
 mod result;
 mod results;
 mod stop;
-mod verdict;
+mod synthetic_results;
+mod turn_outcome;
 
-pub(crate) use answers::heal;
-pub use children::{ChildBeginning, child_not_begun, child_outcome, child_refused};
-pub use companions::{CompanionEnd, CompanionMessage, CompanionTask, Delivery, companion_task};
+pub use children::{ChildSpec, child_outcome, child_refused, child_start_failed};
+pub use companions::{CompanionMessage, CompanionOutcome, CompanionTask, Delivery, companion_task};
 pub(crate) use finish::acknowledged_message;
 pub use finish::{build_effective_tools, output_requirement, synthesize_finish_tool_result};
 pub use iterator::{Action, CallTask, ChildTask, StepIterator};
@@ -39,7 +38,8 @@ pub use stop::{
     FinalStatus, StopCause, StopConfig, determine_final_status, is_error_stop_reason,
     is_recoverable_error_stop_reason, should_stop_execution, stop_cause,
 };
-pub use verdict::{Verdict, stop_reason_error, verdict};
+pub(crate) use synthetic_results::heal;
+pub use turn_outcome::{TurnOutcome, stop_reason_error, turn_outcome};
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@
 mod all;
 mod append;
 mod head;
-mod patient;
+mod retrying;
 mod select;
 mod snapshot;
 mod usage;
@@ -25,7 +25,7 @@ pub use append::{
     MIN_APPEND_BYTES, Position, StoredAppend,
 };
 pub use head::{Head, NewSession, Renewal, SessionStatus, Summary};
-pub use patient::PatientStore;
+pub use retrying::RetryingStore;
 pub use select::{MAX_PAGE, Page, Purge, SessionFilter};
 pub use snapshot::Snapshot;
 pub use usage::SessionUsage;
@@ -34,7 +34,7 @@ pub use usage::SessionUsage;
 /// [`guarantees`](StateStore::guarantees) answers: a file that one process keeps to itself reaches no
 /// further than that process, and survives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reach {
+pub enum StoreScope {
     /// This process only.
     Process,
     /// Every process on this machine.
@@ -103,10 +103,10 @@ pub enum Reach {
 #[async_trait]
 pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     /// Who can see what it keeps.
-    fn reach(&self) -> Reach;
+    fn reach(&self) -> StoreScope;
 
     /// What may be relied on as it is configured, and why: one for each of
-    /// [`Promise::OF_STORES`](crate::guarantee::Promise::OF_STORES), in that order.
+    /// [`GuaranteeKind::OF_STORES`](crate::guarantee::GuaranteeKind::OF_STORES), in that order.
     fn guarantees(&self) -> Vec<Guarantee>;
 
     /// The most bytes that the body of one append may have: [`MAX_APPEND_BYTES`] unless the backend

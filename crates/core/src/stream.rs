@@ -4,9 +4,9 @@
 //! log. The two are tied together by marks: a mark says up to which version of the log the stream
 //! has been brought into line.
 //!
-//! For those who write a store: [`Ledger`] has the rules, [`Encoded`] the form in which the stores of
+//! For those who write a store: [`StreamState`] has the rules, [`Encoded`] the form in which the stores of
 //! this workspace keep chunks, [`Replay`] what a reader gets of it, and [`SharedStream`] how a batch is
-//! written where other processes write, too. [`PatientStreams`] asks a store again that is away.
+//! written where other processes write, too. [`RetryingStreams`] asks a store again that is away.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,21 +19,21 @@ use crate::id::{BatchId, SessionId};
 
 mod batch;
 mod body;
+mod cache;
 mod chunk;
-mod ledger;
-mod memory;
-mod patient;
 mod replay;
+mod retrying;
 mod shared;
+mod state;
 
-pub use batch::{AttemptRef, Batch, Boundary, Mark, StreamOp, Writer, Written};
+pub use batch::{AttemptRef, Batch, BatchReceipt, Boundary, StreamOp, Watermark, Writer};
 pub use body::{Encoded, decode_open, encode_open};
+pub use cache::{Answers, Asked, CacheEntry, Place, StreamCache};
 pub use chunk::{Attempt, Chunk, ChunkKind, Effect, StoredChunk};
-pub use ledger::{Change, Discarded, Ledger, Placed};
-pub use memory::{Answers, Asked, Memories, Memory, Place};
-pub use patient::PatientStreams;
 pub use replay::{Replay, resync};
-pub use shared::{Found, Known, SharedStream, write_shared};
+pub use retrying::RetryingStreams;
+pub use shared::{CachedStream, Found, SharedStream, write_shared};
+pub use state::{Change, ChunkPlacement, Discarded, StreamState};
 
 /// An attempt that was neither settled nor discarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,9 +106,9 @@ pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
 /// - [`Begin`](StreamOp::Begin) discards an earlier open attempt at the same effect, announces
 ///   that by a `step_discarded` chunk, and gets a higher number.
 /// - Chunks of an attempt that was settled, discarded or never begun are left out and the attempt
-///   is named as [refused](Written::refused). The rest of the batch is written.
+///   is named as [refused](BatchReceipt::refused). The rest of the batch is written.
 /// - A batch is of one [`Writer`]. It is left out whole, and answered as
-///   [superseded](Written::is_superseded), if its session has a mark or an open attempt of a writer with a
+///   [superseded](BatchReceipt::is_superseded), if its session has a mark or an open attempt of a writer with a
 ///   greater fencing token. A process that stood still until another one had taken over its session
 ///   cannot write into its successor's stream.
 /// - A mark also discards the open attempts of its session that writers with a lower fencing token began and
@@ -144,7 +144,7 @@ pub trait StreamManager: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// Dropping the future leaves open whether the batch was written; never a part of it.
-    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written>;
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt>;
 
     /// Chunks from `from` on (1 or 0: from the beginning), first those that are kept, then live.
     ///
@@ -194,7 +194,7 @@ impl dyn StreamManager + '_ {
     ) -> Result<Attempt> {
         let (writer, effect) = (Writer::without_run(&origin.session), effect.clone());
         let batch = Batch::new(id, writer, [StreamOp::Begin { effect, origin }]);
-        self.write_unless_superseded(stream, batch).await?.attempt(AttemptRef::Begun(0))
+        self.write_unless_superseded(stream, batch).await?.attempt(AttemptRef::Started(0))
     }
 
     /// Writes chunks of the stream's own session; answers the sequence number of the last one.
@@ -208,7 +208,7 @@ impl dyn StreamManager + '_ {
         attempt: Option<Attempt>,
         chunks: Vec<Chunk>,
     ) -> Result<u64> {
-        let op = StreamOp::Chunks { attempt: attempt.map(AttemptRef::Known), chunks };
+        let op = StreamOp::Chunks { attempt: attempt.map(AttemptRef::Existing), chunks };
         let batch = Batch::new(id, Writer::without_run(stream), [op]);
         let written = self.write_unless_superseded(stream, batch).await?;
         match written.refused.first() {
@@ -226,13 +226,17 @@ impl dyn StreamManager + '_ {
     ///
     /// # Errors
     /// As `begin`.
-    pub async fn mark(&self, id: BatchId, stream: &SessionId, mark: Mark) -> Result<()> {
+    pub async fn mark(&self, id: BatchId, stream: &SessionId, mark: Watermark) -> Result<()> {
         let writer = Writer::without_run(&mark.origin.session);
-        let batch = Batch::new(id, writer, [StreamOp::Mark(Box::new(mark))]);
+        let batch = Batch::new(id, writer, [StreamOp::Watermark(Box::new(mark))]);
         self.write_unless_superseded(stream, batch).await.map(drop)
     }
 
-    async fn write_unless_superseded(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
+    async fn write_unless_superseded(
+        &self,
+        stream: &SessionId,
+        batch: Batch,
+    ) -> Result<BatchReceipt> {
         let Writer { session, fencing_token } = batch.writer.clone();
         let written = self.write(stream, batch).await?;
         if written.is_superseded {

@@ -6,7 +6,7 @@ pub use crate::executor::{
     AgentExecutor, AgentExecutorExt, AgentHandle, AgentResult, ExecuteOptions, Input,
     ResumeOptions, RunHandle,
 };
-pub use crate::hooks::{AgentHooks, Before, HookContext, HookResult};
+pub use crate::hooks::{AgentHooks, HookContext, HookDecision, HookResult};
 pub use crate::id::{RunId, SessionId};
 pub use crate::session::{RunStatus, Session};
 pub use crate::store::StateStore;

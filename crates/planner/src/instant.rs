@@ -11,7 +11,7 @@ const MOST: usize = 6 * KEY.len();
 enum Place {
     /// Before the object.
     #[default]
-    Before,
+    HookDecision,
     /// Before a member's name, or the object's end.
     Name,
     /// After a member's name.
@@ -56,8 +56,8 @@ impl Watch {
             return;
         }
         match (self.place, letter) {
-            (Place::Before, '{') => self.place = Place::Name,
-            (Place::Before, _) => {}
+            (Place::HookDecision, '{') => self.place = Place::Name,
+            (Place::HookDecision, _) => {}
             (_, letter) if letter.is_ascii_whitespace() => {}
             (Place::Name, '"') | (Place::Value | Place::Within, '"') => {
                 self.string = Some(String::new());

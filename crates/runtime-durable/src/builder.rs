@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::Guarantee;
-use helix_agents_core::store::Reach;
+use helix_agents_core::store::StoreScope;
 use helix_agents_runtime::{Settings, builder_methods};
 
 use crate::config::Database;
@@ -93,7 +93,7 @@ impl DurableRuntimeBuilder {
     }
 
     /// What may be relied on in a runtime that is put together so, and why: one for each of
-    /// [`Promise::OF_RUNTIMES`](helix_agents_core::guarantee::Promise::OF_RUNTIMES), in that order.
+    /// [`GuaranteeKind::OF_RUNTIMES`](helix_agents_core::guarantee::GuaranteeKind::OF_RUNTIMES), in that order.
     pub fn guarantees(&self) -> Vec<Guarantee> {
         guarantees::of(self.settings.lease, self.database.executor.is_some())
     }
@@ -110,14 +110,14 @@ impl DurableRuntimeBuilder {
     pub async fn connect(self) -> Result<DurableRuntime> {
         let Self { settings, database } = self;
         database.check()?;
-        let parts = settings.parts()?;
-        if parts.store.reach() == Reach::Process {
+        let context = settings.context()?;
+        if context.store.reach() == StoreScope::Process {
             return Err(Error::new(
                 ErrorCode::ConfigInvalid,
                 "no other process sees the sessions of this store, so that nobody could go on with \
                  its runs; use a SQLite, PostgreSQL or Redis store, or the local runtime",
             ));
         }
-        DurableRuntime::launch(parts, database).await
+        DurableRuntime::launch(context, database).await
     }
 }

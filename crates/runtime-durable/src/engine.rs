@@ -9,12 +9,12 @@ use dbos::sysdb::types::{WorkflowFilter, WorkflowRecord, WorkflowStatus};
 use dbos::{DBOS, StartOptions, Timeout};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::id::RunId;
-use helix_agents_runtime::{Begun, Engine, Listed, LiveRun, Parts, RunRef};
+use helix_agents_runtime::{Engine, LiveRun, RunRef, RunRegistration, RuntimeContext, StartedRun};
 use tokio::runtime::Handle;
 
 use crate::config::Database;
 use crate::failure::{self, Stopped};
-use crate::turns::Turns;
+use crate::turns::ConcurrencyLimiter;
 use crate::workflow::{self, RunWorkflow};
 
 /// How long somebody waits for what is no more than a courtesy.
@@ -26,14 +26,14 @@ pub(crate) type Itself = Arc<OnceLock<Weak<Workflows>>>;
 /// Carries runs out as workflows of DBOS.
 #[derive(Debug)]
 pub(crate) struct Workflows {
-    parts: Arc<Parts>,
+    context: Arc<RuntimeContext>,
     dbos: DBOS,
     run: RunWorkflow,
     app: String,
     /// Whether no process will have the name of this one.
     is_unique: bool,
     /// None if there is no limit.
-    turns: Option<Turns>,
+    turns: Option<ConcurrencyLimiter>,
     /// The tokio runtime that DBOS's tasks run on.
     on: Handle,
     /// The same, for what outlives a call.
@@ -46,7 +46,7 @@ pub(crate) struct Workflows {
 #[derive(Debug)]
 pub(crate) struct BegunRun {
     /// What those who began it wait for.
-    pub(crate) listed: Listed,
+    pub(crate) listed: RunRegistration,
     /// Whether it needs turns of its own. One that a tool starts does not: the tool has a turn already, and
     /// may wait for the run.
     pub(crate) needs_turns: bool,
@@ -58,16 +58,16 @@ impl Workflows {
     ///
     /// # Errors
     /// DBOS's, put in our words.
-    pub(crate) fn new(parts: Arc<Parts>, database: &Database) -> Result<Arc<Self>> {
+    pub(crate) fn new(context: Arc<RuntimeContext>, database: &Database) -> Result<Arc<Self>> {
         let (dbos, itself) = (DBOS::new(database.to_dbos()), Itself::default());
         let run = workflow::register(&dbos, Arc::clone(&itself));
         let engine = Arc::new(Self {
-            parts,
+            context,
             dbos,
             run: run.map_err(|error| failure::of_dbos("register the workflow", &error))?,
             app: database.app.clone(),
             is_unique: database.executor.is_none(),
-            turns: database.max_runs.map(Turns::new),
+            turns: database.max_runs.map(ConcurrencyLimiter::new),
             on: Handle::current(),
             itself,
             begun: Mutex::default(),
@@ -76,8 +76,8 @@ impl Workflows {
         Ok(engine)
     }
 
-    pub(crate) fn parts(&self) -> &Arc<Parts> {
-        &self.parts
+    pub(crate) fn context(&self) -> &Arc<RuntimeContext> {
+        &self.context
     }
 
     pub(crate) fn dbos(&self) -> &DBOS {
@@ -88,7 +88,7 @@ impl Workflows {
         &self.app
     }
 
-    pub(crate) fn turns(&self) -> Option<&Turns> {
+    pub(crate) fn turns(&self) -> Option<&ConcurrencyLimiter> {
         self.turns.as_ref()
     }
 
@@ -138,14 +138,15 @@ impl Workflows {
             run.start_with(of, options).lift::<dbos::EngineOnly>().await
         };
         // Later, somebody else may have begun to go on with it.
-        let started = self.ask("begin the run's workflow", self.parts.lease, start).await?;
+        let started = self.ask("begin the run's workflow", self.context.lease, start).await?;
         // DBOS notes an end after the run has it. A shutdown waits for that, and so does the runtime.
-        let (engine, parts) = (self.itself.get().and_then(Weak::upgrade), Arc::clone(&self.parts));
-        drop(self.parts.tasks.spawn(async move {
+        let (engine, context) =
+            (self.itself.get().and_then(Weak::upgrade), Arc::clone(&self.context));
+        drop(self.context.tasks.spawn(async move {
             tokio::select! {
                 biased;
                 ended = started.result() => drop(ended),
-                () = workflow::shut_down(&parts) => {}
+                () = workflow::shut_down(&context) => {}
             }
             drop(engine);
         }));
@@ -171,11 +172,11 @@ impl Engine for Workflows {
     }
 
     /// A process of the same name goes on with what this one leaves.
-    fn keeps_to_process(&self) -> bool {
+    fn is_in_process(&self) -> bool {
         self.is_unique
     }
 
-    async fn carry_out(&self, begun: Begun) -> Result<Option<Arc<LiveRun>>> {
+    async fn drive(&self, begun: StartedRun) -> Result<Option<Arc<LiveRun>>> {
         let live = Arc::clone(begun.driver.live());
         let (over, needs_turns) = (begun.over.clone(), !begun.in_tool);
         let of = begun.in_parts();
@@ -183,7 +184,7 @@ impl Engine for Workflows {
             self.cancel(&over).await;
         }
         // Whatever becomes of the workflow, nobody waits for it forever.
-        let listed = Listed::new(&self.parts, &live);
+        let listed = RunRegistration::new(&self.context, &live);
         self.begun().insert(of.run.clone(), BegunRun { listed, needs_turns });
         if let Err(error) = self.start(&of).await {
             drop(self.taken_up(&of.run));

@@ -2,23 +2,23 @@
 
 use std::time::Duration;
 
-use helix_agents_core::guarantee::{Guarantee, Promise};
+use helix_agents_core::guarantee::{Guarantee, GuaranteeKind};
 
 /// One for each promise of a runtime.
 pub(crate) fn of(lease: Duration, is_named: bool) -> Vec<Guarantee> {
     vec![
         Guarantee::given(
-            Promise::RecordedOnce,
+            GuaranteeKind::RecordedOnce,
             "the log decides: a step that DBOS carries out again finds its effect there",
         ),
         Guarantee::given(
-            Promise::LosesNoFinishedEffect,
+            GuaranteeKind::LosesNoFinishedEffect,
             "a reply is appended when it is there, then results as they come; what was under way runs \
              again under the same idempotency key, an at-most-once tool never",
         ),
-        Guarantee::given(Promise::TakenOver, takeover(lease, is_named)),
+        Guarantee::given(GuaranteeKind::TakenOver, takeover(lease, is_named)),
         Guarantee::given(
-            Promise::OneOwner,
+            GuaranteeKind::OneOwner,
             "each begins with an append at the same place in the log, and the store takes one",
         ),
     ]

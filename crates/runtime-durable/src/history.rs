@@ -29,19 +29,19 @@ const ENDED: [WorkflowStatus; 4] = [
 /// to remove what is gone.
 pub(crate) fn keep_short(engine: &Arc<Workflows>, keep: Duration) {
     let pace = (keep / 8).clamp(PACE.0, PACE.1);
-    let (parts, engine) = (Arc::clone(engine.parts()), Arc::downgrade(engine));
-    let tasks = Arc::clone(&parts);
+    let (context, engine) = (Arc::clone(engine.context()), Arc::downgrade(engine));
+    let tasks = Arc::clone(&context);
     drop(tasks.tasks.spawn(async move {
         loop {
             tokio::select! {
                 biased;
-                () = parts.tasks.drain.cancelled() => return,
-                () = parts.clock.sleep(pace) => {}
+                () = context.tasks.drain.cancelled() => return,
+                () = context.clock.sleep(pace) => {}
             }
             let Some(engine) = Weak::upgrade(&engine) else { return };
             let tidied = tokio::select! {
                 biased;
-                () = parts.tasks.drain.cancelled() => return,
+                () = context.tasks.drain.cancelled() => return,
                 tidied = tidy(&engine, keep) => tidied,
             };
             if let Err(error) = tidied {
@@ -96,7 +96,7 @@ async fn end_left_ones(engine: &Workflows, before: Timestamp) -> Result<(), dbos
         let mut left = Vec::new();
         for row in &rows {
             if let Some(of) = run_of(row)
-                && is_over(&*engine.parts().store, &of).await
+                && is_over(&*engine.context().store, &of).await
             {
                 left.push(row.workflow_id.as_str());
             }

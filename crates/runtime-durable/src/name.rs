@@ -1,7 +1,7 @@
 //! The names of steps, and which names DBOS and PostgreSQL can do with.
 
 use helix_agents_core::id::CallId;
-use helix_agents_runtime::Part;
+use helix_agents_runtime::WorkItem;
 
 #[cfg(test)]
 mod tests;
@@ -10,14 +10,14 @@ mod tests;
 const BETWEEN: &str = "__";
 
 /// The name of the step that a part is.
-pub(crate) fn step(part: &Part) -> String {
+pub(crate) fn step(part: &WorkItem) -> String {
     match part {
-        Part::Open => "open".to_owned(),
-        Part::Model(step) => format!("model/{step}"),
-        Part::Children => "children".to_owned(),
-        Part::Companions => "companions".to_owned(),
-        Part::Call(call) => self::call(call),
-        Part::Settle(calls) => match calls.iter().find_map(|call| call.step()) {
+        WorkItem::Open => "open".to_owned(),
+        WorkItem::Model(step) => format!("model/{step}"),
+        WorkItem::Children => "children".to_owned(),
+        WorkItem::Companions => "companions".to_owned(),
+        WorkItem::Call(call) => self::call(call),
+        WorkItem::Settle(calls) => match calls.iter().find_map(|call| call.step()) {
             Some(step) => format!("settle/{step}"),
             None => "settle".to_owned(),
         },

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
-use helix_agents_runtime::{Parts, Runtime, forward_executor};
+use helix_agents_runtime::{Runtime, RuntimeContext, forward_executor};
 
 use crate::builder::DurableRuntimeBuilder;
 use crate::config::Database;
@@ -39,15 +39,15 @@ impl DurableRuntime {
     /// grace period in the middle of it. They do not end in the log: another process goes on with them at
     /// once, for their leases are given up. Then DBOS is shut down.
     pub async fn shutdown(&self) {
-        let parts = self.runtime.parts();
-        parts.tasks.end(parts.grace).await;
+        let context = self.runtime.context();
+        context.tasks.end(context.grace).await;
         self.engine.dbos().shutdown().await;
     }
 
     /// Launches DBOS on the tokio runtime that carries runs out.
-    pub(crate) async fn launch(parts: Arc<Parts>, database: Database) -> Result<Self> {
-        let tasks = Arc::clone(&parts);
-        let launch = tasks.tasks.spawn(tokio::time::timeout(LAUNCH, launched(parts, database)));
+    pub(crate) async fn launch(context: Arc<RuntimeContext>, database: Database) -> Result<Self> {
+        let tasks = Arc::clone(&context);
+        let launch = tasks.tasks.spawn(tokio::time::timeout(LAUNCH, launched(context, database)));
         let engine = match launch.await {
             Ok(Ok(engine)) => engine?,
             Ok(Err(_)) => {
@@ -61,16 +61,16 @@ impl DurableRuntime {
                 return Err(Error::new(ErrorCode::Closed, message));
             }
         };
-        let runtime = Runtime::new(Arc::clone(engine.parts()), Arc::clone(&engine) as _);
+        let runtime = Runtime::new(Arc::clone(engine.context()), Arc::clone(&engine) as _);
         Ok(Self { runtime, engine })
     }
 }
 
 forward_executor!(DurableRuntime);
 
-async fn launched(parts: Arc<Parts>, database: Database) -> Result<Arc<Workflows>> {
+async fn launched(context: Arc<RuntimeContext>, database: Database) -> Result<Arc<Workflows>> {
     server::check(&database.url).await?;
-    let engine = Workflows::new(parts, &database)?;
+    let engine = Workflows::new(context, &database)?;
     let launched = engine.dbos().launch().await;
     launched.map_err(|error| failure::of_dbos("launch", &error))?;
     history::keep_short(&engine, database.keep_history);

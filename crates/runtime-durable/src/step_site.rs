@@ -12,12 +12,12 @@ use futures_util::future::{join, join_all};
 use futures_util::{StreamExt as _, stream};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::id::CallId;
-use helix_agents_runtime::{ChildRef, Next, Part, RunRef, Runtime};
+use helix_agents_runtime::{ChildRef, Next, RunRef, Runtime, WorkItem};
 use tokio::sync::SemaphorePermit;
 
 use crate::failure::{Failure, Stopped};
 use crate::name;
-use crate::turns::Turns;
+use crate::turns::ConcurrencyLimiter;
 
 /// How often a part is tried that a store, or something else that may pass, kept from its end.
 const TRIES: u32 = 6;
@@ -39,7 +39,7 @@ pub(crate) struct Site<'a> {
     of: &'a RunRef,
     workflow: &'a str,
     /// None if the run needs no turns.
-    turns: Option<&'a Turns>,
+    turns: Option<&'a ConcurrencyLimiter>,
     /// Whether this execution, and none before, carried out what came last, so that nobody has begun
     /// what comes now. It is so from the first step on that was not on record.
     is_first: AtomicBool,
@@ -51,7 +51,7 @@ impl<'a> Site<'a> {
         runtime: &'a Runtime,
         of: &'a RunRef,
         workflow: &'a str,
-        turns: Option<&'a Turns>,
+        turns: Option<&'a ConcurrencyLimiter>,
         is_new: bool,
     ) -> Self {
         Self { runtime, of, workflow, turns, is_first: AtomicBool::new(is_new) }
@@ -62,11 +62,11 @@ impl<'a> Site<'a> {
     /// # Errors
     /// Why it stopped before.
     pub(crate) async fn drive(&self) -> Result<(), Stopped> {
-        let mut part = Part::Open;
+        let mut part = WorkItem::Open;
         loop {
             part = match self.part(&part).await? {
                 Next::Over => return Ok(()),
-                Next::Part(part) => part,
+                Next::WorkItem(part) => part,
                 Next::Calls { calls, at_once, children, then } => {
                     self.side_by_side(&calls, at_once, &children).await?;
                     then
@@ -75,13 +75,13 @@ impl<'a> Site<'a> {
         }
     }
 
-    async fn part(&self, part: &Part) -> Result<Next, Stopped> {
+    async fn part(&self, part: &WorkItem) -> Result<Next, Stopped> {
         // Companions may be waited for, and need turns themselves then.
         let _turn = match part {
-            Part::Companions => None,
+            WorkItem::Companions => None,
             _ => self.turn().await,
         };
-        let is_long = matches!(part, Part::Model(_) | Part::Companions | Part::Call(_));
+        let is_long = matches!(part, WorkItem::Model(_) | WorkItem::Companions | WorkItem::Call(_));
         let is_first = self.first_try();
         let step = dbos::step_with(&name::step(part), options(is_long), || {
             self.tried(self.runtime.perform(self.of, part, is_first()))
@@ -171,13 +171,13 @@ impl<'a> Site<'a> {
         if error.is_retryable()
             && let Some(wait) = error.retry_after()
         {
-            self.runtime.parts().clock.sleep(wait.min(LONGEST_WAIT)).await;
+            self.runtime.context().clock.sleep(wait.min(LONGEST_WAIT)).await;
         }
         Err(Failure::from(&error).into())
     }
 
     fn is_shut_down(&self, error: &Error) -> bool {
-        error.code() == ErrorCode::Closed && self.runtime.parts().tasks.drain.is_cancelled()
+        error.code() == ErrorCode::Closed && self.runtime.context().tasks.drain.is_cancelled()
     }
 }
 

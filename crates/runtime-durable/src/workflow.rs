@@ -7,7 +7,7 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::executor::AgentResult;
 use helix_agents_core::panics::caught_async;
 use helix_agents_core::session::{RunStatus, SessionOverview};
-use helix_agents_runtime::{Parts, RunRef, Runtime};
+use helix_agents_runtime::{RunRef, Runtime, RuntimeContext};
 use tokio::sync::oneshot;
 
 use crate::engine::{Itself, Workflows};
@@ -34,7 +34,7 @@ pub(crate) fn register(dbos: &DBOS, engine: Itself) -> Result<RunWorkflow, dbos:
         let engine = engine.get().and_then(Weak::upgrade);
         async move {
             match engine {
-                Some(engine) => carry_out(engine, of).await,
+                Some(engine) => drive(engine, of).await,
                 // Nobody has the runtime any more; the row stays as it is.
                 None => Err(Stopped::Interrupted { workflow_id: of.run.to_string() }),
             }
@@ -42,15 +42,15 @@ pub(crate) fn register(dbos: &DBOS, engine: Itself) -> Result<RunWorkflow, dbos:
     })
 }
 
-async fn carry_out(engine: Arc<Workflows>, of: RunRef) -> Result<(), Stopped> {
-    let parts = Arc::clone(engine.parts());
+async fn drive(engine: Arc<Workflows>, of: RunRef) -> Result<(), Stopped> {
+    let context = Arc::clone(engine.context());
     let begun = engine.taken_up(&of.run);
     let turns = engine.turns().filter(|_| begun.as_ref().is_none_or(|begun| begun.needs_turns));
     let listed = begun.map(|begun| begun.listed);
     // Whoever began it here waits for it.
-    let _under_way = listed.is_none().then(|| under_way(&parts));
+    let _under_way = listed.is_none().then(|| under_way(&context));
     let id = of.workflow_id(engine.app());
-    let runtime = Runtime::new(Arc::clone(&parts), Arc::clone(&engine) as _);
+    let runtime = Runtime::new(Arc::clone(&context), Arc::clone(&engine) as _);
     let done = {
         let site = Site::new(&runtime, &of, &id, turns, listed.is_some());
         let driven = caught_async("the run", || site.drive());
@@ -58,7 +58,7 @@ async fn carry_out(engine: Arc<Workflows>, of: RunRef) -> Result<(), Stopped> {
             biased;
             done = driven => done.unwrap_or_else(|_| Err(panicked(&of))),
             // No race that a replay would have to repeat: whoever loses it records nothing.
-            () = shut_down(&parts) => Err(Stopped::Interrupted { workflow_id: id.clone() }),
+            () = shut_down(&context) => Err(Stopped::Interrupted { workflow_id: id.clone() }),
         }
     };
     if let Err(stopped) = &done {
@@ -69,8 +69,8 @@ async fn carry_out(engine: Arc<Workflows>, of: RunRef) -> Result<(), Stopped> {
     }
     if let Some(listed) = listed {
         let result = match &done {
-            Ok(()) => result(&parts, &of).await,
-            Err(stopped) => why(&parts, &of, stopped).await,
+            Ok(()) => result(&context, &of).await,
+            Err(stopped) => why(&context, &of, stopped).await,
         };
         listed.run().finish(result);
     }
@@ -78,16 +78,16 @@ async fn carry_out(engine: Arc<Workflows>, of: RunRef) -> Result<(), Stopped> {
 }
 
 /// Has a shutdown wait until this is dropped.
-fn under_way(parts: &Parts) -> oneshot::Sender<()> {
+fn under_way(context: &RuntimeContext) -> oneshot::Sender<()> {
     let (ends, ended) = oneshot::channel();
-    drop(parts.tasks.spawn(async move { drop(ended.await) }));
+    drop(context.tasks.spawn(async move { drop(ended.await) }));
     ends
 }
 
 /// Ends when the run has had its time to stop by itself.
-pub(crate) async fn shut_down(parts: &Parts) {
-    parts.tasks.shutdown.cancelled().await;
-    parts.clock.sleep(parts.grace).await;
+pub(crate) async fn shut_down(context: &RuntimeContext) {
+    context.tasks.shutdown.cancelled().await;
+    context.clock.sleep(context.grace).await;
 }
 
 /// What a panic means: it does not happen again, as it would if DBOS were left to it.
@@ -99,19 +99,19 @@ fn panicked(of: &RunRef) -> Stopped {
 
 /// Why nobody carries a run out any more. Whoever takes one over cancels its workflow.
 /// What the log says of it goes first: it may have ended before DBOS could note that.
-async fn why(parts: &Parts, of: &RunRef, stopped: &Stopped) -> Result<AgentResult> {
-    let session = parts.logs().overview(&of.session).await;
+async fn why(context: &RuntimeContext, of: &RunRef, stopped: &Stopped) -> Result<AgentResult> {
+    let session = context.logs().overview(&of.session).await;
     let is_current =
         |session: &SessionOverview| session.current_run().is_some_and(|run| run.id == of.run);
     match session {
-        Ok(session) if !is_current(&session) => result(parts, of).await,
+        Ok(session) if !is_current(&session) => result(context, of).await,
         _ => Err(failure::to_error(stopped)),
     }
 }
 
 /// How a run ended.
-async fn result(parts: &Parts, of: &RunRef) -> Result<AgentResult> {
-    let record = parts.record_of(of).await?;
+async fn result(context: &RuntimeContext, of: &RunRef) -> Result<AgentResult> {
+    let record = context.record_of(of).await?;
     let error = |code, message: &'static str| {
         let error = Error::new(code, message);
         error.with_context("session", &of.session).with_context("run", &of.run)

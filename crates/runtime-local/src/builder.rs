@@ -25,7 +25,7 @@ impl LocalRuntimeBuilder {
     }
 
     /// What may be relied on in a runtime that is put together so, and why: one for each of
-    /// [`Promise::OF_RUNTIMES`](helix_agents_core::guarantee::Promise::OF_RUNTIMES), in that
+    /// [`GuaranteeKind::OF_RUNTIMES`](helix_agents_core::guarantee::GuaranteeKind::OF_RUNTIMES), in that
     /// order. Without a store yet, as with one that several processes share.
     pub fn guarantees(&self) -> Vec<Guarantee> {
         let Settings { durability, lease, store, .. } = &self.settings;
@@ -37,6 +37,6 @@ impl LocalRuntimeBuilder {
     /// # Errors
     /// [`ConfigInvalid`](helix_agents_core::error::ErrorCode::ConfigInvalid) if something is missing or out of range.
     pub fn build(self) -> Result<LocalRuntime> {
-        Ok(LocalRuntime::new(self.settings.parts()?))
+        Ok(LocalRuntime::new(self.settings.context()?))
     }
 }

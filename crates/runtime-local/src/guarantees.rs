@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use helix_agents_core::guarantee::{Guarantee, Promise};
+use helix_agents_core::guarantee::{Guarantee, GuaranteeKind};
 use helix_agents_core::session::Durability;
-use helix_agents_core::store::{Reach, StateStore};
+use helix_agents_core::store::{StateStore, StoreScope};
 
 /// One for each promise of a runtime.
 pub(crate) fn of(
@@ -14,20 +14,20 @@ pub(crate) fn of(
 ) -> Vec<Guarantee> {
     vec![
         Guarantee::given(
-            Promise::RecordedOnce,
+            GuaranteeKind::RecordedOnce,
             "what comes next is read off the log, and what it holds is not asked for again",
         ),
         losses(durability),
         takeover(lease, store),
         Guarantee::given(
-            Promise::OneOwner,
+            GuaranteeKind::OneOwner,
             "each begins with an append at the same place in the log, and the store takes one",
         ),
     ]
 }
 
 fn losses(durability: Durability) -> Guarantee {
-    let promise = Promise::LosesNoFinishedEffect;
+    let promise = GuaranteeKind::LosesNoFinishedEffect;
     match durability {
         Durability::PerEffect => Guarantee::given(
             promise,
@@ -43,8 +43,8 @@ fn losses(durability: Durability) -> Guarantee {
 }
 
 fn takeover(lease: Duration, store: Option<&dyn StateStore>) -> Guarantee {
-    let promise = Promise::TakenOver;
-    if store.is_some_and(|store| store.reach() == Reach::Process) {
+    let promise = GuaranteeKind::TakenOver;
+    if store.is_some_and(|store| store.reach() == StoreScope::Process) {
         return Guarantee::not_given(promise, "no other process sees the sessions of this store");
     }
     Guarantee::given(

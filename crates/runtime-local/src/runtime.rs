@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use helix_agents_core::error::{Error, Result};
 use helix_agents_runtime::{
-    Begun, Engine, Listed, LiveRun, Parts, RunRef, Runtime, forward_executor,
+    Engine, LiveRun, RunRef, RunRegistration, Runtime, RuntimeContext, StartedRun, forward_executor,
 };
 
 use crate::builder::LocalRuntimeBuilder;
@@ -28,17 +28,17 @@ impl LocalRuntime {
         LocalRuntimeBuilder::default()
     }
 
-    pub(crate) fn new(parts: Arc<Parts>) -> Self {
-        let engine = Tasks { parts: Arc::clone(&parts) };
-        Self { runtime: Runtime::new(parts, Arc::new(engine)) }
+    pub(crate) fn new(context: Arc<RuntimeContext>) -> Self {
+        let engine = Tasks { context: Arc::clone(&context) };
+        Self { runtime: Runtime::new(context, Arc::new(engine)) }
     }
 
     /// Stops taking runs and ends those under way: they stop before their next effect, and after
     /// the grace period in the middle of it. They do not end in the log: another process goes on
     /// with them at once, for their leases are given up.
     pub async fn shutdown(&self) {
-        let parts = self.runtime.parts();
-        parts.tasks.end(parts.grace).await;
+        let context = self.runtime.context();
+        context.tasks.end(context.grace).await;
     }
 }
 
@@ -47,7 +47,7 @@ forward_executor!(LocalRuntime);
 /// Carries runs out as tasks, each on one of its own.
 #[derive(Debug)]
 struct Tasks {
-    parts: Arc<Parts>,
+    context: Arc<RuntimeContext>,
 }
 
 #[async_trait]
@@ -56,10 +56,10 @@ impl Engine for Tasks {
         "local"
     }
 
-    async fn carry_out(&self, begun: Begun) -> Result<Option<Arc<LiveRun>>> {
+    async fn drive(&self, begun: StartedRun) -> Result<Option<Arc<LiveRun>>> {
         let live = Arc::clone(begun.driver.live());
         // Whatever becomes of the task, nobody waits for it forever.
-        let listed = Listed::new(&self.parts, &live);
+        let listed = RunRegistration::new(&self.context, &live);
         // Boxed before it is handed on: a run is large, and a task of it moves about.
         let driven = Box::pin(step_site::drive(begun));
         let task = async move {
@@ -70,7 +70,7 @@ impl Engine for Tasks {
             }
             run.finish(result);
         };
-        drop(self.parts.tasks.spawn(task));
+        drop(self.context.tasks.spawn(task));
         Ok(Some(live))
     }
 

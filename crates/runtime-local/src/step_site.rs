@@ -11,13 +11,14 @@ use helix_agents_core::event::Event;
 use helix_agents_core::executor::AgentResult;
 use helix_agents_core::step::{Action, CallTask, ChildTask};
 use helix_agents_runtime::{
-    Begun, CallEnd, ChildRun, Driver, LeaseKeeper, Ownership, Start, Starts, Stop, Ticket,
+    AttemptHandle, CallEnd, CancelReason, ChildRun, Driver, LeaseKeeper, Ownership, Start,
+    StartedRun, Starts,
 };
 use tokio_util::sync::CancellationToken;
 
 /// Carries a run out, from its start to its end.
-pub(crate) async fn drive(begun: Begun) -> Result<AgentResult> {
-    let Begun { mut driver, mut lease, events, .. } = begun;
+pub(crate) async fn drive(begun: StartedRun) -> Result<AgentResult> {
+    let StartedRun { mut driver, mut lease, events, .. } = begun;
     let driven = steps(&mut driver, &mut lease, &events).await;
     driver.end(&lease, driven).await
 }
@@ -67,7 +68,7 @@ impl Settled {
         }
     }
 
-    fn ticket(&self) -> Option<Ticket> {
+    fn ticket(&self) -> Option<AttemptHandle> {
         match self {
             Self::Call(end) => Some(end.ticket),
             Self::Child(_) | Self::NotRun | Self::Broken(_) => None,
@@ -85,7 +86,7 @@ impl<C> Running<C> {
     /// Waits for these children, too.
     fn follow(&mut self, children: Vec<ChildRun>) {
         self.children.extend(children.into_iter().map(|run| {
-            let wait = run.carry_out();
+            let wait = run.drive();
             wait.map(|end| end.map_or_else(Settled::Broken, Settled::Child)).boxed()
         }));
     }
@@ -131,7 +132,7 @@ async fn run_calls(
     let mut total = runs.len() + children.len();
     let limit = driver.agent().limits().tool_concurrency;
     let calls = runs.into_iter().map(|run| {
-        let end = run.carry_out();
+        let end = run.drive();
         end.map(|end| end.map_or(Settled::NotRun, Settled::Call)).boxed()
     });
     let calls = stream::iter(calls).buffer_unordered(limit);
@@ -146,7 +147,7 @@ async fn run_calls(
                 settled.extend(ready);
                 asked
             }
-            Err(Stop::Aborted) => {
+            Err(CancelReason::Aborted) => {
                 cancel.cancel();
                 settled.extend(late(driver, lease, running).await?);
                 return abort_calls(driver, lease, settled, recorded).await;
@@ -269,7 +270,7 @@ async fn late(
             late.push(settled);
         }
     };
-    let collect = pin!(tokio::time::timeout(driver.parts().grace, collect));
+    let collect = pin!(tokio::time::timeout(driver.context().grace, collect));
     if driver.under_lease(lease, collect).await?.is_err() {
         tracing::warn!("tools were dropped that did not stop when they were cancelled");
     }

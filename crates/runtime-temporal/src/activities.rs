@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use helix_agents_core::error::Result;
 use helix_agents_core::id::CallId;
 use helix_agents_core::store::SessionStatus;
-use helix_agents_runtime::{Next, Part, RunRef, Runtime};
+use helix_agents_runtime::{Next, RunRef, Runtime, WorkItem};
 use serde::{Deserialize, Serialize};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
@@ -16,7 +16,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use crate::failure;
-use crate::nursery::{Nursery, Open};
+use crate::nursery::{Open, PendingChildren};
 use crate::runtime::TemporalRuntime;
 use crate::server::Server;
 use crate::workflow::{PerformInput, Performed};
@@ -48,7 +48,7 @@ pub(crate) struct FollowInput {
 pub(crate) struct Activities {
     runtime: Runtime,
     server: Server,
-    nursery: Nursery,
+    nursery: PendingChildren,
     signals: Signals,
     /// How many activities the worker carries out at once.
     slots: usize,
@@ -95,7 +95,7 @@ impl Activities {
 
     /// Carries out what an activity is about, and lets the server know that it is at it. It is dropped in the middle when
     /// nobody wants it any more.
-    async fn carry_out<T>(
+    async fn drive<T>(
         &self,
         cx: &ActivityContext,
         mut work: BoxFuture<'_, Result<T>>,
@@ -139,7 +139,7 @@ impl Activities {
     }
 
     async fn status(&self, of: &RunRef) -> Option<String> {
-        let head = self.runtime.parts().store.head(&of.session).await.ok()??;
+        let head = self.runtime.context().store.head(&of.session).await.ok()??;
         let taken = head.summary.run.is_some_and(|run| run != of.run);
         let status = match head.summary.status {
             _ if taken => "superseded",
@@ -166,7 +166,7 @@ impl Activities {
         let is_first = *is_first && cx.info().attempt <= 1;
         let work = async {
             // Companions are spoken to in the very part that begins them, so they cannot wait for its end.
-            let below = (*part == Part::Children).then(|| self.nursery.open(&of.session));
+            let below = (*part == WorkItem::Children).then(|| self.nursery.open(&of.session));
             let next = self.runtime.perform(of, part, is_first).await;
             let children = below.map(Open::close).unwrap_or_default();
             let next = match next {
@@ -179,7 +179,7 @@ impl Activities {
             let status = if next == Next::Over { self.status(of).await } else { None };
             Ok(Performed { next, children, status })
         };
-        self.carry_out(&cx, Box::pin(work)).await
+        self.drive(&cx, Box::pin(work)).await
     }
 
     /// Carries out one of several calls.
@@ -197,7 +197,7 @@ impl Activities {
                 false => self.runtime.perform_call_again(of, call).await,
             }
         };
-        self.carry_out(&cx, Box::pin(work)).await
+        self.drive(&cx, Box::pin(work)).await
     }
 
     /// Waits for a child.
@@ -210,7 +210,7 @@ impl Activities {
         let FollowInput { of, call, limit_ms } = &input;
         let (limit, _counted) = self.wait(Duration::from_millis(*limit_ms));
         let work = self.runtime.follow_child(of, call, limit);
-        self.carry_out(&cx, Box::pin(work)).await
+        self.drive(&cx, Box::pin(work)).await
     }
 
     /// Gives a run up that its workflow does not go on with.
@@ -224,6 +224,6 @@ impl Activities {
             self.runtime.give_up(&of).await;
             Ok(())
         };
-        self.carry_out(&cx, Box::pin(work)).await
+        self.drive(&cx, Box::pin(work)).await
     }
 }

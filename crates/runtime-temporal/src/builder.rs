@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::Guarantee;
-use helix_agents_core::store::Reach;
+use helix_agents_core::store::StoreScope;
 use helix_agents_runtime::{Settings, builder_methods};
 use temporalio_client::{ClientOptions, ConnectionOptions, GrpcCompression, Url};
 
 use crate::guarantees;
 use crate::runtime::TemporalRuntime;
 use crate::server::{self, Server};
-use crate::workflow::Terms;
+use crate::workflow::RunLimits;
 
 const TARGET: &str = "http://localhost:7233";
 const NAMESPACE: &str = "default";
@@ -135,8 +135,8 @@ impl TemporalRuntimeBuilder {
     }
 
     /// After how many parts a run goes on in a new history, at the latest; the server may ask for it earlier. Default 1,000.
-    pub fn parts_per_history(mut self, parts: u32) -> Self {
-        self.parts_per_history = parts;
+    pub fn parts_per_history(mut self, context: u32) -> Self {
+        self.parts_per_history = context;
         self
     }
 
@@ -155,7 +155,7 @@ impl TemporalRuntimeBuilder {
     }
 
     /// What may be relied on in a runtime that is put together so, and why: one for each of
-    /// [`Promise::OF_RUNTIMES`](helix_agents_core::guarantee::Promise::OF_RUNTIMES), in that order.
+    /// [`GuaranteeKind::OF_RUNTIMES`](helix_agents_core::guarantee::GuaranteeKind::OF_RUNTIMES), in that order.
     pub fn guarantees(&self) -> Vec<Guarantee> {
         let Settings { lease, store, .. } = &self.settings;
         guarantees::of(*lease, self.own_queue, store.as_deref())
@@ -176,28 +176,28 @@ impl TemporalRuntimeBuilder {
             Some(options) => options.clone(),
             None => ClientOptions::new(&*self.namespace).build(),
         };
-        let terms = Terms {
+        let terms = RunLimits {
             heartbeat_ms: millis(self.settings.lease.max(SHORTEST_HEARTBEAT)),
             attempts: self.attempts,
             parts_per_history: self.parts_per_history,
             follow_ms: millis(FOLLOW),
             execution_ms: self.execution.map(millis),
         };
-        let parts = self.settings.parts()?;
-        if parts.store.reach() == Reach::Machine {
+        let context = self.settings.context()?;
+        if context.store.reach() == StoreScope::Machine {
             tracing::warn!(
                 "workers on other machines do not see this store; keep all of them on this one"
             );
         }
         let client = Box::pin(server::connect(&connection, &client, self.patience)).await?;
         let server = Server { client, queue: self.queue, prefix: self.prefix, terms };
-        Ok(TemporalRuntime::new(parts, server, self.own_queue))
+        Ok(TemporalRuntime::new(context, server, self.own_queue))
     }
 
     fn check(&self) -> Result<()> {
         let invalid = |message: &'static str| Err(Error::new(ErrorCode::ConfigInvalid, message));
         let store = self.settings.store.as_deref();
-        if store.is_some_and(|store| store.reach() == Reach::Process) {
+        if store.is_some_and(|store| store.reach() == StoreScope::Process) {
             return invalid(
                 "no other process sees this store, and runs on Temporal are carried out by several; use a \
                  store that they share",

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use helix_agents_core::guarantee::{Guarantee, Promise};
-use helix_agents_core::store::{Reach, StateStore};
+use helix_agents_core::guarantee::{Guarantee, GuaranteeKind};
+use helix_agents_core::store::{StateStore, StoreScope};
 
 /// One for each promise of a runtime.
 pub(crate) fn of(
@@ -13,18 +13,18 @@ pub(crate) fn of(
 ) -> Vec<Guarantee> {
     vec![
         Guarantee::given(
-            Promise::RecordedOnce,
+            GuaranteeKind::RecordedOnce,
             "each part looks in the log first, and what it holds is not asked for again; two that do the \
              same part are fenced by its appends",
         ),
         Guarantee::given(
-            Promise::LosesNoFinishedEffect,
+            GuaranteeKind::LosesNoFinishedEffect,
             "a reply is appended when it is there, then results as they come; what was under way runs \
              again under the same idempotency key, an at-most-once tool never",
         ),
         takeover(lease, own_queue, store),
         Guarantee::given(
-            Promise::OneOwner,
+            GuaranteeKind::OneOwner,
             "each begins with an append at the same place in the log, and the store takes one; its \
              workflow has an id of its own",
         ),
@@ -44,7 +44,7 @@ fn takeover(lease: Duration, own_queue: bool, store: Option<&dyn StateStore>) ->
              a heartbeat; it has an agent of the same name, and its model"
         )
     };
-    let near = store.is_some_and(|store| store.reach() == Reach::Machine);
+    let near = store.is_some_and(|store| store.reach() == StoreScope::Machine);
     let where_to = if near { "; on this machine only, for no other sees its store" } else { "" };
-    Guarantee::given(Promise::TakenOver, format!("{why}{where_to}"))
+    Guarantee::given(GuaranteeKind::TakenOver, format!("{why}{where_to}"))
 }

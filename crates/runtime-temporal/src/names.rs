@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use helix_agents_core::id::CallId;
-use helix_agents_runtime::{Part, RunRef};
+use helix_agents_runtime::{RunRef, WorkItem};
 
 #[cfg(test)]
 mod tests;
@@ -28,17 +28,17 @@ impl Names {
     }
 
     /// The id of a part, and whether it is the first of that name.
-    pub(crate) fn part(&mut self, part: &Part) -> (String, bool) {
+    pub(crate) fn part(&mut self, part: &WorkItem) -> (String, bool) {
         let name = match part {
-            Part::Open => "open".to_owned(),
-            Part::Model(step) => {
+            WorkItem::Open => "open".to_owned(),
+            WorkItem::Model(step) => {
                 self.step = *step;
                 format!("model/{step}")
             }
-            Part::Children => format!("children/{}", self.step),
-            Part::Companions => format!("companions/{}", self.step),
-            Part::Call(call) => return self.call(call),
-            Part::Settle(_) => format!("settle/{}", self.step),
+            WorkItem::Children => format!("children/{}", self.step),
+            WorkItem::Companions => format!("companions/{}", self.step),
+            WorkItem::Call(call) => return self.call(call),
+            WorkItem::Settle(_) => format!("settle/{}", self.step),
         };
         self.give(name)
     }

@@ -11,9 +11,9 @@ use helix_agents_runtime::RunRef;
 
 /// What began in parts that are under way in this process, by the session of the parent.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Nursery(Arc<Mutex<HashMap<SessionId, Vec<RunRef>>>>);
+pub(crate) struct PendingChildren(Arc<Mutex<HashMap<SessionId, Vec<RunRef>>>>);
 
-impl Nursery {
+impl PendingChildren {
     /// Waits for what begins below a session, until the answer is dropped.
     pub(crate) fn open(&self, parent: &SessionId) -> Open {
         self.lock().insert(parent.clone(), Vec::new());
@@ -39,7 +39,7 @@ impl Nursery {
 /// A part that waits for what begins below its session.
 #[derive(Debug)]
 pub(crate) struct Open {
-    nursery: Nursery,
+    nursery: PendingChildren,
     parent: SessionId,
 }
 

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use helix_agents_core::error::{Error, ErrorCode, Result};
-use helix_agents_runtime::{Begun, Engine, LiveRun, Parts, RunRef, Runtime, forward_executor};
+use helix_agents_runtime::{
+    Engine, LiveRun, RunRef, Runtime, RuntimeContext, StartedRun, forward_executor,
+};
 use temporalio_client::WorkflowExecutionStatus;
 
 use crate::builder::TemporalRuntimeBuilder;
-use crate::nursery::Nursery;
-use crate::server::{Server, Standing};
+use crate::nursery::PendingChildren;
+use crate::server::{Server, WorkflowStatus};
 
 /// Begins runs, and has them carried out by the [workers](crate::TemporalWorker) of its queue, in this process or others. Cheap
 /// to clone.
@@ -22,7 +24,7 @@ use crate::server::{Server, Standing};
 pub struct TemporalRuntime {
     runtime: Runtime,
     server: Server,
-    nursery: Nursery,
+    nursery: PendingChildren,
 }
 
 impl TemporalRuntime {
@@ -31,10 +33,10 @@ impl TemporalRuntime {
         TemporalRuntimeBuilder::default()
     }
 
-    pub(crate) fn new(parts: Arc<Parts>, server: Server, own_queue: bool) -> Self {
-        let nursery = Nursery::default();
+    pub(crate) fn new(context: Arc<RuntimeContext>, server: Server, own_queue: bool) -> Self {
+        let nursery = PendingChildren::default();
         let engine = Workflows { server: server.clone(), nursery: nursery.clone(), own_queue };
-        Self { runtime: Runtime::new(parts, Arc::new(engine)), server, nursery }
+        Self { runtime: Runtime::new(context, Arc::new(engine)), server, nursery }
     }
 
     pub(crate) fn inner(&self) -> &Runtime {
@@ -45,7 +47,7 @@ impl TemporalRuntime {
         &self.server
     }
 
-    pub(crate) fn nursery(&self) -> &Nursery {
+    pub(crate) fn nursery(&self) -> &PendingChildren {
         &self.nursery
     }
 
@@ -58,8 +60,8 @@ impl TemporalRuntime {
 
     /// Stops taking runs. Those under way are their workers' to end: shut workers of this process down first.
     pub async fn shutdown(&self) {
-        let parts = self.runtime.parts();
-        parts.tasks.end(parts.grace).await;
+        let context = self.runtime.context();
+        context.tasks.end(context.grace).await;
     }
 }
 
@@ -69,7 +71,7 @@ forward_executor!(TemporalRuntime);
 #[derive(Debug)]
 struct Workflows {
     server: Server,
-    nursery: Nursery,
+    nursery: PendingChildren,
     /// Whether nobody else carries out what is on the queue.
     own_queue: bool,
 }
@@ -80,11 +82,11 @@ impl Engine for Workflows {
         "temporal"
     }
 
-    fn keeps_to_process(&self) -> bool {
+    fn is_in_process(&self) -> bool {
         self.own_queue
     }
 
-    async fn carry_out(&self, mut begun: Begun) -> Result<Option<Arc<LiveRun>>> {
+    async fn drive(&self, mut begun: StartedRun) -> Result<Option<Arc<LiveRun>>> {
         let parent = begun.driver.session().parent().map(|parent| parent.session.clone());
         let over = begun.over.take();
         let of = begun.in_parts();
@@ -105,7 +107,7 @@ impl Engine for Workflows {
                 return None;
             }
         };
-        let Standing::Closed(status) = standing else { return None };
+        let WorkflowStatus::Closed(status) = standing else { return None };
         let (code, message) = match status {
             WorkflowExecutionStatus::Failed => return self.server.failed_with(of).await,
             WorkflowExecutionStatus::Canceled => {
@@ -130,9 +132,9 @@ impl Engine for Workflows {
     async fn goes_on(&self, of: &RunRef) -> Result<bool> {
         Ok(match self.server.standing(of).await? {
             // What is on a queue that died with its process is carried out by nobody.
-            Standing::Open { queue } => !self.own_queue || queue == self.server.queue,
-            Standing::Closed(_) => false,
-            Standing::Absent => {
+            WorkflowStatus::Open { queue } => !self.own_queue || queue == self.server.queue,
+            WorkflowStatus::Closed(_) => false,
+            WorkflowStatus::Absent => {
                 self.server.start(of, true).await?;
                 true
             }

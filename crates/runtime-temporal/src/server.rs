@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::failure;
 use crate::names;
-use crate::workflow::{AgentRun, RunInput, Terms};
+use crate::workflow::{AgentRun, RunInput, RunLimits};
 
 /// The memo that tells which run a workflow is of.
 const RUN: &str = "run";
@@ -32,12 +32,12 @@ pub(crate) struct Server {
     pub client: Client,
     pub queue: String,
     pub prefix: String,
-    pub terms: Terms,
+    pub terms: RunLimits,
 }
 
 /// What the server knows of a run's workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum WorkflowStatus {
     /// It is under way, on that queue.
     Open { queue: String },
     /// It is over.
@@ -145,18 +145,18 @@ impl Server {
     ///
     /// # Errors
     /// If the server cannot be reached.
-    pub(crate) async fn standing(&self, of: &RunRef) -> Result<Standing> {
+    pub(crate) async fn standing(&self, of: &RunRef) -> Result<WorkflowStatus> {
         let handle = self.handle(of);
         match Box::pin(handle.describe(WorkflowDescribeOptions::default())).await {
             Ok(found) => Ok(match found.status() {
                 WorkflowExecutionStatus::Running
                 | WorkflowExecutionStatus::Paused
                 | WorkflowExecutionStatus::ContinuedAsNew => {
-                    Standing::Open { queue: found.task_queue().to_owned() }
+                    WorkflowStatus::Open { queue: found.task_queue().to_owned() }
                 }
-                closed => Standing::Closed(closed),
+                closed => WorkflowStatus::Closed(closed),
             }),
-            Err(WorkflowInteractionError::NotFound(_)) => Ok(Standing::Absent),
+            Err(WorkflowInteractionError::NotFound(_)) => Ok(WorkflowStatus::Absent),
             Err(error) => Err(failure::not_told(error)),
         }
     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use helix_agents_core::id::CallId;
-use helix_agents_runtime::{ChildRef, Next, Part, RunRef};
+use helix_agents_runtime::{ChildRef, Next, RunRef, WorkItem};
 use temporalio_common::RetryPolicy;
 use temporalio_sdk::workflows::join_all;
 use temporalio_sdk::{
@@ -17,7 +17,7 @@ use temporalio_sdk::{
 use crate::activities::{Activities, CallInput, FollowInput};
 use crate::failure::{self, Stopped};
 use crate::names::{self, Names};
-use crate::workflow::{AgentRun, Left, PerformInput, Performed, RunInput, RunOutput, Terms};
+use crate::workflow::{AgentRun, Left, PerformInput, Performed, RunInput, RunLimits, RunOutput};
 
 #[cfg(test)]
 mod tests;
@@ -81,19 +81,19 @@ impl<'a> Site<'a> {
 
     async fn go(&self) -> Result<Ended, Stopped> {
         let left = self.input.left.as_ref();
-        let mut next = left.map_or(Next::Part(Part::Open), |left| left.next.clone());
+        let mut next = left.map_or(Next::WorkItem(WorkItem::Open), |left| left.next.clone());
         let mut status = None;
-        let before = left.map_or(0, |left| left.parts);
-        let mut parts: u64 = 0;
+        let before = left.map_or(0, |left| left.context);
+        let mut context: u64 = 0;
         loop {
             if matches!(next, Next::Over) {
                 let status = status.unwrap_or_else(|| "unknown".to_owned());
-                return Ok(Ended::Over(RunOutput { status, parts: before + parts }));
+                return Ok(Ended::Over(RunOutput { status, context: before + context }));
             }
-            let full = parts >= u64::from(self.input.terms.parts_per_history);
-            if parts > 0 && (full || self.cx.continue_as_new_suggested()) {
+            let full = context >= u64::from(self.input.terms.parts_per_history);
+            if context > 0 && (full || self.cx.continue_as_new_suggested()) {
                 let step = self.names.borrow().step;
-                let left = Some(Left { next, step, parts: before + parts });
+                let left = Some(Left { next, step, context: before + context });
                 return Ok(Ended::Continued(Box::new(RunInput {
                     left,
                     recovered: self.in_doubt(1),
@@ -102,25 +102,25 @@ impl<'a> Site<'a> {
             }
             let part = match next {
                 Next::Over => continue,
-                Next::Part(part) => part,
+                Next::WorkItem(part) => part,
                 Next::Calls { calls, at_once, children, then } => {
-                    parts += (calls.len() + children.len()) as u64;
+                    context += (calls.len() + children.len()) as u64;
                     self.side_by_side(calls, at_once, children).await?;
                     then
                 }
             };
             let performed = self.perform(part).await?;
-            parts += 1;
+            context += 1;
             self.start(performed.children).await;
             next = performed.next;
             status = performed.status;
         }
     }
 
-    async fn perform(&self, part: Part) -> Result<Performed, Stopped> {
+    async fn perform(&self, part: WorkItem) -> Result<Performed, Stopped> {
         let (id, is_first) = self.names.borrow_mut().part(&part);
         // A call is begun once; whether another part is done once more, it finds out by itself.
-        let is_first = (is_first || !matches!(part, Part::Call(_))) && !self.in_doubt(0);
+        let is_first = (is_first || !matches!(part, WorkItem::Call(_))) && !self.in_doubt(0);
         self.performed.set(self.performed.get().saturating_add(1));
         let input = PerformInput { of: self.input.of.clone(), part, is_first };
         let options = self.options(id, LONGEST_PART, None);
@@ -204,7 +204,7 @@ impl<'a> Site<'a> {
         limit: Duration,
         token: Option<WorkflowCancellationToken>,
     ) -> ActivityOptions {
-        let Terms { attempts, .. } = self.input.terms;
+        let RunLimits { attempts, .. } = self.input.terms;
         let retry = RetryPolicy::builder()
             .initial_interval(FIRST_WAIT)
             .backoff_coefficient(2.0)

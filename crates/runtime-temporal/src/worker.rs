@@ -77,7 +77,9 @@ impl TemporalWorkerBuilder {
                 .with_source(error)
         })?;
         match begins.await {
-            Ok(Begun(stop)) => Ok(TemporalWorker { stop, ending, ends, _gone: gone.drop_guard() }),
+            Ok(StartedRun(stop)) => {
+                Ok(TemporalWorker { stop, ending, ends, _gone: gone.drop_guard() })
+            }
             Err(_) => {
                 Err(end_of(ends).await.err().unwrap_or_else(|| closed("the worker ended at once")))
             }
@@ -90,7 +92,7 @@ impl TemporalWorkerBuilder {
 /// Dropping it ends it as a kill does: what it was doing is dropped in the middle, and others go on with it when its
 /// heartbeats are missed.
 pub struct TemporalWorker {
-    stop: Stop,
+    stop: CancelReason,
     ending: CancellationToken,
     ends: watch::Receiver<Option<End>>,
     _gone: DropGuard,
@@ -133,7 +135,7 @@ impl TemporalWorker {
     }
 }
 
-type Stop = Box<dyn Fn() + Send + Sync>;
+type CancelReason = Box<dyn Fn() + Send + Sync>;
 
 /// How a worker ended, in a form that many may ask for.
 type End = Result<(), Failure>;
@@ -153,7 +155,7 @@ impl From<Failure> for Error {
 }
 
 /// What asks a worker that has begun to stop.
-struct Begun(Stop);
+struct StartedRun(CancelReason);
 
 async fn end_of(mut ends: watch::Receiver<Option<End>>) -> Result<()> {
     let end = ends.wait_for(Option::is_some).await.ok().and_then(|end| end.clone());
@@ -172,12 +174,12 @@ fn closed(message: &'static str) -> Error {
 async fn run(
     builder: TemporalWorkerBuilder,
     signals: Signals,
-    begun: oneshot::Sender<Begun>,
+    begun: oneshot::Sender<StartedRun>,
 ) -> End {
     let gone = signals.gone.clone();
     let mut worker = create(builder, signals)?;
     let stop = worker.shutdown_handle();
-    if begun.send(Begun(Box::new(worker.shutdown_handle()))).is_err() {
+    if begun.send(StartedRun(Box::new(worker.shutdown_handle()))).is_err() {
         return Ok(());
     }
     tokio::select! {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use helix_agents_runtime::{Next, Part, RunRef};
+use helix_agents_runtime::{Next, RunRef, WorkItem};
 use serde::{Deserialize, Serialize};
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_sdk::{WorkflowContext, WorkflowResult};
@@ -15,7 +15,7 @@ pub(crate) struct RunInput {
     /// The run.
     pub of: RunRef,
     /// By what it is carried out.
-    pub terms: Terms,
+    pub terms: RunLimits,
     /// Where the workflow ids of this deployment begin; children have it too.
     pub prefix: String,
     /// Whether somebody may have been at it before, whom this workflow knows nothing of.
@@ -33,13 +33,13 @@ pub(crate) struct Left {
     /// The step that was reached.
     pub step: u32,
     /// How many parts were done, in all histories so far.
-    pub parts: u64,
+    pub context: u64,
 }
 
 /// By what a run is carried out. They are those of whoever began it, whatever its workers were told: what a
 /// workflow does has to follow from its history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Terms {
+pub(crate) struct RunLimits {
     /// After how long without a heartbeat a worker counts as dead.
     pub heartbeat_ms: u64,
     /// How often a part is tried.
@@ -53,7 +53,7 @@ pub(crate) struct Terms {
     pub execution_ms: Option<u64>,
 }
 
-impl Terms {
+impl RunLimits {
     pub(crate) fn heartbeat(&self) -> Duration {
         Duration::from_millis(self.heartbeat_ms)
     }
@@ -69,14 +69,14 @@ pub(crate) struct RunOutput {
     /// What became of the session.
     pub status: String,
     /// How many parts it took.
-    pub parts: u64,
+    pub context: u64,
 }
 
 /// A part to carry out.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct PerformInput {
     pub of: RunRef,
-    pub part: Part,
+    pub part: WorkItem,
     /// Whether nobody has begun it before, as far as the workflow knows.
     pub is_first: bool,
 }

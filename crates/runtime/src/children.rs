@@ -13,10 +13,10 @@ use helix_agents_core::hooks::{HookChain, HookContext, HookPoint, changed};
 use helix_agents_core::id::{CallId, RequestId};
 use helix_agents_core::mutant;
 use helix_agents_core::session::{
-    RequestKind, SessionOverview, Standing, is_taken_care_of, overview_and_standing,
+    ChildStatus, RequestKind, SessionOverview, is_benign_race, overview_and_standing,
 };
 use helix_agents_core::step::{
-    ChildBeginning, ChildTask, child_not_begun, child_outcome, child_refused,
+    ChildSpec, ChildTask, child_outcome, child_refused, child_start_failed,
 };
 use helix_agents_core::stream::Effect;
 use helix_agents_core::usage::UsageRollup;
@@ -90,7 +90,7 @@ impl Driver {
             facts.push(match begun {
                 Ok(start) => Event::ChildStarted(Arc::new(start)),
                 Err(error) => {
-                    ToolFinish::without_run(task.call.clone(), child_not_begun(&error)).into()
+                    ToolFinish::without_run(task.call.clone(), child_start_failed(&error)).into()
                 }
             });
         }
@@ -103,22 +103,22 @@ async fn show_starts(driver: &mut Driver, tasks: &[ChildTask]) {
     let step = driver.journal.session().last_step();
     for task in tasks {
         let Some(beginning) = beginning(driver, task) else { continue };
-        let ticket = driver.feed.begin(step, Effect::Child { call: task.call.clone() });
-        driver.feed.show(Some(ticket), step, beginning.shown());
+        let ticket = driver.stream_writer.begin(step, Effect::Child { call: task.call.clone() });
+        driver.stream_writer.show(Some(ticket), step, beginning.shown());
         driver.unsettled.push(ticket);
     }
-    driver.feed.flush().await;
+    driver.stream_writer.flush().await;
 }
 
-fn beginning(driver: &Driver, task: &ChildTask) -> Option<ChildBeginning> {
-    ChildBeginning::of_sub_agent(driver.journal.session(), &driver.agent, task)
+fn beginning(driver: &Driver, task: &ChildTask) -> Option<ChildSpec> {
+    ChildSpec::of_sub_agent(driver.journal.session(), &driver.agent, task)
 }
 
 /// Begins a child, if no hook keeps it from that. Tells what the caller's log has to say of it, or why
 /// it was not begun, and what hooks changed of the state.
 pub(crate) async fn begin(
     driver: &Driver,
-    begin: ChildBeginning,
+    begin: ChildSpec,
 ) -> Result<(Result<ChildStart>, Option<Event>)> {
     let session = driver.journal.session();
     let point = HookPoint::Of("before_sub_agent", begin.start.call.clone());
@@ -144,9 +144,9 @@ fn is_open(error: &Error) -> bool {
     matches!(code, ErrorCode::Closed | ErrorCode::StoreUnavailable | ErrorCode::StoreBusy)
 }
 
-async fn execute(driver: &Driver, begin: ChildBeginning) -> Result<ChildStart> {
-    driver.parts.check_open()?;
-    let ChildBeginning { start, parent, agent, input, .. } = begin;
+async fn execute(driver: &Driver, begin: ChildSpec) -> Result<ChildStart> {
+    driver.context.check_open()?;
+    let ChildSpec { start, parent, agent, input, .. } = begin;
     let input = input?;
     // Boxed: a child's run may begin children of its own.
     let execute = start::execute_child(
@@ -209,21 +209,21 @@ impl ChildRun {
     ///
     /// # Errors
     /// If what became of it cannot be found out: the run has to stop.
-    pub async fn carry_out(mut self) -> Result<Event> {
+    pub async fn drive(mut self) -> Result<Event> {
         let child = &self.start.session;
-        let parts = Arc::clone(self.runtime.parts());
+        let context = Arc::clone(self.runtime.context());
         for tried in 0..MAX_TRIES {
             match self.standing().await? {
-                Standing::Ended(result, used) => {
+                ChildStatus::Ended(result, used) => {
                     if tried == 0 {
                         // Its owner may have died before it could show the end.
-                        parts.show_end(child).await;
+                        context.show_end(child).await;
                     }
                     return Ok(self.ended(&result, used));
                 }
-                Standing::Waits => return Ok(self.waits()),
-                Standing::Interrupted if !self.goes_on => return Ok(self.waits()),
-                Standing::Live => {
+                ChildStatus::Waits => return Ok(self.waits()),
+                ChildStatus::Interrupted if !self.goes_on => return Ok(self.waits()),
+                ChildStatus::Live => {
                     let handle = self.runtime.handle(child).await?;
                     if self.runtime.live(child).is_some() {
                         self.follow(&handle).await?;
@@ -236,10 +236,10 @@ impl ChildRun {
                         }
                     }
                 }
-                Standing::Ready if self.is_carried_out().await? => {
+                ChildStatus::Ready if self.is_carried_out().await? => {
                     self.follow(&self.runtime.handle(child).await?).await?;
                 }
-                Standing::Ready | Standing::Interrupted => {
+                ChildStatus::Ready | ChildStatus::Interrupted => {
                     let (agent, options) = (Arc::clone(&self.agent), ResumeOptions::default());
                     let (above, cleared) = (&self.above, self.cleared.clone());
                     let by = StartedBy::Parent { cleared };
@@ -247,7 +247,7 @@ impl ChildRun {
                         start::resume_if_first(&self.runtime, agent, child, options, above, &by);
                     match Box::pin(resume).await? {
                         Some(handle) => self.follow(&handle).await?,
-                        None => parts.clock.sleep(AGAIN).await,
+                        None => context.clock.sleep(AGAIN).await,
                     }
                 }
             }
@@ -264,17 +264,19 @@ impl ChildRun {
     }
 
     /// The child's standing, as far as the run that waits may change it.
-    async fn standing(&self) -> Result<Standing> {
-        let logs = self.runtime.parts().logs();
+    async fn standing(&self) -> Result<ChildStatus> {
+        let logs = self.runtime.context().logs();
         let (child, standing) = overview_and_standing(logs, &self.start.session).await?;
         Ok(match standing {
             // The run that waits is to stop, so nothing is started for it. A run of the child's that stopped
             // without ending is taken over all the same: it honours its requests itself.
-            Standing::Ready if self.interrupted && child.current_run().is_none() => Standing::Waits,
-            Standing::Interrupted if self.has_cleared(&child) => Standing::Ready,
+            ChildStatus::Ready if self.interrupted && child.current_run().is_none() => {
+                ChildStatus::Waits
+            }
+            ChildStatus::Interrupted if self.has_cleared(&child) => ChildStatus::Ready,
             // An interrupt that came after the run that waits had started is not for that run to undo.
-            Standing::Interrupted if child.last_run().and_then(|run| run.ended) > self.since => {
-                Standing::Waits
+            ChildStatus::Interrupted if child.last_run().and_then(|run| run.ended) > self.since => {
+                ChildStatus::Waits
             }
             standing => standing,
         })
@@ -290,20 +292,20 @@ impl ChildRun {
     /// What there is to tell of it now; none if it goes on.
     pub(crate) async fn found(&self) -> Result<Option<Event>> {
         Ok(match self.standing().await? {
-            Standing::Ended(result, used) => Some(self.ended(&result, used)),
-            Standing::Waits | Standing::Interrupted => Some(self.waits()),
-            Standing::Live | Standing::Ready => None,
+            ChildStatus::Ended(result, used) => Some(self.ended(&result, used)),
+            ChildStatus::Waits | ChildStatus::Interrupted => Some(self.waits()),
+            ChildStatus::Live | ChildStatus::Ready => None,
         })
     }
 
     /// Returns once the child has ended or has to wait itself. Starts nothing: a child that stopped in between
-    /// is for [`carry_out`](Self::carry_out) to continue.
+    /// is for [`drive`](Self::drive) to continue.
     pub(crate) async fn rests(&self) {
         while !matches!(self.found().await, Ok(Some(_))) {
             if let Ok(handle) = self.runtime.handle(&self.start.session).await {
                 drop(handle.result().await);
             }
-            self.runtime.parts().clock.sleep(AGAIN).await;
+            self.runtime.context().clock.sleep(AGAIN).await;
         }
     }
 
@@ -312,7 +314,7 @@ impl ChildRun {
         loop {
             let head = self.runtime.head(&self.start.session).await?;
             let Some(until) = head.lease_until.filter(|_| head.is_leased()) else { return Ok(()) };
-            self.runtime.parts().clock.sleep(until.since(head.read_at) + AGAIN).await;
+            self.runtime.context().clock.sleep(until.since(head.read_at) + AGAIN).await;
         }
     }
 
@@ -324,7 +326,7 @@ impl ChildRun {
             () = self.cancel.cancelled() => {
                 match self.runtime.ask(&self.start.session, RequestKind::Abort, None).await {
                     Ok(()) => {}
-                    Err(error) if is_taken_care_of(&error) => {}
+                    Err(error) if is_benign_race(&error) => {}
                     Err(error) => {
                         let session = &self.start.session;
                         tracing::warn!(%session, %error, "a request was not passed down");

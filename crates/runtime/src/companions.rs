@@ -12,17 +12,17 @@ use helix_agents_core::session::{
     OpenCall, end_of_call, fold_and_standing, queue_message, standing as standing_of,
 };
 use helix_agents_core::step::{
-    CallTask, ChildBeginning, CompanionEnd, CompanionMessage, CompanionTask, Delivery,
-    child_not_begun, companion_task,
+    CallTask, ChildSpec, CompanionMessage, CompanionOutcome, CompanionTask, Delivery,
+    child_start_failed, companion_task,
 };
 use helix_agents_core::stream::{ChunkKind, Effect};
 
 use crate::children;
 use crate::driver::Driver;
 use crate::family;
-use crate::feed::Ticket;
 use crate::lease::LeaseKeeper;
 use crate::start::{self, StartedBy};
+use crate::stream_writer::AttemptHandle;
 
 /// How often a message is handed to a child that begins and ends runs meanwhile.
 const MAX_TRIES: u32 = 16;
@@ -50,8 +50,8 @@ impl Driver {
             let Some(asked) = companion_task(session, &self.agent, &call) else { continue };
             let input = call.arguments.as_json().cloned().unwrap_or_else(Json::empty_object);
             let step = session.last_step();
-            let ticket = self.feed.begin(step, Effect::Tool { call: call.id.clone() });
-            self.feed.show(
+            let ticket = self.stream_writer.begin(step, Effect::Tool { call: call.id.clone() });
+            self.stream_writer.show(
                 Some(ticket),
                 step,
                 ChunkKind::ToolStart {
@@ -61,13 +61,13 @@ impl Driver {
                 },
             );
             self.unsettled.push(ticket);
-            let mut carried_out = Box::pin(carry_out(self, asked, ticket));
+            let mut carried_out = Box::pin(drive(self, asked, ticket));
             let (end, change) = self.under_lease(lease, carried_out.as_mut()).await??;
             drop(carried_out);
             fault::point("companion.carried_out");
             if let Some(outcome) = end.outcome() {
                 for kind in end_of_call(&call, outcome) {
-                    self.feed.show(Some(ticket), step, kind);
+                    self.stream_writer.show(Some(ticket), step, kind);
                 }
             }
             let facts = change.into_iter().chain(end.facts(&call, task.attempt)).collect();
@@ -78,19 +78,19 @@ impl Driver {
 }
 
 /// What comes of a call, and what hooks changed of the state.
-async fn carry_out(
+async fn drive(
     driver: &Driver,
     asked: CompanionTask,
-    ticket: Ticket,
-) -> Result<(CompanionEnd, Option<Event>)> {
-    let logs = driver.parts.logs();
+    ticket: AttemptHandle,
+) -> Result<(CompanionOutcome, Option<Event>)> {
+    let logs = driver.context.logs();
     let end = match asked {
         CompanionTask::Begin(begin) => return spawn(driver, *begin, ticket).await,
-        CompanionTask::Done(outcome) => CompanionEnd::done(outcome),
-        CompanionTask::Wait(start) => CompanionEnd::waits(start),
+        CompanionTask::Done(outcome) => CompanionOutcome::done(outcome),
+        CompanionTask::Wait(start) => CompanionOutcome::waits(start),
         CompanionTask::Tell(message) => send(driver, message).await?,
         CompanionTask::Look(start) => {
-            CompanionEnd::told(&start, &standing_of(logs, &start.session).await?)
+            CompanionOutcome::told(&start, &standing_of(logs, &start.session).await?)
         }
         CompanionTask::List(starts) => {
             let mut children = Vec::with_capacity(starts.len());
@@ -98,14 +98,14 @@ async fn carry_out(
                 let standing = standing_of(logs, &start.session).await?;
                 children.push((start, standing));
             }
-            CompanionEnd::listed(&children)
+            CompanionOutcome::listed(&children)
         }
         CompanionTask::Stop(start, agent) => {
             let reason = Some("terminated by the session that began it".to_owned());
             let (runtime, child, above) =
                 (&driver.runtime, &start.session, &driver.inherited_hooks);
             family::stop(runtime, agent, child, reason, true, above).await?;
-            CompanionEnd::stopped(&start)
+            CompanionOutcome::stopped(&start)
         }
     };
     Ok((end, None))
@@ -113,43 +113,43 @@ async fn carry_out(
 
 async fn spawn(
     driver: &Driver,
-    begin: ChildBeginning,
-    ticket: Ticket,
-) -> Result<(CompanionEnd, Option<Event>)> {
-    driver.feed.show(Some(ticket), driver.journal.session().last_step(), begin.shown());
-    driver.feed.flush().await;
+    begin: ChildSpec,
+    ticket: AttemptHandle,
+) -> Result<(CompanionOutcome, Option<Event>)> {
+    driver.stream_writer.show(Some(ticket), driver.journal.session().last_step(), begin.shown());
+    driver.stream_writer.flush().await;
     let (begun, change) = children::begin(driver, begin).await?;
     let end = match begun {
-        Ok(start) => CompanionEnd::given(start),
-        Err(error) => CompanionEnd::done(child_not_begun(&error)),
+        Ok(start) => CompanionOutcome::given(start),
+        Err(error) => CompanionOutcome::done(child_start_failed(&error)),
     };
     Ok((end, change))
 }
 
 /// Hands a child a message: between two steps if it is at work, as a new turn if it is not.
-async fn send(driver: &Driver, message: CompanionMessage) -> Result<CompanionEnd> {
-    let (runtime, parts, above) = (&driver.runtime, &driver.parts, &driver.inherited_hooks);
+async fn send(driver: &Driver, message: CompanionMessage) -> Result<CompanionOutcome> {
+    let (runtime, context, above) = (&driver.runtime, &driver.context, &driver.inherited_hooks);
     let child = &message.start.session;
     for _ in 0..MAX_TRIES {
-        let (fold, standing) = fold_and_standing(parts.logs(), child).await?;
+        let (fold, standing) = fold_and_standing(context.logs(), child).await?;
         let agent = Arc::clone(&message.agent);
         match message.delivery(&fold, &standing) {
-            Delivery::Known => return Ok(CompanionEnd::given(message.start)),
+            Delivery::Known => return Ok(CompanionOutcome::given(message.start)),
             Delivery::Refused(why) => return Ok(CompanionMessage::refused(why)),
             Delivery::NewTurn => {
                 let input = Input::from(message.message.clone());
                 let turn =
                     start::continue_child(runtime, agent, &input, child, &message.run, above);
                 match Box::pin(turn).await {
-                    Ok(_) => return Ok(CompanionEnd::given(message.start)),
+                    Ok(_) => return Ok(CompanionOutcome::given(message.start)),
                     Err(error) if error.code() == ErrorCode::AlreadyRunning => {}
                     Err(error) => return Err(error),
                 }
             }
             Delivery::Queued => {
                 let (request, message) = (&message.request, &message.message);
-                queue_message(parts.outside(), child, request, message, None).await?;
-                if standing_of(parts.logs(), child).await?.can_go_on() {
+                queue_message(context.outside(), child, request, message, None).await?;
+                if standing_of(context.logs(), child).await?.can_go_on() {
                     let options = ResumeOptions::default();
                     let by = &StartedBy::Parent { cleared: None };
                     let resume = start::resume_if_first(runtime, agent, child, options, above, by);

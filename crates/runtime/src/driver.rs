@@ -11,36 +11,36 @@ use helix_agents_core::id::RunId;
 use helix_agents_core::message::Message;
 use helix_agents_core::mutant;
 use helix_agents_core::session::{
-    Alignment, Committed, Journal, Session, alignment, boundaries, late_end, look_for_news,
-    report_waiting,
+    Committed, Journal, Session, StreamRepair, boundaries, late_end, plan_stream_repair,
+    poll_children, report_waiting,
 };
 use helix_agents_core::step::{Action, CallResult, Results};
 use helix_agents_core::stream::{Boundary, ChunkKind};
 
+use crate::cancel::CancelReason;
+use crate::context::RuntimeContext;
 use crate::family;
-use crate::feed::{Feed, FeedMark, Ticket};
 use crate::lease::LeaseKeeper;
 use crate::live::LiveRun;
-use crate::parts::Parts;
 use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
 use crate::starts::Start;
-use crate::stop::Stop;
+use crate::stream_writer::{AttemptHandle, FeedMark, StreamWriter};
 
 /// What one run is carried out with.
 #[derive(Debug)]
 pub struct Driver {
     pub(crate) runtime: Runtime,
-    pub(crate) parts: Arc<Parts>,
+    pub(crate) context: Arc<RuntimeContext>,
     pub(crate) agent: AnyAgent,
     pub(crate) hooks: HookChain,
     /// The hooks that children inherit, also from a run that leaves out its own.
     pub(crate) inherited_hooks: HookChain,
     pub(crate) journal: Journal,
-    pub(crate) feed: Feed,
+    pub(crate) stream_writer: StreamWriter,
     pub(crate) live: Arc<LiveRun>,
     /// Tries whose outcome is staged and not appended yet.
-    pub(crate) unsettled: Vec<Ticket>,
+    pub(crate) unsettled: Vec<AttemptHandle>,
     /// Results that hooks are to be told of.
     pub(crate) results: Results,
     /// Whether somebody else may be at the same part of the run.
@@ -49,7 +49,7 @@ pub struct Driver {
 
 /// What hooks were told in a run that is tried until its first append is taken: each thing once.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct HookProgress {
     /// The run that was the last one then.
     after: Option<RunId>,
     results: Results,
@@ -57,7 +57,7 @@ pub(crate) struct Told {
     changes: Vec<Event>,
 }
 
-impl Told {
+impl HookProgress {
     /// Nothing was told yet if there was a run in between: what it left is to be looked at anew, by a run of
     /// another id. Returns `true` in that case.
     pub(crate) fn begins_anew(&mut self, last: Option<&RunId>) -> bool {
@@ -85,7 +85,7 @@ impl Driver {
             // what this one showed late.
             self.abandon();
         }
-        self.feed.close().await;
+        self.stream_writer.close().await;
         // Nothing of this run is under way any more, so no other process has to wait for the lease.
         if failed.is_some_and(|code| code != ErrorCode::Superseded) {
             lease.release().await;
@@ -94,11 +94,11 @@ impl Driver {
         let session = self.journal.session();
         Box::pin(family::tell(&self.runtime, &self.agent, session, &self.inherited_hooks)).await;
         let Some(result) = self.journal.session().last_run().map(AgentResult::of) else {
-            return Err(self.error(Stop::Superseded));
+            return Err(self.error(CancelReason::Superseded));
         };
-        let Self { journal, parts, .. } = *self;
+        let Self { journal, context, .. } = *self;
         if let Some(fold) = journal.into_session() {
-            parts.folds.keep(fold);
+            context.folds.keep(fold);
         }
         Ok(result)
     }
@@ -122,8 +122,8 @@ impl Driver {
     pub fn next(&self) -> Result<Action> {
         let action = self.journal.next();
         let ending = matches!(action, Action::End(_) | Action::Idle);
-        if self.parts.tasks.drain.is_cancelled() && !ending {
-            return Err(self.error(Stop::ShuttingDown));
+        if self.context.tasks.drain.is_cancelled() && !ending {
+            return Err(self.error(CancelReason::ShuttingDown));
         }
         Ok(action)
     }
@@ -148,8 +148,8 @@ impl Driver {
 
     /// What it shares with other runs.
     #[must_use]
-    pub fn parts(&self) -> &Arc<Parts> {
-        &self.parts
+    pub fn context(&self) -> &Arc<RuntimeContext> {
+        &self.context
     }
 
     /// The runtime that it is of.
@@ -171,7 +171,7 @@ impl Driver {
     }
 
     /// Notes tries whose outcome is about to be recorded.
-    pub fn settles(&mut self, tickets: impl IntoIterator<Item = Ticket>) {
+    pub fn settles(&mut self, tickets: impl IntoIterator<Item = AttemptHandle>) {
         self.unsettled.extend(tickets);
     }
 
@@ -185,7 +185,7 @@ impl Driver {
 
     /// The error with which a run ends that was stopped.
     #[must_use]
-    pub fn error(&self, stop: Stop) -> Error {
+    pub fn error(&self, stop: CancelReason) -> Error {
         stop.into_error(&self.live.session, &self.live.run)
     }
 
@@ -215,11 +215,11 @@ impl Driver {
         let mut line = if session.runs().nth(1).is_some() {
             self.out_of_line(lease, version - begun.len() as u64).await?
         } else {
-            Alignment::default()
+            StreamRepair::default()
         };
         let shown = boundaries(session, (version + 1 - begun.len() as u64..).zip(begun));
-        line.boundaries.extend(self.feed.boundaries(0, shown));
-        let Alignment { settled, discarded, boundaries } = line;
+        line.boundaries.extend(self.stream_writer.boundaries(0, shown));
+        let StreamRepair { settled, discarded, boundaries } = line;
         // What came after the start is shown by the marks of later appends.
         let mark = FeedMark {
             version,
@@ -228,9 +228,9 @@ impl Driver {
             boundaries,
             ..FeedMark::default()
         };
-        self.feed.mark(0, mark);
+        self.stream_writer.mark(0, mark);
         if self.journal.session().companions().next().is_some() {
-            let mut news = Box::pin(look_for_news(self.parts.outside(), self.journal.session()));
+            let mut news = Box::pin(poll_children(self.context.outside(), self.journal.session()));
             self.under_lease(lease, news.as_mut()).await??;
             drop(news);
             self.journal.catch_up().await?;
@@ -269,7 +269,7 @@ impl Driver {
     /// Shows how companions ended whose process may have died before it did.
     async fn show_ended_companions(&self) {
         for (_, record) in self.journal.session().companions() {
-            self.parts.show_end(&record.start.session).await;
+            self.context.show_end(&record.start.session).await;
         }
     }
 
@@ -328,9 +328,9 @@ impl Driver {
         if self.journal.is_due() {
             if mutant!("mark-first") {
                 let version = self.session().position().version;
-                self.feed.mark(step, FeedMark { version, ..FeedMark::default() });
+                self.stream_writer.mark(step, FeedMark { version, ..FeedMark::default() });
             }
-            self.feed.flush().await;
+            self.stream_writer.flush().await;
         }
         let is_staged = !self.journal.staged().is_empty();
         let sent = lease.now();
@@ -402,7 +402,7 @@ impl Driver {
         if !committed.late.is_empty() {
             self.abandon_late(step, committed);
             let (version, boundaries) = (committed.version, self.shown(step, committed));
-            self.feed.mark(step, FeedMark { version, boundaries, ..FeedMark::default() });
+            self.stream_writer.mark(step, FeedMark { version, boundaries, ..FeedMark::default() });
         }
     }
 
@@ -416,16 +416,19 @@ impl Driver {
         });
         shown.extend::<Vec<(u64, ChunkKind)>>(late.collect());
         shown.sort_by_key(|(version, _)| *version);
-        self.feed.boundaries(step, shown).collect()
+        self.stream_writer.boundaries(step, shown).collect()
     }
 
     /// Takes back what was shown of calls whose results an earlier run handed in.
     fn abandon_late(&mut self, step: u32, committed: &Committed) {
-        let is_late = |ticket: &mut Ticket| {
-            committed.late.iter().any(|(_, finish)| self.feed.is_call(*ticket, &finish.call))
+        let is_late = |ticket: &mut AttemptHandle| {
+            committed
+                .late
+                .iter()
+                .any(|(_, finish)| self.stream_writer.is_call(*ticket, &finish.call))
         };
         let lost: Vec<_> = self.unsettled.extract_if(.., is_late).collect();
-        self.feed.abandon(step, &lost);
+        self.stream_writer.abandon(step, &lost);
     }
 
     /// Brings the stream into line with an append: with what was tried for it, unless somebody else had
@@ -433,41 +436,47 @@ impl Driver {
     fn mark(&mut self, step: u32, version: u64, events: &[Event], boundaries: Vec<Boundary>) {
         let mut settled = std::mem::take(&mut self.unsettled);
         if self.in_parts {
-            let lost = |ticket: &mut Ticket| !self.feed.is_of(*ticket, events);
+            let lost = |ticket: &mut AttemptHandle| !self.stream_writer.is_of(*ticket, events);
             let lost: Vec<_> = settled.extract_if(.., lost).collect();
-            self.feed.abandon(step, &lost);
+            self.stream_writer.abandon(step, &lost);
         }
-        self.feed.mark(step, FeedMark { version, settled, boundaries, ..FeedMark::default() });
+        self.stream_writer
+            .mark(step, FeedMark { version, settled, boundaries, ..FeedMark::default() });
     }
 
     /// Takes back what it showed of what is not in the log, or that somebody else has recorded.
     pub(crate) fn abandon(&mut self) {
         self.unsettled.clear();
-        self.feed.abandon_all(self.session().last_step());
+        self.stream_writer.abandon_all(self.session().last_step());
     }
 
     /// Brings the stream into line with what is on record of this run, if somebody died before doing so.
     /// What is under way elsewhere is left alone.
     pub(crate) async fn realign(&mut self, lease: &mut LeaseKeeper) -> Result<()> {
         let version = self.version();
-        let Alignment { settled, boundaries, .. } = self.out_of_line(lease, version).await?;
+        let StreamRepair { settled, boundaries, .. } = self.out_of_line(lease, version).await?;
         let mark = FeedMark { version, settled_before: settled, boundaries, ..FeedMark::default() };
-        self.feed.mark(self.journal.session().last_step(), mark);
+        self.stream_writer.mark(self.journal.session().last_step(), mark);
         Ok(())
     }
 
     /// What the stream lacks of the log up to a version.
-    async fn out_of_line(&self, lease: &mut LeaseKeeper, version: u64) -> Result<Alignment> {
-        let (parts, session) = (&self.parts, self.journal.session());
-        if parts.stream_info(session.root()).await.is_none() {
-            return Ok(Alignment::default());
+    async fn out_of_line(&self, lease: &mut LeaseKeeper, version: u64) -> Result<StreamRepair> {
+        let (context, session) = (&self.context, self.journal.session());
+        if context.stream_info(session.root()).await.is_none() {
+            return Ok(StreamRepair::default());
         }
-        let mut found =
-            Box::pin(alignment(&*parts.store, &*parts.streams, &*parts.clock, session, version));
+        let mut found = Box::pin(plan_stream_repair(
+            &*context.store,
+            &*context.streams,
+            &*context.clock,
+            session,
+            version,
+        ));
         // A stream that cannot be read costs what people see, never the run.
         Ok(self.under_lease(lease, found.as_mut()).await?.unwrap_or_else(|error| {
             tracing::warn!(session = %session.id(), %error, "the stream is out of line");
-            Alignment::default()
+            StreamRepair::default()
         }))
     }
 
@@ -487,7 +496,7 @@ impl Driver {
             self.results.note(self.journal.session(), &self.agent, self.journal.staged());
             self.results.note(self.journal.session(), &self.agent, facts);
         }
-        self.feed.flush().await;
+        self.stream_writer.flush().await;
         let sent = lease.now();
         let committed = self.journal.append_facts(&[]).await?;
         if committed.events.is_empty() {
@@ -495,7 +504,7 @@ impl Driver {
                 self.abandon();
             } else {
                 let lost = std::mem::take(&mut self.unsettled);
-                self.feed.abandon(step, &lost);
+                self.stream_writer.abandon(step, &lost);
             }
             self.show_late(step, &committed);
             return Ok(false);
@@ -516,7 +525,7 @@ impl Driver {
         start: Start,
     ) -> Result<bool> {
         if !self.record_facts(lease, std::slice::from_ref(start.event())).await? {
-            return Err(self.error(Stop::Superseded));
+            return Err(self.error(CancelReason::Superseded));
         }
         let is_started = self.is_started(start.call());
         if is_started {
@@ -543,7 +552,7 @@ impl Driver {
 
     /// Ends the run as aborted that is about to begin so, after the hooks of the calls that it answers.
     /// `told` is what an earlier try told them, and what this one has.
-    pub(crate) async fn answer_aborted(&mut self, told: &mut Told) -> Result<()> {
+    pub(crate) async fn answer_aborted(&mut self, told: &mut HookProgress) -> Result<()> {
         if !self.hooks.is_empty() {
             self.results = std::mem::take(&mut told.results);
             self.stage(&[])?;

@@ -11,18 +11,18 @@ use helix_agents_core::id::CallId;
 use helix_agents_core::json::Json;
 use helix_agents_core::message::Message;
 use helix_agents_core::mutant;
-use helix_agents_core::session::OpenStep;
+use helix_agents_core::session::StepRecord;
 use helix_agents_core::step::{CallTask, ChildTask};
 use helix_agents_core::stream::Effect;
 use tokio_util::sync::CancellationToken;
 
+use crate::cancel::CancelReason;
 use crate::children::ChildRun;
 use crate::driver::Driver;
 use crate::family;
-use crate::lease::{LeaseKeeper, News};
+use crate::lease::{LeaseEvent, LeaseKeeper};
 use crate::model;
 use crate::starts::Starts;
-use crate::stop::Stop;
 use crate::tools::{CallRun, millis};
 
 impl Driver {
@@ -36,7 +36,7 @@ impl Driver {
         step: u32,
         force_completion: bool,
     ) -> Result<()> {
-        let ticket = self.feed.begin(step, Effect::Model { step });
+        let ticket = self.stream_writer.begin(step, Effect::Model { step });
         let state = Arc::clone(self.journal.session().state());
         let cx = HookContext::new(&self.place(step), "llm_call", state);
         let begun = lease.now();
@@ -46,7 +46,7 @@ impl Driver {
         };
         let (response, price) = match ended {
             Ok(response) => response?,
-            Err(Stop::Aborted) => return self.journal.catch_up().await,
+            Err(CancelReason::Aborted) => return self.journal.catch_up().await,
             Err(stop) => return Err(self.error(stop)),
         };
         if model::was_cancelled(&response) {
@@ -99,10 +99,10 @@ impl Driver {
                 task: task.clone(),
                 place: place.clone(),
                 state: Arc::clone(&state),
-                feed: self.feed.clone(),
+                stream_writer: self.stream_writer.clone(),
                 hooks: self.hooks.clone(),
-                clock: Arc::clone(&self.parts.clock),
-                ids: Arc::clone(&self.parts.ids),
+                clock: Arc::clone(&self.context.clock),
+                ids: Arc::clone(&self.context.ids),
                 cancel: cancel.clone(),
                 timeout: self.timeout(step, task),
                 doubt: self.doubt(step, task),
@@ -130,7 +130,7 @@ impl Driver {
         tasks.iter().filter_map(|task| ChildRun::new(self, task, cancel)).collect()
     }
 
-    fn timeout(&self, step: &OpenStep, task: &CallTask) -> Duration {
+    fn timeout(&self, step: &StepRecord, task: &CallTask) -> Duration {
         let tool = step.tool_call(&task.call).and_then(|call| self.agent.tool(&call.name));
         let own = tool.and_then(|tool| tool.own_timeout());
         own.unwrap_or(self.agent.limits().tool_timeout)
@@ -138,7 +138,7 @@ impl Driver {
 
     /// How long the one that started a call in doubt may still be at it: its timeout, counted from the
     /// recorded start by the store's clock, less what had passed when that was read last.
-    fn doubt(&self, step: &OpenStep, task: &CallTask) -> Duration {
+    fn doubt(&self, step: &StepRecord, task: &CallTask) -> Duration {
         if !task.in_doubt {
             return Duration::ZERO;
         }
@@ -154,7 +154,7 @@ impl Driver {
         let session = self.journal.session();
         if let Some(request) = session.interrupt_request() {
             lease.heard(request);
-            Box::pin(family::interrupt_below(&self.parts, session, request)).await;
+            Box::pin(family::interrupt_below(&self.context, session, request)).await;
         }
     }
 
@@ -168,7 +168,7 @@ impl Driver {
         &self,
         lease: &mut LeaseKeeper,
         effect: Pin<&mut (impl Future<Output = T> + Send)>,
-    ) -> Result<T, Stop> {
+    ) -> Result<T, CancelReason> {
         self.watched(lease, effect, true).await
     }
 
@@ -182,7 +182,7 @@ impl Driver {
         work: Pin<&mut (impl Future<Output = T> + Send)>,
     ) -> Result<T> {
         if mutant!("lease-not-kept") {
-            return Ok(self.feed.while_pumping(work).await);
+            return Ok(self.stream_writer.while_pumping(work).await);
         }
         self.watched(lease, work, false).await.map_err(|stop| self.error(stop))
     }
@@ -192,7 +192,7 @@ impl Driver {
         lease: &mut LeaseKeeper,
         mut work: Pin<&mut (impl Future<Output = T> + Send)>,
         aborts: bool,
-    ) -> Result<T, Stop> {
+    ) -> Result<T, CancelReason> {
         let known = self.journal.acknowledged();
         let ownership = lease.ownership().clone();
         let watched = pin!(async {
@@ -204,17 +204,17 @@ impl Driver {
                 };
                 match news {
                     // The run meets it when the work is done.
-                    News::Stop(Stop::Aborted) if !aborts => {}
-                    News::Renewed => {}
-                    News::Stop(stop) => return Err(stop),
+                    LeaseEvent::CancelReason(CancelReason::Aborted) if !aborts => {}
+                    LeaseEvent::Renewed => {}
+                    LeaseEvent::CancelReason(stop) => return Err(stop),
                     // The run meets it at the step's end; children that it waits for have ends too.
-                    News::Interrupt(request) => {
+                    LeaseEvent::Interrupt(request) => {
                         let session = self.journal.session();
-                        Box::pin(family::interrupt_below(&self.parts, session, &request)).await;
+                        Box::pin(family::interrupt_below(&self.context, session, &request)).await;
                     }
                 }
             }
         });
-        self.feed.while_pumping(watched).await
+        self.stream_writer.while_pumping(watched).await
     }
 }

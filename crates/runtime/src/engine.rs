@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use helix_agents_core::error::{Error, Result};
 use helix_agents_core::event::Event;
 
+use crate::context::LocalRunContext;
 use crate::driver::Driver;
 use crate::lease::LeaseKeeper;
 use crate::live::LiveRun;
-use crate::parts::BegunHere;
 use crate::run_ref::RunRef;
 
 /// How the runs of a runtime are carried out, once they are in the log.
@@ -21,7 +21,7 @@ pub trait Engine: Debug + Send + Sync + 'static {
 
     /// Whether the process that begins a run carries out all of it. If not, agents are found by their
     /// names, and hooks of one execution are refused: nobody else knows them.
-    fn keeps_to_process(&self) -> bool {
+    fn is_in_process(&self) -> bool {
         true
     }
 
@@ -30,7 +30,7 @@ pub trait Engine: Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// If nobody could be found who carries it out. Its lease is given up then.
-    async fn carry_out(&self, begun: Begun) -> Result<Option<Arc<LiveRun>>>;
+    async fn drive(&self, begun: StartedRun) -> Result<Option<Arc<LiveRun>>>;
 
     /// Why nobody carries a run out any more that has not ended. None as long as somebody may: asked of
     /// runs of other processes, and without a lease.
@@ -57,7 +57,7 @@ pub trait Engine: Debug + Send + Sync + 'static {
 
 /// A run that has just begun.
 #[derive(Debug)]
-pub struct Begun {
+pub struct StartedRun {
     /// What it is carried out with.
     pub driver: Box<Driver>,
     /// Its lease.
@@ -72,15 +72,16 @@ pub struct Begun {
     pub in_tool: bool,
 }
 
-impl Begun {
-    /// Leaves the run to be carried out in [parts](crate::Part), by this process or another one.
+impl StartedRun {
+    /// Leaves the run to be carried out in [context](crate::WorkItem), by this process or another one.
     #[must_use]
     pub fn in_parts(self) -> RunRef {
         let of = self.driver.of();
-        if self.driver.runtime().engine().keeps_to_process() {
-            let parts = Arc::clone(self.driver.parts());
-            let here = BegunHere { agent: self.driver.agent, hooks: self.driver.inherited_hooks };
-            parts.begun_here().insert(of.run.clone(), here);
+        if self.driver.runtime().engine().is_in_process() {
+            let context = Arc::clone(self.driver.context());
+            let here =
+                LocalRunContext { agent: self.driver.agent, hooks: self.driver.inherited_hooks };
+            context.local_runs().insert(of.run.clone(), here);
         }
         of
     }

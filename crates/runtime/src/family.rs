@@ -10,11 +10,11 @@ use helix_agents_core::event::ChildStart;
 use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::{
-    Notice, Request, RequestKind, Session, SessionOverview, Stopping, is_taken_care_of, pass_down,
-    standing,
+    CompletionNotice, Request, RequestKind, Session, SessionOverview, StopAction, is_benign_race,
+    pass_down, standing,
 };
 
-use crate::parts::Parts;
+use crate::context::RuntimeContext;
 use crate::runtime::Runtime;
 use crate::start;
 
@@ -34,20 +34,21 @@ pub(crate) fn stop<'a>(
     async move {
         for _ in 0..MAX_TRIES {
             let (agent, reason) = (Arc::clone(&agent), reason.clone());
-            let stopped = match standing(runtime.parts().logs(), child).await?.stopping(for_good) {
-                Stopping::Done => {
+            let stopped = match standing(runtime.context().logs(), child).await?.stopping(for_good)
+            {
+                StopAction::Done => {
                     // Its owner may have died before it could show the end.
-                    runtime.parts().show_end(child).await;
+                    runtime.context().show_end(child).await;
                     return Ok(());
                 }
-                Stopping::Ask => runtime.ask(child, RequestKind::Abort, reason).await,
-                Stopping::Abort => {
+                StopAction::Ask => runtime.ask(child, RequestKind::Abort, reason).await,
+                StopAction::Abort => {
                     start::abort(runtime, agent, child, reason, for_good, above).await
                 }
             };
             match stopped {
                 // It has begun or ended a run meanwhile.
-                Err(error) if is_taken_care_of(&error) => {}
+                Err(error) if is_benign_race(&error) => {}
                 stopped => return stopped,
             }
         }
@@ -64,8 +65,8 @@ pub(crate) async fn tell(
     fold: &SessionOverview,
     hooks: &HookChain,
 ) {
-    if fold.works_beside() {
-        notify(runtime.parts(), fold).await;
+    if fold.is_background() {
+        notify(runtime.context(), fold).await;
     }
     if let Some((children, reason)) = fold.aborted_children() {
         stop_below(runtime, agent, &children, reason, hooks).await;
@@ -92,19 +93,23 @@ async fn stop_below(
 
 /// Asks the children of open calls to stop where the session was asked to. Whoever asked did so too,
 /// unless it died before, or they had not begun.
-pub(crate) async fn interrupt_below(parts: &Parts, session: &Session, request: &Request) {
+pub(crate) async fn interrupt_below(
+    context: &RuntimeContext,
+    session: &Session,
+    request: &Request,
+) {
     let children: Vec<_> = session.open_children().map(|child| child.session.clone()).collect();
     if !children.is_empty() {
-        let asked = pass_down(parts.outside(), &children, RequestKind::Interrupt, request).await;
-        asked.iter().for_each(|session| parts.nudges.tell(session));
+        let asked = pass_down(context.outside(), &children, RequestKind::Interrupt, request).await;
+        asked.iter().for_each(|session| context.wakeups.tell(session));
     }
 }
 
 /// Tells the parent of a companion that works beside it that a turn is over.
-async fn notify(parts: &Parts, fold: &SessionOverview) {
-    let Some(notice) = Notice::of(fold) else { return };
+async fn notify(context: &RuntimeContext, fold: &SessionOverview) {
+    let Some(notice) = CompletionNotice::of(fold) else { return };
     // The parent takes the message in between two steps, or looks for itself when it goes on.
-    if let Err(error) = notice.tell(parts.outside()).await {
+    if let Err(error) = notice.tell(context.outside()).await {
         tracing::warn!(session = %fold.id(), %error, "the parent was not told");
     }
 }

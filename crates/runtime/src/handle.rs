@@ -15,9 +15,9 @@ use helix_agents_core::store::Head;
 use helix_agents_core::stream::ChunkStream;
 use helix_agents_core::usage::UsageRollup;
 
+use crate::context::RuntimeContext;
 use crate::engine::Engine;
 use crate::live::LiveRun;
-use crate::parts::Parts;
 use crate::run_ref::RunRef;
 use crate::run_stream::RunStream;
 use crate::runtime::Runtime;
@@ -28,7 +28,7 @@ const POLL: Duration = Duration::from_millis(200);
 /// One run, wherever it is carried out.
 #[derive(Debug)]
 struct Control {
-    parts: Arc<Parts>,
+    context: Arc<RuntimeContext>,
     engine: Arc<dyn Engine>,
     of: RunRef,
     /// Whose stream it shows in.
@@ -47,7 +47,7 @@ pub(crate) fn handle(
     live: Option<Arc<LiveRun>>,
 ) -> RunHandle {
     let control = Control {
-        parts: Arc::clone(runtime.parts()),
+        context: Arc::clone(runtime.context()),
         engine: Arc::clone(runtime.engine()),
         of: of.clone(),
         root,
@@ -74,7 +74,7 @@ impl Control {
         // An engine may know sooner than the next look; the log may still be behind it then.
         let (mut told, mut ended) = (false, pin!(self.engine.ended(&self.of)));
         loop {
-            let head = self.parts.store.head(&self.of.session).await?;
+            let head = self.context.store.head(&self.of.session).await?;
             let same = |head: &Head| head.summary.run.as_ref() == Some(&self.of.run);
             let stands = |head: &Head| same(head) && !head.is_leased();
             let Some(head) = head.filter(same) else { break };
@@ -82,7 +82,7 @@ impl Control {
                 && let Some(error) = self.engine.stopped(&self.of).await
             {
                 // It may have been stopped for another one, have ended or been taken up meanwhile.
-                let now = self.parts.store.head(&self.of.session).await?;
+                let now = self.context.store.head(&self.of.session).await?;
                 if now.as_ref().is_some_and(stands) {
                     return Err(error);
                 }
@@ -91,10 +91,10 @@ impl Control {
             tokio::select! {
                 biased;
                 () = ended.as_mut(), if !told => told = true,
-                () = self.parts.clock.sleep(POLL) => {}
+                () = self.context.clock.sleep(POLL) => {}
             }
         }
-        match self.parts.record_of(&self.of).await? {
+        match self.context.record_of(&self.of).await? {
             Some(run) if run.status == RunStatus::Superseded => {
                 Err(self.error(ErrorCode::Superseded, "another run took over"))
             }
@@ -104,9 +104,9 @@ impl Control {
     }
 
     async fn ask(&self, kind: RequestKind, reason: Option<String>) -> Result<()> {
-        let outside = self.parts.outside();
+        let outside = self.context.outside();
         let asked = request(outside, &self.of.session, Some(&self.of.run), kind, reason).await?;
-        asked.iter().for_each(|session| self.parts.nudges.tell(session));
+        asked.iter().for_each(|session| self.context.wakeups.tell(session));
         Ok(())
     }
 
@@ -128,8 +128,8 @@ impl RunControl for Control {
 
     async fn stream(&self) -> Result<ChunkStream> {
         let RunRef { session, run, .. } = self.of.clone();
-        let (parts, root) = (Arc::clone(&self.parts), self.root.clone());
-        let stream = RunStream { parts, root, session, run, is_live: self.live.is_some() };
+        let (context, root) = (Arc::clone(&self.context), self.root.clone());
+        let stream = RunStream { context, root, session, run, is_live: self.live.is_some() };
         stream.read(self.stream_from + 1).await
     }
 
@@ -142,10 +142,10 @@ impl RunControl for Control {
     }
 
     async fn session(&self) -> Result<Session> {
-        self.parts.logs().load(&self.of.session).await
+        self.context.logs().load(&self.of.session).await
     }
 
     async fn usage_rollup(&self) -> Result<UsageRollup> {
-        usage_of_tree(self.parts.logs(), &self.of.session).await
+        usage_of_tree(self.context.logs(), &self.of.session).await
     }
 }

@@ -10,17 +10,17 @@ use helix_agents_core::session::{Journal, Request, RequestKind};
 use helix_agents_core::store::{Head, Renewal, StateStore};
 use tokio_util::sync::CancellationToken;
 
-use crate::nudges::Nudged;
+use crate::cancel::CancelReason;
+use crate::context::RuntimeContext;
 use crate::ownership::{Left, Ownership};
-use crate::parts::Parts;
 use crate::run_ref::RunRef;
-use crate::stop::Stop;
+use crate::wakeups::Nudged;
 
 /// What a run hears of while an effect runs.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum LeaseEvent {
     /// The effect is to be broken off.
-    Stop(Stop),
+    CancelReason(CancelReason),
     /// The run is to stop at the next step boundary.
     Interrupt(Request),
     /// The lease was renewed after it had nearly run out: what was held back may move again.
@@ -44,16 +44,21 @@ pub struct LeaseKeeper {
 
 impl LeaseKeeper {
     /// The keeper of a lease that is good until the process's monotonic clock is there.
-    pub(crate) fn new(parts: &Parts, session: SessionId, run: RunId, until: Duration) -> Self {
+    pub(crate) fn new(
+        context: &RuntimeContext,
+        session: SessionId,
+        run: RunId,
+        until: Duration,
+    ) -> Self {
         Self {
-            store: Arc::clone(&parts.store),
-            clock: Arc::clone(&parts.clock),
-            nudged: parts.nudges.of(&session),
+            store: Arc::clone(&context.store),
+            clock: Arc::clone(&context.clock),
+            nudged: context.wakeups.of(&session),
             session,
             run,
-            ttl: parts.lease,
-            ownership: Ownership::new(Arc::clone(&parts.clock), parts.lease, until),
-            shutdown: parts.tasks.shutdown.clone(),
+            ttl: context.lease,
+            ownership: Ownership::new(Arc::clone(&context.clock), context.lease, until),
+            shutdown: context.tasks.shutdown.clone(),
             interrupt: None,
         }
     }
@@ -63,9 +68,12 @@ impl LeaseKeeper {
     ///
     /// # Errors
     /// The store's, and [`ErrorCode::StoreUnavailable`] if the lease could not be extended in time.
-    pub(crate) async fn attach(parts: &Parts, of: &RunRef) -> Result<Option<(Head, Self)>> {
-        let (store, clock, ttl) = (&parts.store, &parts.clock, parts.lease);
-        let keeper = |until| Self::new(parts, of.session.clone(), of.run.clone(), until);
+    pub(crate) async fn attach(
+        context: &RuntimeContext,
+        of: &RunRef,
+    ) -> Result<Option<(Head, Self)>> {
+        let (store, clock, ttl) = (&context.store, &context.clock, context.lease);
+        let keeper = |until| Self::new(context, of.session.clone(), of.run.clone(), until);
         let sent = clock.monotonic();
         let head = store.head(&of.session).await?;
         let owned = |head: &Head| head.summary.run.as_ref() == Some(&of.run);
@@ -77,7 +85,7 @@ impl LeaseKeeper {
         let sent = clock.monotonic();
         let renewal = store.renew(&of.session, &of.run, ttl);
         let Ok(renewal) = tokio::time::timeout(ttl * 2 / 3, renewal).await else {
-            return Err(Stop::LeaseLost.into_error(&of.session, &of.run));
+            return Err(CancelReason::LeaseLost.into_error(&of.session, &of.run));
         };
         let Renewal { renewed, head } = renewal?;
         Ok(renewed.then(|| (head, keeper(sent.saturating_add(ttl)))))
@@ -108,7 +116,7 @@ impl LeaseKeeper {
     ///
     /// # Cancel safety
     /// May be dropped and called again at any time.
-    pub(crate) async fn watch(&mut self, known: u64) -> News {
+    pub(crate) async fn watch(&mut self, known: u64) -> LeaseEvent {
         loop {
             // A third for the next renewal, two thirds to notice that none went through.
             let due = self.ttl / 3;
@@ -122,7 +130,7 @@ impl LeaseKeeper {
             let wait = wait.max(Duration::from_millis(5));
             tokio::select! {
                 biased;
-                () = self.shutdown.cancelled() => return News::Stop(Stop::ShuttingDown),
+                () = self.shutdown.cancelled() => return LeaseEvent::CancelReason(CancelReason::ShuttingDown),
                 () = self.nudged.told() => {
                     if let Some(news) = self.requested(known).await {
                         return news;
@@ -146,18 +154,18 @@ impl LeaseKeeper {
     }
 
     /// Renews the lease while it is good for a while.
-    async fn renew(&mut self, known: u64) -> Option<News> {
+    async fn renew(&mut self, known: u64) -> Option<LeaseEvent> {
         let left = (self.ttl * 2 / 3).saturating_sub(self.ownership.age());
         self.renew_within(left, known).await.unwrap_or(None)
     }
 
     /// Asks once more for a lease that has nearly run out, or has: the run goes on if it is still the
     /// session's.
-    async fn renew_late(&mut self, known: u64) -> News {
+    async fn renew_late(&mut self, known: u64) -> LeaseEvent {
         match self.renew_within(self.ttl / 6, known).await {
-            Ok(None) if self.ownership.has(Left::Some) => News::Renewed,
+            Ok(None) if self.ownership.has(Left::Some) => LeaseEvent::Renewed,
             Ok(Some(news)) => news,
-            Ok(None) | Err(_) => News::Stop(Stop::LeaseLost),
+            Ok(None) | Err(_) => LeaseEvent::CancelReason(CancelReason::LeaseLost),
         }
     }
 
@@ -169,11 +177,13 @@ impl LeaseKeeper {
         &mut self,
         limit: Duration,
         known: u64,
-    ) -> Result<Option<News>, NotRenewed> {
+    ) -> Result<Option<LeaseEvent>, NotRenewed> {
         let sent = self.now();
         let renewal = self.store.renew(&self.session, &self.run, self.ttl);
         match tokio::time::timeout(limit, renewal).await {
-            Ok(Ok(renewal)) if !renewal.renewed => Ok(Some(News::Stop(Stop::Superseded))),
+            Ok(Ok(renewal)) if !renewal.renewed => {
+                Ok(Some(LeaseEvent::CancelReason(CancelReason::Superseded)))
+            }
             Ok(Ok(renewal)) => {
                 self.ownership.extend(sent);
                 let has_news = renewal.head.position.version > known;
@@ -187,13 +197,15 @@ impl LeaseKeeper {
         }
     }
 
-    async fn requested(&mut self, known: u64) -> Option<News> {
+    async fn requested(&mut self, known: u64) -> Option<LeaseEvent> {
         match Journal::requested(&*self.store, &self.session, &self.run, known).await {
-            Ok(Some((RequestKind::Abort, _))) => Some(News::Stop(Stop::Aborted)),
+            Ok(Some((RequestKind::Abort, _))) => {
+                Some(LeaseEvent::CancelReason(CancelReason::Aborted))
+            }
             Ok(Some((RequestKind::Interrupt, request))) => {
                 let new = self.interrupt.as_ref() != Some(&request.id);
                 self.heard(&request);
-                new.then_some(News::Interrupt(request))
+                new.then_some(LeaseEvent::Interrupt(request))
             }
             Ok(None) => None,
             Err(error) => {

@@ -8,7 +8,7 @@ use helix_agents_core::executor::AgentResult;
 use helix_agents_core::id::{RunId, SessionId};
 use tokio::sync::watch;
 
-use crate::parts::Parts;
+use crate::context::RuntimeContext;
 
 /// One run of this process.
 #[derive(Debug)]
@@ -96,17 +96,17 @@ impl LiveRuns {
 /// A run that this process carries out, until this is dropped: it is then off the list, and nobody waits
 /// for it any more.
 #[derive(Debug)]
-pub struct Listed {
+pub struct RunRegistration {
     runs: Arc<LiveRuns>,
     live: Arc<LiveRun>,
 }
 
-impl Listed {
+impl RunRegistration {
     /// Puts a run on the list of its process.
     #[must_use]
-    pub fn new(parts: &Parts, live: &Arc<LiveRun>) -> Self {
-        parts.runs.insert(live);
-        Self { runs: Arc::clone(&parts.runs), live: Arc::clone(live) }
+    pub fn new(context: &RuntimeContext, live: &Arc<LiveRun>) -> Self {
+        context.runs.insert(live);
+        Self { runs: Arc::clone(&context.runs), live: Arc::clone(live) }
     }
 
     /// The run.
@@ -116,7 +116,7 @@ impl Listed {
     }
 }
 
-impl Drop for Listed {
+impl Drop for RunRegistration {
     fn drop(&mut self) {
         self.runs.remove(&self.live);
         self.live.finish_if_open();

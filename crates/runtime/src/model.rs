@@ -19,14 +19,14 @@ use helix_agents_core::usage::Usage;
 use tokio_util::sync::CancellationToken;
 
 use crate::driver::Driver;
-use crate::feed::{Feed, Ticket};
+use crate::stream_writer::{AttemptHandle, StreamWriter};
 
 /// Makes the model call, and tells what its tokens cost. Failures of the provider, and refusals of hooks, are responses too.
 pub(crate) async fn call(
     driver: &Driver,
     step: u32,
     force_completion: bool,
-    ticket: Ticket,
+    ticket: AttemptHandle,
     cx: &HookContext,
 ) -> Result<(LlmResponse, Option<Price>)> {
     let agent = &driver.agent;
@@ -66,7 +66,7 @@ pub(crate) async fn call(
         session: session.id(),
     };
     let sink = ModelSink {
-        feed: &driver.feed,
+        stream_writer: &driver.stream_writer,
         hooks: &driver.hooks,
         cx,
         ticket,
@@ -75,7 +75,7 @@ pub(crate) async fn call(
     };
     fault::point("model.before");
     let called =
-        caught_async("the model adapter", || driver.parts.llm.generate_step(request, &sink));
+        caught_async("the model adapter", || driver.context.llm.generate_step(request, &sink));
     let response = called.await.map_err(Panicked::into_error).and_then(identity);
     fault::point("model.after");
     let response = response.unwrap_or_else(|error| failed(&error));
@@ -104,10 +104,10 @@ fn failed(error: &Error) -> LlmResponse {
 
 /// Where the adapter delivers: the feed and the hooks.
 struct ModelSink<'a> {
-    feed: &'a Feed,
+    stream_writer: &'a StreamWriter,
     hooks: &'a HookChain,
     cx: &'a HookContext,
-    ticket: Ticket,
+    ticket: AttemptHandle,
     step: u32,
     /// Calls of `__finish__`, which nobody is shown.
     hidden: Mutex<BTreeSet<u32>>,
@@ -115,13 +115,13 @@ struct ModelSink<'a> {
 
 impl LlmSink for ModelSink<'_> {
     fn text_delta(&self, delta: &str) {
-        self.feed.show_text(self.ticket, self.step, delta);
+        self.stream_writer.show_text(self.ticket, self.step, delta);
         self.hooks.text_delta(self.cx, delta);
     }
 
     fn thinking(&self, content: &str, complete: bool) {
         let kind = ChunkKind::Thinking { content: content.to_owned(), complete };
-        self.feed.show(Some(self.ticket), self.step, kind);
+        self.stream_writer.show(Some(self.ticket), self.step, kind);
         self.hooks.thinking(self.cx, content, complete);
     }
 
@@ -131,7 +131,7 @@ impl LlmSink for ModelSink<'_> {
             return;
         }
         let kind = ChunkKind::ToolArgStart { index, tool: name.into() };
-        self.feed.show(Some(self.ticket), self.step, kind);
+        self.stream_writer.show(Some(self.ticket), self.step, kind);
     }
 
     fn tool_call_delta(&self, index: u32, delta: &str) {
@@ -139,7 +139,7 @@ impl LlmSink for ModelSink<'_> {
             return;
         }
         let kind = ChunkKind::ToolArgDelta { index, delta: delta.to_owned() };
-        self.feed.show(Some(self.ticket), self.step, kind);
+        self.stream_writer.show(Some(self.ticket), self.step, kind);
     }
 
     fn tool_call(&self, _call: &ParsedToolCall) {}
@@ -150,7 +150,7 @@ impl LlmSink for ModelSink<'_> {
 
     fn custom(&self, name: &str, data: &Json) {
         let kind = ChunkKind::Custom { name: name.to_owned(), data: data.text().to_owned() };
-        self.feed.show(Some(self.ticket), self.step, kind);
+        self.stream_writer.show(Some(self.ticket), self.step, kind);
     }
 }
 

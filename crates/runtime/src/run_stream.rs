@@ -11,14 +11,14 @@ use helix_agents_core::error::Result;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::stream::{ChunkKind, ChunkStream, StoredChunk};
 
-use crate::parts::Parts;
+use crate::context::RuntimeContext;
 
 /// How long a run may be silent before the log is looked at: at first, and at most.
 const SILENCE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
 
 /// A reader of one run's chunks, in the stream of its root.
 pub(crate) struct RunStream {
-    pub(crate) parts: Arc<Parts>,
+    pub(crate) context: Arc<RuntimeContext>,
     pub(crate) root: SessionId,
     pub(crate) session: SessionId,
     pub(crate) run: RunId,
@@ -45,7 +45,7 @@ impl RunStream {
     /// Chunks from this one on, up to and with the one that ends the run, or up to the run that took
     /// over from it.
     pub(crate) async fn read(self, from: u64) -> Result<ChunkStream> {
-        let chunks = self.parts.streams.read(&self.root, from).await?;
+        let chunks = self.context.streams.read(&self.root, from).await?;
         let mut reader = Reader {
             look_at: Duration::ZERO,
             of: self,
@@ -89,7 +89,7 @@ impl Reader {
             if self.last.is_some_and(|last| self.cursor > last) {
                 return None;
             }
-            let clock = Arc::clone(&self.of.parts.clock);
+            let clock = Arc::clone(&self.of.context.clock);
             let left = self.look_at.saturating_sub(clock.monotonic());
             if left.is_zero() {
                 self.look_again().await;
@@ -120,12 +120,12 @@ impl Reader {
     /// Looks at the log after so long a silence.
     fn wait(&mut self, silence: Duration) {
         self.silence = silence;
-        self.look_at = self.of.parts.clock.monotonic() + silence;
+        self.look_at = self.of.context.clock.monotonic() + silence;
     }
 
     /// Looks, unless the stores take too long: chunks may come meanwhile.
     async fn look_again(&mut self) {
-        let clock = Arc::clone(&self.of.parts.clock);
+        let clock = Arc::clone(&self.of.context.clock);
         let looked = tokio::select! {
             biased;
             looked = self.look() => looked,
@@ -139,8 +139,8 @@ impl Reader {
 
     /// Finds out whether the run has ended, and which chunk is its last then.
     async fn look(&mut self) -> Result<()> {
-        let RunStream { parts, root, session, run, is_live } = &self.of;
-        let Some(head) = parts.store.head(session).await? else {
+        let RunStream { context, root, session, run, is_live } = &self.of;
+        let Some(head) = context.store.head(session).await? else {
             self.last = Some(0);
             return Ok(());
         };
@@ -151,9 +151,9 @@ impl Reader {
         let ended = *self.ended.get_or_insert(head.position.version);
         // The driver of this process shows the end itself, and a moment later.
         if head.summary.run.is_none() && (was_seen || !is_live) {
-            parts.align_ended(session).await?;
+            context.repair_ended_stream(session).await?;
         }
-        let info = parts.streams.info(root).await?;
+        let info = context.streams.info(root).await?;
         // Behind the end of the stream, the reader is first told how far it reaches.
         let is_within = self.cursor <= info.last_seq + 1;
         let marked = info.marked.get(session).filter(|it| is_within && it.version >= ended);

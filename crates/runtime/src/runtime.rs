@@ -20,10 +20,10 @@ use helix_agents_core::session::{
 use helix_agents_core::store::{Head, SessionStatus};
 use helix_agents_core::stream::ChunkStream;
 
+use crate::context::RuntimeContext;
 use crate::engine::Engine;
 use crate::handle::attach;
 use crate::live::LiveRun;
-use crate::parts::Parts;
 use crate::run_ref::RunRef;
 use crate::start::{self, StartedBy};
 
@@ -36,21 +36,21 @@ const MAX_TRIES: u32 = 16;
 /// out is the engine's; the rest is here, and the same for every runtime.
 #[derive(Debug, Clone)]
 pub struct Runtime {
-    parts: Arc<Parts>,
+    context: Arc<RuntimeContext>,
     engine: Arc<dyn Engine>,
 }
 
 impl Runtime {
     /// A runtime of these parts.
     #[must_use]
-    pub fn new(parts: Arc<Parts>, engine: Arc<dyn Engine>) -> Self {
-        Self { parts, engine }
+    pub fn new(context: Arc<RuntimeContext>, engine: Arc<dyn Engine>) -> Self {
+        Self { context, engine }
     }
 
     /// What its runs share.
     #[must_use]
-    pub fn parts(&self) -> &Arc<Parts> {
-        &self.parts
+    pub fn context(&self) -> &Arc<RuntimeContext> {
+        &self.context
     }
 
     /// How its runs are carried out.
@@ -59,11 +59,11 @@ impl Runtime {
     }
 
     pub(crate) fn live(&self, session: &SessionId) -> Option<Arc<LiveRun>> {
-        self.parts.runs.get(session)
+        self.context.runs.get(session)
     }
 
     pub(crate) async fn head(&self, session: &SessionId) -> Result<Head> {
-        self.parts.store.head(session).await?.ok_or_else(|| {
+        self.context.store.head(session).await?.ok_or_else(|| {
             Error::new(ErrorCode::SessionNotFound, "there is no session of this id")
                 .with_context("session", session)
         })
@@ -72,7 +72,7 @@ impl Runtime {
     /// That the engine can honour this: one whose workers are elsewhere finds agents by their names, and
     /// hooks of one execution nowhere.
     fn check_known(&self, agent: Option<&str>, hooks: &[Arc<dyn AgentHooks>]) -> Result<()> {
-        if self.engine.keeps_to_process() {
+        if self.engine.is_in_process() {
             return Ok(());
         }
         let kind = self.engine.kind();
@@ -83,7 +83,7 @@ impl Runtime {
             );
             return Err(Error::new(ErrorCode::ConfigInvalid, message));
         }
-        if let Some(agent) = agent.filter(|agent| !self.parts.registry.contains(agent)) {
+        if let Some(agent) = agent.filter(|agent| !self.context.registry.contains(agent)) {
             let message = format!(
                 "workers of the {kind} runtime find agents by their names; put this one into the `registry` of the \
                  runtime and of its workers"
@@ -95,8 +95,8 @@ impl Runtime {
 
     /// Ends a session without a live run as aborted.
     async fn end_aborted(&self, head: &Head, reason: Option<String>) -> Result<()> {
-        let parts = &self.parts;
-        let Lineage { agent, above } = lineage(&*parts.store, &parts.registry, head).await?;
+        let context = &self.context;
+        let Lineage { agent, above } = lineage(&*context.store, &context.registry, head).await?;
         let above = HookChain::of_lineage(&above);
         start::abort(self, agent, &head.session, reason, false, &above).await
     }
@@ -107,8 +107,8 @@ impl Runtime {
         kind: RequestKind,
         reason: Option<String>,
     ) -> Result<()> {
-        let asked = request(self.parts.outside(), session, None, kind, reason).await?;
-        asked.iter().for_each(|session| self.parts.nudges.tell(session));
+        let asked = request(self.context.outside(), session, None, kind, reason).await?;
+        asked.iter().for_each(|session| self.context.wakeups.tell(session));
         Ok(())
     }
 }
@@ -121,7 +121,7 @@ impl AgentExecutor for Runtime {
         input: Input,
         options: ExecuteOptions,
     ) -> Result<RunHandle> {
-        self.parts.check_open()?;
+        self.context.check_open()?;
         self.check_known(Some(agent.name()), &options.hooks)?;
         start::execute(self, agent, input, options).await
     }
@@ -132,14 +132,14 @@ impl AgentExecutor for Runtime {
         session: &SessionId,
         options: ResumeOptions,
     ) -> Result<RunHandle> {
-        self.parts.check_open()?;
+        self.context.check_open()?;
         let head = self.head(session).await?;
         // Those of children are found by way of their parents'.
         let named = head.created.parent.is_none().then(|| &**agent.name());
         self.check_known(named, &options.hooks)?;
         let above = if head.created.parent.is_some() {
-            let parts = &self.parts;
-            let lineage = lineage(&*parts.store, &parts.registry, &head).await?;
+            let context = &self.context;
+            let lineage = lineage(&*context.store, &context.registry, &head).await?;
             HookChain::of_lineage(&lineage.above)
         } else {
             HookChain::none()
@@ -148,18 +148,18 @@ impl AgentExecutor for Runtime {
     }
 
     async fn fork(&self, session: &SessionId, options: ForkOptions) -> Result<SessionId> {
-        self.parts.check_open()?;
+        self.context.check_open()?;
         if let Some(chosen) = &options.session {
-            self.parts.clear_stream(chosen).await;
+            self.context.clear_stream(chosen).await;
         }
-        let new = fork(self.parts.outside(), session, &options).await?;
+        let new = fork(self.context.outside(), session, &options).await?;
         // Whoever dies here leaves that to the first run.
-        self.parts.show_end(&new).await;
+        self.context.show_end(&new).await;
         Ok(new)
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
-        delete_session(&*self.parts.store, &*self.parts.streams, session).await
+        delete_session(&*self.context.store, &*self.context.streams, session).await
     }
 
     async fn interrupt(&self, session: &SessionId, reason: Option<String>) -> Result<()> {
@@ -190,8 +190,8 @@ impl AgentExecutor for Runtime {
         root: &SessionId,
         submission: Submission,
     ) -> Result<Submitted> {
-        let session = submit(self.parts.outside(), root, &submission).await?;
-        let resumption = match self.parts.auto_resume {
+        let session = submit(self.context.outside(), root, &submission).await?;
+        let resumption = match self.context.auto_resume {
             true => self.resume_answered(root).await,
             false => Resumption::NotRequested,
         };
@@ -199,12 +199,12 @@ impl AgentExecutor for Runtime {
     }
 
     async fn pending_calls(&self, root: &SessionId) -> Result<Vec<PendingView>> {
-        pending_calls(self.parts.logs(), root).await
+        pending_calls(self.context.logs(), root).await
     }
 
     async fn send_message(&self, session: &SessionId, message: UserMessage) -> Result<()> {
-        let request = self.parts.ids.request();
-        queue_message(self.parts.outside(), session, &request, &message, None).await
+        let request = self.context.ids.request();
+        queue_message(self.context.outside(), session, &request, &message, None).await
     }
 
     async fn recover(&self) -> Result<Vec<RunHandle>> {
@@ -216,20 +216,21 @@ impl AgentExecutor for Runtime {
     }
 
     async fn usage(&self, query: &UsageQuery) -> Result<UsageReport> {
-        usage_of_sessions(self.parts.logs(), query).await
+        usage_of_sessions(self.context.logs(), query).await
     }
 
     async fn page(&self, session: &SessionId) -> Result<SessionPage> {
-        let parts = &self.parts;
-        session_page(parts.logs(), &*parts.streams, &*parts.clock, &*parts.ids, session).await
+        let context = &self.context;
+        session_page(context.logs(), &*context.streams, &*context.clock, &*context.ids, session)
+            .await
     }
 
     async fn follow(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {
-        self.parts.streams.read(session, from).await
+        self.context.streams.read(session, from).await
     }
 
     async fn handle(&self, session: &SessionId) -> Result<RunHandle> {
-        let fold = self.parts.logs().overview(session).await?;
+        let fold = self.context.logs().overview(session).await?;
         let (run, of) = fold.last_run().zip(RunRef::last(&fold)).ok_or_else(|| {
             Error::new(ErrorCode::RunNotFound, "the session has no run")
                 .with_context("session", session)
@@ -242,9 +243,9 @@ impl AgentExecutor for Runtime {
         Ok(match head.summary.status {
             SessionStatus::Active if head.is_leased() => Resumable::Running,
             SessionStatus::Active if head.summary.run.is_none() => {
-                let mut fold = self.parts.logs().overview(session).await?;
+                let mut fold = self.context.logs().overview(session).await?;
                 fold.observe(head.read_at);
-                let news = fold.has_news() || news_below(self.parts.logs(), &fold).await?;
+                let news = fold.has_news() || news_below(self.context.logs(), &fold).await?;
                 if news { Resumable::Yes } else { Resumable::Waiting }
             }
             SessionStatus::Active | SessionStatus::Interrupted | SessionStatus::Failed => {

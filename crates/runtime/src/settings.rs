@@ -7,16 +7,16 @@ use helix_agents_core::agent::AgentRegistry;
 use helix_agents_core::clock::{Clock, IdSource};
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::llm::LlmAdapter;
-use helix_agents_core::session::{Durability, Folds};
-use helix_agents_core::store::{PatientStore, StateStore};
-use helix_agents_core::stream::{PatientStreams, StreamManager};
+use helix_agents_core::session::{Durability, SessionCache};
+use helix_agents_core::store::{RetryingStore, StateStore};
+use helix_agents_core::stream::{RetryingStreams, StreamManager};
 use tokio::runtime::Handle;
 
 use crate::clock::{SystemIds, TokioClock};
-use crate::nudges::Nudges;
-use crate::parts::Parts;
+use crate::context::RuntimeContext;
 use crate::stream_wait::StreamWait;
 use crate::tasks::Tasks;
+use crate::wakeups::Wakeups;
 
 /// The shortest lease: renewals and their jitter have to fit into it.
 const MIN_LEASE: Duration = Duration::from_millis(300);
@@ -77,7 +77,7 @@ impl Settings {
     ///
     /// # Errors
     /// [`ErrorCode::ConfigInvalid`] if something is missing or out of range.
-    pub fn parts(self) -> Result<Arc<Parts>> {
+    pub fn context(self) -> Result<Arc<RuntimeContext>> {
         let missing =
             |what: &str| Error::new(ErrorCode::ConfigInvalid, format!("the runtime has no {what}"));
         if !(MIN_LEASE..=MAX_LEASE).contains(&self.lease) {
@@ -89,10 +89,10 @@ impl Settings {
         let ids = self.ids.unwrap_or_else(|| Arc::new(SystemIds));
         let patience = self.patience.unwrap_or(self.lease * 2 / 3);
         let streams = self.streams.ok_or_else(|| missing("stream manager; call `store`"))?;
-        let store = PatientStore::new(store, Arc::clone(&clock), Arc::clone(&ids), patience);
+        let store = RetryingStore::new(store, Arc::clone(&clock), Arc::clone(&ids), patience);
         let stream_wait = StreamWait::new(Arc::clone(&clock), self.lease);
-        let streams = PatientStreams::new(streams, Arc::clone(&clock), Arc::clone(&ids), patience);
-        Ok(Arc::new(Parts {
+        let streams = RetryingStreams::new(streams, Arc::clone(&clock), Arc::clone(&ids), patience);
+        Ok(Arc::new(RuntimeContext {
             store: Arc::new(store),
             streams: Arc::new(streams),
             llm: self.llm.ok_or_else(|| missing("model; call `llm`"))?,
@@ -104,10 +104,10 @@ impl Settings {
             grace: self.grace,
             auto_resume: self.auto_resume,
             tasks: Tasks::new(self.tasks_on),
-            begun_here: Mutex::default(),
-            folds: Folds::default(),
+            local_runs: Mutex::default(),
+            folds: SessionCache::default(),
             runs: Arc::default(),
-            nudges: Nudges::default(),
+            wakeups: Wakeups::default(),
             stream_wait,
         }))
     }
@@ -174,9 +174,9 @@ macro_rules! builder_methods {
 
         /// How long a store that cannot answer is asked again before a run stops, or before part of
         /// what it shows is given up. Default: two thirds of the lease, for then the lease is lost
-        /// anyway. See [`PatientStore`]($crate::core::store::PatientStore) and
-        /// [`PatientStreams`]($crate::core::stream::PatientStreams).
-        pub fn store_patience(mut self, patience: ::std::time::Duration) -> Self {
+        /// anyway. See [`RetryingStore`]($crate::core::store::RetryingStore) and
+        /// [`RetryingStreams`]($crate::core::stream::RetryingStreams).
+        pub fn store_retry_timeout(mut self, patience: ::std::time::Duration) -> Self {
             self.settings.patience = Some(patience);
             self
         }

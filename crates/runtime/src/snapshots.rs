@@ -20,7 +20,7 @@ impl Driver {
     /// as for a run.
     pub(crate) fn save_snapshot(&mut self) {
         let Some(overview) = self.journal.take_due_snapshot() else { return };
-        let (store, tasks) = (Arc::clone(&self.parts.store), &self.parts.tasks);
+        let (store, tasks) = (Arc::clone(&self.context.store), &self.context.tasks);
         let shutdown = tasks.shutdown.clone();
         let saving = async move {
             let saved = tokio::select! {

@@ -14,22 +14,22 @@ use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::{RequestId, RunId, SessionId};
 use helix_agents_core::panics::{Panicked, caught};
 use helix_agents_core::session::{
-    BeginRun, Journal, JournalParts, RunRecord, RunStatus, Session, StartOutcome, abort_events,
-    execute_events, is_taken_care_of, news_below, resume_events, rewind_events, terminate_events,
+    Journal, JournalConfig, RunRecord, RunStatus, Session, StartOutcome, StartRun, abort_events,
+    execute_events, is_benign_race, news_below, resume_events, rewind_events, terminate_events,
 };
 use helix_agents_core::step::Results;
 use helix_agents_core::store::{Head, NewSession};
 
-use crate::driver::{Driver, Told};
-use crate::engine::Begun;
-use crate::feed::Feed;
+use crate::context::RuntimeContext;
+use crate::driver::{Driver, HookProgress};
+use crate::engine::StartedRun;
 use crate::handle::{attach, handle};
 use crate::in_tool::is_in_tool;
 use crate::lease::LeaseKeeper;
 use crate::live::LiveRun;
-use crate::parts::Parts;
 use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
+use crate::stream_writer::StreamWriter;
 
 /// How often a start is tried on a session that others change at the same time.
 const MAX_TRIES: u32 = 32;
@@ -92,14 +92,14 @@ pub(crate) async fn execute(
     input: Input,
     options: ExecuteOptions,
 ) -> Result<RunHandle> {
-    let parts = runtime.parts();
+    let context = runtime.context();
     let session = match &options.session {
         Some(chosen) => SessionId::chosen(chosen.as_str())?,
-        None => parts.ids.session(),
+        None => context.ids.session(),
     };
     let run = match &options.run {
         Some(chosen) => RunId::chosen(chosen.as_str())?,
-        None => parts.ids.run(),
+        None => context.ids.run(),
     };
     let known = options.session.is_some();
     let hooks = HookChain::new(&HookChain::none(), &agent, &options.hooks);
@@ -121,14 +121,14 @@ pub(crate) async fn execute_child(
     parent: ParentRef,
     above: &HookChain,
 ) -> Result<ChildStart> {
-    let parts = runtime.parts();
+    let context = runtime.context();
     let hooks = HookChain::new(above, &agent, &[]);
     let session = &child.session;
     let budget = child.allowance.map(|allowance| allowance.smaller(*agent.budget()));
-    if parts.store.head(session).await?.is_none() {
+    if context.store.head(session).await?.is_none() {
         let place = Place {
             session: session.clone(),
-            run: parts.ids.run(),
+            run: context.ids.run(),
             known: false,
             tags: BTreeMap::new(),
             parent: Some(parent.clone()),
@@ -143,7 +143,7 @@ pub(crate) async fn execute_child(
         }
     }
     // What was taken from the caller's budget then is what was taken.
-    let fold = parts.logs().overview(session).await?;
+    let fold = context.logs().overview(session).await?;
     if fold.parent() == Some(&parent) {
         let allowance = child.allowance.map(|_| *fold.recorded_budget());
         return Ok(ChildStart { allowance, ..child });
@@ -180,18 +180,18 @@ async fn begin_turn(
     input: &Input,
     place: Place,
 ) -> Result<RunHandle> {
-    let parts = runtime.parts();
-    check_model(parts, &agent)?;
+    let context = runtime.context();
+    check_model(context, &agent)?;
     let Place { session, run, known, tags, parent, budget, hooks, by } = place;
     for _ in 0..MAX_TRIES {
-        let found = if known { parts.logs().look(&session).await? } else { None };
+        let found = if known { context.logs().look(&session).await? } else { None };
         let (head, fold) = match found {
             Some((head, fold)) => (Some(head), fold),
             None => (None, Session::new(session.clone())),
         };
         // A chosen id may have been an earlier session's.
         if known && head.is_none() && parent.is_none() {
-            parts.clear_stream(&session).await;
+            context.clear_stream(&session).await;
         }
         if let Some(record) = fold.run(&run) {
             let of = RunRef::new(&fold, record);
@@ -209,11 +209,11 @@ async fn begin_turn(
             parent: parent.as_ref().map(|parent| parent.session.clone()),
             tags: tags.clone(),
         });
-        let journal = journal(parts, &agent, fold, &run);
+        let journal = journal(context, &agent, fold, &run);
         let (agent, hooks) = (Arc::clone(&agent), hooks.clone());
         let launch = Launch { runtime: runtime.clone(), agent, journal, hooks, events, new };
         match launch.launch().await {
-            Ok(Launched::Begun(handle)) => return Ok(handle),
+            Ok(Launched::StartedRun(handle)) => return Ok(handle),
             Ok(Launched::Changed) => {}
             Ok(Launched::Leased { .. }) => return Err(running(&session)),
             Err(error) if error.code() == ErrorCode::SessionExists && known => {}
@@ -231,15 +231,15 @@ pub(crate) async fn resume(
     above: &HookChain,
     by: &StartedBy,
 ) -> Result<RunHandle> {
-    let parts = runtime.parts();
-    check_model(parts, &agent)?;
-    let run = parts.ids.run();
+    let context = runtime.context();
+    check_model(context, &agent)?;
+    let run = context.ids.run();
     let hooks = HookChain::new(above, &agent, &options.hooks);
     let mut after = options.after.clone();
     let mut waited = Duration::ZERO;
     let mut cleared = None;
     for _ in 0..MAX_TRIES {
-        let (_, fold) = parts.logs().look(session).await?.ok_or_else(|| not_found(session))?;
+        let (_, fold) = context.logs().look(session).await?.ok_or_else(|| not_found(session))?;
         // An interrupt that comes while this waits for the lease is not what the caller overrides.
         let cleared = cleared.get_or_insert_with(|| by.clears(&fold));
         if after.is_none() {
@@ -256,15 +256,15 @@ pub(crate) async fn resume(
         let events = match events {
             Ok(events) => events,
             Err(error) => {
-                parts.show_end(session).await;
+                context.show_end(session).await;
                 return Err(error);
             }
         };
-        let journal = journal(parts, &agent, fold, &run);
+        let journal = journal(context, &agent, fold, &run);
         let (agent, hooks) = (Arc::clone(&agent), hooks.clone());
         let launch = Launch { runtime: runtime.clone(), agent, journal, hooks, events, new: None };
         match launch.launch().await? {
-            Launched::Begun(handle) => return Ok(handle),
+            Launched::StartedRun(handle) => return Ok(handle),
             Launched::Changed => {}
             Launched::Leased { until, now } => {
                 let wait = until.since(now) + MARGIN;
@@ -272,8 +272,8 @@ pub(crate) async fn resume(
                 if waited > options.wait {
                     return Err(running(session).with_context("lease_until", until));
                 }
-                let renewed = wait_for_lease(parts, session, wait, until).await?;
-                let same = parts.logs().overview(session).await?;
+                let renewed = wait_for_lease(context, session, wait, until).await?;
+                let same = context.logs().overview(session).await?;
                 if renewed && same.last_run().map(|run| &run.id) == after.as_ref() {
                     return Err(running(session));
                 }
@@ -295,7 +295,7 @@ pub(crate) async fn resume_if_first(
 ) -> Result<Option<RunHandle>> {
     match resume(runtime, agent, session, options, above, by).await {
         Ok(handle) => Ok(Some(handle)),
-        Err(error) if is_taken_care_of(&error) => {
+        Err(error) if is_benign_race(&error) => {
             tracing::debug!(%session, %error, "another process was first");
             Ok(None)
         }
@@ -305,7 +305,7 @@ pub(crate) async fn resume_if_first(
 
 /// Waits until a lease has run out, was given up or renewed; says whether it was renewed.
 async fn wait_for_lease(
-    parts: &Parts,
+    context: &RuntimeContext,
     session: &SessionId,
     wait: Duration,
     until: Timestamp,
@@ -313,9 +313,9 @@ async fn wait_for_lease(
     let mut left = wait;
     while !left.is_zero() {
         let nap = left.min(LOOK);
-        parts.clock.sleep(nap).await;
+        context.clock.sleep(nap).await;
         left -= nap;
-        let head = parts.store.head(session).await?;
+        let head = context.store.head(session).await?;
         match head.and_then(|head| head.lease_until) {
             Some(same) if same == until => {}
             other => return Ok(other.is_some_and(|new| new > until)),
@@ -334,31 +334,31 @@ pub(crate) async fn abort(
     for_good: bool,
     above: &HookChain,
 ) -> Result<()> {
-    let parts = runtime.parts();
-    let mut run = parts.ids.run();
-    let mut told = Told::default();
+    let context = runtime.context();
+    let mut run = context.ids.run();
+    let mut told = HookProgress::default();
     for _ in 0..MAX_TRIES {
-        let (head, fold) = parts.logs().look(session).await?.ok_or_else(|| not_found(session))?;
+        let (head, fold) = context.logs().look(session).await?.ok_or_else(|| not_found(session))?;
         if head.is_leased() {
             return Err(running(session));
         }
         if told.begins_anew(fold.last_run().map(|run| &run.id)) {
-            run = parts.ids.run();
+            run = context.ids.run();
         }
         let begin = begin(runtime, run.clone(), &fold, None).await?;
         let waiting: Vec<_> = fold.pending_calls().cloned().collect();
-        let (request, reason) = (parts.ids.request(), reason.clone());
+        let (request, reason) = (context.ids.request(), reason.clone());
         let events = if for_good {
             terminate_events(&fold, &begin, request, reason)
         } else {
             abort_events(&fold, &begin, request, reason)?
         };
-        let mut journal = journal(parts, &agent, fold, &run);
+        let mut journal = journal(context, &agent, fold, &run);
         journal.stage(&events)?;
         let hooks = HookChain::new(above, &agent, &[]);
         let mut driver = driver(runtime, Arc::clone(&agent), journal, hooks);
         driver.answer_aborted(&mut told).await?;
-        match parts.tasks.carry_on(Box::pin(end_at_once(driver))).await? {
+        match context.tasks.detach(Box::pin(end_at_once(driver))).await? {
             StartOutcome::Started => {
                 for pending in waiting {
                     tracing::info!(%session, call = %pending.call, "client_tool.aborted");
@@ -377,12 +377,12 @@ async fn begin(
     run: RunId,
     fold: &Session,
     parent: Option<&ParentRef>,
-) -> Result<BeginRun> {
-    let parts = runtime.parts();
+) -> Result<StartRun> {
+    let context = runtime.context();
     let exists = fold.position().version > 0;
     let root = parent.map_or(fold.root(), |parent| &parent.root);
     let known = match exists || parent.is_some() {
-        true => parts.stream_info(root).await,
+        true => context.stream_info(root).await,
         false => None,
     };
     let stream_from = match known {
@@ -391,8 +391,8 @@ async fn begin(
             let ended = exists && fold.current_run().is_none();
             if ended && (!in_line || fold.open_children().next().is_some()) {
                 // What was missing of the run before is not to show as part of this one.
-                parts.show_end(fold.id()).await;
-                let known = parts.stream_info(root).await.unwrap_or(known);
+                context.show_end(fold.id()).await;
+                let known = context.stream_info(root).await.unwrap_or(known);
                 known.last_seq
             } else {
                 known.last_seq
@@ -401,23 +401,28 @@ async fn begin(
         // A stream that does not answer keeps nothing from starting. What is known is how far it was.
         None => fold.last_run().map_or(0, |run| run.stream_from),
     };
-    let news_below = news_below(parts.logs(), fold).await?;
-    Ok(BeginRun { news_below, ..BeginRun::new(run, runtime.engine().kind(), stream_from) })
+    let news_below = news_below(context.logs(), fold).await?;
+    Ok(StartRun { news_below, ..StartRun::new(run, runtime.engine().kind(), stream_from) })
 }
 
-pub(crate) fn journal(parts: &Parts, agent: &AnyAgent, session: Session, run: &RunId) -> Journal {
-    let journal = JournalParts {
-        store: Arc::clone(&parts.store),
-        ids: Arc::clone(&parts.ids),
-        lease: parts.lease,
-        durability: parts.durability,
+pub(crate) fn journal(
+    context: &RuntimeContext,
+    agent: &AnyAgent,
+    session: Session,
+    run: &RunId,
+) -> Journal {
+    let journal = JournalConfig {
+        store: Arc::clone(&context.store),
+        ids: Arc::clone(&context.ids),
+        lease: context.lease,
+        durability: context.durability,
     };
     Journal::new(journal, Arc::clone(agent), session, run.clone())
 }
 
 /// Asks the adapter whether it serves the agent's model.
-fn check_model(parts: &Parts, agent: &AnyAgent) -> Result<()> {
-    let check = || parts.llm.check(agent.llm());
+fn check_model(context: &RuntimeContext, agent: &AnyAgent) -> Result<()> {
+    let check = || context.llm.check(agent.llm());
     caught("the model adapter", check).map_err(Panicked::into_error)?
 }
 
@@ -427,19 +432,19 @@ pub(crate) fn driver(
     journal: Journal,
     hooks: HookChain,
 ) -> Box<Driver> {
-    let parts = runtime.parts();
+    let context = runtime.context();
     let session = journal.session().id().clone();
     let run = journal.session().last_run().map(|run| run.id.clone());
     let run = run.unwrap_or_else(|| RunId::from(""));
-    let feed = feed(parts, &agent, journal.session(), run.clone());
+    let stream_writer = stream_writer(context, &agent, journal.session(), run.clone());
     let mut driver = Box::new(Driver {
-        parts: Arc::clone(parts),
+        context: Arc::clone(context),
         runtime: runtime.clone(),
         inherited_hooks: hooks.clone(),
         hooks,
         agent,
         journal,
-        feed,
+        stream_writer,
         live: LiveRun::new(session, run),
         unsettled: Vec::new(),
         results: Results::default(),
@@ -450,26 +455,32 @@ pub(crate) fn driver(
 }
 
 /// The writer of what the last run of a session shows.
-fn feed(parts: &Parts, agent: &AnyAgent, session: &Session, run: RunId) -> Feed {
+fn stream_writer(
+    context: &RuntimeContext,
+    agent: &AnyAgent,
+    session: &Session,
+    run: RunId,
+) -> StreamWriter {
     let (root, agent) = (session.root().clone(), Arc::clone(agent.name()));
-    Feed::new(parts, root, agent, session.stream_writer(), run)
+    StreamWriter::new(context, root, agent, session.stream_writer(), run)
 }
 
 /// The lease of a run that has just started, by an append that was sent then.
 fn lease(driver: &Driver, sent: Duration) -> LeaseKeeper {
-    let (LiveRun { session, run, .. }, parts) = (&*driver.live, &driver.parts);
-    LeaseKeeper::new(parts, session.clone(), run.clone(), sent.saturating_add(parts.lease))
+    let (LiveRun { session, run, .. }, context) = (&*driver.live, &driver.context);
+    LeaseKeeper::new(context, session.clone(), run.clone(), sent.saturating_add(context.lease))
 }
 
 /// A run whose end stands among its first events.
 async fn end_at_once(mut driver: Box<Driver>) -> Result<StartOutcome> {
     let begun = driver.journal.staged().to_vec();
-    let sent = driver.parts.clock.monotonic();
+    let sent = driver.context.clock.monotonic();
     let started = driver.journal.start(Vec::new()).await?;
     if matches!(started, StartOutcome::Started) {
-        let (parts, run) = (Arc::clone(&driver.parts), driver.live.run.clone());
+        let (context, run) = (Arc::clone(&driver.context), driver.live.run.clone());
         // The fencing token was not final before the run started.
-        driver.feed = feed(&parts, &driver.agent, driver.journal.session(), run);
+        driver.stream_writer =
+            stream_writer(&context, &driver.agent, driver.journal.session(), run);
         let mut lease = lease(&driver, sent);
         let opened = driver.open(&mut lease, &begun).await;
         driver.end(&lease, opened).await?;
@@ -490,7 +501,7 @@ struct Launch {
 
 /// What came of it.
 enum Launched {
-    Begun(RunHandle),
+    StartedRun(RunHandle),
     /// The log is another one meanwhile.
     Changed,
     /// The session has an owner.
@@ -505,15 +516,15 @@ impl Launch {
     /// run that is in the log and that nobody carries out would stand still until its lease has run out.
     async fn launch(self) -> Result<Launched> {
         let (runtime, in_tool) = (self.runtime.clone(), is_in_tool());
-        runtime.parts().tasks.carry_on(Box::pin(self.carry_out(in_tool))).await
+        runtime.context().tasks.detach(Box::pin(self.drive(in_tool))).await
     }
 
-    async fn carry_out(self, in_tool: bool) -> Result<Launched> {
+    async fn drive(self, in_tool: bool) -> Result<Launched> {
         let Self { runtime, agent, mut journal, hooks, events, new } = self;
         let over = journal.session().current_run().map(|run| RunRef::new(journal.session(), run));
         // Here a shutdown either waits for it or has begun before.
-        runtime.parts().check_open()?;
-        let sent = runtime.parts().clock.monotonic();
+        runtime.context().check_open()?;
+        let sent = runtime.context().clock.monotonic();
         let started = match new {
             Some(new) => {
                 journal.create(new, events.clone()).await?;
@@ -531,11 +542,11 @@ impl Launch {
         let of = driver.of();
         let (root, from) = (driver.journal.session().root().clone(), driver.stream_from());
         if let Some(over) = &over {
-            runtime.parts().begun_here().remove(&over.run);
+            runtime.context().local_runs().remove(&over.run);
         }
-        let begun = Begun { driver, lease, events, over, in_tool };
-        match runtime.engine().carry_out(begun).await {
-            Ok(live) => Ok(Launched::Begun(handle(&runtime, of, root, from, live))),
+        let begun = StartedRun { driver, lease, events, over, in_tool };
+        match runtime.engine().drive(begun).await {
+            Ok(live) => Ok(Launched::StartedRun(handle(&runtime, of, root, from, live))),
             Err(error) => {
                 // It stands in the log, and others may go on with it at once.
                 runtime.give_up(&of).await;

@@ -5,7 +5,7 @@ use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::executor::{ResumeOptions, Resumption, RunHandle};
 use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::session::{Lineage, SessionOverview, is_waited_for, lineage};
+use helix_agents_core::session::{Lineage, SessionOverview, has_waiter, lineage};
 use helix_agents_core::store::{Head, SessionFilter, SessionStatus, list_all};
 
 use crate::family;
@@ -28,9 +28,9 @@ impl Runtime {
     }
 
     async fn take_all(&self, filter: SessionFilter) -> Result<Vec<RunHandle>> {
-        self.parts().check_open()?;
+        self.context().check_open()?;
         let filter = SessionFilter { runtime: Some(self.engine().kind().into()), ..filter };
-        let store = &*self.parts().store;
+        let store = &*self.context().store;
         let mut handles = Vec::new();
         for head in list_all(store, &filter).await? {
             match self.take(&head).await {
@@ -53,9 +53,9 @@ impl Runtime {
     async fn take(&self, head: &Head) -> Result<Option<RunHandle>> {
         if let Some(parent) = &head.created.parent {
             // Its parent's log decides what becomes of it. While an import is under way there is none.
-            let Some(above) = self.parts().store.head(parent).await? else { return Ok(None) };
-            let fold = self.parts().logs().overview(&head.session).await?;
-            if is_waited_for(&above, &fold) {
+            let Some(above) = self.context().store.head(parent).await? else { return Ok(None) };
+            let fold = self.context().logs().overview(&head.session).await?;
+            if has_waiter(&above, &fold) {
                 return Ok(None);
             }
             if above.summary.status == SessionStatus::Aborted
@@ -80,7 +80,7 @@ impl Runtime {
         above: &Head,
         child: &SessionOverview,
     ) -> Result<Option<Option<String>>> {
-        let parent = self.parts().logs().overview(&above.session).await?;
+        let parent = self.context().logs().overview(&above.session).await?;
         let Some((children, reason)) = parent.aborted_children() else { return Ok(None) };
         // A run that was started since is not what was aborted.
         let ended = parent.last_run().and_then(|run| run.ended);
@@ -90,8 +90,8 @@ impl Runtime {
     }
 
     async fn stop(&self, head: &Head, reason: Option<String>) -> Result<()> {
-        let parts = self.parts();
-        let Lineage { agent, above } = lineage(&*parts.store, &parts.registry, head).await?;
+        let context = self.context();
+        let Lineage { agent, above } = lineage(&*context.store, &context.registry, head).await?;
         let above = HookChain::of_lineage(&above);
         family::stop(self, agent, &head.session, reason, false, &above).await
     }
@@ -99,7 +99,7 @@ impl Runtime {
     /// Whether the engine goes on by itself with the run of a session that has no lease.
     pub(crate) async fn goes_on(&self, head: &Head) -> Result<bool> {
         let Some(run) = &head.summary.run else { return Ok(false) };
-        let fold = self.parts().logs().overview(&head.session).await?;
+        let fold = self.context().logs().overview(&head.session).await?;
         if fold.current_run().is_none_or(|current| current.id != *run) {
             return Ok(false);
         }
@@ -129,10 +129,10 @@ impl Runtime {
     }
 
     async fn try_resume_answered(&self, session: &SessionId) -> Result<RunHandle> {
-        let parts = self.parts();
-        parts.check_open()?;
+        let context = self.context();
+        context.check_open()?;
         let head = self.head(session).await?;
-        let Lineage { agent, above } = lineage(&*parts.store, &parts.registry, &head).await?;
+        let Lineage { agent, above } = lineage(&*context.store, &context.registry, &head).await?;
         let above = HookChain::of_lineage(&above);
         let options = ResumeOptions::default();
         start::resume(self, agent, session, options, &above, &StartedBy::Answer).await
@@ -144,8 +144,8 @@ impl Runtime {
         head: &Head,
         options: ResumeOptions,
     ) -> Result<Option<RunHandle>> {
-        let parts = self.parts();
-        let Lineage { agent, above } = lineage(&*parts.store, &parts.registry, head).await?;
+        let context = self.context();
+        let Lineage { agent, above } = lineage(&*context.store, &context.registry, head).await?;
         let above = HookChain::of_lineage(&above);
         let by = StartedBy::Sweep;
         start::resume_if_first(self, agent, &head.session, options, &above, &by).await

@@ -53,7 +53,7 @@ impl Tasks {
     ///
     /// # Cancel safety
     /// Dropping the future does not stop the work.
-    pub(crate) fn carry_on<T: Send + 'static>(
+    pub(crate) fn detach<T: Send + 'static>(
         &self,
         work: BoxFuture<'static, Result<T>>,
     ) -> impl Future<Output = Result<T>> + use<T> {

@@ -18,15 +18,15 @@ use helix_agents_core::state::Patch;
 use helix_agents_core::step::CallTask;
 use helix_agents_core::stream::{ChunkKind, Effect};
 use helix_agents_core::tool::{
-    Reconciled, Tool, ToolContext, ToolContextParts, ToolError, judge, settle,
+    ReconcileOutcome, Tool, ToolContext, ToolContextConfig, ToolError, judge, settle,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::feed::{CallFeed, Feed, Ticket};
 use crate::in_tool::in_tool;
 use crate::ownership::{Left, Ownership};
 use crate::starts::Starts;
+use crate::stream_writer::{AttemptHandle, CallFeed, StreamWriter};
 
 /// Everything that one call needs; owned, so that calls run beside the journal.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub struct CallRun {
     pub(crate) task: CallTask,
     pub(crate) place: HookPlace,
     pub(crate) state: Arc<Value>,
-    pub(crate) feed: Feed,
+    pub(crate) stream_writer: StreamWriter,
     pub(crate) hooks: HookChain,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
@@ -58,7 +58,7 @@ pub struct CallEnd {
     finish: Arc<ToolFinish>,
     usage: Vec<(String, f64)>,
     /// The last try at it.
-    pub ticket: Ticket,
+    pub ticket: AttemptHandle,
 }
 
 /// What came of one try.
@@ -98,7 +98,7 @@ impl CallRun {
     ///
     /// Nothing of it happens before the run is surely this process's: a call may have waited in a queue while
     /// the process stood still.
-    pub async fn carry_out(self) -> Option<CallEnd> {
+    pub async fn drive(self) -> Option<CallEnd> {
         if !self.is_owned(Left::Some).await {
             return None;
         }
@@ -107,7 +107,7 @@ impl CallRun {
         let mut retry = 0;
         let (ticket, done) = loop {
             let effect = Effect::Tool { call: self.call.id.clone() };
-            let ticket = self.feed.begin(self.place.step, effect);
+            let ticket = self.stream_writer.begin(self.place.step, effect);
             self.show(
                 ticket,
                 ChunkKind::ToolStart {
@@ -117,7 +117,7 @@ impl CallRun {
                 },
             );
             let Some(done) = self.one_try(attempt_number, ticket).await else {
-                self.feed.abandon(self.place.step, &[ticket]);
+                self.stream_writer.abandon(self.place.step, &[ticket]);
                 return None;
             };
             let again = if done.passing { self.wait_before_retry(retry) } else { None };
@@ -143,7 +143,7 @@ impl CallRun {
     }
 
     /// One try. `None` if the tool was not called, because the call is not this process's to run.
-    async fn one_try(&self, number: u32, ticket: Ticket) -> Option<Try> {
+    async fn one_try(&self, number: u32, ticket: AttemptHandle) -> Option<Try> {
         let cancel = self.cancel.child_token();
         let mut left = self.timeout;
         let prepare = self.prepare(number, ticket, cancel.clone());
@@ -249,7 +249,7 @@ impl CallRun {
     async fn prepare(
         &self,
         number: u32,
-        ticket: Ticket,
+        ticket: AttemptHandle,
         cancel: CancellationToken,
     ) -> Result<Prepared, Try> {
         let point = HookPoint::Of("before_tool", self.call.id.clone());
@@ -294,13 +294,13 @@ impl CallRun {
     async fn reconcile(&self, input: Value, cx: &ToolContext) -> Result<Json, Option<String>> {
         let found = match self.tool.reconciler() {
             Some(reconcile) => reconcile(input, cx.clone()).await,
-            None => Reconciled::Unknown,
+            None => ReconcileOutcome::Unknown,
         };
         match found {
-            Reconciled::Landed(result) => Json::from_serialize(&result)
+            ReconcileOutcome::Completed(result) => Json::from_serialize(&result)
                 .map_err(|error| Some(format!("what `reconcile` found is not JSON: {error}"))),
-            Reconciled::DidNotHappen => Err(None),
-            Reconciled::Unknown => Err(Some(
+            ReconcileOutcome::NotExecuted => Err(None),
+            ReconcileOutcome::Unknown => Err(Some(
                 "the process stopped while this call ran, and whether it acted is not known; it \
                  was not run again"
                     .to_owned(),
@@ -311,12 +311,13 @@ impl CallRun {
     fn context(
         &self,
         number: u32,
-        ticket: Ticket,
+        ticket: AttemptHandle,
         cancel: CancellationToken,
         state: Arc<Value>,
     ) -> ToolContext {
-        let feed = CallFeed { feed: self.feed.clone(), ticket, step: self.place.step };
-        ToolContext::new(ToolContextParts {
+        let stream_writer =
+            CallFeed { stream_writer: self.stream_writer.clone(), ticket, step: self.place.step };
+        ToolContext::new(ToolContextConfig {
             agent: Arc::clone(&self.place.agent),
             session: self.place.session.clone(),
             run: self.place.run.clone(),
@@ -329,7 +330,7 @@ impl CallRun {
             timeout: Some(self.timeout),
             cancel,
             state,
-            feed: Arc::new(feed),
+            stream: Arc::new(stream_writer),
         })
     }
 
@@ -338,11 +339,11 @@ impl CallRun {
         self.tool.retry_policy()?.backoff(retry, jitter)
     }
 
-    fn show(&self, ticket: Ticket, kind: ChunkKind) {
-        self.feed.show(Some(ticket), self.place.step, kind);
+    fn show(&self, ticket: AttemptHandle, kind: ChunkKind) {
+        self.stream_writer.show(Some(ticket), self.place.step, kind);
     }
 
-    fn show_end(&self, ticket: Ticket, outcome: &ToolOutcome) {
+    fn show_end(&self, ticket: AttemptHandle, outcome: &ToolOutcome) {
         for kind in end_of_call(&self.call, outcome) {
             self.show(ticket, kind);
         }

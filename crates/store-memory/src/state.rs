@@ -8,12 +8,12 @@ use async_trait::async_trait;
 
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{Error, ErrorCode, Result};
-use helix_agents_core::guarantee::{Guarantee, Promise};
+use helix_agents_core::guarantee::{Guarantee, GuaranteeKind};
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::mutant;
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, MAX_PAGE, NewSession, Page, Purge,
-    Reach, Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
+    Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
 };
 
 use crate::MemoryStore;
@@ -194,17 +194,17 @@ impl MemoryStore {
 
 #[async_trait]
 impl StateStore for MemoryStore {
-    fn reach(&self) -> Reach {
-        Reach::Process
+    fn reach(&self) -> StoreScope {
+        StoreScope::Process
     }
 
     fn guarantees(&self) -> Vec<Guarantee> {
         let gone = "it is kept in the memory of the process, and gone with it";
         vec![
-            Guarantee::not_given(Promise::SurvivesKill, gone),
-            Guarantee::not_given(Promise::SurvivesPowerLoss, gone),
+            Guarantee::not_given(GuaranteeKind::SurvivesKill, gone),
+            Guarantee::not_given(GuaranteeKind::SurvivesPowerLoss, gone),
             Guarantee::not_given(
-                Promise::SharedByProcesses,
+                GuaranteeKind::SharedByProcesses,
                 "no other process sees the memory of this one",
             ),
         ]

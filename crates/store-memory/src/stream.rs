@@ -8,13 +8,14 @@ use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::mutant;
 use helix_agents_core::stream::{
-    Answers, Attempt, Batch, Chunk, Discarded, Ledger, StoredChunk, StreamInfo, Written, resync,
+    Answers, Attempt, Batch, BatchReceipt, Chunk, Discarded, StoredChunk, StreamInfo, StreamState,
+    resync,
 };
 
 /// How it stands, and the chunks that are kept.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
-    ledger: Ledger,
+    ledger: StreamState,
     /// The last chunk that is not kept any more.
     trimmed: u64,
     /// The chunks after it; `None` where one was discarded.
@@ -24,7 +25,7 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// Writes a batch; nothing of one that names an attempt which it does not begin before.
-    pub(crate) fn write(&mut self, batch: &Batch, retention: usize) -> Result<Written> {
+    pub(crate) fn write(&mut self, batch: &Batch, retention: usize) -> Result<BatchReceipt> {
         if let Some(written) = self.answers.find(batch.id)
             && !mutant!("answers-forgotten")
         {

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{
-    Batch, ChunkStream, StoredChunk, StreamInfo, StreamManager, Written,
+    Batch, BatchReceipt, ChunkStream, StoredChunk, StreamInfo, StreamManager,
 };
 
 use crate::clock::StoreClock;
@@ -148,7 +148,7 @@ impl Drop for Reader {
 
 #[async_trait]
 impl StreamManager for MemoryStore {
-    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         self.inner
             .streams
             .write(stream, |stream, retention| stream.write(&batch, retention))

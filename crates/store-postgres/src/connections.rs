@@ -188,7 +188,7 @@ impl Connections {
 /// Carries out `work` on a connection. One that was idle and is lost is replaced at once, by a new one; nothing else is
 /// repeated then: who waits for a server that is away is above the store. `work` is written down for each try. (It is no closure, because nothing can say of one that
 /// borrows the connection that its future may move between threads.)
-macro_rules! carry_out {
+macro_rules! drive {
     ($connections:expr, |$connection:ident| $work:expr) => {{
         let connections: &$crate::connections::Connections = &$connections;
         let mut tries = 0;
@@ -210,7 +210,7 @@ macro_rules! carry_out {
         }
     }};
 }
-pub(crate) use carry_out;
+pub(crate) use drive;
 
 impl Connections {
     pub(crate) async fn in_time<T>(

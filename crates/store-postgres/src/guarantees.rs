@@ -1,6 +1,6 @@
 //! What may be relied on, by how the server is set.
 
-use helix_agents_core::guarantee::{Guarantee, Promise};
+use helix_agents_core::guarantee::{Guarantee, GuaranteeKind};
 
 /// Settings of the server on which promises rest, as they were when the store was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,12 +13,12 @@ pub(crate) struct Settings {
 pub(crate) fn of(settings: &Settings) -> Vec<Guarantee> {
     vec![
         Guarantee::given(
-            Promise::SurvivesKill,
+            GuaranteeKind::SurvivesKill,
             "an append is acknowledged once the server has committed it, which is another process",
         ),
         power_loss(settings),
         Guarantee::given(
-            Promise::SharedByProcesses,
+            GuaranteeKind::SharedByProcesses,
             "processes on any machine that reaches the server take turns by its row locks, and \
              leases count by its clock",
         ),
@@ -26,7 +26,7 @@ pub(crate) fn of(settings: &Settings) -> Vec<Guarantee> {
 }
 
 fn power_loss(settings: &Settings) -> Guarantee {
-    let promise = Promise::SurvivesPowerLoss;
+    let promise = GuaranteeKind::SurvivesPowerLoss;
     if !settings.fsync {
         return Guarantee::not_given(
             promise,

@@ -7,7 +7,7 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::store::SessionStatus;
 
-use crate::connections::{Connections, carry_out};
+use crate::connections::{Connections, drive};
 use crate::error::Failure;
 use crate::guarantees::{self, Settings};
 use crate::migrations;
@@ -81,7 +81,7 @@ pub(crate) async fn inspect(
     connections: &Connections,
     schema: &Schema,
 ) -> Result<Option<Inspection>> {
-    carry_out!(connections, |connection| try_inspect(connection, schema))
+    drive!(connections, |connection| try_inspect(connection, schema))
 }
 
 async fn try_inspect(

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sqlx::postgres::PgPool;
 
 use helix_agents_core::error::Result;
-use helix_agents_core::stream::{Memories, Memory};
+use helix_agents_core::stream::{CacheEntry, StreamCache};
 
 mod config;
 mod connections;
@@ -26,7 +26,7 @@ pub use config::{DEFAULT_SCHEMA, PostgresBuilder};
 pub use inspect::Inspection;
 
 use config::Config;
-use connections::{Connections, carry_out};
+use connections::{Connections, drive};
 use groups::Groups;
 use guarantees::Settings;
 use sql::Prepared;
@@ -67,7 +67,7 @@ struct Inner {
     purge: purge::Statements,
     settings: Settings,
     /// What the writers of each stream know of it.
-    memories: Memories<tokio::sync::Mutex<Memory>>,
+    memories: StreamCache<tokio::sync::Mutex<CacheEntry>>,
     watch: Arc<Watch>,
     notifier: Notifier,
     stream_retention: u64,
@@ -109,14 +109,14 @@ impl PostgresStore {
     async fn start(config: &Config) -> Result<Self> {
         let schema = config.schema()?;
         let connections = Arc::new(config.connect()?);
-        let server = carry_out!(connections, |connection| inspect::server(connection))?;
+        let server = drive!(connections, |connection| inspect::server(connection))?;
         if config.migrates() {
             migrations::run(&connections, &schema).await?;
         } else {
             migrations::check(&connections, &schema).await?;
         }
         let prepared = if config.is_behind_pooler() {
-            carry_out!(connections, |connection| Prepared::by_pooler(connection))?
+            drive!(connections, |connection| Prepared::by_pooler(connection))?
         } else {
             Prepared::Named
         };
@@ -128,7 +128,7 @@ impl PostgresStore {
             writes: Groups::default(),
             purge: purge::Statements::new(&schema),
             settings: server.settings,
-            memories: Memories::default(),
+            memories: StreamCache::default(),
             watch: Arc::new(Watch::new(config, &schema, Arc::clone(&connections))),
             notifier: Notifier::new(&schema),
             stream_retention: config.stream_retention.max(1),

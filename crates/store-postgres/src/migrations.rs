@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 
-use crate::connections::{Connections, carry_out};
+use crate::connections::{Connections, drive};
 use crate::error::Failure;
 use crate::sql::Schema;
 
@@ -37,7 +37,7 @@ enum Found {
 /// Brings the tables up to date. Leaves those of others, and of newer versions, as they are. Returns how many
 /// migrations had been done.
 pub(crate) async fn run(connections: &Connections, schema: &Schema) -> Result<u32> {
-    carry_out!(connections, |connection| migrate(connection, schema))
+    drive!(connections, |connection| migrate(connection, schema))
 }
 
 async fn migrate(connection: &mut PgConnection, schema: &Schema) -> Result<u32, Failure> {
@@ -77,7 +77,7 @@ async fn migrate(connection: &mut PgConnection, schema: &Schema) -> Result<u32, 
 
 /// Checks that the tables need no change.
 pub(crate) async fn check(connections: &Connections, schema: &Schema) -> Result<()> {
-    let found = carry_out!(connections, |connection| inspect(connection, schema));
+    let found = drive!(connections, |connection| inspect(connection, schema));
     let done = match found? {
         Found::Ours(done) if done == MIGRATIONS.len() => return Ok(()),
         Found::Ours(done) => done,
@@ -108,7 +108,7 @@ pub(crate) async fn done(
 
 /// Removes a store.
 pub(crate) async fn destroy(connections: &Connections, schema: &Schema) -> Result<()> {
-    carry_out!(connections, |connection| async {
+    drive!(connections, |connection| async {
         if let Found::Ours(_) = inspect(&mut *connection, schema).await? {
             execute(connection, schema, "DROP SCHEMA IF EXISTS {s} CASCADE").await?;
         }

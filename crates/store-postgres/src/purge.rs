@@ -8,7 +8,7 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::store::Purge;
 
 use crate::PostgresStore;
-use crate::connections::carry_out;
+use crate::connections::drive;
 use crate::detached::detached;
 use crate::error::Failure;
 use crate::sql::{Schema, Sql, signed};
@@ -51,7 +51,7 @@ impl PostgresStore {
             let (store, purge) = (self.clone(), purge.clone());
             let some = async move {
                 let connections = &store.inner.connections;
-                carry_out!(connections, |connection| store.purge_some(connection, &purge))
+                drive!(connections, |connection| store.purge_some(connection, &purge))
             };
             let gone =
                 detached(some).await.map_err(|error| error.with_operation("store::purge"))?;

@@ -9,11 +9,11 @@ use helix_agents_core::error::Result;
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Renewal,
+    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
 };
 
-use crate::connections::carry_out;
+use crate::connections::drive;
 use crate::detached::detached;
 use crate::error::{located, not_found};
 use crate::sql::{Schema, Sql};
@@ -61,8 +61,8 @@ impl Statements {
 
 #[async_trait]
 impl StateStore for PostgresStore {
-    fn reach(&self) -> Reach {
-        Reach::Network
+    fn reach(&self) -> StoreScope {
+        StoreScope::Network
     }
 
     fn guarantees(&self) -> Vec<Guarantee> {
@@ -76,7 +76,7 @@ impl StateStore for PostgresStore {
             let summary = head::check_new(&new, &first).and_then(|()| first.check_first(&new));
             let summary = summary.map_err(|error| error.with_operation(OPERATION))?;
             let statements = &inner.state;
-            let result = carry_out!(inner.connections, |connection| create::create(
+            let result = drive!(inner.connections, |connection| create::create(
                 connection, statements, &new, &first, summary
             ));
             located(result, OPERATION, &first.session)
@@ -92,7 +92,7 @@ impl StateStore for PostgresStore {
                 head::check_new(&new, &first).and_then(|()| first.check_fork(&from, &new));
             let summary = summary.map_err(|error| error.with_operation(OPERATION))?;
             let statements = &inner.state;
-            let result = carry_out!(inner.connections, |connection| fork::fork(
+            let result = drive!(inner.connections, |connection| fork::fork(
                 connection, statements, &from, &new, &first, summary
             ));
             located(result, OPERATION, &first.session)
@@ -126,7 +126,7 @@ impl StateStore for PostgresStore {
         let (inner, session) = (Arc::clone(&self.inner), session.clone());
         let reading = async move {
             let look = &inner.state.look;
-            let result = carry_out!(inner.connections, |connection| log::read(
+            let result = drive!(inner.connections, |connection| log::read(
                 connection, look, &session, after, limit
             ));
             located(result, OPERATION, &session)
@@ -142,7 +142,7 @@ impl StateStore for PostgresStore {
         let look = async move {
             let sql = &inner.state.head;
             let found =
-                carry_out!(inner.connections, |connection| head::find(connection, sql, &session));
+                drive!(inner.connections, |connection| head::find(connection, sql, &session));
             located(found, "store::head", &session)
         };
         detached(look).await
@@ -152,7 +152,7 @@ impl StateStore for PostgresStore {
         let (inner, filter, page) = (Arc::clone(&self.inner), filter.clone(), page.clone());
         let listing = async move {
             let statements = &inner.state.list;
-            let result = carry_out!(inner.connections, |connection| list::list(
+            let result = drive!(inner.connections, |connection| list::list(
                 connection, statements, &filter, &page
             ));
             result.map_err(|error| error.with_operation("store::list"))
@@ -164,7 +164,7 @@ impl StateStore for PostgresStore {
         let (inner, filter, page) = (Arc::clone(&self.inner), filter.clone(), page.clone());
         let listing = async move {
             let statements = &inner.state.list;
-            let result = carry_out!(inner.connections, |connection| list::list_usage(
+            let result = drive!(inner.connections, |connection| list::list_usage(
                 connection, statements, &filter, &page
             ));
             result.map_err(|error| error.with_operation("store::list_usage"))
@@ -176,7 +176,7 @@ impl StateStore for PostgresStore {
         let (inner, session, run) = (Arc::clone(&self.inner), session.clone(), run.clone());
         let renewal = async move {
             let sql = &inner.state.renew;
-            let result = carry_out!(inner.connections, |connection| renew::extend(
+            let result = drive!(inner.connections, |connection| renew::extend(
                 connection, sql, &session, &run, ttl
             ));
             located(result, "store::renew", &session)
@@ -193,7 +193,7 @@ impl StateStore for PostgresStore {
         let (inner, session) = (Arc::clone(&self.inner), session.clone());
         let saving = async move {
             let statements = &inner.state.snapshot;
-            let result = carry_out!(inner.connections, |connection| snapshot::save(
+            let result = drive!(inner.connections, |connection| snapshot::save(
                 connection, statements, &session, &snapshot
             ));
             located(result, OPERATION, &session)
@@ -208,7 +208,7 @@ impl StateStore for PostgresStore {
         let (inner, session) = (Arc::clone(&self.inner), session.clone());
         let look = async move {
             let statements = &inner.state.snapshot;
-            let found = carry_out!(inner.connections, |connection| snapshot::find(
+            let found = drive!(inner.connections, |connection| snapshot::find(
                 connection, statements, &session
             ));
             located(found, "store::snapshot", &session)
@@ -223,7 +223,7 @@ impl StateStore for PostgresStore {
         let (store, session) = (self.clone(), session.clone());
         let deletion = async move {
             let statements = &store.inner.state.delete;
-            let result = carry_out!(store.inner.connections, |connection| delete::delete(
+            let result = drive!(store.inner.connections, |connection| delete::delete(
                 connection, statements, &session
             ));
             let gone = located(result, "store::delete", &session)?;

@@ -8,11 +8,12 @@ use futures_util::StreamExt as _;
 use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{
-    Batch, ChunkStream, Encoded, Known, Memory, StreamInfo, StreamManager, Written, write_shared,
+    Batch, BatchReceipt, CacheEntry, CachedStream, ChunkStream, Encoded, StreamInfo, StreamManager,
+    write_shared,
 };
 
 use crate::PostgresStore;
-use crate::connections::carry_out;
+use crate::connections::drive;
 use crate::detached::detached;
 use crate::error::located;
 use crate::sql::{Schema, Sql};
@@ -51,10 +52,10 @@ impl PostgresStore {
 
     async fn write_batch(
         &self,
-        memory: &tokio::sync::Mutex<Memory>,
+        memory: &tokio::sync::Mutex<CacheEntry>,
         stream: &SessionId,
         batch: &Batch,
-    ) -> Result<Written> {
+    ) -> Result<BatchReceipt> {
         const OPERATION: &str = "stream::write";
         let encoded = located(Encoded::new(&batch.ops), OPERATION, stream)?;
         // Of this process one writes a stream at a time, and goes on from what the one before knew.
@@ -74,12 +75,12 @@ impl PostgresStore {
     }
 
     /// Trims a stream that has become too long. That it fails hurts nobody: the next batch finds it longer still.
-    async fn trim(&self, session: &SessionId, memory: &mut Memory) {
+    async fn trim(&self, session: &SessionId, memory: &mut CacheEntry) {
         let (statements, retention) = (&self.inner.streams.write, self.inner.stream_retention);
         let Some(mut known) = memory.known.take_if(|it| write::is_too_long(it, retention)) else {
             return;
         };
-        let trimmed = carry_out!(self.inner.connections, |connection| {
+        let trimmed = drive!(self.inner.connections, |connection| {
             write::trim(connection, statements, session, &mut known, retention)
         });
         match trimmed {
@@ -91,7 +92,7 @@ impl PostgresStore {
 
 #[async_trait]
 impl StreamManager for PostgresStore {
-    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         let asked = self.inner.memories.ask(stream, batch.id);
         let (store, memory, stream) = (self.clone(), asked.memory(), stream.clone());
         let written = detached(async move { store.write_batch(&memory, &stream, &batch).await });
@@ -116,8 +117,8 @@ impl StreamManager for PostgresStore {
         let look = async move {
             let sql = &inner.streams.row;
             let known =
-                carry_out!(inner.connections, |connection| row::find(connection, sql, &session));
-            let Known { ledger, trimmed, .. } = located(known, "stream::info", &session)?;
+                drive!(inner.connections, |connection| row::find(connection, sql, &session));
+            let CachedStream { ledger, trimmed, .. } = located(known, "stream::info", &session)?;
             Ok(ledger.info(trimmed))
         };
         detached(look).await
@@ -127,7 +128,7 @@ impl StreamManager for PostgresStore {
         let (store, session) = (self.clone(), session.clone());
         let reset = async move {
             let statements = &store.inner.streams.write;
-            let reset = carry_out!(store.inner.connections, |connection| write::reset(
+            let reset = drive!(store.inner.connections, |connection| write::reset(
                 connection, statements, &session
             ));
             located(reset, "stream::reset", &session)?;
@@ -141,7 +142,7 @@ impl StreamManager for PostgresStore {
         let (store, session) = (self.clone(), session.clone());
         let forget = async move {
             let statements = &store.inner.state.delete;
-            let forgotten = carry_out!(store.inner.connections, |connection| {
+            let forgotten = drive!(store.inner.connections, |connection| {
                 delete::forget_stream(connection, statements, &session)
             });
             located(forgotten, "stream::forget", &session)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
-use helix_agents_core::stream::Memories;
+use helix_agents_core::stream::StreamCache;
 
 use crate::connection::Server;
 use crate::place::Place;
@@ -113,7 +113,7 @@ impl RedisBuilder {
         settings::check_schema(&server, &keys).await?;
         let watch = Arc::new(Watch::new(client, keys.clone(), self.operation_timeout));
         let streams = self.streams;
-        let memories = Memories::default();
+        let memories = StreamCache::default();
         Ok(RedisStore {
             inner: Arc::new(Inner { server, keys, settings, streams, memories, watch }),
         })

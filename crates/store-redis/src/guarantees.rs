@@ -1,6 +1,6 @@
 //! What may be relied on, by how the server is configured.
 
-use helix_agents_core::guarantee::{Guarantee, Promise};
+use helix_agents_core::guarantee::{Guarantee, GuaranteeKind};
 
 use crate::settings::{Persistence, ServerSettings};
 
@@ -8,19 +8,19 @@ use crate::settings::{Persistence, ServerSettings};
 pub(crate) fn of(settings: &ServerSettings) -> Vec<Guarantee> {
     vec![
         Guarantee::given(
-            Promise::SurvivesKill,
+            GuaranteeKind::SurvivesKill,
             "an append is acknowledged once the server has it, which is another process",
         ),
         power_loss(settings),
         Guarantee::given(
-            Promise::SharedByProcesses,
+            GuaranteeKind::SharedByProcesses,
             "whatever reaches the server works on the same sessions; a script decides each append",
         ),
     ]
 }
 
 fn power_loss(settings: &ServerSettings) -> Guarantee {
-    let promise = Promise::SurvivesPowerLoss;
+    let promise = GuaranteeKind::SurvivesPowerLoss;
     match settings.persistence {
         Persistence::Always if settings.replicas == 0 => Guarantee::given(
             promise,

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use helix_agents_core::error::Result;
-use helix_agents_core::stream::{Memories, Memory};
+use helix_agents_core::stream::{CacheEntry, StreamCache};
 
 mod config;
 mod connection;
@@ -71,7 +71,7 @@ struct Inner {
     settings: ServerSettings,
     streams: config::Streams,
     /// What the writers of each stream know of it.
-    memories: Memories<tokio::sync::Mutex<Memory>>,
+    memories: StreamCache<tokio::sync::Mutex<CacheEntry>>,
     watch: Arc<Watch>,
 }
 

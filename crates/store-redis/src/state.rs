@@ -8,8 +8,8 @@ use helix_agents_core::error::{Error, Result};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Renewal,
+    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
 };
 
 use crate::error::{not_found, of_session};
@@ -31,8 +31,8 @@ fn of(operation: &'static str, session: &SessionId) -> impl Fn(Error) -> Error {
 
 #[async_trait]
 impl StateStore for RedisStore {
-    fn reach(&self) -> Reach {
-        Reach::Network
+    fn reach(&self) -> StoreScope {
+        StoreScope::Network
     }
 
     fn guarantees(&self) -> Vec<Guarantee> {

@@ -7,7 +7,7 @@ use futures_util::StreamExt as _;
 
 use helix_agents_core::error::{Error, Result};
 use helix_agents_core::id::SessionId;
-use helix_agents_core::stream::{Batch, ChunkStream, StreamInfo, StreamManager, Written};
+use helix_agents_core::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager};
 
 use crate::detached::detached;
 use crate::error::of_session;
@@ -25,7 +25,7 @@ fn of(operation: &'static str, session: &SessionId) -> impl Fn(Error) -> Error {
 
 #[async_trait]
 impl StreamManager for RedisStore {
-    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         let of = of("stream::write", stream);
         stream.check().map_err(&of)?;
         let asked = self.inner.memories.ask(stream, batch.id);

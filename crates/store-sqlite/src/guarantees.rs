@@ -1,6 +1,6 @@
 //! What may be relied on, by how the file is opened.
 
-use helix_agents_core::guarantee::{Guarantee, Promise};
+use helix_agents_core::guarantee::{Guarantee, GuaranteeKind};
 
 use crate::config::Synchronous;
 
@@ -8,13 +8,13 @@ use crate::config::Synchronous;
 pub(crate) fn of(synchronous: Synchronous) -> Vec<Guarantee> {
     vec![
         Guarantee::given(
-            Promise::SurvivesKill,
+            GuaranteeKind::SurvivesKill,
             "an append is acknowledged once the operating system has it, in a write-ahead log that \
              the next process to open the file reads",
         ),
         power_loss(synchronous),
         Guarantee::given(
-            Promise::SharedByProcesses,
+            GuaranteeKind::SharedByProcesses,
             "processes of one machine take turns by SQLite's locks on the file, which has to be on \
              a local disk",
         ),
@@ -22,7 +22,7 @@ pub(crate) fn of(synchronous: Synchronous) -> Vec<Guarantee> {
 }
 
 fn power_loss(synchronous: Synchronous) -> Guarantee {
-    let promise = Promise::SurvivesPowerLoss;
+    let promise = GuaranteeKind::SurvivesPowerLoss;
     match synchronous {
         Synchronous::Full => Guarantee::given(
             promise,

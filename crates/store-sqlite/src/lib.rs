@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use helix_agents_core::error::Result;
-use helix_agents_core::stream::{Answers, Memories};
+use helix_agents_core::stream::{Answers, StreamCache};
 use tokio::sync::mpsc;
 
 mod clock;
@@ -70,7 +70,7 @@ struct Inner {
     readers: Readers,
     watch: Arc<Watch>,
     /// Of the last batches of each stream.
-    answers: Memories<Mutex<Answers>>,
+    answers: StreamCache<Mutex<Answers>>,
     stream_retention: u64,
     synchronous: Synchronous,
     /// Ends when all threads have.
@@ -113,7 +113,7 @@ impl SqliteStore {
                 Synchronous::Normal => Durability::Process,
             },
             readers: Readers::start(connections.readers, &shared)?,
-            answers: Memories::default(),
+            answers: StreamCache::default(),
             stream_retention: config.stream_retention.max(1),
             synchronous: config.synchronous,
             watch: Arc::new(Watch::new(config, shared)),

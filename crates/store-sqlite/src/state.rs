@@ -10,8 +10,8 @@ use helix_agents_core::error::Result;
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Renewal,
+    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
 };
 
 use crate::error::{Failure, of_session};
@@ -64,8 +64,8 @@ impl SqliteStore {
 
 #[async_trait]
 impl StateStore for SqliteStore {
-    fn reach(&self) -> Reach {
-        Reach::Machine
+    fn reach(&self) -> StoreScope {
+        StoreScope::Machine
     }
 
     fn guarantees(&self) -> Vec<Guarantee> {

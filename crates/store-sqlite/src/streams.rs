@@ -8,7 +8,7 @@ use rusqlite::Connection;
 
 use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::stream::{Batch, ChunkStream, StreamInfo, StreamManager, Written};
+use helix_agents_core::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager};
 
 use crate::error::{Failure, of_session};
 use crate::prepared::Tables;
@@ -44,7 +44,7 @@ impl SqliteStore {
 
 #[async_trait]
 impl StreamManager for SqliteStore {
-    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         const OPERATION: &str = "stream::write";
         let id = batch.id;
         let asked = self.inner.answers.ask(stream, id);
@@ -61,7 +61,7 @@ impl StreamManager for SqliteStore {
             Some(written) => Ok(written.clone()),
             None => write::write(tables, &of, &prepared, retention),
         };
-        let note = move |written: &Written| {
+        let note = move |written: &BatchReceipt| {
             let mut answers = lock(&answers);
             if answers.find(id).is_none() {
                 answers.note(id, written.clone());

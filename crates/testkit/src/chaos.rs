@@ -10,10 +10,10 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Renewal,
+    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
 };
-use helix_agents_core::stream::{Batch, ChunkStream, StreamInfo, StreamManager, Written};
+use helix_agents_core::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager};
 
 use crate::patient;
 use crate::store_suite::StoreHarness;
@@ -104,7 +104,7 @@ impl ChaosStore {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl StateStore for ChaosStore {
-    fn reach(&self) -> Reach {
+    fn reach(&self) -> StoreScope {
         self.inner.reach()
     }
 
@@ -196,7 +196,7 @@ impl ChaosStreams {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl StreamManager for ChaosStreams {
-    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         self.day.strike(|| self.inner.write(stream, batch.clone())).await
     }
 
@@ -239,7 +239,7 @@ impl<H> BadDay<H> {
 
 #[async_trait]
 impl<H: StoreHarness> StoreHarness for BadDay<H> {
-    fn reach(&self) -> Reach {
+    fn reach(&self) -> StoreScope {
         self.harness.reach()
     }
 

@@ -9,8 +9,8 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Renewal,
+    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
 };
 
 use crate::gate::Gate;
@@ -147,7 +147,7 @@ impl FaultStore {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl StateStore for FaultStore {
-    fn reach(&self) -> Reach {
+    fn reach(&self) -> StoreScope {
         self.inner.reach()
     }
 

@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use helix_agents_core::clock::{Clock, IdSource, Timestamp};
-use helix_agents_core::store::{PatientStore, StateStore};
-use helix_agents_core::stream::{PatientStreams, StreamManager};
+use helix_agents_core::store::{RetryingStore, StateStore};
+use helix_agents_core::stream::{RetryingStreams, StreamManager};
 use tokio::time::Instant;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The store, asked patiently.
-pub fn store(inner: Arc<dyn StateStore>) -> PatientStore {
-    PatientStore::new(inner, Arc::new(Ticking(Instant::now())), Arc::<Jitter>::default(), PATIENCE)
+pub fn store(inner: Arc<dyn StateStore>) -> RetryingStore {
+    RetryingStore::new(inner, Arc::new(Ticking(Instant::now())), Arc::<Jitter>::default(), PATIENCE)
 }
 
 /// The streams, asked patiently.
-pub fn streams(inner: Arc<dyn StreamManager>) -> PatientStreams {
-    PatientStreams::new(
+pub fn streams(inner: Arc<dyn StreamManager>) -> RetryingStreams {
+    RetryingStreams::new(
         inner,
         Arc::new(Ticking(Instant::now())),
         Arc::<Jitter>::default(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use helix_agents_core::store::{Reach, StateStore};
+use helix_agents_core::store::{StateStore, StoreScope};
 
 mod append;
 mod clocks;
@@ -48,7 +48,7 @@ pub use usage::*;
 #[async_trait]
 pub trait StoreHarness: Send + Sync {
     /// Who can see what this backend keeps.
-    fn reach(&self) -> Reach;
+    fn reach(&self) -> StoreScope;
 
     /// Opens a handle. Every handle of one harness sees the same data; no two harnesses do. What
     /// was acknowledged stays when all handles are dropped, as long as the harness lives.

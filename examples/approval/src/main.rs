@@ -6,7 +6,7 @@
 use anyhow::{Result, bail};
 use helix_agents::prelude::*;
 use helix_agents::runtime_local::SystemIds;
-use helix_agents::session::{CallRef, Logs, Outside, Submission, pending_calls, submit};
+use helix_agents::session::{CallRef, Outside, SessionReader, Submission, pending_calls, submit};
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -59,7 +59,8 @@ async fn place(store: &SqliteStore) -> Result<()> {
 /// Records an answer to what waits. Neither the agent nor a model is here.
 async fn answer(store: &SqliteStore, answer: impl FnOnce(CallRef) -> Submission) -> Result<()> {
     let session = SessionId::from(SESSION);
-    let Some(waiting) = pending_calls(Logs::of(store), &session).await?.into_iter().next() else {
+    let Some(waiting) = pending_calls(SessionReader::of(store), &session).await?.into_iter().next()
+    else {
         bail!("nothing waits for an answer");
     };
     println!("{} {}", waiting.pending.tool, waiting.arguments.text());

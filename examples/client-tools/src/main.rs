@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use helix_agents::prelude::*;
 use helix_agents::runtime_local::SystemIds;
-use helix_agents::session::{Logs, Outside, Submission, pending_calls, submit};
+use helix_agents::session::{Outside, SessionReader, Submission, pending_calls, submit};
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -64,7 +64,8 @@ async fn order(store: &SqliteStore, patience: Duration) -> Result<()> {
 /// in the log.
 async fn answer(store: &SqliteStore, result: &str) -> Result<()> {
     let session = SessionId::from(SESSION);
-    let Some(waiting) = pending_calls(Logs::of(store), &session).await?.into_iter().next() else {
+    let Some(waiting) = pending_calls(SessionReader::of(store), &session).await?.into_iter().next()
+    else {
         bail!("nothing waits for an answer");
     };
     let result: Value = serde_json::from_str(result).context("an answer is JSON")?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Result;
 use helix_agents::executor::Resumable;
 use helix_agents::prelude::*;
-use helix_agents::tool::Reconciled;
+use helix_agents::tool::ReconcileOutcome;
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,19 +40,19 @@ async fn order(order: Order, cx: &ToolContext) -> Result<Receipt, ToolError> {
 }
 
 /// What became of an order whose process died: the shop knows, by the key.
-async fn ask_the_shop(_arguments: Value, cx: ToolContext) -> Reconciled {
+async fn ask_the_shop(_arguments: Value, cx: ToolContext) -> ReconcileOutcome {
     match shop::find(&cx.idempotency_key()) {
         Ok(Some(number)) => {
             println!("the shop says that it has order {number}");
-            Reconciled::Landed(json!({ "number": number }))
+            ReconcileOutcome::Completed(json!({ "number": number }))
         }
         Ok(None) => {
             println!("the shop has no such order: ordering now");
-            Reconciled::DidNotHappen
+            ReconcileOutcome::NotExecuted
         }
         Err(error) => {
             println!("the shop does not answer: {error}");
-            Reconciled::Unknown
+            ReconcileOutcome::Unknown
         }
     }
 }

@@ -20,11 +20,11 @@ use helix_agents::id::SessionId;
 use helix_agents::llm::{DEFAULT_MAX_RETRIES, LlmAdapter, LlmRequest, NoSink, ToolChoice};
 use helix_agents::runtime_local::{SystemIds, TokioClock};
 use helix_agents::session::{
-    BeginRun, Durability, Journal, JournalParts, Session, StartOutcome, execute_events, load,
+    Durability, Journal, JournalConfig, Session, StartOutcome, StartRun, execute_events, load,
     resume_events,
 };
 use helix_agents::step::{Action, CallTask, build_messages_for_llm};
-use helix_agents::store::{NewSession, PatientStore, StateStore};
+use helix_agents::store::{NewSession, RetryingStore, StateStore};
 use tokio_util::sync::CancellationToken;
 
 /// The kind of this loop, as it stands in logs.
@@ -33,7 +33,7 @@ const RUNTIME: &str = "own-loop";
 /// The loop, with what it needs.
 #[derive(Debug)]
 pub struct OwnLoop {
-    parts: JournalParts,
+    parts: JournalConfig,
     llm: Arc<dyn LlmAdapter>,
 }
 
@@ -43,8 +43,8 @@ impl OwnLoop {
     pub fn new(store: Arc<dyn StateStore>, llm: Arc<dyn LlmAdapter>, lease: Duration) -> Self {
         let ids: Arc<dyn IdSource> = Arc::new(SystemIds);
         let clock = Arc::new(TokioClock::new());
-        let parts = JournalParts {
-            store: Arc::new(PatientStore::new(store, clock, Arc::clone(&ids), lease * 2 / 3)),
+        let parts = JournalConfig {
+            store: Arc::new(RetryingStore::new(store, clock, Arc::clone(&ids), lease * 2 / 3)),
             ids,
             lease,
             durability: Durability::PerEffect,
@@ -156,11 +156,11 @@ impl OwnLoop {
         Ok(Event::from(ModelReply::from_response(step, response, 0)))
     }
 
-    fn begin(&self) -> BeginRun {
-        BeginRun::new(self.parts.ids.run(), RUNTIME, 0)
+    fn begin(&self) -> StartRun {
+        StartRun::new(self.parts.ids.run(), RUNTIME, 0)
     }
 
-    fn journal(&self, agent: &AnyAgent, fold: Session, begin: &BeginRun) -> Journal {
+    fn journal(&self, agent: &AnyAgent, fold: Session, begin: &StartRun) -> Journal {
         Journal::new(self.parts.clone(), Arc::clone(agent), fold, begin.run.clone())
     }
 }

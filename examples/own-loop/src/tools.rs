@@ -11,7 +11,7 @@ use helix_agents::session::Journal;
 use helix_agents::step::CallTask;
 use helix_agents::stream::ChunkKind;
 use helix_agents::tool::{
-    Reconciled, Tool, ToolContext, ToolContextParts, ToolFeed, judge, settle,
+    ReconcileOutcome, Tool, ToolContext, ToolContextConfig, ToolStream, judge, settle,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -54,12 +54,12 @@ pub(crate) async fn run(agent: &AnyAgent, journal: &Journal, task: &CallTask) ->
 async fn reconcile(tool: &Tool, input: &Json, cx: &ToolContext) -> Option<ToolOutcome> {
     let found = match tool.reconciler() {
         Some(reconcile) => reconcile(input.to_value(), cx.clone()).await,
-        None => Reconciled::Unknown,
+        None => ReconcileOutcome::Unknown,
     };
     match found {
-        Reconciled::Landed(result) => Some(ToolOutcome::Success(Json::from(result))),
-        Reconciled::DidNotHappen => None,
-        Reconciled::Unknown => {
+        ReconcileOutcome::Completed(result) => Some(ToolOutcome::Success(Json::from(result))),
+        ReconcileOutcome::NotExecuted => None,
+        ReconcileOutcome::Unknown => {
             let message = "the process stopped while this call ran; whether it acted is not known";
             let error = ErrorRecord::new(ErrorCode::ToolOutcomeUnknown, message);
             Some(ToolOutcome::Error(error))
@@ -85,7 +85,7 @@ fn context(
 ) -> ToolContext {
     let session = journal.session();
     let run = session.last_run();
-    ToolContext::new(ToolContextParts {
+    ToolContext::new(ToolContextConfig {
         agent: Arc::clone(agent.name()),
         session: session.id().clone(),
         run: run.map_or_else(|| "".into(), |run| run.id.clone()),
@@ -98,12 +98,12 @@ fn context(
         timeout: None,
         cancel: CancellationToken::new(),
         state: session.step_state(),
-        feed: Arc::new(NobodyWatches),
+        stream: Arc::new(NobodyWatches),
     })
 }
 
 struct NobodyWatches;
 
-impl ToolFeed for NobodyWatches {
+impl ToolStream for NobodyWatches {
     fn show(&self, _: ChunkKind) {}
 }

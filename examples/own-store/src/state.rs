@@ -6,11 +6,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use helix_agents::clock::Timestamp;
 use helix_agents::error::Result;
-use helix_agents::guarantee::{Guarantee, Promise};
+use helix_agents::guarantee::{Guarantee, GuaranteeKind};
 use helix_agents::id::{RunId, SessionId};
 use helix_agents::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, LeaseChange, MAX_PAGE, NewSession,
-    Page, Purge, Reach, Renewal, SessionFilter, SessionUsage, StateStore, StoredAppend, Summary,
+    Page, Purge, Renewal, SessionFilter, SessionUsage, StateStore, StoreScope, StoredAppend,
+    Summary,
 };
 
 use crate::log::{Judgement, Log};
@@ -19,22 +20,22 @@ use crate::{FileStore, Inner, now};
 
 #[async_trait]
 impl StateStore for FileStore {
-    fn reach(&self) -> Reach {
-        Reach::Machine
+    fn reach(&self) -> StoreScope {
+        StoreScope::Machine
     }
 
     fn guarantees(&self) -> Vec<Guarantee> {
         vec![
             Guarantee::given(
-                Promise::SurvivesKill,
+                GuaranteeKind::SurvivesKill,
                 "an append is acknowledged once it is in the file, and half a record is cut off",
             ),
             Guarantee::given(
-                Promise::SurvivesPowerLoss,
+                GuaranteeKind::SurvivesPowerLoss,
                 "an append is acknowledged only after the disk has confirmed it; streams are gone",
             ),
             Guarantee::given(
-                Promise::SharedByProcesses,
+                GuaranteeKind::SharedByProcesses,
                 "processes of one machine take turns by a lock on the file",
             ),
         ]

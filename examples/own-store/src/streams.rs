@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use helix_agents::error::Result;
 use helix_agents::id::SessionId;
-use helix_agents::stream::{Batch, ChunkStream, StreamInfo, StreamManager, Written};
+use helix_agents::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager};
 
 use crate::FileStore;
 
@@ -24,7 +24,7 @@ impl FileStore {
 #[deny(clippy::missing_trait_methods, reason = "a wrapper forwards every method")]
 #[async_trait]
 impl StreamManager for FileStore {
-    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         self.streams().write(stream, batch).await
     }
 

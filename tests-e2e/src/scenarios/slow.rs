@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use helix_agents::event::ToolOutcome;
-use helix_agents::hooks::{AgentHooks, Before, HookContext, HookResult, LlmChange, ToolCallView};
+use helix_agents::hooks::{
+    AgentHooks, HookContext, HookDecision, HookResult, LlmChange, ToolCallView,
+};
 use helix_agents::llm::LlmConfig;
 
 use super::alone::two_things;
@@ -44,11 +46,11 @@ impl AgentHooks for Slow {
         &self,
         cx: &HookContext,
         _: &LlmConfig,
-    ) -> HookResult<Before<LlmChange>> {
+    ) -> HookResult<HookDecision<LlmChange>> {
         if cx.step == 1 {
             self.take_time(cx).await?;
         }
-        Ok(Before::Continue)
+        Ok(HookDecision::Continue)
     }
 
     async fn after_tool(

@@ -6,7 +6,7 @@ use helix_agents_testkit::normalise;
 use helix_agents_tests_e2e::stores::Kind;
 use serde_json::Value;
 
-use crate::support::{Logs, Story, Trace, answer, on_each_store, recorded_calls};
+use crate::support::{SessionReader, Story, Trace, answer, on_each_store, recorded_calls};
 use crate::sweep::{blocking, sweep};
 
 /// The story that nobody killed.
@@ -32,7 +32,7 @@ fn log_text(log: &[RecordedEvent]) -> String {
 }
 
 pub(crate) async fn told(story: &Story) -> Expected {
-    let logs: Logs = story.logs().await;
+    let logs: SessionReader = story.logs().await;
     let mut streams = Vec::new();
     for root in logs.iter().filter(|(_, log)| is_root(log)).map(|(root, _)| root) {
         let stream = normalise::stream(&story.stream(root).await);
@@ -45,7 +45,7 @@ pub(crate) async fn told(story: &Story) -> Expected {
 }
 
 /// All logs, one after the other.
-pub(crate) fn logs_text(logs: &Logs) -> String {
+pub(crate) fn logs_text(logs: &SessionReader) -> String {
     logs.values().map(|log| log_text(log)).collect::<Vec<_>>().join("\n")
 }
 
@@ -129,7 +129,7 @@ impl Recorded {
 }
 
 /// The calls whose results a run handed in after another one had taken over.
-fn late_calls(logs: &Logs) -> Vec<String> {
+fn late_calls(logs: &SessionReader) -> Vec<String> {
     let mut late = Vec::new();
     for log in logs.values() {
         let mut current = None;

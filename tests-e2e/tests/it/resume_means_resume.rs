@@ -18,7 +18,7 @@ use helix_agents_tests_e2e::stores::Kind;
 use serde_json::Value;
 
 use crate::kill_matrix::{difference, logs_text, runs_once, told};
-use crate::support::{Extent, Logs, Story, Trace, on_each_store, recorded_calls};
+use crate::support::{Extent, SessionReader, Story, Trace, on_each_store, recorded_calls};
 use crate::sweep::{blocking, sweep_on};
 use evidence::{Case, Stage, begins_with, ran_and_told};
 
@@ -102,7 +102,7 @@ fn a_resumed_run_continues_where_it_stopped(stage: Stage) {
 /// one that must run at most once does.
 fn effect_exactly_once(
     scenario: &str,
-    [logs, after]: [&Logs; 2],
+    [logs, after]: [&SessionReader; 2],
     [before, trace]: [&Trace; 2],
 ) -> Result<(), String> {
     let (recorded, text) = (recorded_calls(logs), logs_text(after));

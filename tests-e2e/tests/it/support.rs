@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 /// Log of each session.
-pub(crate) type Logs = BTreeMap<SessionId, Vec<RecordedEvent>>;
+pub(crate) type SessionReader = BTreeMap<SessionId, Vec<RecordedEvent>>;
 
 /// Names of sessions and calls in the trace, with the keys under which they were executed.
 pub(crate) type Trace = BTreeMap<String, Vec<String>>;
@@ -192,7 +192,7 @@ impl Story {
     }
 
     /// The logs of all sessions.
-    pub(crate) async fn logs(&self) -> Logs {
+    pub(crate) async fn logs(&self) -> SessionReader {
         logs_of(&*self.stores().await.state).await
     }
 
@@ -213,7 +213,7 @@ impl Story {
 }
 
 /// The logs of all sessions of a store.
-pub(crate) async fn logs_of(store: &dyn StateStore) -> Logs {
+pub(crate) async fn logs_of(store: &dyn StateStore) -> SessionReader {
     let mut logs = BTreeMap::new();
     for head in store.list(&SessionFilter::default(), &Page::default()).await.unwrap() {
         // Folding it shows that it is legal.
@@ -249,7 +249,7 @@ pub(crate) fn trace_of(file: &Path) -> Trace {
 }
 
 /// The calls that have a result in the logs, as the trace names them.
-pub(crate) fn recorded_calls(logs: &Logs) -> Vec<String> {
+pub(crate) fn recorded_calls(logs: &SessionReader) -> Vec<String> {
     let mut calls = Vec::new();
     for (session, log) in logs {
         calls.extend(log.iter().filter_map(|recorded| match &recorded.event {

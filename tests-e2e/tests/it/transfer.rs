@@ -13,7 +13,9 @@ use helix_agents_tests_e2e::telling::Teller;
 use serde_json::Value;
 
 use crate::kill_matrix::{difference, logs_text};
-use crate::support::{Logs, Trace, answer, logs_of, on_each_store, recorded_calls, trace_of};
+use crate::support::{
+    SessionReader, Trace, answer, logs_of, on_each_store, recorded_calls, trace_of,
+};
 use crate::sweep::{blocking, sweep};
 
 /// The session with a child and a companion.
@@ -49,7 +51,7 @@ impl Shelf {
         let (mode, store) = (Durability::PerEffect, self.store.clone());
         let teller =
             Teller::new("local:", SCENARIO, mode, store, &self.trace_file()).await.unwrap();
-        let told = teller.carry_out(verb, None).await.unwrap().unwrap();
+        let told = teller.drive(verb, None).await.unwrap().unwrap();
         told.get("status").and_then(Value::as_str).unwrap().to_owned()
     }
 
@@ -60,7 +62,7 @@ impl Shelf {
         serde_json::from_str(&serde_json::to_string(&export).unwrap()).unwrap()
     }
 
-    async fn logs(&self) -> Logs {
+    async fn logs(&self) -> SessionReader {
         logs_of(&*self.store.state).await
     }
 
@@ -75,7 +77,7 @@ impl Shelf {
 }
 
 /// The logs of an export.
-fn logs(export: &SessionExport) -> Logs {
+fn logs(export: &SessionExport) -> SessionReader {
     export.sessions().iter().map(|it| (it.session.clone(), it.events.clone())).collect()
 }
 

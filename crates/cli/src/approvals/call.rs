@@ -8,7 +8,9 @@ use helix_agents::clock::Timestamp;
 use helix_agents::error::{Error, ErrorCode};
 use helix_agents::event::PendingKind;
 use helix_agents::id::SessionId;
-use helix_agents::session::{CallRef, Logs, PendingView, SettledCall, load, pending_calls};
+use helix_agents::session::{
+    CallRef, PendingView, ResolvedCall, SessionReader, load, pending_calls,
+};
 use helix_agents::store::{MAX_PAGE, Page, SessionFilter, StateStore as _};
 use serde::Serialize;
 
@@ -115,9 +117,9 @@ impl Named {
         let session = self.call.session.as_ref().unwrap_or(&self.root);
         let fold = load(store, session).await?;
         let message = match fold.settled_call(&self.call.call) {
-            Some(SettledCall::Answered(_)) => "the call was answered, and does not wait any more",
-            Some(SettledCall::Expired) => "nobody answered the call before its deadline",
-            Some(SettledCall::Dropped) => "the call got its result without an answer",
+            Some(ResolvedCall::Answered(_)) => "the call was answered, and does not wait any more",
+            Some(ResolvedCall::Expired) => "nobody answered the call before its deadline",
+            Some(ResolvedCall::Dropped) => "the call got its result without an answer",
             None if fold.tool_call(&self.call.call).is_some() => {
                 "the call does not wait for people"
             }
@@ -165,7 +167,7 @@ pub(crate) fn kind(view: &PendingView) -> &'static str {
 /// The calls that wait in a tree.
 pub(crate) async fn below(store: &Store, root: &SessionId) -> Result<Vec<Waiting>> {
     let head = storage::head(store, root.as_str()).await?;
-    let views = pending_calls(Logs::of(store), root).await?;
+    let views = pending_calls(SessionReader::of(store), root).await?;
     Ok(views.into_iter().map(|view| Waiting::new(view, root, head.read_at)).collect())
 }
 

@@ -97,7 +97,7 @@ impl ShellForm {
         let may = Arc::clone(&allowed);
         let run = move |wanted: Wanted, cx: ToolContext| {
             let (allowed, folder) = (Arc::clone(&allowed), folder.clone());
-            async move { carry_out(&wanted, &allowed, folder, bounds, &cx).await }
+            async move { drive(&wanted, &allowed, folder, bounds, &cx).await }
         };
         // What is not allowed is refused by `run` whoever approves it, so nobody is asked.
         let asks = move |wanted: Wanted, _: &ApprovalContext<'_>| Ok(may.has(&wanted));
@@ -125,7 +125,7 @@ impl ShellForm {
     }
 }
 
-async fn carry_out(
+async fn drive(
     wanted: &Wanted,
     allowed: &Allowed,
     folder: PathBuf,

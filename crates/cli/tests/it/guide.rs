@@ -64,7 +64,7 @@ fn answer(request: &Request) -> Reply {
 
 /// Carries out a page: writes the files that it shows, and types what it says to type. Answers how
 /// many commands there were.
-async fn carry_out(page: &Path) -> usize {
+async fn drive(page: &Path) -> usize {
     let name = page.file_name().unwrap().to_string_lossy();
     let place = Place::new();
     let answers = Server::start(answer).await;
@@ -123,7 +123,7 @@ async fn every_command_of_the_guide_works() {
     for entry in std::fs::read_dir(pages).unwrap() {
         let page = entry.unwrap().path();
         if page.extension().is_some_and(|it| it == "md") {
-            commands += carry_out(&page).await;
+            commands += drive(&page).await;
         }
     }
     assert!(commands >= 8, "the guide has lost its commands: {commands}");

@@ -89,13 +89,13 @@ pub enum CompanionCall {
         /// Its name.
         name: String,
         /// What.
-        ask: CompanionAsk,
+        ask: CompanionCommand,
     },
 }
 
 /// What is asked of a companion that was begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CompanionAsk {
+pub enum CompanionCommand {
     /// To do something else.
     Message(String),
     /// How it is.
@@ -232,12 +232,12 @@ impl CompanionTool {
             }
             Self::Send => {
                 let SendInput { name, message } = typed(arguments)?;
-                CompanionCall::Of { name, ask: CompanionAsk::Message(message) }
+                CompanionCall::Of { name, ask: CompanionCommand::Message(message) }
             }
             Self::List => CompanionCall::List,
-            Self::Status => of(arguments, CompanionAsk::Status)?,
-            Self::Terminate => of(arguments, CompanionAsk::Terminate)?,
-            Self::Wait => of(arguments, CompanionAsk::Wait)?,
+            Self::Status => of(arguments, CompanionCommand::Status)?,
+            Self::Terminate => of(arguments, CompanionCommand::Terminate)?,
+            Self::Wait => of(arguments, CompanionCommand::Wait)?,
         })
     }
 }

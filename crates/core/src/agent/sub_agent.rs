@@ -18,7 +18,7 @@ use crate::tool::{SUB_AGENT_PREFIX, ToolSpec};
 
 /// What a sub-agent is given unless it says otherwise.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct Delegation {
+pub struct SubAgentInput {
     /// What to do, with everything that has to be known for it: the sub-agent sees nothing else.
     pub message: String,
 }
@@ -37,15 +37,15 @@ pub struct SubAgent {
 }
 
 impl SubAgent {
-    /// Offers an agent. The caller writes one message, see [`Delegation`].
+    /// Offers an agent. The caller writes one message, see [`SubAgentInput`].
     #[must_use]
     pub fn new<S, O>(agent: &Agent<S, O>) -> Self {
         Self {
             agent: agent.erased(),
             tool: format!("{SUB_AGENT_PREFIX}{}", agent.name()).into(),
             description: agent.description().into(),
-            input: Schema::of::<Delegation>().map_err(Arc::new),
-            to_input: typed(|input: Delegation| Input::from(input.message)),
+            input: Schema::of::<SubAgentInput>().map_err(Arc::new),
+            to_input: typed(|input: SubAgentInput| Input::from(input.message)),
         }
     }
 

@@ -12,7 +12,7 @@ use super::{Agent, AgentBuilder, AgentRegistry, CompanionMode, FactoryContext};
 use crate::error::{Error, ErrorCode};
 use crate::llm::RetryPolicy;
 use crate::testing::{builder, echo, result_schema};
-use crate::tool::{EffectClass, NoInput, Reconciled, Tool};
+use crate::tool::{EffectClass, NoInput, ReconcileOutcome, Tool};
 
 fn problems<S, O>(builder: AgentBuilder<S, O>, expected: &Expect) {
     let error = builder.build().unwrap_err();
@@ -78,7 +78,7 @@ fn tools_are_described_and_their_schemas_are_schemas() {
 
 #[test]
 fn options_of_a_tool_fit_its_effect_class() {
-    let reconcile = |_: Value, _| async { Reconciled::Unknown };
+    let reconcile = |_: Value, _| async { ReconcileOutcome::Unknown };
     problems(
         builder().tool(echo("a").reconcile(reconcile)),
         &expect!["tool `a`: `reconcile` needs `EffectClass::AtMostOnce`"],

@@ -12,7 +12,7 @@ use crate::usage::UsageRollup;
 
 /// What a session has used of a budget, the children that ended included. It never becomes less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Spent {
+pub struct BudgetUsage {
     /// Model calls.
     pub steps: u64,
     /// Input and output tokens.
@@ -25,7 +25,7 @@ pub struct Spent {
     pub cost: Cost,
 }
 
-impl Spent {
+impl BudgetUsage {
     /// What a child is set down with.
     #[must_use]
     pub fn of_child(used: &UsageRollup) -> Self {
@@ -74,7 +74,7 @@ impl Spent {
     }
 }
 
-impl AddAssign for Spent {
+impl AddAssign for BudgetUsage {
     fn add_assign(&mut self, other: Self) {
         self.steps = self.steps.saturating_add(other.steps);
         self.tokens = self.tokens.saturating_add(other.tokens);

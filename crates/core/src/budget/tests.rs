@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{Budget, Cost, Price, PriceTable, Spent};
+use super::{Budget, BudgetUsage, Cost, Price, PriceTable};
 use crate::testing::builder;
 use crate::usage::Usage;
 
-fn spent() -> Spent {
-    Spent { steps: 3, tokens: 100, tool_calls: 5, wall_time_ms: 2_000, cost: Cost::usd(0.25) }
+fn spent() -> BudgetUsage {
+    BudgetUsage { steps: 3, tokens: 100, tool_calls: 5, wall_time_ms: 2_000, cost: Cost::usd(0.25) }
 }
 
 #[test]
@@ -70,7 +70,7 @@ proptest! {
         used in any::<u64>(),
         parts in 1..50_u64,
     ) {
-        let spent = Spent { tokens: used, ..Spent::default() };
+        let spent = BudgetUsage { tokens: used, ..BudgetUsage::default() };
         let share = Budget::new().tokens(limit).share(&spent, parts).tokens.unwrap();
         prop_assert!(u128::from(share) * u128::from(parts) <= u128::from(limit.saturating_sub(used)));
     }

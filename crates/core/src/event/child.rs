@@ -53,7 +53,7 @@ pub struct CompanionRef {
 impl CompanionRef {
     /// Whether it works beside its parent, and tells it when it is done.
     #[must_use]
-    pub fn works_beside(&self) -> bool {
+    pub fn is_background(&self) -> bool {
         self.mode == CompanionMode::NonBlocking
     }
 }

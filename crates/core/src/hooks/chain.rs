@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{
-    AgentHooks, Before, HookContext, HookPlace, HookPoint, HookResult, LlmChange, SubAgentView,
-    ToolCallView, log_failure,
+    AgentHooks, HookContext, HookDecision, HookPlace, HookPoint, HookResult, LlmChange,
+    SubAgentView, ToolCallView, log_failure,
 };
 use crate::agent::{AgentDefinition, AnyAgent};
 use crate::error::ErrorRecord;
@@ -131,12 +131,12 @@ impl HookChain {
         for hooks in self.0.iter() {
             let config = change.config.as_ref().unwrap_or(config);
             match contained(|| hooks.before_llm_call(cx, config)).await {
-                Ok(Before::Continue) => {}
-                Ok(Before::Change(next)) => {
+                Ok(HookDecision::Continue) => {}
+                Ok(HookDecision::Change(next)) => {
                     change.prompt = next.prompt.or(change.prompt);
                     change.config = next.config.or(change.config);
                 }
-                Ok(Before::Refuse(reason)) => return Err(reason),
+                Ok(HookDecision::Refuse(reason)) => return Err(reason),
                 Err(error) => return Err(error.message().to_owned()),
             }
         }
@@ -169,9 +169,9 @@ impl HookChain {
             let input = changed.as_ref().unwrap_or(call.input);
             let call = ToolCallView { input, ..call };
             match contained(|| hooks.before_tool(cx, call)).await {
-                Ok(Before::Continue) => {}
-                Ok(Before::Change(input)) => changed = Some(input),
-                Ok(Before::Refuse(reason)) => return Err(reason),
+                Ok(HookDecision::Continue) => {}
+                Ok(HookDecision::Change(input)) => changed = Some(input),
+                Ok(HookDecision::Refuse(reason)) => return Err(reason),
                 Err(error) => return Err(error.message().to_owned()),
             }
         }

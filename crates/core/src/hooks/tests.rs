@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Before, HookContext, HookPlace, log_failure, refused};
+use super::{HookContext, HookDecision, HookPlace, log_failure, refused};
 use crate::error::ErrorCode;
 use crate::tool::ToolError;
 
@@ -69,7 +69,7 @@ fn a_state_that_cannot_be_is_an_error_and_changes_nothing() {
 
 #[test]
 fn going_on_is_the_default_and_a_refusal_is_an_error_of_the_run() {
-    assert_eq!(Before::<()>::default(), Before::Continue);
+    assert_eq!(HookDecision::<()>::default(), HookDecision::Continue);
     let error = refused("not today");
     assert_eq!(error.code(), ErrorCode::HookRefused);
     assert_eq!(error.message(), "a hook refused the model call");

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::changes::Change;
-use super::history::{History, Notes};
-use super::ledger::{
-    ChildCall, LastCheckpoint, Ledger, OpenCall, OpenStep, QueuedMessage, StartedCall, Unpaired,
+use super::fold_state::{
+    ChildCall, FoldState, LastCheckpoint, OpenCall, QueuedMessage, StartedCall, StepRecord,
+    Unpaired,
 };
-use super::people::WAIT_USAGE;
+use super::history::{History, Notes};
+use super::pending_calls::WAIT_USAGE;
 use super::{RunRecord, RunStatus, Session, SessionOverview};
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
@@ -82,7 +83,7 @@ impl SessionOverview {
 
     /// Learns what the store's clock says: what has expired by then is taken for expired.
     pub fn observe(&mut self, now: Timestamp) {
-        self.ledger.clock = self.ledger.clock.max(now);
+        self.fold_state.clock = self.fold_state.clock.max(now);
     }
 
     /// Takes one append of the log into the fold, if that can be done without the history.
@@ -106,10 +107,10 @@ impl SessionOverview {
         recorded: &RecordedEvent,
         mut history: Option<&mut History>,
     ) -> Result<()> {
-        if recorded.seq != self.ledger.position.version + 1 {
+        if recorded.seq != self.fold_state.position.version + 1 {
             return Err(Error::new(ErrorCode::LogInvalid, "the log has a gap")
                 .with_context("session", &self.id)
-                .with_context("expected", self.ledger.position.version + 1)
+                .with_context("expected", self.fold_state.position.version + 1)
                 .with_context("found", recorded.seq));
         }
         self.observe(recorded.at);
@@ -120,7 +121,7 @@ impl SessionOverview {
         self.fold(event, run, recorded.schema == 0, history.as_deref_mut())?;
         self.stamp(recorded.at);
         // The hours to a deadline that is inferred to have passed are not spent.
-        self.ledger.seen = self.ledger.seen.map(|seen| seen.max(self.ledger.clock));
+        self.fold_state.seen = self.fold_state.seen.map(|seen| seen.max(self.fold_state.clock));
         if let Some(history) = history {
             history.stamp(recorded.at);
         }
@@ -140,7 +141,7 @@ impl SessionOverview {
     }
 
     fn end_append(&mut self, append: AppendId) {
-        let Ledger { position, last_append, .. } = &mut self.ledger;
+        let FoldState { position, last_append, .. } = &mut self.fold_state;
         position.append = append;
         *last_append = last_append.end..position.version;
     }
@@ -154,7 +155,7 @@ impl SessionOverview {
         history: Option<&mut History>,
     ) -> Result<()> {
         self.check_with(event, run, legacy, history.as_deref())?;
-        self.ledger.position.version += 1;
+        self.fold_state.position.version += 1;
         self.note_late(event, run);
         self.take(event, run, &mut Notes(history));
         Ok(())
@@ -162,7 +163,7 @@ impl SessionOverview {
 
     /// Keeps the results of earlier runs until the current run appends: until then, its stream may not show them.
     fn note_late(&mut self, event: &Event, run: Option<&RunId>) {
-        let Ledger { run: current, late, position, .. } = &mut self.ledger;
+        let FoldState { run: current, late, position, .. } = &mut self.fold_state;
         match (current, run) {
             (Some(current), Some(run)) if current.id == *run => late.clear(),
             (Some(_), Some(_)) => {
@@ -182,16 +183,16 @@ impl SessionOverview {
                 self.parent = parent.clone().map(Arc::new);
                 self.agent = Arc::clone(agent);
                 self.tags = Arc::new(tags.clone());
-                self.ledger.state = Arc::new(state.to_value());
-                notes.add(|history| history.changes.begin(&self.ledger.state));
+                self.fold_state.state = Arc::new(state.to_value());
+                notes.add(|history| history.changes.begin(&self.fold_state.state));
             }
             Event::RunStarted { run, trigger, runtime, stream_from, budget, clears, .. } => {
                 if let Some(budget) = budget {
-                    self.ledger.budget = Some(Arc::new(budget.or(*self.recorded_budget())));
+                    self.fold_state.budget = Some(Arc::new(budget.or(*self.recorded_budget())));
                 }
-                self.ledger.seen = None;
+                self.fold_state.seen = None;
                 if let Some(request) = clears {
-                    self.ledger.clear_interrupt(request);
+                    self.fold_state.clear_interrupt(request);
                 }
                 self.start_run(run, *trigger, runtime, *stream_from, notes);
             }
@@ -204,8 +205,8 @@ impl SessionOverview {
             }
             Event::ModelReplied(reply) => self.take_reply(reply, run, notes),
             Event::CorrectionSent { message, .. } => {
-                self.ledger.corrections += 1;
-                if let Some(step) = &mut self.ledger.step {
+                self.fold_state.corrections += 1;
+                if let Some(step) = &mut self.fold_state.step {
                     step.correction = Some(message.clone());
                 }
             }
@@ -221,7 +222,7 @@ impl SessionOverview {
                     state.started = started;
                 }
             }
-            Event::PartRepeated { call: None } => self.ledger.count_takeover(),
+            Event::PartRepeated { call: None } => self.fold_state.count_takeover(),
             Event::PartRepeated { call: Some(call) } => {
                 if let Some(state) = self.open_call(call) {
                     state.repeats += 1;
@@ -241,10 +242,10 @@ impl SessionOverview {
             }
             Event::ToolFinished(finish) => self.take_finish(finish, run, notes),
             Event::InterruptRequested { request, reason, .. } => {
-                self.ledger.interrupt = Some(self.ledger.asked(request, reason.as_deref()));
+                self.fold_state.interrupt = Some(self.fold_state.asked(request, reason.as_deref()));
             }
             Event::AbortRequested { request, reason, .. } => {
-                self.ledger.abort = Some(self.ledger.asked(request, reason.as_deref()));
+                self.fold_state.abort = Some(self.fold_state.asked(request, reason.as_deref()));
             }
             Event::Submitted { request, call, answer, by } => {
                 self.take_answer(request, call, answer, by.as_deref());
@@ -254,15 +255,15 @@ impl SessionOverview {
                     self.take_notice(notice, run, notes);
                 }
                 let (request, message) = (request.clone(), message.clone());
-                self.ledger.queue.push(Arc::new(QueuedMessage { request, message }));
+                self.fold_state.queue.push(Arc::new(QueuedMessage { request, message }));
             }
             Event::MessagesTaken { requests } => self.take_queued(requests.len(), notes),
             Event::StateChanged { patch, .. } => {
                 // The hook saw what the tools had done, so that goes in first.
                 self.take_patches(notes);
-                patch.apply(Arc::make_mut(&mut self.ledger.state));
+                patch.apply(Arc::make_mut(&mut self.fold_state.state));
                 notes.add(|history| {
-                    history.changed(Change::Other(Arc::new(patch.clone())), &self.ledger);
+                    history.changed(Change::Other(Arc::new(patch.clone())), &self.fold_state);
                 });
             }
             Event::UsageRecorded { source_type, source_name, amount, call, success } => {
@@ -272,7 +273,7 @@ impl SessionOverview {
                 {
                     Arc::make_mut(waiting).accounted = true;
                 }
-                let totals = Arc::make_mut(&mut self.ledger.recorded_usage);
+                let totals = Arc::make_mut(&mut self.fold_state.recorded_usage);
                 *totals.entry((source_type.clone(), source_name.clone())).or_default() += amount;
                 let kind = UsageKind::Custom {
                     source_type: source_type.as_str().into(),
@@ -297,54 +298,54 @@ impl SessionOverview {
         stream_from: u64,
         notes: &mut Notes<'_>,
     ) {
-        let ledger = &mut self.ledger;
-        ledger.next_fencing_token();
+        let fold_state = &mut self.fold_state;
+        fold_state.next_fencing_token();
         let begins_turn = matches!(trigger, Trigger::Execute | Trigger::Continue);
         let mut goes_on = false;
-        if let Some(mut past) = ledger.run.take() {
+        if let Some(mut past) = fold_state.run.take() {
             if past.status == RunStatus::Running {
                 if mutant!("interrupt-dropped") {
-                    ledger.interrupt = None;
+                    fold_state.interrupt = None;
                 }
                 if mutant!("abort-dropped") {
-                    ledger.abort = None;
+                    fold_state.abort = None;
                 }
                 past.status = RunStatus::Superseded;
-                ledger.count_takeover();
+                fold_state.count_takeover();
                 // It may have begun what this one finds open.
-                if let Some(step) = &mut ledger.step {
+                if let Some(step) = &mut fold_state.step {
                     step.runs += 1;
                 }
             } else {
-                ledger.takeovers = 0;
-                let calls = ledger.step.iter_mut().flat_map(|step| &mut step.calls);
+                fold_state.takeovers = 0;
+                let calls = fold_state.step.iter_mut().flat_map(|step| &mut step.calls);
                 calls.for_each(|call| call.repeats = 0);
             }
-            goes_on = !begins_turn && (ledger.rewound || past.status.leaves_turn_open());
-            ledger.past_runs += 1;
+            goes_on = !begins_turn && (fold_state.rewound || past.status.leaves_turn_open());
+            fold_state.past_runs += 1;
             notes.add(|history| history.past_runs.push(past));
         }
         if !goes_on {
             // What the last step meant for the turn was carried out by the run that ended.
-            ledger.closed = None;
-            ledger.turn_steps = 0;
-            ledger.corrections = 0;
-            ledger.model_failures = 0;
+            fold_state.closed = None;
+            fold_state.turn_steps = 0;
+            fold_state.corrections = 0;
+            fold_state.model_failures = 0;
         }
         // Whether children still wait is for this run to find out.
-        let calls = ledger.step.iter_mut().flat_map(|step| &mut step.calls);
+        let calls = fold_state.step.iter_mut().flat_map(|step| &mut step.calls);
         for child in calls.filter_map(|call| call.child.as_mut()) {
             child.waits = false;
         }
-        ledger.rewound = false;
+        fold_state.rewound = false;
         // The run brings its stream into line with all that is on record before it.
-        ledger.late.clear();
-        ledger.status = SessionStatus::Active;
-        ledger.run = Some(RunRecord {
+        fold_state.late.clear();
+        fold_state.status = SessionStatus::Active;
+        fold_state.run = Some(RunRecord {
             id: id.clone(),
-            turn: ledger.turn + u32::from(begins_turn),
+            turn: fold_state.turn + u32::from(begins_turn),
             trigger,
-            version: ledger.position.version,
+            version: fold_state.position.version,
             runtime: Arc::clone(runtime),
             status: RunStatus::Running,
             steps: 0,
@@ -366,12 +367,12 @@ impl SessionOverview {
             RunOutcome::Interrupted { .. } => (RunStatus::Interrupted, SessionStatus::Interrupted),
             RunOutcome::Aborted { .. } => (RunStatus::Aborted, SessionStatus::Aborted),
         };
-        self.ledger.status = status;
+        self.fold_state.status = status;
         // The turn of a suspended run is open, and so is what its caller asked for.
         if !run_status.is_suspended() {
-            self.ledger.settle_requests(run_status);
+            self.fold_state.settle_requests(run_status);
         }
-        if let Some(run) = &mut self.ledger.run {
+        if let Some(run) = &mut self.fold_state.run {
             run.status = run_status;
             match outcome {
                 RunOutcome::Completed { output } => run.output.clone_from(output),
@@ -385,35 +386,35 @@ impl SessionOverview {
     }
 
     fn begin_turn(&mut self) {
-        let ledger = &mut self.ledger;
-        ledger.turn += 1;
-        ledger.turn_steps = 0;
-        ledger.corrections = 0;
-        ledger.model_failures = 0;
-        ledger.takeovers = 0;
-        ledger.closed = None;
-        if let Some(run) = &mut ledger.run {
-            run.turn = ledger.turn;
+        let fold_state = &mut self.fold_state;
+        fold_state.turn += 1;
+        fold_state.turn_steps = 0;
+        fold_state.corrections = 0;
+        fold_state.model_failures = 0;
+        fold_state.takeovers = 0;
+        fold_state.closed = None;
+        if let Some(run) = &mut fold_state.run {
+            run.turn = fold_state.turn;
         }
     }
 
     fn take_reply(&mut self, reply: &Arc<ModelReply>, run: Option<&RunId>, notes: &mut Notes<'_>) {
-        let ledger = &mut self.ledger;
-        ledger.last_step = reply.step;
-        ledger.takeovers = 0;
-        ledger.turn_steps += 1;
-        ledger.usage += reply.usage;
-        ledger.closed = None;
+        let fold_state = &mut self.fold_state;
+        fold_state.last_step = reply.step;
+        fold_state.takeovers = 0;
+        fold_state.turn_steps += 1;
+        fold_state.usage += reply.usage;
+        fold_state.closed = None;
         if reply.error.is_some() {
-            ledger.model_failures += 1;
+            fold_state.model_failures += 1;
         } else {
-            ledger.model_failures = 0;
+            fold_state.model_failures = 0;
         }
         let calls = reply.message.as_deref().map_or(0, |message| message.tool_calls.len());
         if let Some(message) = &reply.message {
             self.say(notes, || Message::Assistant(Arc::clone(message)));
         }
-        self.ledger.step = Some(OpenStep {
+        self.fold_state.step = Some(StepRecord {
             reply: Arc::clone(reply),
             calls: vec![OpenCall::default(); calls],
             correction: None,
@@ -429,7 +430,7 @@ impl SessionOverview {
         notes: &mut Notes<'_>,
     ) {
         if finish.attempts > 0 {
-            self.ledger.takeovers = 0;
+            self.fold_state.takeovers = 0;
         }
         self.spend_call(finish, run, notes);
         self.settle_waiting(&finish.call);
@@ -439,7 +440,7 @@ impl SessionOverview {
     }
 
     pub(super) fn open_call(&mut self, id: &CallId) -> Option<&mut OpenCall> {
-        let step = self.ledger.step.as_mut()?;
+        let step = self.fold_state.step.as_mut()?;
         let index = step.tool_calls().iter().position(|call| call.id == *id)?;
         step.calls.get_mut(index)
     }
@@ -447,7 +448,7 @@ impl SessionOverview {
     /// Takes the state changes of the open step's results into the state: in call order, whatever
     /// the order in which the calls ended, and finish tools last, as they ran last.
     fn take_patches(&mut self, notes: &mut Notes<'_>) {
-        let Ledger { step: Some(step), state, .. } = &mut self.ledger else {
+        let FoldState { step: Some(step), state, .. } = &mut self.fold_state else {
             return;
         };
         for finish in step.open_changes() {
@@ -462,7 +463,7 @@ impl SessionOverview {
     /// Results enter in call order, whatever the order in which the calls ended.
     fn close_step(&mut self, notes: &mut Notes<'_>) {
         self.take_patches(notes);
-        let Some(step) = self.ledger.step.take() else {
+        let Some(step) = self.fold_state.step.take() else {
             return;
         };
         let mut unpaired = Vec::new();
@@ -474,30 +475,32 @@ impl SessionOverview {
             self.say(notes, || Message::Tool(result_message(call, &finish.outcome)));
         }
         // A healed result comes right after the results of the message that made the call.
-        let insert_at = self.ledger.messages;
-        self.ledger.unpaired.extend(unpaired.into_iter().map(|call| Unpaired { call, insert_at }));
+        let insert_at = self.fold_state.messages;
+        self.fold_state
+            .unpaired
+            .extend(unpaired.into_iter().map(|call| Unpaired { call, insert_at }));
         if let Some(correction) = &step.correction {
             self.say(notes, || Message::User(correction.clone()));
         }
-        if let Some(run) = &mut self.ledger.run {
+        if let Some(run) = &mut self.fold_state.run {
             run.steps += 1;
         }
-        let version = self.ledger.position.version;
-        self.ledger.checkpoint = Some(LastCheckpoint { version, at: None });
+        let version = self.fold_state.position.version;
+        self.fold_state.checkpoint = Some(LastCheckpoint { version, at: None });
         let closed = Arc::new(step);
-        notes.add(|history| history.close_step(&self.ledger, &closed));
-        self.ledger.closed = Some(closed);
+        notes.add(|history| history.close_step(&self.fold_state, &closed));
+        self.fold_state.closed = Some(closed);
     }
 
     fn heal(&mut self, results: &[(CallId, ToolOutcome)], notes: &mut Notes<'_>) {
-        let unpaired = std::mem::take(&mut self.ledger.unpaired);
+        let unpaired = std::mem::take(&mut self.fold_state.unpaired);
         notes.add(|history| history.shift_checkpoints(&unpaired));
         for (shift, open) in unpaired.into_iter().enumerate() {
             let outcome = results.iter().find(|(id, _)| *id == open.call.id);
             let Some((_, outcome)) = outcome else {
                 continue;
             };
-            self.ledger.messages += 1;
+            self.fold_state.messages += 1;
             notes.add(|history| {
                 let message = Message::Tool(result_message(&open.call, outcome));
                 history.transcript.insert(open.insert_at + shift, SharedMessage::new(message));
@@ -507,25 +510,25 @@ impl SessionOverview {
 
     /// Adds a message to the transcript.
     pub(super) fn say(&mut self, notes: &mut Notes<'_>, message: impl FnOnce() -> Message) {
-        self.ledger.messages += 1;
+        self.fold_state.messages += 1;
         notes.add(|history| history.transcript.push(SharedMessage::new(message())));
     }
 
     /// Fills in the time of what was applied before the store had said it.
     fn stamp(&mut self, at: Timestamp) {
         let running = self.current_run().is_some();
-        self.ledger.pass(at, running);
-        self.ledger.date_fencing_token(at);
-        if let Some(run) = &mut self.ledger.run {
+        self.fold_state.pass(at, running);
+        self.fold_state.date_fencing_token(at);
+        if let Some(run) = &mut self.fold_state.run {
             run.started.get_or_insert(at);
             if run.status != RunStatus::Running {
                 run.ended.get_or_insert(at);
             }
         }
-        if let Some(checkpoint) = &mut self.ledger.checkpoint {
+        if let Some(checkpoint) = &mut self.fold_state.checkpoint {
             checkpoint.at.get_or_insert(at);
         }
-        if let Some(step) = &mut self.ledger.step {
+        if let Some(step) = &mut self.fold_state.step {
             for started in step.calls.iter_mut().filter_map(|call| call.started.as_mut()) {
                 started.at.get_or_insert(at);
             }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use super::fold_state::CompanionRecord;
 use super::history::Notes;
-use super::ledger::CompanionRecord;
 use super::{RunStatus, SessionOverview};
-use crate::budget::Spent;
+use crate::budget::BudgetUsage;
 use crate::event::{ChildNotice, ChildStart, CompanionRef};
 use crate::id::{CallId, RunId};
 
@@ -36,37 +36,37 @@ impl SessionOverview {
 
     /// The children that stay, by name.
     pub fn companions(&self) -> impl Iterator<Item = (&str, &CompanionRecord)> {
-        self.ledger.companions.iter().map(|(name, record)| (name.as_str(), record))
+        self.fold_state.companions.iter().map(|(name, record)| (name.as_str(), record))
     }
 
     /// The child that stays under this name.
     #[must_use]
     pub fn companion(&self, name: &str) -> Option<&CompanionRecord> {
-        self.ledger.companions.get(name)
+        self.fold_state.companions.get(name)
     }
 
     /// Whether it is a companion that works beside its parent, and tells it when it is done.
     #[must_use]
-    pub fn works_beside(&self) -> bool {
+    pub fn is_background(&self) -> bool {
         let stays = self.parent().and_then(|parent| parent.companion.as_ref());
-        stays.is_some_and(CompanionRef::works_beside)
+        stays.is_some_and(CompanionRef::is_background)
     }
 
     /// A name for another companion of that agent.
     #[must_use]
     pub fn free_name(&self, agent: &str) -> String {
         let names = (1_u32..).map(|number| format!("{agent}-{number}"));
-        let mut free = names.filter(|name| !self.ledger.companions.contains_key(name));
+        let mut free = names.filter(|name| !self.fold_state.companions.contains_key(name));
         free.next().unwrap_or_default()
     }
 
     /// What companions at work may still use of what was set aside for them.
-    pub(super) fn companions_aside(&self) -> Spent {
-        let mut aside = Spent::default();
-        for record in self.ledger.companions.values() {
+    pub(super) fn companions_aside(&self) -> BudgetUsage {
+        let mut aside = BudgetUsage::default();
+        for record in self.fold_state.companions.values() {
             let open = self.open_children().any(|child| child.session == record.start.session);
             if let Some(allowance) = record.start.allowance.as_ref().filter(|_| !open) {
-                aside += Spent::all_of(allowance).since(&record.spent);
+                aside += BudgetUsage::all_of(allowance).since(&record.spent);
             }
         }
         aside
@@ -74,9 +74,10 @@ impl SessionOverview {
 
     pub(super) fn keep_companion(&mut self, start: &Arc<ChildStart>) {
         let Some(companion) = &start.companion else { return };
-        if !self.ledger.companions.contains_key(&companion.name) {
-            let record = CompanionRecord { start: Arc::clone(start), spent: Spent::default() };
-            Arc::make_mut(&mut self.ledger.companions).insert(companion.name.clone(), record);
+        if !self.fold_state.companions.contains_key(&companion.name) {
+            let record =
+                CompanionRecord { start: Arc::clone(start), spent: BudgetUsage::default() };
+            Arc::make_mut(&mut self.fold_state.companions).insert(companion.name.clone(), record);
         }
     }
 
@@ -87,7 +88,7 @@ impl SessionOverview {
         run: Option<&RunId>,
         notes: &mut Notes<'_>,
     ) {
-        let mut companions = self.ledger.companions.values();
+        let mut companions = self.fold_state.companions.values();
         let Some(record) = companions.find(|it| it.start.session == notice.session) else { return };
         let start = Arc::clone(&record.start);
         self.spend_child(&start, &notice.used, true, run, notes);

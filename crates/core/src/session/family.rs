@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 
 use super::load::not_found;
 use super::request::{Outside, head, queue_message};
-use super::{Logs, RunStatus, Session, SessionOverview};
+use super::{RunStatus, Session, SessionOverview, SessionReader};
 use crate::agent::{AgentRegistry, AnyAgent, FactoryContext};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{ChildNotice, ChildStart, CompanionRef};
@@ -21,7 +21,7 @@ use crate::usage::UsageRollup;
 
 /// How a child stands.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Standing {
+pub enum ChildStatus {
     /// Its turn is over.
     Ended(Box<AgentResult>, Arc<UsageRollup>),
     /// Somebody carries it out.
@@ -36,7 +36,7 @@ pub enum Standing {
 
 /// What has to be done to stop a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stopping {
+pub enum StopAction {
     /// Nothing.
     Done,
     /// To ask whoever carries it out.
@@ -45,7 +45,7 @@ pub enum Stopping {
     Abort,
 }
 
-impl Standing {
+impl ChildStatus {
     /// How the session of this fold stands. `alive` says whether its run is leased, `news_below`
     /// whether a child that it waits for can go on, or has ended. None without a run.
     #[must_use]
@@ -75,13 +75,13 @@ impl Standing {
     /// What has to be done to stop it; `for_good` also if it is done, so that nobody speaks to it any
     /// more.
     #[must_use]
-    pub fn stopping(&self, for_good: bool) -> Stopping {
+    pub fn stopping(&self, for_good: bool) -> StopAction {
         match self {
             Self::Ended(result, _) if !for_good || result.status == RunStatus::Aborted => {
-                Stopping::Done
+                StopAction::Done
             }
-            Self::Live => Stopping::Ask,
-            _ => Stopping::Abort,
+            Self::Live => StopAction::Ask,
+            _ => StopAction::Abort,
         }
     }
 }
@@ -89,8 +89,8 @@ impl Standing {
 /// How a child stands now.
 ///
 /// # Errors
-/// [`ErrorCode::SessionNotFound`], and those of [`Logs::look_at_overview`].
-pub async fn standing(logs: Logs<'_>, child: &SessionId) -> Result<Standing> {
+/// [`ErrorCode::SessionNotFound`], and those of [`SessionReader::look_at_overview`].
+pub async fn standing(logs: SessionReader<'_>, child: &SessionId) -> Result<ChildStatus> {
     Ok(overview_and_standing(logs, child).await?.1)
 }
 
@@ -99,12 +99,13 @@ pub async fn standing(logs: Logs<'_>, child: &SessionId) -> Result<Standing> {
 /// # Errors
 /// As [`standing`].
 pub async fn overview_and_standing(
-    logs: Logs<'_>,
+    logs: SessionReader<'_>,
     child: &SessionId,
-) -> Result<(SessionOverview, Standing)> {
+) -> Result<(SessionOverview, ChildStatus)> {
     let (head, fold) = logs.look_at_overview(child).await?.ok_or_else(|| not_found(child))?;
     let below = news_below(logs, &fold).await?;
-    let standing = Standing::of(&fold, head.is_leased(), below).ok_or_else(|| not_found(child))?;
+    let standing =
+        ChildStatus::of(&fold, head.is_leased(), below).ok_or_else(|| not_found(child))?;
     Ok((fold, standing))
 }
 
@@ -112,10 +113,14 @@ pub async fn overview_and_standing(
 ///
 /// # Errors
 /// As [`standing`].
-pub async fn fold_and_standing(logs: Logs<'_>, child: &SessionId) -> Result<(Session, Standing)> {
+pub async fn fold_and_standing(
+    logs: SessionReader<'_>,
+    child: &SessionId,
+) -> Result<(Session, ChildStatus)> {
     let (head, fold) = logs.look(child).await?.ok_or_else(|| not_found(child))?;
     let below = news_below(logs, &fold).await?;
-    let standing = Standing::of(&fold, head.is_leased(), below).ok_or_else(|| not_found(child))?;
+    let standing =
+        ChildStatus::of(&fold, head.is_leased(), below).ok_or_else(|| not_found(child))?;
     Ok((fold, standing))
 }
 
@@ -123,11 +128,14 @@ pub async fn fold_and_standing(logs: Logs<'_>, child: &SessionId) -> Result<(Ses
 ///
 /// # Errors
 /// As [`standing`].
-pub fn news_below<'a>(logs: Logs<'a>, fold: &'a SessionOverview) -> BoxFuture<'a, Result<bool>> {
+pub fn news_below<'a>(
+    logs: SessionReader<'a>,
+    fold: &'a SessionOverview,
+) -> BoxFuture<'a, Result<bool>> {
     async move {
         let waits = fold.last_run().is_some_and(|run| run.status.is_suspended());
         for child in fold.open_children().filter(|_| waits) {
-            if !matches!(standing(logs, &child.session).await?, Standing::Waits) {
+            if !matches!(standing(logs, &child.session).await?, ChildStatus::Waits) {
                 return Ok(true);
             }
         }
@@ -178,14 +186,14 @@ pub async fn lineage(
 /// Whether whoever carries out the parent goes on with this session as well, so that a sweep leaves it
 /// to them.
 #[must_use]
-pub fn is_waited_for(parent: &Head, fold: &SessionOverview) -> bool {
-    parent.summary.run.is_some() && !fold.works_beside()
+pub fn has_waiter(parent: &Head, fold: &SessionOverview) -> bool {
+    parent.summary.run.is_some() && !fold.is_background()
 }
 
 /// Whether a run was not begun because there is nothing to do for it: somebody else was first, or
 /// nothing has come that the session waits for.
 #[must_use]
-pub fn is_taken_care_of(error: &Error) -> bool {
+pub fn is_benign_race(error: &Error) -> bool {
     matches!(
         error.code(),
         ErrorCode::AlreadyRunning
@@ -198,7 +206,7 @@ pub fn is_taken_care_of(error: &Error) -> bool {
 
 /// What a companion that works beside its parent tells it when its turn is over.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Notice {
+pub struct CompletionNotice {
     /// The parent.
     pub parent: SessionId,
     /// Under which the parent is told once.
@@ -209,13 +217,13 @@ pub struct Notice {
     pub from: ChildNotice,
 }
 
-impl Notice {
+impl CompletionNotice {
     /// What this session has to tell, if it has.
     #[must_use]
     pub fn of(fold: &SessionOverview) -> Option<Self> {
-        let parent = fold.parent().filter(|_| fold.works_beside())?;
+        let parent = fold.parent().filter(|_| fold.is_background())?;
         let name = &parent.companion.as_ref()?.name;
-        let Some(Standing::Ended(result, used)) = Standing::of(fold, false, false) else {
+        let Some(ChildStatus::Ended(result, used)) = ChildStatus::of(fold, false, false) else {
             return None;
         };
         let mut content = format!("[{name}] {}", result.status.as_str());
@@ -260,13 +268,13 @@ fn shortened(message: &UserMessage) -> UserMessage {
 /// Looks whether companions that work beside the session have ended and could not tell it.
 ///
 /// # Errors
-/// As [`Logs::overview`] and [`queue_message`].
-pub async fn look_for_news(outside: Outside<'_>, fold: &SessionOverview) -> Result<()> {
+/// As [`SessionReader::overview`] and [`queue_message`].
+pub async fn poll_children(outside: Outside<'_>, fold: &SessionOverview) -> Result<()> {
     for (_, record) in fold.companions() {
         let ChildStart { session, companion, .. } = &*record.start;
-        if companion.as_ref().is_some_and(CompanionRef::works_beside) {
+        if companion.as_ref().is_some_and(CompanionRef::is_background) {
             let child = outside.logs().overview(session).await?;
-            if let Some(notice) = Notice::of(&child) {
+            if let Some(notice) = CompletionNotice::of(&child) {
                 notice.tell(outside).await?;
             }
         }

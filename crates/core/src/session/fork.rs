@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::begin::healed;
+use super::start::healed;
 use super::{Outside, Session, load};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Event, RecordedEvent, SCHEMA, decode, encode};

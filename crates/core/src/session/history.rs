@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::changes::{Change, Changes};
-use super::ledger::{ClosedStep, Ledger, Unpaired};
+use super::fold_state::{FoldState, StepRecord, Unpaired};
 use super::{Checkpoint, RunRecord};
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
@@ -19,7 +19,7 @@ pub(super) struct History {
     pub checkpoints: Vec<Checkpoint>,
     pub usage_entries: Vec<UsageEntry>,
     /// The data for going back to each of the checkpoints.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<CheckpointState>,
     /// What made the state what it is.
     pub changes: Changes,
     /// What was cut off since the store acknowledged something.
@@ -41,23 +41,23 @@ impl Notes<'_> {
 
 /// The data for going back to a checkpoint, beside the checkpoint.
 #[derive(Debug, Clone)]
-pub(super) struct Mark {
+pub(super) struct CheckpointState {
     /// How many changes had made the state what it was.
     pub changes: usize,
-    pub closed: Arc<ClosedStep>,
+    pub closed: Arc<StepRecord>,
     pub turn_steps: u32,
     pub corrections: u32,
     pub model_failures: u32,
 }
 
-impl Mark {
-    pub(super) fn of(ledger: &Ledger, changes: usize, closed: &Arc<ClosedStep>) -> Self {
+impl CheckpointState {
+    pub(super) fn of(fold_state: &FoldState, changes: usize, closed: &Arc<StepRecord>) -> Self {
         Self {
             changes,
             closed: Arc::clone(closed),
-            turn_steps: ledger.turn_steps,
-            corrections: ledger.corrections,
-            model_failures: ledger.model_failures,
+            turn_steps: fold_state.turn_steps,
+            corrections: fold_state.corrections,
+            model_failures: fold_state.model_failures,
         }
     }
 }
@@ -70,7 +70,7 @@ pub(super) struct Cut {
     left: (usize, usize, usize),
     messages: Vec<SharedMessage>,
     checkpoints: Vec<Checkpoint>,
-    marks: Vec<Mark>,
+    marks: Vec<CheckpointState>,
     changes: Changes,
     /// The usage of the session that it was forked from.
     usage: Option<Vec<UsageEntry>>,
@@ -96,7 +96,7 @@ impl History {
 
     /// The step of that number, as it was when it was closed; also when it means nothing for the turn
     /// any more.
-    pub(super) fn closed_step(&self, step: u32) -> Option<&ClosedStep> {
+    pub(super) fn closed_step(&self, step: u32) -> Option<&StepRecord> {
         let mut steps = self.marks.iter().rev().map(|mark| &*mark.closed);
         steps.find(|closed| closed.reply.step == step)
     }
@@ -107,20 +107,20 @@ impl History {
     }
 
     /// Keeps a change of the state that was made.
-    pub(super) fn changed(&mut self, change: Change, ledger: &Ledger) {
-        self.changes.made(change, &ledger.state);
+    pub(super) fn changed(&mut self, change: Change, fold_state: &FoldState) {
+        self.changes.made(change, &fold_state.state);
     }
 
     /// Keeps a step that was closed at the end of the log.
-    pub(super) fn close_step(&mut self, ledger: &Ledger, closed: &Arc<ClosedStep>) {
+    pub(super) fn close_step(&mut self, fold_state: &FoldState, closed: &Arc<StepRecord>) {
         self.checkpoints.push(Checkpoint {
-            version: ledger.position.version,
+            version: fold_state.position.version,
             step: closed.reply.step,
-            turn: ledger.turn,
+            turn: fold_state.turn,
             at: None,
-            messages: ledger.messages,
+            messages: fold_state.messages,
         });
-        self.marks.push(Mark::of(ledger, self.changes.count(), closed));
+        self.marks.push(CheckpointState::of(fold_state, self.changes.count(), closed));
     }
 
     /// Fills in the time of what was added before the store had said it.
@@ -150,7 +150,11 @@ impl History {
     }
 
     /// Cuts off what came after the checkpoint at `to`. Returns that checkpoint and its mark.
-    pub(super) fn rewind(&mut self, version: u64, to: u64) -> Option<(Checkpoint, Mark)> {
+    pub(super) fn rewind(
+        &mut self,
+        version: u64,
+        to: u64,
+    ) -> Option<(Checkpoint, CheckpointState)> {
         let index = self.checkpoints.partition_point(|it| it.version < to);
         let found = self.checkpoints.get(index).zip(self.marks.get(index));
         let (checkpoint, mark) = found.map(|(at, mark)| (at.clone(), mark.clone()))?;

@@ -43,9 +43,9 @@ pub enum Durability {
 
 /// What a journal needs.
 #[derive(Debug, Clone)]
-pub struct JournalParts {
+pub struct JournalConfig {
     /// Where the log is kept. An append whose outcome is unknown ends the run, so what may be away
-    /// for a moment is wrapped in a [`PatientStore`](crate::store::PatientStore).
+    /// for a moment is wrapped in a [`RetryingStore`](crate::store::RetryingStore).
     pub store: Arc<dyn StateStore>,
     /// Fresh ids.
     pub ids: Arc<dyn IdSource>,
@@ -83,7 +83,7 @@ pub enum StartOutcome {
 /// carries is recorded as one that was too large, so that a run does not repeat it for ever.
 #[derive(Debug)]
 pub struct Journal {
-    parts: JournalParts,
+    parts: JournalConfig,
     iterator: StepIterator,
     run: RunId,
     held: Batch,
@@ -102,7 +102,7 @@ pub struct Journal {
 impl Journal {
     /// The journal of `run`, which is the session's current run or is about to be.
     #[must_use]
-    pub fn new(parts: JournalParts, agent: AnyAgent, session: Session, run: RunId) -> Self {
+    pub fn new(parts: JournalConfig, agent: AnyAgent, session: Session, run: RunId) -> Self {
         let iterator = StepIterator::new(agent, session);
         let limit = parts.store.max_append_bytes();
         let (held, by_others) = (Batch::default(), Vec::new());

@@ -1,6 +1,6 @@
 //! Reading a log back.
 
-use super::{Folding, Logs, Session, SessionOverview};
+use super::{Folding, Session, SessionOverview, SessionReader};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{RecordedEvent, decode};
 use crate::id::SessionId;
@@ -76,8 +76,11 @@ pub async fn load(store: &dyn StateStore, session: &SessionId) -> Result<Session
 ///
 /// # Errors
 /// As [`load`], and [`ErrorCode::StoreBusy`] if others append without pause.
-pub(super) async fn look(logs: Logs<'_>, session: &SessionId) -> Result<Option<(Head, Session)>> {
-    let Logs { store, folds } = logs;
+pub(super) async fn look(
+    logs: SessionReader<'_>,
+    session: &SessionId,
+) -> Result<Option<(Head, Session)>> {
+    let SessionReader { store, folds } = logs;
     let mut known = None;
     for _ in 0..MAX_LOOKS {
         let Some(head) = store.head(session).await? else { return Ok(None) };
@@ -103,7 +106,7 @@ pub(super) async fn look(logs: Logs<'_>, session: &SessionId) -> Result<Option<(
 /// # Errors
 /// As [`look`].
 pub(super) async fn glance(
-    logs: Logs<'_>,
+    logs: SessionReader<'_>,
     session: &SessionId,
 ) -> Result<Option<(Head, SessionOverview)>> {
     for _ in 0..MAX_LOOKS {
@@ -127,7 +130,7 @@ pub(super) async fn from_snapshot(store: &dyn StateStore, head: &Head) -> Option
     })?;
     let mut overview = SessionOverview::from_snapshot(session, &snapshot)?;
     // Whatever is wrong with it, the log has it all, and its reader finds out what is wrong with that.
-    let kept = catch_up_kept(store, &mut overview, head).await;
+    let kept = catch_up_from_cache(store, &mut overview, head).await;
     matches!(kept, Ok(Kept::UpToDate)).then_some(overview)
 }
 
@@ -171,7 +174,7 @@ pub(super) async fn follow(store: &dyn StateStore, fold: &mut impl Fold) -> Resu
 ///
 /// # Errors
 /// As [`load`]. The fold is of no use then, nor if it is of another log or needs the history.
-pub(super) async fn catch_up_kept(
+pub(super) async fn catch_up_from_cache(
     store: &dyn StateStore,
     fold: &mut impl Fold,
     head: &Head,

@@ -4,7 +4,7 @@
 use futures_util::StreamExt as _;
 
 use super::request::head;
-use super::{Logs, Session, align_ended};
+use super::{Session, SessionReader, repair_ended_stream};
 use crate::clock::{Clock, IdSource};
 use crate::error::Result;
 use crate::id::SessionId;
@@ -60,14 +60,14 @@ impl StreamStatus {
 /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and those of the store and the
 /// stream manager.
 pub async fn session_page(
-    logs: Logs<'_>,
+    logs: SessionReader<'_>,
     streams: &dyn StreamManager,
     clock: &dyn Clock,
     ids: &dyn IdSource,
     session: &SessionId,
 ) -> Result<SessionPage> {
     // Whoever wrote last may have died before the mark.
-    align_ended(logs, streams, clock, ids, session).await?;
+    repair_ended_stream(logs, streams, clock, ids, session).await?;
     let info = streams.info(session).await?;
     let marked = info.marked.get(session).copied().unwrap_or_default();
     let head = head(logs.store, session).await?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::load::{Kept, follow, not_found};
-use super::{Folds, Logs, Request, SessionOverview};
+use super::{Request, SessionCache, SessionOverview, SessionReader};
 use crate::clock::IdSource;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{ChildNotice, Event, SCHEMA, encode};
@@ -37,32 +37,32 @@ impl SessionOverview {
     /// Returns `true` if the session was asked for this before, or need not be asked any more.
     #[must_use]
     pub fn knows_request(&self, id: &RequestId) -> bool {
-        self.ledger.requests.contains(id)
+        self.fold_state.requests.contains(id)
     }
 
     /// The interrupt that an explicit resume cleared last. Children that it was passed down to are resumed
     /// with the session.
     #[must_use]
     pub fn cleared_interrupt(&self) -> Option<&RequestId> {
-        self.ledger.cleared.as_ref()
+        self.fold_state.cleared.as_ref()
     }
 
     /// The interrupt that ended a run last.
     #[must_use]
     pub fn honoured_interrupt(&self) -> Option<&RequestId> {
-        self.ledger.honoured.as_ref()
+        self.fold_state.honoured.as_ref()
     }
 }
 
 /// Where requests are appended, and with whose ids.
 #[derive(Debug, Clone, Copy)]
 pub struct Outside<'a> {
-    /// The store; a [`PatientStore`](crate::store::PatientStore), if it may be away for a moment.
+    /// The store; a [`RetryingStore`](crate::store::RetryingStore), if it may be away for a moment.
     pub store: &'a dyn StateStore,
     /// Fresh ids.
     pub ids: &'a dyn IdSource,
     /// What the process remembers of the logs, if it does.
-    pub folds: Option<&'a Folds>,
+    pub folds: Option<&'a SessionCache>,
 }
 
 /// Asks a run to stop. Its owner honours the request with its next append, or sooner if it hears
@@ -169,8 +169,8 @@ pub async fn queue_message(
 
 impl<'a> Outside<'a> {
     /// The logs that requests go into.
-    pub(super) fn logs(self) -> Logs<'a> {
-        Logs { store: self.store, folds: self.folds }
+    pub(super) fn logs(self) -> SessionReader<'a> {
+        SessionReader { store: self.store, folds: self.folds }
     }
 
     /// Appends what `ask` makes of the session as it is then; nothing, if it makes nothing.

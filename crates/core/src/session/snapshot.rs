@@ -49,7 +49,8 @@ impl Session {
     pub fn is_snapshot_due(&self) -> bool {
         let version = self.position().version;
         let has_grown = version.saturating_sub(self.snapshot) >= SNAPSHOT_EVENTS;
-        has_grown || version >= SNAPSHOT_EVENTS && self.overview.ledger.rewound_at > self.snapshot
+        has_grown
+            || version >= SNAPSHOT_EVENTS && self.overview.fold_state.rewound_at > self.snapshot
     }
 
     /// Notes that a snapshot of that version was saved, or could not be: the next one is due later.

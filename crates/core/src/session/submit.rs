@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::request::{Outside, head};
-use super::{Logs, SessionOverview, SettledCall, tree};
+use super::{ResolvedCall, SessionOverview, SessionReader, tree};
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Answer, Event, PendingCall, PendingKind};
@@ -182,13 +182,13 @@ fn judge(
     let again = again.and_then(|it| it.waiting.as_ref()).map(|waiting| &waiting.on);
     let Some(pending) = pending.or(again.filter(|_| mutant!("answered-twice"))) else {
         return match fold.settled_call(call) {
-            Some(SettledCall::Answered(other)) if other == request => Ok(None),
+            Some(ResolvedCall::Answered(other)) if other == request => Ok(None),
             settled => Err(refusal(fold, call, settled)),
         };
     };
     let is_late = pending.deadline.is_some_and(|deadline| fold.clock() > deadline);
     if is_late && !mutant!("deadline-ignored") {
-        return Err(refusal(fold, call, Some(&SettledCall::Expired)));
+        return Err(refusal(fold, call, Some(&ResolvedCall::Expired)));
     }
     check(fold, pending, submission)?;
     let deadline = pending.deadline.filter(|_| !mutant!("deadline-ignored"));
@@ -202,18 +202,18 @@ fn judge(
     Ok(Some((event, guard)))
 }
 
-fn refusal(fold: &SessionOverview, call: &CallId, settled: Option<&SettledCall>) -> Error {
+fn refusal(fold: &SessionOverview, call: &CallId, settled: Option<&ResolvedCall>) -> Error {
     let (code, message) = match settled {
-        Some(SettledCall::Answered(_)) => {
+        Some(ResolvedCall::Answered(_)) => {
             (ErrorCode::AlreadyAnswered, "somebody else answered the call first")
         }
-        Some(SettledCall::Expired) => {
+        Some(ResolvedCall::Expired) => {
             (ErrorCode::AnswerExpired, "the call's deadline had passed when the answer came")
         }
-        Some(SettledCall::Dropped) if fold.status() == SessionStatus::Aborted => {
+        Some(ResolvedCall::Dropped) if fold.status() == SessionStatus::Aborted => {
             (ErrorCode::AnswerToAborted, "the run was aborted: nobody waits for the answer")
         }
-        Some(SettledCall::Dropped) => {
+        Some(ResolvedCall::Dropped) => {
             (ErrorCode::AlreadyAnswered, "the call has its result already")
         }
         None if fold.may_have_made(call) => {
@@ -331,7 +331,7 @@ impl PendingView {
 ///
 /// # Errors
 /// [`ErrorCode::SessionNotFound`], and the store's.
-pub async fn pending_calls(logs: Logs<'_>, root: &SessionId) -> Result<Vec<PendingView>> {
+pub async fn pending_calls(logs: SessionReader<'_>, root: &SessionId) -> Result<Vec<PendingView>> {
     head(logs.store, root).await?;
     let mut views = Vec::new();
     for fold in tree::overviews(logs, root).await?.into_iter().rev() {

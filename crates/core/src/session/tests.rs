@@ -4,7 +4,7 @@ mod family;
 mod heal;
 mod legality;
 mod patches;
+mod rewind;
 mod runs;
 mod savepoint;
 mod state;
-mod travel;

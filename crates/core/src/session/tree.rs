@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use super::request::head;
 use super::usage::{Usages, used_by};
-use super::{Logs, SessionOverview};
+use super::{SessionOverview, SessionReader};
 use crate::error::{ErrorCode, Result};
 use crate::id::SessionId;
 use crate::store::{Head, SessionFilter, list_all};
 use crate::usage::UsageRollup;
 
 /// The sessions of a tree, newest first.
-pub(super) async fn overviews(logs: Logs<'_>, root: &SessionId) -> Result<Vec<SessionOverview>> {
+pub(super) async fn overviews(
+    logs: SessionReader<'_>,
+    root: &SessionId,
+) -> Result<Vec<SessionOverview>> {
     let filter = SessionFilter { root: Some(root.clone()), ..SessionFilter::default() };
     let mut folds = Vec::new();
     for head in list_all(logs.store, &filter).await? {
@@ -34,7 +37,7 @@ pub(super) async fn overviews(logs: Logs<'_>, root: &SessionId) -> Result<Vec<Se
 ///
 /// # Errors
 /// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and the store's.
-pub async fn usage_of_tree(logs: Logs<'_>, session: &SessionId) -> Result<UsageRollup> {
+pub async fn usage_of_tree(logs: SessionReader<'_>, session: &SessionId) -> Result<UsageRollup> {
     let root = head(logs.store, session).await?.created.root;
     let filter = SessionFilter { root: Some(root), ..SessionFilter::default() };
     let mut usages = Usages::of(logs.store, &filter);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::Logs;
+use super::SessionReader;
 use crate::clock::Timestamp;
 use crate::error::{ErrorCode, Result};
 use crate::id::SessionId;
@@ -63,7 +63,7 @@ pub struct UsageReport {
 ///
 /// # Cancel safety
 /// It changes nothing.
-pub async fn usage_of_sessions(logs: Logs<'_>, query: &UsageQuery) -> Result<UsageReport> {
+pub async fn usage_of_sessions(logs: SessionReader<'_>, query: &UsageQuery) -> Result<UsageReport> {
     let mut usages = Usages::of(logs.store, &query.filter);
     let mut report = UsageReport::default();
     while let Some(page) = usages.next_page().await? {
@@ -79,7 +79,7 @@ pub async fn usage_of_sessions(logs: Logs<'_>, query: &UsageQuery) -> Result<Usa
 
 /// The usage of a session that was listed; none if it was deleted since.
 pub(super) async fn used_by(
-    logs: Logs<'_>,
+    logs: SessionReader<'_>,
     found: &SessionUsage,
 ) -> Result<Option<Arc<UsageRollup>>> {
     if let Some(used) = &found.usage {

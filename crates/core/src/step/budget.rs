@@ -1,13 +1,13 @@
 //! What budgets allow: whether the model may be asked again, which calls may run, and what children
 //! get.
 
-use super::answers::error;
+use super::synthetic_results::error;
 use crate::agent::AgentDefinition;
 use crate::budget::{Budget, Exceeded};
 use crate::error::{ErrorCode, ErrorRecord};
 use crate::event::ToolFinish;
 use crate::message::ToolCall;
-use crate::session::{OpenCall, OpenStep, Session};
+use crate::session::{OpenCall, Session, StepRecord};
 
 /// Why the model may not be asked again, if it may not.
 pub(super) fn exceeded(session: &Session, agent: &AgentDefinition) -> Option<ErrorRecord> {
@@ -38,7 +38,7 @@ pub(super) fn is_last(session: &Session, agent: &AgentDefinition) -> bool {
 pub(super) fn refusals(
     session: &Session,
     agent: &AgentDefinition,
-    step: &OpenStep,
+    step: &StepRecord,
 ) -> Vec<ToolFinish> {
     let budget = session.budget(agent);
     if budget.is_unlimited() || step.runs > 1 {
@@ -75,7 +75,7 @@ pub(super) fn refusals(
 pub(super) fn allowance(
     session: &Session,
     agent: &AgentDefinition,
-    step: &OpenStep,
+    step: &StepRecord,
     children: usize,
 ) -> Option<Budget> {
     let budget = session.budget(agent);

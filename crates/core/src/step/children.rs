@@ -18,7 +18,7 @@ use crate::stream::ChunkKind;
 
 /// A child that is to be begun.
 #[derive(Debug)]
-pub struct ChildBeginning {
+pub struct ChildSpec {
     /// What its caller's log is to say of it.
     pub start: ChildStart,
     /// What its own log is to say of its caller.
@@ -31,7 +31,7 @@ pub struct ChildBeginning {
     pub arguments: Json,
 }
 
-impl ChildBeginning {
+impl ChildSpec {
     /// The child of a sub-agent's call.
     #[must_use]
     pub fn of_sub_agent(
@@ -97,7 +97,7 @@ pub fn child_refused(reason: &str) -> Error {
 
 /// What a call comes to whose child was not begun.
 #[must_use]
-pub fn child_not_begun(error: &Error) -> ToolOutcome {
+pub fn child_start_failed(error: &Error) -> ToolOutcome {
     let (code, message) = match error.code() {
         ErrorCode::ToolRefused => (ErrorCode::ToolRefused, error.in_full()),
         _ => {

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::budget::companion_allowance;
-use super::children::{ChildBeginning, failed};
-use crate::agent::{AgentDefinition, AnyAgent, CompanionAsk, CompanionCall, is_companion_name};
+use super::children::{ChildSpec, failed};
+use crate::agent::{AgentDefinition, AnyAgent, CompanionCall, CompanionCommand, is_companion_name};
 use crate::error::ErrorCode;
 use crate::event::{ChildStart, CompanionRef, Event, ToolFinish, ToolOutcome};
 use crate::executor::Input;
 use crate::id::{RequestId, RunId};
 use crate::json::Json;
 use crate::message::{ToolCall, UserMessage};
-use crate::session::{RunStatus, Session, Standing};
+use crate::session::{ChildStatus, RunStatus, Session};
 use crate::text::{MAX_NAME, excerpt};
 
 /// What is to be done for a call of a companion tool.
@@ -22,7 +22,7 @@ pub enum CompanionTask {
     /// Nothing: it has its result.
     Done(ToolOutcome),
     /// To begin a child.
-    Begin(Box<ChildBeginning>),
+    Begin(Box<ChildSpec>),
     /// To give a child something else to do.
     Tell(CompanionMessage),
     /// To look how these children stand.
@@ -89,7 +89,7 @@ fn beginning(
     }
     let stays = CompanionRef { name, mode: companion.mode() };
     let input = Ok(Input::from(message));
-    let mut begin = ChildBeginning::new(session, call, companion.agent(), Some(stays), input);
+    let mut begin = ChildSpec::new(session, call, companion.agent(), Some(stays), input);
     begin.start.allowance = companion_allowance(session, agent);
     Ok(CompanionTask::Begin(Box::new(begin)))
 }
@@ -99,7 +99,7 @@ fn asked(
     agent: &AgentDefinition,
     call: &ToolCall,
     name: &str,
-    ask: CompanionAsk,
+    ask: CompanionCommand,
 ) -> Result<CompanionTask, String> {
     let Some(record) = session.companion(name) else {
         let names: Vec<_> = session.companions().map(|(name, _)| name).collect();
@@ -112,12 +112,12 @@ fn asked(
     };
     let child = Arc::clone(companion.agent());
     Ok(match ask {
-        CompanionAsk::Message(message) => {
+        CompanionCommand::Message(message) => {
             CompanionTask::Tell(CompanionMessage::new(session, start, &child, message))
         }
-        CompanionAsk::Status => CompanionTask::Look(start),
-        CompanionAsk::Terminate => CompanionTask::Stop(start, child),
-        CompanionAsk::Wait => CompanionTask::Wait(start),
+        CompanionCommand::Status => CompanionTask::Look(start),
+        CompanionCommand::Terminate => CompanionTask::Stop(start, child),
+        CompanionCommand::Wait => CompanionTask::Wait(start),
     })
 }
 
@@ -166,47 +166,48 @@ impl CompanionMessage {
 
     /// How it is handed to a child that is so.
     #[must_use]
-    pub fn delivery(&self, child: &Session, standing: &Standing) -> Delivery {
+    pub fn delivery(&self, child: &Session, standing: &ChildStatus) -> Delivery {
         if child.knows_message(&self.request) || child.run(&self.run).is_some() {
             return Delivery::Known;
         }
         match standing {
-            Standing::Ended(result, _) if result.status == RunStatus::Aborted => {
+            ChildStatus::Ended(result, _) if result.status == RunStatus::Aborted => {
                 Delivery::Refused("the child was terminated; start another one")
             }
-            Standing::Ended(..) => Delivery::NewTurn,
+            ChildStatus::Ended(..) => Delivery::NewTurn,
             _ if self.begins => {
                 Delivery::Refused("there is a child of this name already; send it a message")
             }
-            Standing::Live | Standing::Waits | Standing::Ready | Standing::Interrupted => {
-                Delivery::Queued
-            }
+            ChildStatus::Live
+            | ChildStatus::Waits
+            | ChildStatus::Ready
+            | ChildStatus::Interrupted => Delivery::Queued,
         }
     }
 
     /// What the call comes to whose message was refused for this reason.
     #[must_use]
-    pub fn refused(why: &str) -> CompanionEnd {
-        CompanionEnd::done(unknown(why.to_owned()))
+    pub fn refused(why: &str) -> CompanionOutcome {
+        CompanionOutcome::done(unknown(why.to_owned()))
     }
 
     /// What the call comes to whose message could not be handed over.
     #[must_use]
-    pub fn undelivered() -> CompanionEnd {
+    pub fn undelivered() -> CompanionOutcome {
         let message = "the child begins and ends runs without pause; try again";
-        CompanionEnd::done(failed(ErrorCode::StoreBusy, message))
+        CompanionOutcome::done(failed(ErrorCode::StoreBusy, message))
     }
 }
 
 /// What came of a call of a companion tool: its result, the child that it waits for, or a child that it
 /// has begun beside its result.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CompanionEnd {
+pub struct CompanionOutcome {
     start: Option<ChildStart>,
     outcome: Option<ToolOutcome>,
 }
 
-impl CompanionEnd {
+impl CompanionOutcome {
     /// It has its result.
     #[must_use]
     pub fn done(outcome: ToolOutcome) -> Self {
@@ -222,7 +223,7 @@ impl CompanionEnd {
     /// It gave this child something to do: it waits for it, unless the child works beside.
     #[must_use]
     pub fn given(start: ChildStart) -> Self {
-        let beside = start.companion.as_ref().filter(|companion| companion.works_beside());
+        let beside = start.companion.as_ref().filter(|companion| companion.is_background());
         let outcome = beside.map(|companion| {
             let (name, session) = (&companion.name, &start.session);
             success(json!({ "name": name, "session": session, "status": "running" }))
@@ -232,13 +233,13 @@ impl CompanionEnd {
 
     /// How this child stands.
     #[must_use]
-    pub fn told(start: &ChildStart, standing: &Standing) -> Self {
+    pub fn told(start: &ChildStart, standing: &ChildStatus) -> Self {
         Self::done(success(described(start, standing)))
     }
 
     /// Which children there are, and how they stand.
     #[must_use]
-    pub fn listed(children: &[(Arc<ChildStart>, Standing)]) -> Self {
+    pub fn listed(children: &[(Arc<ChildStart>, ChildStatus)]) -> Self {
         let children = children.iter().map(|(start, standing)| {
             let mut child = described(start, standing);
             if let Some(members) = child.as_object_mut() {
@@ -275,14 +276,14 @@ impl CompanionEnd {
 }
 
 /// How a child is, for the model to read.
-fn described(start: &ChildStart, standing: &Standing) -> Value {
+fn described(start: &ChildStart, standing: &ChildStatus) -> Value {
     let name = start.companion.as_ref().map(|it| it.name.as_str());
     let mut told = json!({ "name": name, "agent": start.agent });
     let (status, result) = match standing {
-        Standing::Ended(result, _) => (result.status.as_str(), Some(result)),
-        Standing::Live | Standing::Ready => ("running", None),
-        Standing::Interrupted => ("interrupted", None),
-        Standing::Waits => ("waits_for_people", None),
+        ChildStatus::Ended(result, _) => (result.status.as_str(), Some(result)),
+        ChildStatus::Live | ChildStatus::Ready => ("running", None),
+        ChildStatus::Interrupted => ("interrupted", None),
+        ChildStatus::Waits => ("waits_for_people", None),
     };
     if let Some(members) = told.as_object_mut() {
         members.insert("status".into(), status.into());

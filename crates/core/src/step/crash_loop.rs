@@ -3,7 +3,7 @@
 use crate::agent::AgentDefinition;
 use crate::error::{ErrorCode, ErrorRecord};
 use crate::event::{RunOutcome, ToolFinish, ToolOutcome};
-use crate::session::{OpenStep, Session};
+use crate::session::{Session, StepRecord};
 
 /// Returns `true` if so many runs and tries have stopped where this one stands that it must not try the
 /// same again.
@@ -17,7 +17,7 @@ pub(super) fn is_crash_loop(session: &Session, agent: &AgentDefinition) -> bool 
 pub(super) fn given_up(
     session: &Session,
     agent: &AgentDefinition,
-    step: &OpenStep,
+    step: &StepRecord,
 ) -> Vec<ToolFinish> {
     let given_up = step.in_progress().filter_map(|call| {
         let repeats = step.call(&call.id).map_or(0, |state| state.repeats);
@@ -40,7 +40,7 @@ pub(super) fn outcome(session: &Session, agent: &AgentDefinition) -> Option<RunO
     let step = session.closed_step();
     let given_up: Vec<_> = step
         .into_iter()
-        .flat_map(OpenStep::pairs)
+        .flat_map(StepRecord::pairs)
         .filter(|(_, state)| {
             let outcome = state.finish.as_ref().map(|finish| &finish.outcome);
             matches!(outcome, Some(ToolOutcome::Error(error)) if error.is(ErrorCode::CrashLoop))

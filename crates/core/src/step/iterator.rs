@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::answers::heal;
 use super::next::{mend_state, next_in_step, next_step};
-use super::people::{Gates, gates, wait_usage};
+use super::pending_calls::{Gates, gates, wait_usage};
+use super::synthetic_results::heal;
 use crate::agent::AnyAgent;
 use crate::budget::Budget;
 use crate::clock::Timestamp;
@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::event::{BY_MERGE, Event, RunOutcome, ToolFinish, ToolOutcome};
 use crate::id::{AppendId, CallId, RequestId, SessionId};
 use crate::message::{AssistantMessage, UserMessage};
-use crate::session::{OpenStep, Session};
+use crate::session::{Session, StepRecord};
 use crate::state::Patch;
 
 /// What to do next. Small, and made of ids: payloads stay in the session.
@@ -266,13 +266,13 @@ impl StepIterator {
     }
 
     /// Which calls of the reply wait for people, if all are known to be fit.
-    fn gates(&self, step: &OpenStep) -> Option<&Gates> {
+    fn gates(&self, step: &StepRecord) -> Option<&Gates> {
         let reply = step.reply.message.as_ref()?;
         let fit = self.fit.as_ref().filter(|fit| Arc::ptr_eq(&fit.reply, reply))?;
         Some(&fit.gates)
     }
 
-    fn judged(&self, step: &OpenStep) -> Option<Fit> {
+    fn judged(&self, step: &StepRecord) -> Option<Fit> {
         let reply = step.reply.message.clone()?;
         let gates = match self.gates(step) {
             Some(known) => known.clone(),

@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::answers::answers;
 use super::budget;
 use super::crash_loop;
 use super::finish::tool_names;
 use super::iterator::{Action, CallTask, ChildTask};
-use super::people::{Gates, gates, suspension, unaccounted};
+use super::pending_calls::{Gates, gates, suspension, unaccounted};
 use super::result::StopReason;
-use super::verdict::{Verdict, owes_output, verdict};
+use super::synthetic_results::answers;
+use super::turn_outcome::{TurnOutcome, owes_output, turn_outcome};
 use crate::agent::{AgentDefinition, Completion};
 use crate::event::RunOutcome;
 use crate::id::SessionId;
 use crate::message::{ToolCall, UserMessage};
 use crate::mutant;
-use crate::session::{OpenStep, Session};
+use crate::session::{Session, StepRecord};
 use crate::state::{Patch, merged};
 use crate::tool::EffectClass;
 
@@ -29,10 +29,10 @@ pub(super) fn next_step(session: &Session, agent: &AgentDefinition) -> Action {
         return Action::End(outcome);
     }
     let queued = session.queued_messages();
-    match verdict(session, agent) {
+    match turn_outcome(session, agent) {
         // A turn is not complete while somebody has something to say.
-        Some(Verdict::End(RunOutcome::Completed { .. })) if !queued.is_empty() => {}
-        Some(Verdict::End(outcome)) => return Action::End(outcome),
+        Some(TurnOutcome::End(RunOutcome::Completed { .. })) if !queued.is_empty() => {}
+        Some(TurnOutcome::End(outcome)) => return Action::End(outcome),
         _ => {}
     }
     if let Some(request) = session.interrupt_request().filter(|_| !mutant!("interrupt-ignored")) {
@@ -56,7 +56,7 @@ pub(super) fn next_step(session: &Session, agent: &AgentDefinition) -> Action {
 pub(super) fn next_in_step(
     session: &Session,
     agent: &AgentDefinition,
-    step: &OpenStep,
+    step: &StepRecord,
     known: Option<&Gates>,
 ) -> Action {
     let waited = unaccounted(session, step);
@@ -155,7 +155,7 @@ struct Open<'a> {
     companions: Vec<&'a ToolCall>,
 }
 
-fn sorted<'a>(agent: &AgentDefinition, step: &'a OpenStep, gates: &Gates) -> Open<'a> {
+fn sorted<'a>(agent: &AgentDefinition, step: &'a StepRecord, gates: &Gates) -> Open<'a> {
     let mut open = Open::default();
     for (call, state) in step.pairs().filter(|(_, state)| state.finish.is_none()) {
         match &state.child {
@@ -173,7 +173,7 @@ fn sorted<'a>(agent: &AgentDefinition, step: &'a OpenStep, gates: &Gates) -> Ope
     open
 }
 
-fn child_tasks(session: &Session, step: &OpenStep, calls: &[&ToolCall]) -> Vec<ChildTask> {
+fn child_tasks(session: &Session, step: &StepRecord, calls: &[&ToolCall]) -> Vec<ChildTask> {
     let task = |call: &&ToolCall| {
         let begun = step.call(&call.id).and_then(|state| state.child.as_ref());
         let known = begun.map(|child| child.start.session.clone());
@@ -191,7 +191,7 @@ fn child_tasks(session: &Session, step: &OpenStep, calls: &[&ToolCall]) -> Vec<C
     calls.iter().map(task).collect()
 }
 
-fn task(agent: &AgentDefinition, step: &OpenStep, call: &ToolCall) -> CallTask {
+fn task(agent: &AgentDefinition, step: &StepRecord, call: &ToolCall) -> CallTask {
     let at_most_once =
         agent.tool(&call.name).is_some_and(|tool| tool.effect_class() == EffectClass::AtMostOnce);
     let started = step.call(&call.id).and_then(|state| state.started.as_ref());
@@ -218,7 +218,7 @@ pub fn is_correction(message: &UserMessage) -> bool {
     message.hidden && CORRECTIONS.iter().any(|begin| message.content.starts_with(begin))
 }
 
-fn correction(agent: &AgentDefinition, step: &OpenStep) -> UserMessage {
+fn correction(agent: &AgentDefinition, step: &StepRecord) -> UserMessage {
     let [native, handed_in] = CORRECTIONS;
     let how = match agent.completion() {
         Completion::Native => native.to_owned(),

@@ -10,7 +10,7 @@ use crate::id::{CallId, SessionId};
 use crate::json::Json;
 use crate::message::ToolCall;
 use crate::mutant;
-use crate::session::{OpenStep, RunStatus, Session};
+use crate::session::{RunStatus, Session, StepRecord};
 use crate::tool::FINISH_TOOL;
 
 /// A call that has its result, as hooks are told of it.
@@ -89,7 +89,7 @@ impl Results {
         &mut self,
         session: &Session,
         agent: &AgentDefinition,
-        step: &OpenStep,
+        step: &StepRecord,
         is_asked_for: impl Fn(&CallId) -> bool,
     ) {
         // A run that ended in this step told of all but of what it waited for, and of what came later.
@@ -177,7 +177,7 @@ enum Phase {
     Companions,
 }
 
-fn phase_of(agent: &AgentDefinition, step: &OpenStep, call: &CallId) -> Option<Phase> {
+fn phase_of(agent: &AgentDefinition, step: &StepRecord, call: &CallId) -> Option<Phase> {
     let call = step.tool_call(call)?;
     Some(if agent.has_companion_tool(&call.name) {
         Phase::Companions

@@ -61,7 +61,7 @@ pub enum StreamOp {
         chunks: Vec<Chunk>,
     },
     /// Brings the stream into line with the log.
-    Mark(Box<Mark>),
+    Watermark(Box<Watermark>),
 }
 
 impl StreamOp {
@@ -69,7 +69,7 @@ impl StreamOp {
     pub(super) fn origin(&self) -> Option<&Chunk> {
         match self {
             Self::Begin { origin, .. } => Some(origin),
-            Self::Mark(mark) => Some(&mark.origin),
+            Self::Watermark(mark) => Some(&mark.origin),
             Self::Chunks { .. } => None,
         }
     }
@@ -79,14 +79,14 @@ impl StreamOp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptRef {
     /// By its number.
-    Known(Attempt),
+    Existing(Attempt),
     /// The one begun by this [`Begin`](StreamOp::Begin) of the same batch, counted from 0.
-    Begun(usize),
+    Started(usize),
 }
 
 /// What came of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Written {
+pub struct BatchReceipt {
     /// The stream's last chunk; 0 if it has none.
     pub last_seq: u64,
     /// The attempts that the batch began, in order.
@@ -109,10 +109,12 @@ pub(super) fn check(batch: &Batch) -> Result<()> {
         }
         match op {
             StreamOp::Begin { .. } => begun += 1,
-            StreamOp::Chunks { attempt: Some(AttemptRef::Begun(index)), .. } if *index >= begun => {
+            StreamOp::Chunks { attempt: Some(AttemptRef::Started(index)), .. }
+                if *index >= begun =>
+            {
                 return Err(not_begun());
             }
-            StreamOp::Chunks { .. } | StreamOp::Mark(_) => {}
+            StreamOp::Chunks { .. } | StreamOp::Watermark(_) => {}
         }
     }
     Ok(())
@@ -123,15 +125,15 @@ fn not_begun() -> Error {
     Error::new(ErrorCode::InputInvalid, message)
 }
 
-impl Written {
+impl BatchReceipt {
     /// The attempt that a batch means, of which so much was written already.
     ///
     /// # Errors
     /// [`ErrorCode::InputInvalid`] if the batch has not begun it.
     pub fn attempt(&self, named: AttemptRef) -> Result<Attempt> {
         let begun = match named {
-            AttemptRef::Known(attempt) => Some(attempt),
-            AttemptRef::Begun(index) => self.begun.get(index).copied(),
+            AttemptRef::Existing(attempt) => Some(attempt),
+            AttemptRef::Started(index) => self.begun.get(index).copied(),
         };
         begun.ok_or_else(not_begun)
     }
@@ -139,7 +141,7 @@ impl Written {
 
 /// Brings a stream into line with the log: written after the append whose version it carries.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Mark {
+pub struct Watermark {
     /// The log's version.
     pub version: u64,
     /// Attempts whose outcome is in the log. Announced by `step_committed`.

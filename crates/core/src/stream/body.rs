@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Attempt, Boundary, Chunk, ChunkKind, Effect, OpenAttempt, Placed, StreamOp};
+use super::{Attempt, Boundary, Chunk, ChunkKind, ChunkPlacement, Effect, OpenAttempt, StreamOp};
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
 use crate::id::{RunId, SessionId};
@@ -21,7 +21,7 @@ enum Operation {
     Begin(Origin),
     Chunks(Vec<Part>),
     /// With the boundaries' versions.
-    Mark(Origin, Vec<(u64, Part)>),
+    Watermark(Origin, Vec<(u64, Part)>),
 }
 
 /// Where announcements come from.
@@ -42,7 +42,7 @@ impl Encoded {
             Ok(match op {
                 StreamOp::Begin { origin, .. } => Operation::Begin(encoder.announcing(origin)?),
                 StreamOp::Chunks { chunks, .. } => Operation::Chunks(encoder.parts(chunks)?),
-                StreamOp::Mark(mark) => Operation::Mark(
+                StreamOp::Watermark(mark) => Operation::Watermark(
                     encoder.announcing(&mark.origin)?,
                     encoder.boundaries(&mark.boundaries)?,
                 ),
@@ -55,20 +55,23 @@ impl Encoded {
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn body(&self, placed: &[Placed]) -> Result<Vec<u8>> {
+    pub fn body(&self, placed: &[ChunkPlacement]) -> Result<Vec<u8>> {
         let mut body = Body::default();
         for placed in placed {
             match (placed, self.0.get(placed.op())) {
-                (Placed::Chunks { attempt, .. }, Some(Operation::Chunks(parts))) => {
+                (ChunkPlacement::Chunks { attempt, .. }, Some(Operation::Chunks(parts))) => {
                     parts.iter().for_each(|part| body.push(*attempt, part));
                 }
-                (Placed::Boundaries { above, .. }, Some(Operation::Mark(_, boundaries))) => {
+                (
+                    ChunkPlacement::Boundaries { above, .. },
+                    Some(Operation::Watermark(_, boundaries)),
+                ) => {
                     let above = boundaries.iter().filter(|(version, _)| version > above);
                     above.for_each(|(_, part)| body.push(None, part));
                 }
                 (
-                    Placed::Announcement { kind, .. },
-                    Some(Operation::Begin(origin) | Operation::Mark(origin, _)),
+                    ChunkPlacement::Announcement { kind, .. },
+                    Some(Operation::Begin(origin) | Operation::Watermark(origin, _)),
                 ) => {
                     let mut part = Part::new(Arc::clone(&origin.text));
                     part.push(origin.at, kind)?;

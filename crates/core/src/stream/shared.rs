@@ -7,8 +7,8 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::memory::Doubt;
-use super::{Batch, Change, Ledger, Memory, Place, Written};
+use super::cache::Doubt;
+use super::{Batch, BatchReceipt, CacheEntry, Change, Place, StreamState};
 use crate::error::{Error, ErrorCode};
 use crate::id::BatchId;
 
@@ -18,20 +18,20 @@ const TRIES: usize = 200;
 
 /// A stream as it was seen.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Known {
+pub struct CachedStream {
     /// The name of this state: every batch makes another one. 0 for a stream that does not exist.
     pub revision: u64,
     /// The last chunk that is not kept any more.
     pub trimmed: u64,
     /// How it stands.
-    pub ledger: Ledger,
+    pub ledger: StreamState,
 }
 
 /// What a look found.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
     /// The stream; the default if there is none.
-    pub known: Known,
+    pub known: CachedStream,
     /// Those of the places asked for at which chunks of that revision end.
     pub there: Vec<Place>,
 }
@@ -55,7 +55,7 @@ pub trait SharedStream: Send {
     fn save(
         &mut self,
         from: u64,
-        after: &Known,
+        after: &CachedStream,
         change: &Change,
     ) -> impl Future<Output = Result<bool, Self::Failure>> + Send;
 }
@@ -64,16 +64,16 @@ pub trait SharedStream: Send {
 /// a time: the memory is what the one before left.
 ///
 /// # Errors
-/// [`ErrorCode::InputInvalid`] as [`Ledger::apply`], [`ErrorCode::StoreBusy`] if others come first
+/// [`ErrorCode::InputInvalid`] as [`StreamState::apply`], [`ErrorCode::StoreBusy`] if others come first
 /// again and again, and those of the stream.
 ///
 /// # Cancel safety
 /// Dropping the future leaves open whether the batch was written; the memory is as good as before.
 pub async fn write_shared<S: SharedStream>(
     mut stream: S,
-    memory: &mut Memory,
+    memory: &mut CacheEntry,
     batch: &Batch,
-) -> Result<Written, S::Failure> {
+) -> Result<BatchReceipt, S::Failure> {
     for _ in 0..TRIES {
         if let Some(written) = try_write(&mut stream, memory, batch).await? {
             return Ok(written);
@@ -86,9 +86,9 @@ pub async fn write_shared<S: SharedStream>(
 /// None if somebody else came first.
 async fn try_write<S: SharedStream>(
     stream: &mut S,
-    memory: &mut Memory,
+    memory: &mut CacheEntry,
     batch: &Batch,
-) -> Result<Option<Written>, S::Failure> {
+) -> Result<Option<BatchReceipt>, S::Failure> {
     if let Some(written) = memory.answers.find(batch.id) {
         return Ok(Some(written.clone()));
     }

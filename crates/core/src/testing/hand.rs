@@ -19,7 +19,7 @@ use crate::session::Session;
 use crate::state::Patch;
 use crate::step::{Action, CallTask, StepIterator, StepResult};
 use crate::stream::ChunkKind;
-use crate::tool::{ToolContext, ToolContextParts, ToolFeed, finish_output, judge};
+use crate::tool::{ToolContext, ToolContextConfig, ToolStream, finish_output, judge};
 use crate::usage::Usage;
 
 /// The machine, and the log of all that went into it.
@@ -270,7 +270,7 @@ pub(crate) fn run_tool(iterator: &StepIterator, task: &CallTask) -> ToolFinish {
     let call = step.tool_call(&task.call).unwrap();
     let tool = agent.tool(&call.name).unwrap();
     let input = &step.input(&call.id).unwrap();
-    let cx = ToolContext::new(ToolContextParts {
+    let cx = ToolContext::new(ToolContextConfig {
         agent: Arc::clone(agent.name()),
         session: session.id().clone(),
         run: session.current_run().unwrap().id.clone(),
@@ -283,7 +283,7 @@ pub(crate) fn run_tool(iterator: &StepIterator, task: &CallTask) -> ToolFinish {
         timeout: None,
         cancel: CancellationToken::new(),
         state: session.step_state(),
-        feed: Arc::new(Nobody),
+        stream: Arc::new(Nobody),
     });
     let returned: std::result::Result<Json, _> =
         tool.invoke(input, cx.clone()).now_or_never().unwrap();
@@ -304,6 +304,6 @@ pub(crate) fn run_tool(iterator: &StepIterator, task: &CallTask) -> ToolFinish {
 
 struct Nobody;
 
-impl ToolFeed for Nobody {
+impl ToolStream for Nobody {
     fn show(&self, _: ChunkKind) {}
 }

@@ -16,14 +16,14 @@ use crate::state::{self, Patch};
 use crate::stream::ChunkKind;
 
 /// Where a running tool's progress and custom chunks go. Calls are cheap and never block.
-pub trait ToolFeed: Send + Sync {
+pub trait ToolStream: Send + Sync {
     /// Shows a chunk.
     fn show(&self, kind: ChunkKind);
 }
 
 /// What a context is made of: for runtimes, and for tests of tools.
-#[expect(missing_debug_implementations, reason = "holds a feed, which has nothing to show")]
-pub struct ToolContextParts {
+#[expect(missing_debug_implementations, reason = "holds a stream, which has nothing to show")]
+pub struct ToolContextConfig {
     /// The agent's name.
     pub agent: Arc<str>,
     /// The session.
@@ -50,7 +50,7 @@ pub struct ToolContextParts {
     /// The custom state as the step's phase found it.
     pub state: Arc<Value>,
     /// Where progress goes.
-    pub feed: Arc<dyn ToolFeed>,
+    pub stream: Arc<dyn ToolStream>,
 }
 
 /// What a tool did beside returning a result.
@@ -67,7 +67,7 @@ pub struct ToolEffects {
 pub struct ToolContext(Arc<Inner>);
 
 struct Inner {
-    parts: ToolContextParts,
+    parts: ToolContextConfig,
     work: Mutex<Work>,
 }
 
@@ -79,7 +79,7 @@ struct Work {
 impl ToolContext {
     /// A context for one try at one call.
     #[must_use]
-    pub fn new(parts: ToolContextParts) -> Self {
+    pub fn new(parts: ToolContextConfig) -> Self {
         let work = Mutex::new(Work { state: Arc::clone(&parts.state), usage: Vec::new() });
         Self(Arc::new(Inner { parts, work }))
     }
@@ -116,14 +116,18 @@ impl ToolContext {
     /// If `data` is not JSON.
     pub fn emit<T: Serialize>(&self, name: &str, data: &T) -> Result<(), ToolError> {
         let data = serde_json::to_string(data)?;
-        self.0.parts.feed.show(ChunkKind::Custom { name: name.to_owned(), data });
+        self.0.parts.stream.show(ChunkKind::Custom { name: name.to_owned(), data });
         Ok(())
     }
 
     /// Shows how far the tool is; `fraction` lies between 0 and 1.
     pub fn progress(&self, message: impl Into<String>, fraction: Option<f64>) {
         let call = self.0.parts.call.clone();
-        self.0.parts.feed.show(ChunkKind::ToolProgress { call, message: message.into(), fraction });
+        self.0.parts.stream.show(ChunkKind::ToolProgress {
+            call,
+            message: message.into(),
+            fraction,
+        });
     }
 
     /// Records something that this call used up, to be found in the log beside the tokens. An

@@ -10,10 +10,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::approval::People;
 use super::context::ToolContext;
 use super::error::ToolError;
 use super::function::ToolFunction;
-use super::people::People;
 use crate::error::{Error, ErrorCode, Result};
 use crate::json::Json;
 use crate::llm::RetryPolicy;
@@ -36,11 +36,11 @@ pub enum EffectClass {
 
 /// What became of a call in doubt, as far as the outside world can tell.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reconciled {
+pub enum ReconcileOutcome {
     /// It acted, and this is its result.
-    Landed(Value),
+    Completed(Value),
     /// It did not act: run it now.
-    DidNotHappen,
+    NotExecuted,
     /// Nobody can tell: the model is told so.
     Unknown,
 }
@@ -51,7 +51,7 @@ pub type FinishTransform = Arc<dyn Fn(Value) -> Result<Value, ToolError> + Send 
 /// Finds out what became of a call in doubt. It gets the call's arguments and the context with its
 /// idempotency key.
 pub type Reconcile =
-    Arc<dyn Fn(Value, ToolContext) -> BoxFuture<'static, Reconciled> + Send + Sync>;
+    Arc<dyn Fn(Value, ToolContext) -> BoxFuture<'static, ReconcileOutcome> + Send + Sync>;
 
 type Run =
     Arc<dyn Fn(&Json, ToolContext) -> BoxFuture<'static, Result<Json, ToolError>> + Send + Sync>;
@@ -228,7 +228,7 @@ impl Tool {
     pub fn reconcile<F, Fut>(mut self, reconcile: F) -> Self
     where
         F: Fn(Value, ToolContext) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Reconciled> + Send + 'static,
+        Fut: Future<Output = ReconcileOutcome> + Send + 'static,
     {
         self.reconcile = Some(Arc::new(move |input, cx| Box::pin(reconcile(input, cx))));
         self

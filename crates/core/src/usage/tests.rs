@@ -9,7 +9,7 @@ use super::{
     MAX_SESSION_SOURCES, MAX_SOURCE_BYTES, OTHERS, Usage, UsageEntry, UsageKind, UsageRollup,
     UsageTotals,
 };
-use crate::budget::{Cost, Spent};
+use crate::budget::{BudgetUsage, Cost};
 use crate::event::ToolFinish;
 
 fn entry(kind: UsageKind) -> UsageEntry {
@@ -294,6 +294,6 @@ proptest! {
         tree.sub_agents.clear();
         let all: Vec<_> = above.into_iter().chain(below).chain(deeper).collect();
         prop_assert_eq!(&tree, &UsageRollup::of(&all));
-        prop_assert_eq!(Spent::of_child(&tree), Spent::of_child(&UsageRollup::of(&all)));
+        prop_assert_eq!(BudgetUsage::of_child(&tree), BudgetUsage::of_child(&UsageRollup::of(&all)));
     }
 }

@@ -12,11 +12,12 @@ use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::session::{
-    Alignment, Journal, Logs, StartOutcome, abort_events, align_ended, alignment,
+    Journal, SessionReader, StartOutcome, StreamRepair, abort_events, plan_stream_repair,
+    repair_ended_stream,
 };
 use helix_agents_core::stream::{
-    Attempt, Batch, Chunk, ChunkKind, ChunkStream, Effect, Mark, StreamInfo, StreamManager,
-    StreamOp, Writer, Written,
+    Attempt, Batch, BatchReceipt, Chunk, ChunkKind, ChunkStream, Effect, StreamInfo, StreamManager,
+    StreamOp, Watermark, Writer,
 };
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::ids::batch_id;
@@ -44,7 +45,7 @@ impl fmt::Debug for Meanwhile {
 
 #[async_trait]
 impl StreamManager for Meanwhile {
-    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         self.inner.write(stream, batch).await
     }
 
@@ -135,9 +136,15 @@ async fn what_a_run_shows_that_began_meanwhile_is_not_discarded() {
         journal.start(events).await.unwrap();
         try_call(&inner, "r2", "2.0").await;
     });
-    align_ended(Logs::of(&world.faults), &streams, &*world.clock, &*world.counter, &id())
-        .await
-        .unwrap();
+    repair_ended_stream(
+        SessionReader::of(&world.faults),
+        &streams,
+        &*world.clock,
+        &*world.counter,
+        &id(),
+    )
+    .await
+    .unwrap();
     assert_eq!(open(&memory).await, [Attempt(1)]);
 }
 
@@ -152,16 +159,16 @@ async fn a_replaced_run_discards_nothing_of_its_successor() {
     let before = journal.acknowledged() - 1;
     let lacks = async |streams: &dyn StreamManager| {
         let session = journal.session();
-        alignment(&world.faults, streams, &*world.clock, session, before).await.unwrap()
+        plan_stream_repair(&world.faults, streams, &*world.clock, session, before).await.unwrap()
     };
-    let Alignment { discarded, .. } = lacks(&memory).await;
+    let StreamRepair { discarded, .. } = lacks(&memory).await;
     assert_eq!(discarded, [Attempt(1)], "its predecessor's is");
     let inner = memory.clone();
     let streams = Meanwhile::new(&memory, async move {
         let writer = goes_on.taken_over("r3").await.session().stream_writer();
         try_call_as(&inner, writer, "r3", "1.0").await;
     });
-    let Alignment { settled, discarded, .. } = lacks(&streams).await;
+    let StreamRepair { settled, discarded, .. } = lacks(&streams).await;
     assert_eq!((settled, discarded), (Vec::new(), Vec::new()));
 }
 
@@ -175,7 +182,8 @@ async fn a_stream_that_knows_nothing_is_told_of_all_runs_of_the_turn() {
     let before = journal.acknowledged() - 1;
     let memory = MemoryStore::new();
     let session = journal.session();
-    let found = alignment(&world.faults, &memory, &*world.clock, session, before).await.unwrap();
+    let found =
+        plan_stream_repair(&world.faults, &memory, &*world.clock, session, before).await.unwrap();
     let shown: Vec<_> = found.boundaries.into_iter().map(|it| it.chunk).collect();
     let shown: Vec<_> = shown.iter().map(|chunk| (chunk.run.as_str(), &chunk.kind)).collect();
     assert_eq!(shown, [("r1", &ChunkKind::RunStarted), ("r2", &ChunkKind::RunResumed)]);
@@ -194,9 +202,15 @@ async fn a_stream_that_knows_nothing_is_told_of_a_session_that_was_aborted() {
     journal.end_run().unwrap();
     assert_eq!(journal.start(Vec::new()).await.unwrap(), StartOutcome::Started);
     let memory = MemoryStore::new();
-    align_ended(Logs::of(&world.faults), &memory, &*world.clock, &*world.counter, &id())
-        .await
-        .unwrap();
+    repair_ended_stream(
+        SessionReader::of(&world.faults),
+        &memory,
+        &*world.clock,
+        &*world.counter,
+        &id(),
+    )
+    .await
+    .unwrap();
     expect!["run_started, run_resumed, tool_error, tool_end, checkpoint, run_ended"]
         .assert_eq(&shown(&memory).await);
 }
@@ -209,9 +223,15 @@ async fn a_stream_that_knows_nothing_is_told_of_no_turn_that_ended() {
     journal.end_run().unwrap();
     journal.commit().await.unwrap();
     let memory = MemoryStore::new();
-    align_ended(Logs::of(&world.faults), &memory, &*world.clock, &*world.counter, &id())
-        .await
-        .unwrap();
+    repair_ended_stream(
+        SessionReader::of(&world.faults),
+        &memory,
+        &*world.clock,
+        &*world.counter,
+        &id(),
+    )
+    .await
+    .unwrap();
     assert_eq!(shown(&memory).await, "");
 }
 
@@ -224,8 +244,8 @@ async fn a_result_that_was_handed_in_late_is_shown_with_its_call() {
     let memory = MemoryStore::new();
     let marked = journal.acknowledged();
     let (settled, discarded, boundaries) = (Vec::new(), Vec::new(), Vec::new());
-    let mark = Mark { version: marked, settled, discarded, origin: origin("r2"), boundaries };
-    let mark = StreamOp::Mark(Box::new(mark));
+    let mark = Watermark { version: marked, settled, discarded, origin: origin("r2"), boundaries };
+    let mark = StreamOp::Watermark(Box::new(mark));
     let batch = Batch::new(batch_id(), journal.session().stream_writer(), [mark]);
     memory.write(&id(), batch).await.unwrap();
     stalled.stage(&[result("1.0", json!({"found": 1}))]).unwrap();
@@ -234,7 +254,8 @@ async fn a_result_that_was_handed_in_late_is_shown_with_its_call() {
     let session = world.session().await;
     let version = session.position().version;
     assert_eq!(version, marked + 1, "it is on record");
-    let found = alignment(&world.faults, &memory, &*world.clock, &session, version).await.unwrap();
+    let found =
+        plan_stream_repair(&world.faults, &memory, &*world.clock, &session, version).await.unwrap();
     let shown: Vec<_> = found.boundaries.iter().map(|it| kind(&it.chunk)).collect();
     assert_eq!(shown, ["tool_start", "tool_end"]);
     assert!(found.boundaries.iter().all(|it| it.chunk.run.as_str() == "r1"));

@@ -8,7 +8,7 @@ use helix_agents_core::event::{Event, Trigger};
 use helix_agents_core::executor::Input;
 use helix_agents_core::id::RunId;
 use helix_agents_core::message::UserMessage;
-use helix_agents_core::session::{BeginRun, Session, abort_events, execute_events, resume_events};
+use helix_agents_core::session::{Session, StartRun, abort_events, execute_events, resume_events};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -227,7 +227,7 @@ fn a_session_that_has_not_ended_is_aborted_and_one_that_has_is_not() {
 
 #[test]
 fn a_run_remembers_where_the_stream_was() {
-    let begin = BeginRun { stream_from: 42, ..begin("r1") };
+    let begin = StartRun { stream_from: 42, ..begin("r1") };
     let mut session = Session::new(id());
     let none = BTreeMap::new();
     let events = execute_events(&session, &agent(), &begin, &"go".into(), &none, false).unwrap();

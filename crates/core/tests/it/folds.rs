@@ -10,8 +10,8 @@ use helix_agents_core::clock::IdSource;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::message::UserMessage;
 use helix_agents_core::session::{
-    BeginRun, Durability, Folds, Journal, JournalParts, Logs, MAX_FOLDS, Outside, Session,
-    catch_up, execute_events, load, queue_message,
+    Durability, Journal, JournalConfig, MAX_CACHED_SESSIONS, Outside, Session, SessionCache,
+    SessionReader, StartRun, catch_up, execute_events, load, queue_message,
 };
 use helix_agents_core::store::{Head, NewSession, StateStore};
 use helix_agents_store_memory::MemoryStore;
@@ -34,10 +34,10 @@ fn fresh() -> Counting {
 async fn begun(store: &MemoryStore, words: &str) -> Session {
     let agent = Agent::builder("teller").system_prompt("You tell.").model("scripted");
     let (agent, run) = (agent.build().unwrap().erased(), RunId::from("chosen"));
-    let (fold, begin) = (Session::new(session()), BeginRun::new(run.clone(), "parts", 0));
+    let (fold, begin) = (Session::new(session()), StartRun::new(run.clone(), "parts", 0));
     let input = words.into();
     let events = execute_events(&fold, &agent, &begin, &input, &BTreeMap::new(), false).unwrap();
-    let parts = JournalParts {
+    let parts = JournalConfig {
         store: Arc::new(store.clone()),
         ids: Arc::new(fresh()),
         lease: Duration::from_secs(60),
@@ -72,7 +72,7 @@ async fn head(store: &MemoryStore) -> Head {
 /// with so many: what is found is the new one's.
 async fn is_found_anew(kept: usize, new: usize) {
     for alone in [true, false] {
-        let (store, folds) = (MemoryStore::new(), Folds::default());
+        let (store, folds) = (MemoryStore::new(), SessionCache::default());
         let mut fold = begun(&store, "old").await;
         lengthen(&store, kept).await;
         catch_up(&store, &mut fold).await.unwrap();
@@ -110,7 +110,7 @@ async fn a_fold_is_not_used_for_a_log_that_began_anew_and_is_shorter() {
 
 #[tokio::test]
 async fn a_fold_takes_in_what_came_since() {
-    let (store, folds) = (MemoryStore::new(), Folds::default());
+    let (store, folds) = (MemoryStore::new(), SessionCache::default());
     folds.keep(begun(&store, "go").await);
     for _ in 0..2 {
         lengthen(&store, 1).await;
@@ -123,11 +123,11 @@ async fn a_fold_takes_in_what_came_since() {
 
 #[tokio::test]
 async fn what_was_seen_is_not_read_again() {
-    let (inner, folds) = (MemoryStore::new(), Folds::default());
+    let (inner, folds) = (MemoryStore::new(), SessionCache::default());
     begun(&inner, "go").await;
     lengthen(&inner, 50).await;
     let store = FaultStore::new(Arc::new(inner.clone()));
-    let logs = Logs { store: &store, folds: Some(&folds) };
+    let logs = SessionReader { store: &store, folds: Some(&folds) };
     logs.load(&session()).await.unwrap();
     let first = store.appends_read();
     assert!(first > 50, "{first}");
@@ -142,20 +142,20 @@ async fn what_was_seen_is_not_read_again() {
 
 #[tokio::test]
 async fn the_sessions_that_were_used_last_are_kept() {
-    let (store, folds) = (MemoryStore::new(), Folds::default());
+    let (store, folds) = (MemoryStore::new(), SessionCache::default());
     let known = begun(&store, "go").await;
     folds.keep(known);
-    for other in 0..MAX_FOLDS - 1 {
+    for other in 0..MAX_CACHED_SESSIONS - 1 {
         folds.keep(Session::new(SessionId::from(format!("other{other}"))));
     }
     let store = FaultStore::new(Arc::new(store));
-    let logs = Logs { store: &store, folds: Some(&folds) };
+    let logs = SessionReader { store: &store, folds: Some(&folds) };
     logs.load(&session()).await.unwrap();
     assert_eq!(store.appends_read(), 0);
     folds.keep(Session::new(SessionId::from("one more")));
     logs.load(&session()).await.unwrap();
     assert_eq!(store.appends_read(), 0, "it was used since, others were not");
-    for other in 0..MAX_FOLDS {
+    for other in 0..MAX_CACHED_SESSIONS {
         folds.keep(Session::new(SessionId::from(format!("more{other}"))));
     }
     logs.load(&session()).await.unwrap();

@@ -9,8 +9,9 @@ use helix_agents_core::id::{AppendId, RunId, SessionId};
 use helix_agents_core::json::Json;
 use helix_agents_core::message::{AssistantMessage, UserMessage};
 use helix_agents_core::session::{
-    CallRef, FOLD, Folds, Logs, Outside, RequestKind, SNAPSHOT_EVENTS, Session, SessionOverview,
-    Submission, load, pending_calls, queue_message, request, standing, submit, usage_of_tree,
+    CallRef, FOLD, Outside, RequestKind, SNAPSHOT_EVENTS, Session, SessionCache, SessionOverview,
+    SessionReader, Submission, load, pending_calls, queue_message, request, standing, submit,
+    usage_of_tree,
 };
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, Snapshot, StateStore,
@@ -142,12 +143,12 @@ fn said(words: &str) -> Event {
 /// The overview as a process finds it that has not looked before, and how many appends it has read.
 async fn first_look(store: &MemoryStore) -> (SessionOverview, usize) {
     let store = FaultStore::new(Arc::new(store.clone()));
-    let overview = Logs::of(&store).overview(&session()).await.unwrap();
+    let overview = SessionReader::of(&store).overview(&session()).await.unwrap();
     let whole = load(&store, &session()).await.unwrap();
     let all = usize::try_from(whole.position().version).unwrap();
     assert_eq!(overview, *whole.overview());
-    let folds = Folds::default();
-    let logs = Logs { store: &store, folds: Some(&folds) };
+    let folds = SessionCache::default();
+    let logs = SessionReader { store: &store, folds: Some(&folds) };
     let before = store.appends_read();
     assert_eq!(logs.overview(&session()).await.unwrap(), overview);
     let read = store.appends_read() - before;
@@ -191,7 +192,7 @@ async fn what_asks_for_no_history_reads_no_more_than_the_snapshot_leaves() {
     let store = FaultStore::new(Arc::new(store));
     let ids = Counting::from(1 << 40);
     let outside = Outside { store: &store, ids: &ids, folds: None };
-    let logs = Logs::of(&store);
+    let logs = SessionReader::of(&store);
     let message = UserMessage::new("more");
     queue_message(outside, &session(), &"q".into(), &message, None).await.unwrap();
     let asked = request(outside, &session(), None, RequestKind::Interrupt, None).await.unwrap();
@@ -277,8 +278,8 @@ async fn overviews_that_are_kept_follow_their_log() {
     let store = MemoryStore::new();
     let mut writer = Writer::begin(&store, "a").await;
     writer.grow(20).await;
-    let folds = Folds::default();
-    let logs = Logs { store: &store, folds: Some(&folds) };
+    let folds = SessionCache::default();
+    let logs = SessionReader { store: &store, folds: Some(&folds) };
     for back in [false, true, false] {
         if back {
             let to = writer.fold.checkpoints()[3].version;

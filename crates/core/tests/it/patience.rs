@@ -10,7 +10,7 @@ use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{
-    Batch, Chunk, ChunkKind, ChunkStream, PatientStreams, StreamInfo, StreamManager, Written,
+    Batch, BatchReceipt, Chunk, ChunkKind, ChunkStream, RetryingStreams, StreamInfo, StreamManager,
 };
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::ids::batch_id;
@@ -35,7 +35,7 @@ impl Away {
 
 #[async_trait]
 impl StreamManager for Away {
-    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         self.answer()?;
         self.inner.write(stream, batch).await
     }
@@ -69,7 +69,7 @@ fn away(failures: u32, code: ErrorCode) -> (Arc<Away>, Arc<dyn StreamManager>) {
     let away = Arc::new(Away { inner, failures, code });
     let (clock, ids) = (Arc::<NoWait>::default(), Arc::<Counting>::default());
     let asked = Arc::<Away>::clone(&away);
-    let patient = PatientStreams::new(asked, clock, ids, Duration::from_secs(60));
+    let patient = RetryingStreams::new(asked, clock, ids, Duration::from_secs(60));
     (away, Arc::new(patient))
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use helix_agents_core::error::Result;
 use helix_agents_core::session::{
-    BeginRun, Outside, Request, RequestKind, load, load_events, pass_down, request,
+    Outside, Request, RequestKind, StartRun, load, load_events, pass_down, request,
 };
 use helix_agents_core::step::Action;
 use helix_agents_core::store::{SessionStatus, StateStore};
@@ -78,7 +78,7 @@ async fn a_request_that_is_passed_down_again_is_honoured_once() {
 
     let world = World { lease: Duration::ZERO, ..World::new() };
     world.begun().await;
-    let cleared = BeginRun { clears: Some("q".into()), ..begin("r2") };
+    let cleared = StartRun { clears: Some("q".into()), ..begin("r2") };
     world.taken_over_with(cleared).await;
     pass_down(world.outside(), &[id()], RequestKind::Interrupt, &interrupt).await;
     assert!(world.session().await.interrupt_request().is_none(), "it was cleared before it came");

@@ -14,11 +14,11 @@ use helix_agents_core::executor::Input;
 use helix_agents_core::id::{CallId, RunId, SessionId};
 use helix_agents_core::llm::LlmResponse;
 use helix_agents_core::session::{
-    BeginRun, Durability, Journal, JournalParts, Outside, Session, StartOutcome, execute_events,
+    Durability, Journal, JournalConfig, Outside, Session, StartOutcome, StartRun, execute_events,
     load, load_events, resume_events,
 };
 use helix_agents_core::step::{ParsedToolCall, StepResult, StopReason};
-use helix_agents_core::store::{NewSession, PatientStore, StateStore, StoredAppend};
+use helix_agents_core::store::{NewSession, RetryingStore, StateStore, StoredAppend};
 use helix_agents_core::tool::{EffectClass, Tool, ToolContext};
 use helix_agents_core::usage::Usage;
 use helix_agents_store_memory::MemoryStore;
@@ -46,8 +46,8 @@ impl World {
         }
     }
 
-    pub(crate) fn parts(&self) -> JournalParts {
-        JournalParts {
+    pub(crate) fn parts(&self) -> JournalConfig {
+        JournalConfig {
             store: Arc::new(self.patient()),
             ids: self.ids(),
             lease: self.lease,
@@ -61,9 +61,9 @@ impl World {
     }
 
     /// The store, as a runtime would wrap it.
-    pub(crate) fn patient(&self) -> PatientStore {
+    pub(crate) fn patient(&self) -> RetryingStore {
         let (store, clock) = (Arc::new(self.faults.clone()), Arc::<NoWait>::clone(&self.clock));
-        PatientStore::new(store, clock, self.ids(), Duration::from_secs(10))
+        RetryingStore::new(store, clock, self.ids(), Duration::from_secs(10))
     }
 
     pub(crate) fn ids(&self) -> Arc<dyn IdSource> {
@@ -99,7 +99,7 @@ impl World {
     }
 
     /// The same, for a run that starts so.
-    pub(crate) async fn taken_over_with(&self, begin: BeginRun) -> Journal {
+    pub(crate) async fn taken_over_with(&self, begin: StartRun) -> Journal {
         let session = self.session().await;
         let after = session.last_run().map(|run| run.id.clone());
         let events = resume_events(&session, &agent(), &begin, after.as_ref(), None).unwrap();
@@ -162,8 +162,8 @@ pub(crate) fn agent() -> AnyAgent {
         .erased()
 }
 
-pub(crate) fn begin(run: &str) -> BeginRun {
-    BeginRun::new(RunId::from(run), "hand", 0)
+pub(crate) fn begin(run: &str) -> StartRun {
+    StartRun::new(RunId::from(run), "hand", 0)
 }
 
 pub(crate) fn new_session() -> NewSession {

@@ -8,11 +8,13 @@ use helix_agents_core::error::Result;
 use helix_agents_core::event::{SCHEMA, encode};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
-use helix_agents_core::session::{Logs, Session, UsageQuery, usage_of_sessions, usage_of_tree};
+use helix_agents_core::session::{
+    Session, SessionReader, UsageQuery, usage_of_sessions, usage_of_tree,
+};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, Head, LeaseChange, NewSession, Page,
-    Position, Purge, Reach, Renewal, SessionFilter, SessionStatus, SessionUsage, Snapshot,
-    StateStore, StoredAppend, Summary,
+    Position, Purge, Renewal, SessionFilter, SessionStatus, SessionUsage, Snapshot, StateStore,
+    StoreScope, StoredAppend, Summary,
 };
 use helix_agents_core::usage::UsageRollup;
 use helix_agents_store_memory::MemoryStore;
@@ -59,7 +61,7 @@ async fn create(store: &dyn StateStore, number: u32, usage: Option<Arc<UsageRoll
 }
 
 async fn counted(store: &dyn StateStore, query: &UsageQuery) -> (u64, u64) {
-    let report = usage_of_sessions(Logs::of(store), query).await.unwrap();
+    let report = usage_of_sessions(SessionReader::of(store), query).await.unwrap();
     (report.sessions, report.usage.steps)
 }
 
@@ -86,9 +88,10 @@ async fn the_log_is_read_where_the_head_says_nothing() {
     create(&store, 2, None).await;
     create(&store, 3, steps(0)).await;
     assert_eq!(counted(&store, &UsageQuery::default()).await, (3, 101));
-    let report = usage_of_sessions(Logs::of(&store), &UsageQuery::default()).await.unwrap();
+    let report =
+        usage_of_sessions(SessionReader::of(&store), &UsageQuery::default()).await.unwrap();
     assert_eq!(report.usage.models["unknown"].calls, 1);
-    let tree = usage_of_tree(Logs::of(&store), &id(2)).await.unwrap();
+    let tree = usage_of_tree(SessionReader::of(&store), &id(2)).await.unwrap();
     assert_eq!((tree.steps, tree.tokens.input_tokens), (1, 10));
 }
 
@@ -121,7 +124,7 @@ struct Vanishing {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl StateStore for Vanishing {
-    fn reach(&self) -> Reach {
+    fn reach(&self) -> StoreScope {
         self.store.reach()
     }
 

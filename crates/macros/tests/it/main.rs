@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 use helix_agents_core::id::CallId;
 use helix_agents_core::stream::ChunkKind;
-use helix_agents_core::tool::{ToolContext, ToolContextParts, ToolFeed};
+use helix_agents_core::tool::{ToolContext, ToolContextConfig, ToolStream};
 use tokio_util::sync::CancellationToken;
 
 /// A context as a runtime would make one, without anybody watching.
 fn context() -> ToolContext {
-    ToolContext::new(ToolContextParts {
+    ToolContext::new(ToolContextConfig {
         agent: "tester".into(),
         session: "session".into(),
         run: "run".into(),
@@ -30,12 +30,12 @@ fn context() -> ToolContext {
         timeout: None,
         cancel: CancellationToken::new(),
         state: Arc::default(),
-        feed: Arc::new(Nobody),
+        stream: Arc::new(Nobody),
     })
 }
 
 struct Nobody;
 
-impl ToolFeed for Nobody {
+impl ToolStream for Nobody {
     fn show(&self, _kind: ChunkKind) {}
 }

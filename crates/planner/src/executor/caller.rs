@@ -7,7 +7,7 @@ use helix_agents_core::id::CallId;
 use helix_agents_core::json::Json;
 use helix_agents_core::panics::caught_async;
 use helix_agents_core::stream::ChunkKind;
-use helix_agents_core::tool::{Tool, ToolContext, ToolContextParts, ToolError, ToolFeed};
+use helix_agents_core::tool::{Tool, ToolContext, ToolContextConfig, ToolError, ToolStream};
 use serde_json::{Map, Value};
 
 /// Calls the tools that an executor was given.
@@ -73,7 +73,7 @@ impl ToolCaller {
         *times += 1;
         let call = CallId::from(format!("{}/{times}", self.cx.call()));
         drop(made);
-        Ok(ToolContext::new(ToolContextParts {
+        Ok(ToolContext::new(ToolContextConfig {
             agent: self.cx.agent().into(),
             session: self.cx.session().clone(),
             run: self.cx.run().clone(),
@@ -86,7 +86,7 @@ impl ToolCaller {
             timeout: tool.own_timeout().or_else(|| self.cx.timeout()),
             cancel: self.cx.cancellation().child_token(),
             state: Arc::new(self.cx.state::<Value>()?),
-            feed: Arc::new(Through(self.cx.clone())),
+            stream: Arc::new(Through(self.cx.clone())),
         }))
     }
 }
@@ -94,7 +94,7 @@ impl ToolCaller {
 /// What a tool shows, shown by the executor's call.
 struct Through(ToolContext);
 
-impl ToolFeed for Through {
+impl ToolStream for Through {
     fn show(&self, kind: ChunkKind) {
         match kind {
             ChunkKind::ToolProgress { message, fraction, .. } => self.0.progress(message, fraction),

@@ -1,17 +1,24 @@
 //! Names of steps, and names that cannot be used.
 
 use helix_agents_core::id::CallId;
-use helix_agents_runtime::Part;
+use helix_agents_runtime::WorkItem;
 
 use super::{problem_of_app, problem_of_schema, step};
 
 #[test]
 fn steps_are_called_after_what_they_do_and_for_which_call() {
     let calls = vec![CallId::new(3, 0), CallId::new(3, 1)];
-    let only = Part::Call(CallId::new(3, 2));
-    let settle = Part::Settle(calls);
-    let parts = [Part::Open, Part::Model(3), Part::Children, Part::Companions, only, settle];
-    let names: Vec<_> = parts.iter().map(step).collect();
+    let only = WorkItem::Call(CallId::new(3, 2));
+    let settle = WorkItem::Settle(calls);
+    let context = [
+        WorkItem::Open,
+        WorkItem::Model(3),
+        WorkItem::Children,
+        WorkItem::Companions,
+        only,
+        settle,
+    ];
+    let names: Vec<_> = context.iter().map(step).collect();
     assert_eq!(names, ["open", "model/3", "children", "companions", "call/3.2", "settle/3"]);
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use helix_agents_core::error::{Error, ErrorCode};
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions};
-use helix_agents_core::guarantee::{Guarantee, Promise};
+use helix_agents_core::guarantee::{Guarantee, GuaranteeKind};
 use helix_agents_core::hooks::AgentHooks;
 use helix_agents_runtime_durable::{DurableRuntime, DurableRuntimeBuilder};
 use helix_agents_store_memory::MemoryStore;
@@ -96,7 +96,7 @@ async fn hooks_of_one_execution_are_refused_where_others_may_go_on() {
     within(runtime.shutdown()).await;
 }
 
-fn one(guarantees: &[Guarantee], promise: Promise) -> &Guarantee {
+fn one(guarantees: &[Guarantee], promise: GuaranteeKind) -> &Guarantee {
     guarantees.iter().find(|it| it.promise == promise).unwrap()
 }
 
@@ -105,11 +105,11 @@ fn a_runtime_says_something_of_every_promise() {
     let builder = || DurableRuntime::builder().lease(Duration::from_millis(2500));
     let guarantees = builder().guarantees();
     let promises: Vec<_> = guarantees.iter().map(|it| it.promise).collect();
-    assert_eq!(promises, Promise::OF_RUNTIMES);
+    assert_eq!(promises, GuaranteeKind::OF_RUNTIMES);
     assert!(guarantees.iter().all(|it| it.holds));
-    assert!(one(&guarantees, Promise::TakenOver).reason.contains("2.5 s"));
+    assert!(one(&guarantees, GuaranteeKind::TakenOver).reason.contains("2.5 s"));
     let named = builder().executor_id("slot-1").guarantees();
-    assert!(one(&named, Promise::TakenOver).reason.starts_with("at once"));
+    assert!(one(&named, GuaranteeKind::TakenOver).reason.starts_with("at once"));
 }
 
 #[tokio::test]

@@ -184,7 +184,7 @@ async fn a_part_that_the_store_kept_from_its_end_is_tried_again() {
         .on("\"done\"", Fault::Refuse(ErrorCode::StoreBusy))
         .on("\"done\"", Fault::Refuse(ErrorCode::StoreUnavailable));
     let builder = corner.builder().state_store(Arc::new(faults)).stream_manager(Arc::new(store));
-    let builder = builder.store_patience(Duration::ZERO).llm(llm.clone());
+    let builder = builder.store_retry_timeout(Duration::ZERO).llm(llm.clone());
     let runtime = builder.connect().await.unwrap();
     let handle = runtime.execute(agent.erased(), "go".into(), in_session("s")).await.unwrap();
     assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use helix_agents_core::id::SessionId;
-use helix_agents_testkit::runtime_suite::processes::{Beginning, Begun, Boot, Processes};
+use helix_agents_testkit::runtime_suite::processes::{Beginning, Boot, Processes, StartedRun};
 
 use crate::support::Corner;
 
@@ -12,7 +12,7 @@ type Harness<S> = Processes<S, Corner>;
 
 #[async_trait]
 impl Boot for Corner {
-    async fn boot(&self, with: Beginning) -> Begun {
+    async fn boot(&self, with: Beginning) -> StartedRun {
         let Beginning { world, store, streams, tasks_on } = with;
         let runtime = self
             .builder()
@@ -27,7 +27,7 @@ impl Boot for Corner {
             .connect()
             .await
             .unwrap();
-        Begun { executor: Arc::new(runtime), worker: Box::new(()) }
+        StartedRun { executor: Arc::new(runtime), worker: Box::new(()) }
     }
 
     async fn engine_records(&self, _: &[SessionId]) -> String {

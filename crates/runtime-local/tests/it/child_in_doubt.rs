@@ -30,7 +30,7 @@ async fn a_child_that_may_be_there_is_found_by_the_next_run() {
         .state_store(Arc::new(store))
         .stream_manager(Arc::new(memory.clone()))
         .llm(ScriptedLlm::new(replies))
-        .store_patience(Duration::ZERO)
+        .store_retry_timeout(Duration::ZERO)
         .lease(Duration::from_millis(300))
         .build()
         .unwrap();

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use helix_agents_core::guarantee::{Guarantee, Promise};
+use helix_agents_core::guarantee::{Guarantee, GuaranteeKind};
 use helix_agents_core::session::Durability;
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_store_sqlite::SqliteStore;
 
-fn one(guarantees: &[Guarantee], promise: Promise) -> &Guarantee {
+fn one(guarantees: &[Guarantee], promise: GuaranteeKind) -> &Guarantee {
     guarantees.iter().find(|it| it.promise == promise).unwrap()
 }
 
@@ -16,14 +16,14 @@ fn one(guarantees: &[Guarantee], promise: Promise) -> &Guarantee {
 fn a_runtime_says_something_of_every_promise() {
     let guarantees = LocalRuntime::builder().guarantees();
     let promises: Vec<_> = guarantees.iter().map(|it| it.promise).collect();
-    assert_eq!(promises, Promise::OF_RUNTIMES);
+    assert_eq!(promises, GuaranteeKind::OF_RUNTIMES);
 }
 
 #[test]
 fn what_a_crash_costs_depends_on_when_facts_are_appended() {
     for (durability, holds) in [(Durability::PerEffect, true), (Durability::PerStep, false)] {
         let guarantees = LocalRuntime::builder().durability(durability).guarantees();
-        let losses = one(&guarantees, Promise::LosesNoFinishedEffect);
+        let losses = one(&guarantees, GuaranteeKind::LosesNoFinishedEffect);
         assert_eq!(losses.holds, holds);
         assert!(losses.reason.contains(&format!("{durability:?}")), "{losses:?}");
     }
@@ -33,11 +33,11 @@ fn what_a_crash_costs_depends_on_when_facts_are_appended() {
 async fn a_takeover_needs_a_store_that_others_reach() {
     let builder = || LocalRuntime::builder().lease(Duration::from_millis(2500));
     let alone = builder().store(MemoryStore::new()).guarantees();
-    assert!(!one(&alone, Promise::TakenOver).holds);
+    assert!(!one(&alone, GuaranteeKind::TakenOver).holds);
 
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(folder.path().join("helix.db")).await.unwrap();
     let shared = builder().store(store).guarantees();
-    let takeover = one(&shared, Promise::TakenOver);
+    let takeover = one(&shared, GuaranteeKind::TakenOver);
     assert!(takeover.holds && takeover.reason.contains("2.5 s"), "{takeover:?}");
 }

@@ -12,7 +12,7 @@ use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions, RunHandle}
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::RunStatus;
 use helix_agents_core::stream::{
-    Batch, Chunk, ChunkKind, ChunkStream, StreamInfo, StreamManager, StreamOp, Written,
+    Batch, BatchReceipt, Chunk, ChunkKind, ChunkStream, StreamInfo, StreamManager, StreamOp,
 };
 use helix_agents_core::tool::{EffectClass, Tool, ToolContext};
 use helix_agents_runtime_local::LocalRuntime;
@@ -56,7 +56,7 @@ fn shows_a_result(op: &StreamOp) -> bool {
 
 #[async_trait]
 impl StreamManager for Refusing {
-    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         if batch.ops.iter().any(self.what) && !self.has_refused.swap(true, Ordering::Relaxed) {
             if self.takes {
                 self.store.write(stream, batch).await?;
@@ -89,7 +89,7 @@ async fn completed(store: MemoryStore, streams: &Arc<Refusing>) -> RunHandle {
     let runtime = LocalRuntime::builder()
         .state_store(Arc::new(store))
         .stream_manager(Arc::clone(streams) as Arc<dyn StreamManager>)
-        .store_patience(Duration::ZERO)
+        .store_retry_timeout(Duration::ZERO)
         .llm(ScriptedLlm::new([call(), call(), Reply::text("Done.")]))
         .build()
         .unwrap();
@@ -138,7 +138,7 @@ async fn a_batch_whose_answer_is_lost_is_shown_once() {
 }
 
 fn settles(op: &StreamOp) -> bool {
-    matches!(op, StreamOp::Mark(mark) if !mark.settled.is_empty())
+    matches!(op, StreamOp::Watermark(mark) if !mark.settled.is_empty())
 }
 
 #[tokio::test]

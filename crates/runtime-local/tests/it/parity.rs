@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use helix_agents_runtime_local::LocalRuntime;
-use helix_agents_testkit::runtime_suite::processes::{Beginning, Begun, Boot, Processes};
+use helix_agents_testkit::runtime_suite::processes::{Beginning, Boot, Processes, StartedRun};
 
 type Harness<S> = Processes<S, Local>;
 
@@ -12,7 +12,7 @@ struct Local;
 
 #[async_trait]
 impl Boot for Local {
-    async fn boot(&self, with: Beginning) -> Begun {
+    async fn boot(&self, with: Beginning) -> StartedRun {
         let Beginning { world, store, streams, tasks_on } = with;
         let runtime = LocalRuntime::builder()
             .state_store(store)
@@ -25,7 +25,7 @@ impl Boot for Local {
             .tasks_on(tasks_on)
             .build()
             .unwrap();
-        Begun { executor: Arc::new(runtime), worker: Box::new(()) }
+        StartedRun { executor: Arc::new(runtime), worker: Box::new(()) }
     }
 }
 

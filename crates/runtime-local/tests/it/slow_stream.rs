@@ -12,7 +12,7 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
 use helix_agents_core::step::{StepResult, StopReason};
 use helix_agents_core::stream::{
-    Batch, Chunk, ChunkKind, ChunkStream, StreamInfo, StreamManager, StreamOp, Written,
+    Batch, BatchReceipt, Chunk, ChunkKind, ChunkStream, StreamInfo, StreamManager, StreamOp,
 };
 use helix_agents_core::usage::Usage;
 use helix_agents_runtime_local::LocalRuntime;
@@ -34,7 +34,7 @@ fn shows_text(op: &StreamOp) -> bool {
 
 #[async_trait]
 impl StreamManager for Held {
-    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         if batch.ops.iter().any(shows_text) {
             self.gate.pass().await;
         }

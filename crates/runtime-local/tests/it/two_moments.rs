@@ -10,8 +10,8 @@ use helix_agents_core::executor::{AgentExecutorExt as _, ExecuteOptions};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Renewal,
+    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
 };
 use helix_agents_runtime_local::LocalRuntime;
 use helix_agents_store_memory::MemoryStore;
@@ -27,7 +27,7 @@ struct Slow {
 
 #[async_trait]
 impl StateStore for Slow {
-    fn reach(&self) -> Reach {
+    fn reach(&self) -> StoreScope {
         self.store.reach()
     }
 

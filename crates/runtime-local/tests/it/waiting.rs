@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use helix_agents_core::agent::{Agent, AgentRegistry, Delegation, SubAgent};
+use helix_agents_core::agent::{Agent, AgentRegistry, SubAgent, SubAgentInput};
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::event::Suspension;
@@ -161,7 +161,7 @@ async fn a_child_that_cannot_be_begun_is_logged() {
     let (lines, _guard) = listen();
     let odd = Agent::builder("odd").description("Odd.").system_prompt("p").model("scripted");
     let odd = SubAgent::new(&odd.output::<u32>().build().unwrap());
-    let odd = odd.input(|_: Delegation| Input::default());
+    let odd = odd.input(|_: SubAgentInput| Input::default());
     let agent = Agent::builder("boss").system_prompt("p").model("scripted").sub_agent(odd);
     let call = Reply::tool_call("subagent__odd", json!({"message": "go"}));
     let llm = ScriptedLlm::new([call, Reply::text("So.")]);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use helix_agents_core::id::CallId;
-use helix_agents_runtime::{Part, RunRef};
+use helix_agents_runtime::{RunRef, WorkItem};
 
 use super::{Names, summary};
 
@@ -21,15 +21,15 @@ fn a_workflow_tells_its_agent_session_and_run() {
 fn an_activity_is_called_by_what_it_is_about_and_how_often_it_was_asked_for() {
     let mut names = Names::from_step(2);
     let call = CallId::from("2.1");
-    let mut part = |part: Part| names.part(&part);
-    assert_eq!(part(Part::Open), ("open".to_owned(), true));
-    assert_eq!(part(Part::Settle(vec![call.clone()])), ("settle/2".to_owned(), true));
-    assert_eq!(part(Part::Settle(vec![call.clone()])), ("settle/2/2".to_owned(), false));
-    assert_eq!(part(Part::Call(call.clone())), ("call/2.1".to_owned(), true));
+    let mut part = |part: WorkItem| names.part(&part);
+    assert_eq!(part(WorkItem::Open), ("open".to_owned(), true));
+    assert_eq!(part(WorkItem::Settle(vec![call.clone()])), ("settle/2".to_owned(), true));
+    assert_eq!(part(WorkItem::Settle(vec![call.clone()])), ("settle/2/2".to_owned(), false));
+    assert_eq!(part(WorkItem::Call(call.clone())), ("call/2.1".to_owned(), true));
     assert_eq!(names.call(&call), ("call/2.1/2".to_owned(), false));
     assert_eq!(names.follow(&call), "follow/2.1");
-    let mut part = |part: Part| names.part(&part).0;
-    assert_eq!(part(Part::Model(3)), "model/3");
-    assert_eq!(part(Part::Children), "children/3");
-    assert_eq!(part(Part::Companions), "companions/3");
+    let mut part = |part: WorkItem| names.part(&part).0;
+    assert_eq!(part(WorkItem::Model(3)), "model/3");
+    assert_eq!(part(WorkItem::Children), "children/3");
+    assert_eq!(part(WorkItem::Companions), "companions/3");
 }

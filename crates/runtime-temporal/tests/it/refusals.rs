@@ -5,7 +5,7 @@ use std::time::Duration;
 use helix_agents_core::agent::Agent;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::{AgentExecutor as _, ExecuteOptions};
-use helix_agents_core::guarantee::Promise;
+use helix_agents_core::guarantee::GuaranteeKind;
 use helix_agents_runtime_temporal::{TemporalRuntime, TemporalWorker};
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_store_sqlite::SqliteStore;
@@ -35,7 +35,7 @@ async fn a_store_of_one_machine_is_taken_and_told_of() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(folder.path().join("here.db")).await.unwrap();
     let guarantees = TemporalRuntime::builder().store(store).guarantees();
-    let takeover = guarantees.iter().find(|it| it.promise == Promise::TakenOver).unwrap();
+    let takeover = guarantees.iter().find(|it| it.promise == GuaranteeKind::TakenOver).unwrap();
     assert!(takeover.holds && takeover.reason.contains("on this machine only"), "{takeover:?}");
     let anywhere = TemporalRuntime::builder().guarantees();
     assert!(anywhere.iter().all(|it| !it.reason.contains("machine")), "{anywhere:?}");

@@ -12,7 +12,9 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::llm::LlmAdapter;
 use helix_agents_core::session::{RunStatus, Session, load};
 use helix_agents_core::store::{Head, StateStore as _};
-use helix_agents_runtime::{Begun, Engine, LiveRun, Next, Part, RunRef, Runtime, Settings};
+use helix_agents_runtime::{
+    Engine, LiveRun, Next, RunRef, Runtime, Settings, StartedRun, WorkItem,
+};
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::gate::{Gate, within};
 use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
@@ -44,11 +46,11 @@ impl Engine for ByHand {
         "by-hand"
     }
 
-    fn keeps_to_process(&self) -> bool {
+    fn is_in_process(&self) -> bool {
         !self.has_workers
     }
 
-    async fn carry_out(&self, begun: Begun) -> Result<Option<Arc<LiveRun>>> {
+    async fn drive(&self, begun: StartedRun) -> Result<Option<Arc<LiveRun>>> {
         let of = begun.in_parts();
         self.begun.send_modify(|begun| begun.push(of));
         Ok(None)
@@ -92,7 +94,7 @@ impl Scene {
             lease: Duration::from_secs(60),
             ..Settings::default()
         };
-        let parts = settings.parts().unwrap();
+        let parts = settings.context().unwrap();
         let runtime = Runtime::new(parts, Arc::<ByHand>::clone(&engine));
         Self { store, engine, runtime }
     }
@@ -123,16 +125,16 @@ impl Scene {
     }
 
     /// Carries a run out to its end.
-    pub(crate) async fn carry_out(&self, of: &RunRef) {
-        within(in_parts::carry_out(&self.runtime, of, Again::Never)).await.unwrap();
+    pub(crate) async fn drive(&self, of: &RunRef) {
+        within(in_parts::drive(&self.runtime, of, Again::Never)).await.unwrap();
     }
 
     /// Carries a run out up to what is to be done side by side.
     pub(crate) async fn up_to_calls(&self, of: &RunRef) -> Next {
-        let mut part = Part::Open;
+        let mut part = WorkItem::Open;
         loop {
             match self.runtime.perform(of, &part, true).await.unwrap() {
-                Next::Part(next) => part = next,
+                Next::WorkItem(next) => part = next,
                 next => return next,
             }
         }

@@ -7,7 +7,7 @@ use helix_agents_core::agent::Agent;
 use helix_agents_core::executor::AgentExecutor as _;
 use helix_agents_core::id::{CallId, SessionId};
 use helix_agents_core::session::RunStatus;
-use helix_agents_runtime::{Next, Part, RunRef};
+use helix_agents_runtime::{Next, RunRef, WorkItem};
 use helix_agents_testkit::gate::Gate;
 use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
 use serde_json::json;
@@ -44,7 +44,7 @@ async fn interrupted(scene: &Scene, run: &RunRef) {
     let before = scene.head(&S.into()).await.updated_at;
     scene.until_past(before).await;
     scene.runtime.interrupt(&child(), None).await.unwrap();
-    scene.carry_out(run).await;
+    scene.drive(run).await;
     assert_eq!(scene.runs(&child()).await, [RunStatus::Interrupted]);
 }
 
@@ -61,7 +61,8 @@ async fn a_child_that_is_interrupted_between_two_follows_stays_so() {
     interrupted(&scene, &run).await;
     follow(&scene, &parent).await;
     assert_eq!(scene.runs(&child()).await, [RunStatus::Interrupted]);
-    let settled = scene.runtime.perform(&parent, &Part::Settle(vec![call()]), true).await.unwrap();
+    let settled =
+        scene.runtime.perform(&parent, &WorkItem::Settle(vec![call()]), true).await.unwrap();
     assert_eq!(settled, Next::Over);
     assert_eq!(scene.runs(&S.into()).await, [RunStatus::SuspendedAwaitingChildren]);
 }
@@ -71,13 +72,13 @@ async fn a_run_that_begins_after_its_child_was_interrupted_goes_on_with_it() {
     let scene = scene(ByHand::default());
     let (parent, run) = begun(&scene).await;
     interrupted(&scene, &run).await;
-    scene.carry_out(&parent).await;
+    scene.drive(&parent).await;
     let parent = scene.resume(boss()).await;
     let helped = async {
         let run = scene.begun_as(3).await;
-        scene.carry_out(&run).await;
+        scene.drive(&run).await;
     };
-    tokio::join!(scene.carry_out(&parent), helped);
+    tokio::join!(scene.drive(&parent), helped);
     assert_eq!(scene.runs(&child()).await, [RunStatus::Interrupted, RunStatus::Completed]);
     let above = scene.runs(&S.into()).await;
     assert_eq!(above, [RunStatus::SuspendedAwaitingChildren, RunStatus::Completed]);
@@ -88,7 +89,7 @@ async fn a_run_that_is_asked_to_stop_itself_does_not_go_on_with_an_interrupted_c
     let scene = scene(ByHand::default());
     let (parent, run) = begun(&scene).await;
     interrupted(&scene, &run).await;
-    scene.carry_out(&parent).await;
+    scene.drive(&parent).await;
     let parent = scene.resume(boss()).await;
     scene.up_to_calls(&parent).await;
     scene.runtime.interrupt(&S.into(), None).await.unwrap();
@@ -105,11 +106,11 @@ async fn a_child_that_its_engine_goes_on_with_is_waited_for() {
     scene.abandon(&run).await;
     let carried_out = async {
         asked.reached().await;
-        scene.carry_out(&run).await;
+        scene.drive(&run).await;
     };
     tokio::join!(follow(&scene, &parent), carried_out);
     assert_eq!(scene.runs(&child()).await, [RunStatus::Completed]);
-    scene.carry_out(&parent).await;
+    scene.drive(&parent).await;
     assert_eq!(scene.runs(&S.into()).await, [RunStatus::Completed]);
 }
 
@@ -120,11 +121,11 @@ async fn a_child_that_its_engine_does_not_go_on_with_is_taken_over() {
     scene.abandon(&run).await;
     let taken_over = async {
         let run = scene.begun_as(2).await;
-        scene.carry_out(&run).await;
+        scene.drive(&run).await;
     };
     tokio::join!(follow(&scene, &parent), taken_over);
     assert_eq!(scene.runs(&child()).await, [RunStatus::Superseded, RunStatus::Completed]);
-    scene.carry_out(&parent).await;
+    scene.drive(&parent).await;
     assert_eq!(scene.runs(&S.into()).await, [RunStatus::Completed]);
 }
 
@@ -152,12 +153,12 @@ async fn who_follows_a_slow_child_makes_way_when_another_one_has_ended() {
     let ends = async {
         let quick = scene.begun_as(2).await;
         assert_eq!(quick.session, children[1].session);
-        scene.carry_out(&quick).await;
+        scene.drive(&quick).await;
     };
     tokio::join!(follows, ends);
     let next = scene.runtime.perform(&parent, &then, true).await.unwrap();
-    assert_eq!(next, Next::Part(Part::Children));
-    let next = scene.runtime.perform(&parent, &Part::Children, true).await.unwrap();
+    assert_eq!(next, Next::WorkItem(WorkItem::Children));
+    let next = scene.runtime.perform(&parent, &WorkItem::Children, true).await.unwrap();
     let Next::Calls { children: now, .. } = next else { panic!("{next:?}") };
     let now: Vec<_> = now.iter().map(|child| child.call.as_str()).collect();
     assert_eq!(now, ["1.0", "1.2"]);

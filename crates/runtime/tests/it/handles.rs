@@ -5,7 +5,7 @@ use std::pin::pin;
 use futures_util::FutureExt as _;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::session::RunStatus;
-use helix_agents_runtime::Part;
+use helix_agents_runtime::WorkItem;
 use helix_agents_testkit::gate::{Gate, within};
 
 use crate::by_hand::{ByHand, S, Scene, teller, tells};
@@ -31,7 +31,7 @@ async fn an_engine_is_not_asked_while_somebody_has_the_lease() {
     let gate = Gate::opened();
     let scene = scene(&gate);
     let (handle, run) = scene.begin(teller()).await;
-    let (told, ()) = tokio::join!(within(handle.result()), scene.carry_out(&run));
+    let (told, ()) = tokio::join!(within(handle.result()), scene.drive(&run));
     assert_eq!(told.unwrap().status, RunStatus::Completed);
     assert_eq!(gate.arrived(), 0);
 }
@@ -60,7 +60,7 @@ async fn a_run_that_ends_while_its_engine_answers_has_ended() {
     scene.abandon(&run).await;
     let ended = async {
         gate.reached().await;
-        scene.carry_out(&run).await;
+        scene.drive(&run).await;
         gate.open();
     };
     let (told, ()) = tokio::join!(within(handle.result()), ended);
@@ -76,10 +76,10 @@ async fn a_run_that_is_taken_up_while_its_engine_answers_goes_on() {
     scene.abandon(&run).await;
     let mut told = pin!(within(handle.result()));
     assert!(told.as_mut().now_or_never().is_none(), "the engine has not answered");
-    scene.runtime.perform(&run, &Part::Open, true).await.unwrap();
+    scene.runtime.perform(&run, &WorkItem::Open, true).await.unwrap();
     assert!(scene.head(&S.into()).await.is_leased());
     gate.open();
     assert!(told.as_mut().now_or_never().is_none(), "somebody has the lease");
-    let (told, ()) = tokio::join!(told, scene.carry_out(&run));
+    let (told, ()) = tokio::join!(told, scene.drive(&run));
     assert_eq!(told.unwrap().status, RunStatus::Completed);
 }

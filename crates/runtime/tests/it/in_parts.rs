@@ -11,7 +11,8 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use helix_agents_core::error::{Error, Result};
 use helix_agents_core::id::CallId;
 use helix_agents_runtime::{
-    Begun, ChildRef, Engine, LiveRun, Next, Part, RunRef, Runtime, Settings, forward_executor,
+    ChildRef, Engine, LiveRun, Next, RunRef, Runtime, Settings, StartedRun, WorkItem,
+    forward_executor,
 };
 use helix_agents_testkit::trees::{Again, Dice};
 
@@ -29,7 +30,7 @@ forward_executor!(InParts);
 impl InParts {
     pub(crate) fn new(settings: Settings, again: Again) -> Self {
         let engine = Tasks { again, stopped: Arc::default() };
-        Self { runtime: Runtime::new(settings.parts().unwrap(), Arc::new(engine)) }
+        Self { runtime: Runtime::new(settings.context().unwrap(), Arc::new(engine)) }
     }
 }
 
@@ -46,13 +47,13 @@ impl Engine for Tasks {
         "in-parts"
     }
 
-    async fn carry_out(&self, begun: Begun) -> Result<Option<Arc<LiveRun>>> {
+    async fn drive(&self, begun: StartedRun) -> Result<Option<Arc<LiveRun>>> {
         let runtime = begun.driver.runtime().clone();
         let of = begun.in_parts();
         let (stopped, again) = (Arc::clone(&self.stopped), self.again);
-        let parts = Arc::clone(runtime.parts());
+        let parts = Arc::clone(runtime.context());
         drop(parts.tasks.spawn(async move {
-            if let Err(error) = carry_out(&runtime, &of, again).await {
+            if let Err(error) = drive(&runtime, &of, again).await {
                 stopped.lock().unwrap().insert(of.clone(), error);
                 runtime.give_up(&of).await;
             }
@@ -66,7 +67,7 @@ impl Engine for Tasks {
 }
 
 /// Carries a run out to its end.
-pub(crate) async fn carry_out(runtime: &Runtime, of: &RunRef, again: Again) -> Result<()> {
+pub(crate) async fn drive(runtime: &Runtime, of: &RunRef, again: Again) -> Result<()> {
     Driven { runtime, of, again }.to_its_end().await
 }
 
@@ -79,13 +80,13 @@ struct Driven<'a> {
 
 impl Driven<'_> {
     async fn to_its_end(&self) -> Result<()> {
-        let mut part = Part::Open;
+        let mut part = WorkItem::Open;
         loop {
             let act = |is_first| self.runtime.perform(self.of, &part, is_first).boxed();
             let performed = self.done(format!("{part:?}"), act).await;
             part = match performed? {
                 Next::Over => return Ok(()),
-                Next::Part(part) => part,
+                Next::WorkItem(part) => part,
                 Next::Calls { calls, at_once, children, then } => {
                     let calls = calls.into_iter().map(async |call| self.call(&call).await);
                     let calls = stream::iter(calls.map(|call| call.boxed()).collect::<Vec<_>>());

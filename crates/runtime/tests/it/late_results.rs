@@ -11,7 +11,7 @@ use helix_agents_core::session::{RunStatus, load, load_events};
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::{ChunkKind, StreamManager as _};
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
-use helix_agents_runtime::{Part, RunRef, Runtime, Settings};
+use helix_agents_runtime::{RunRef, Runtime, Settings, WorkItem};
 use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::faults::{Fault, FaultStore};
 use helix_agents_testkit::gate::{Gate, within};
@@ -41,7 +41,7 @@ impl Process {
             ..Settings::default()
         };
         let engine = Arc::new(ByHand::default());
-        let runtime = Runtime::new(settings.parts().unwrap(), Arc::<ByHand>::clone(&engine));
+        let runtime = Runtime::new(settings.context().unwrap(), Arc::<ByHand>::clone(&engine));
         Self { runtime, engine }
     }
 
@@ -93,7 +93,7 @@ async fn a_result_is_handed_in_between_parts(opens: bool) {
     stalled.runtime.execute(Arc::clone(&agent), "go".into(), options).await.unwrap();
     let (runtime, of) = (stalled.runtime.clone(), stalled.begun());
     let late = tokio::spawn(async move {
-        drop(in_parts::carry_out(&runtime, &of, Again::Never).await);
+        drop(in_parts::drive(&runtime, &of, Again::Never).await);
     });
     gate.reached().await;
     stalled.runtime.give_up(&stalled.begun()).await;
@@ -102,14 +102,14 @@ async fn a_result_is_handed_in_between_parts(opens: bool) {
     next.runtime.resume(agent, &session, ResumeOptions::default()).await.unwrap();
     let of = next.begun();
     if opens {
-        next.runtime.perform(&of, &Part::Open, true).await.unwrap();
+        next.runtime.perform(&of, &WorkItem::Open, true).await.unwrap();
     }
     gate.open();
     within(late).await.unwrap();
     let log = load_events(&memory, &session, 0).await.unwrap();
     assert!(matches!(log.last().unwrap().event, Event::ToolFinished(_)), "nothing was handed in");
 
-    within(in_parts::carry_out(&next.runtime, &of, Again::Never)).await.unwrap();
+    within(in_parts::drive(&next.runtime, &of, Again::Never)).await.unwrap();
     let fold = load(&memory, &session).await.unwrap();
     assert_eq!(fold.last_run().unwrap().status, RunStatus::Completed);
     assert_eq!(shown_calls(&memory).await, ["end 1.0", "end 1.1", "start 1.0", "start 1.1"]);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use helix_agents_runtime::Settings;
 use helix_agents_store_memory::MemoryStore;
-use helix_agents_testkit::runtime_suite::processes::{Beginning, Begun, Boot, Processes};
+use helix_agents_testkit::runtime_suite::processes::{Beginning, Boot, Processes, StartedRun};
 use helix_agents_testkit::trees::Again;
 
 use crate::in_parts::InParts;
@@ -15,7 +15,7 @@ struct Once;
 
 #[async_trait]
 impl Boot for Once {
-    async fn boot(&self, with: Beginning) -> Begun {
+    async fn boot(&self, with: Beginning) -> StartedRun {
         let Beginning { world, store, streams, tasks_on } = with;
         let settings = Settings {
             store: Some(store),
@@ -29,7 +29,7 @@ impl Boot for Once {
             ..Settings::default()
         };
         let runtime = InParts::new(settings, Again::Never);
-        Begun { executor: Arc::new(runtime), worker: Box::new(()) }
+        StartedRun { executor: Arc::new(runtime), worker: Box::new(()) }
     }
 }
 

@@ -101,7 +101,7 @@ async fn an_agent_that_workers_would_not_find_is_refused() {
 async fn the_agent_of_a_child_need_not_be_registered() {
     let scene = abandoned(workers()).await;
     scene.runtime.resume(helper(), &child(), ResumeOptions::default()).await.unwrap();
-    scene.carry_out(&scene.begun_as(2).await).await;
+    scene.drive(&scene.begun_as(2).await).await;
     assert_eq!(scene.runs(&child()).await, [RunStatus::Superseded, RunStatus::Completed]);
 }
 
@@ -112,7 +112,7 @@ async fn an_engine_that_keeps_to_its_process_has_agents_and_hooks_that_only_this
     let scene = Scene::new(ByHand::default(), tells(), []);
     let options = ExecuteOptions::default().session(S).hooks(counter.clone());
     scene.runtime.execute(teller(), "go".into(), options).await.unwrap();
-    scene.carry_out(&scene.begun_as(0).await).await;
+    scene.drive(&scene.begun_as(0).await).await;
     assert_eq!(scene.runs(&S.into()).await, [RunStatus::Completed]);
     assert_eq!(counter.0.load(Ordering::Relaxed), 1);
 }
@@ -123,6 +123,6 @@ async fn an_engine_that_keeps_to_its_process_has_the_hooks_of_a_childs_run() {
     let scene = abandoned(ByHand::default()).await;
     let options = ResumeOptions::default().hooks(counter.clone());
     scene.runtime.resume(helper(), &child(), options).await.unwrap();
-    scene.carry_out(&scene.begun_as(2).await).await;
+    scene.drive(&scene.begun_as(2).await).await;
     assert_eq!(counter.0.load(Ordering::Relaxed), 1);
 }

@@ -7,7 +7,7 @@ use helix_agents_core::error::{ErrorCode, Result};
 use helix_agents_core::id::CallId;
 use helix_agents_core::session::Session;
 use helix_agents_core::tool::{Tool, ToolContext, ToolError};
-use helix_agents_runtime::{Next, Part, RunRef};
+use helix_agents_runtime::{Next, RunRef, WorkItem};
 use helix_agents_testkit::gate::{Gate, within};
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 use serde_json::{Value, json};
@@ -53,16 +53,16 @@ async fn dies<T>(tried: impl Future<Output = T>, gate: &Gate, count: usize) {
 fn tried<'a>(
     scene: &'a Scene,
     of: &'a RunRef,
-    part: &'a Part,
+    part: &'a WorkItem,
     is_first: bool,
 ) -> BoxFuture<'a, Result<Next>> {
     scene.runtime.perform(of, part, is_first).boxed()
 }
 
 /// The part after the opening one.
-async fn opened(scene: &Scene, of: &RunRef) -> Part {
-    match scene.runtime.perform(of, &Part::Open, true).await.unwrap() {
-        Next::Part(part) => part,
+async fn opened(scene: &Scene, of: &RunRef) -> WorkItem {
+    match scene.runtime.perform(of, &WorkItem::Open, true).await.unwrap() {
+        Next::WorkItem(part) => part,
         next => unreachable!("{next:?}"),
     }
 }
@@ -87,8 +87,8 @@ async fn a_call_that_no_process_outlives_is_given_up_and_named() {
     let (_handle, of) = scene.begin(agent(&deadly)).await;
     let model = opened(&scene, &of).await;
     let next = tried(&scene, &of, &model, true).await.unwrap();
-    let call = Part::Call("1.0".into());
-    assert_eq!(next, Next::Part(call.clone()));
+    let call = WorkItem::Call("1.0".into());
+    assert_eq!(next, Next::WorkItem(call.clone()));
     dies(tried(&scene, &of, &call, true), &deadly, 1).await;
     dies(tried(&scene, &of, &call, false), &deadly, 2).await;
     let next = within(tried(&scene, &of, &call, false)).await.unwrap();
@@ -125,9 +125,9 @@ async fn of_calls_side_by_side_the_one_that_no_process_outlives_is_given_up() {
     within(runtime.perform_call_again(&of, die)).await.unwrap();
     runtime.perform_call(&of, live).await.unwrap();
     let mut next = tried(&scene, &of, &then, true).await.unwrap();
-    if let Next::Part(part) = &next {
+    if let Next::WorkItem(part) = &next {
         // The one beside it was left for this.
-        assert_eq!(*part, Part::Call(live.clone()));
+        assert_eq!(*part, WorkItem::Call(live.clone()));
         next = tried(&scene, &of, part, true).await.unwrap();
     }
     assert_eq!(next, Next::Over);

@@ -6,7 +6,7 @@ mod leases;
 mod conformance {
     use std::sync::Arc;
 
-    use helix_agents_core::store::{Reach, StateStore};
+    use helix_agents_core::store::{StateStore, StoreScope};
     use helix_agents_store_memory::MemoryStore;
     use helix_agents_testkit::store_suite::StoreHarness;
 
@@ -14,8 +14,8 @@ mod conformance {
 
     #[async_trait::async_trait]
     impl StoreHarness for Harness {
-        fn reach(&self) -> Reach {
-            Reach::Process
+        fn reach(&self) -> StoreScope {
+            StoreScope::Process
         }
 
         async fn open(&self) -> Arc<dyn StateStore> {

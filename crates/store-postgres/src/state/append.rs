@@ -13,7 +13,7 @@ use helix_agents_core::store::{Append, AppendOutcome, Guard, LeaseChange, Stored
 
 use super::head;
 use super::log::{self, Look};
-use crate::connections::{Connections, carry_out};
+use crate::connections::{Connections, drive};
 use crate::error::{Failure, corrupt, not_found};
 use crate::groups::{Group, Groups, LARGE_BYTES, Turn};
 use crate::sql::{Query, Schema, Sql, signed};
@@ -144,7 +144,7 @@ async fn together(
     appends: &[Append],
 ) -> Result<Vec<Option<AppendOutcome>>, Error> {
     let statements = &statements.append;
-    carry_out!(connections, |connection| try_many(connection, statements, appends))
+    drive!(connections, |connection| try_many(connection, statements, appends))
 }
 
 async fn alone(
@@ -152,7 +152,7 @@ async fn alone(
     statements: &super::Statements,
     append: &Append,
 ) -> Result<AppendOutcome, Error> {
-    carry_out!(connections, |connection| append_one(connection, statements, append))
+    drive!(connections, |connection| append_one(connection, statements, append))
 }
 
 async fn append_one(

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
 
-use crate::connections::{Connections, carry_out};
+use crate::connections::{Connections, drive};
 use crate::error::Failure;
 use crate::lock;
 use crate::sql::{Schema, Sql};
@@ -100,7 +100,7 @@ impl Shared {
                 return Ok(());
             }
             let payload = some.iter().map(|it| format!("{it:x}")).collect::<Vec<_>>().join(" ");
-            carry_out!(connections, |connection| self.send(connection, &payload))?;
+            drive!(connections, |connection| self.send(connection, &payload))?;
         }
     }
 

@@ -14,7 +14,7 @@ use helix_agents_core::stream::{Attempt, Replay, StoredChunk};
 use super::row::unsigned;
 use super::watch::Subscription;
 use crate::Inner;
-use crate::connections::carry_out;
+use crate::connections::drive;
 use crate::detached::detached;
 use crate::error::{Failure, closed, corrupt, located};
 use crate::sql::{Schema, Sql, signed};
@@ -83,7 +83,7 @@ impl Reader {
             let (cursor, seen) = (self.cursor, self.seen);
             let look = async move {
                 let sql = &inner.streams.read.fetch;
-                let part = carry_out!(inner.connections, |connection| fetch(
+                let part = drive!(inner.connections, |connection| fetch(
                     connection, sql, &session, cursor, seen
                 ));
                 located(part, "stream::read", &session)

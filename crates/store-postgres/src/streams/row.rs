@@ -4,7 +4,7 @@ use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgRow};
 
 use helix_agents_core::id::SessionId;
-use helix_agents_core::stream::{Known, Ledger, Marked, decode_open};
+use helix_agents_core::stream::{CachedStream, Marked, StreamState, decode_open};
 
 use crate::error::{Failure, corrupt};
 use crate::sql::{Schema, Sql};
@@ -28,18 +28,22 @@ pub(super) async fn find(
     connection: &mut PgConnection,
     sql: &Sql,
     session: &SessionId,
-) -> Result<Known, Failure> {
+) -> Result<CachedStream, Failure> {
     let row = sql.query().bind(session.as_str()).fetch_optional(connection).await?;
-    row.map_or_else(|| Ok(Known::default()), |row| known(&row, session))
+    row.map_or_else(|| Ok(CachedStream::default()), |row| known(&row, session))
 }
 
-fn known(row: &PgRow, session: &SessionId) -> Result<Known, Failure> {
+fn known(row: &PgRow, session: &SessionId) -> Result<CachedStream, Failure> {
     let number = |index: usize| -> Result<u64, Failure> { unsigned(row.try_get(index)?, session) };
     let open = decode_open(session, row.try_get(6)?)
         .ok_or_else(|| corrupt(session, "the attempts of the stream cannot be read"))?;
     let own = Marked { version: number(4)?, seq: number(5)?, fencing_token: number(11)? };
-    let mut ledger =
-        Ledger { last_seq: number(1)?, last_attempt: number(3)?, open, ..Ledger::default() };
+    let mut ledger = StreamState {
+        last_seq: number(1)?,
+        last_attempt: number(3)?,
+        open,
+        ..StreamState::default()
+    };
     if own != Marked::default() {
         ledger.marked.insert(session.clone(), own);
     }
@@ -56,7 +60,7 @@ fn known(row: &PgRow, session: &SessionId) -> Result<Known, Failure> {
         ledger.marked.insert(SessionId::from(child), marked);
     }
     let revision = row.try_get::<i64, _>(0)?.cast_unsigned();
-    Ok(Known { revision, trimmed: number(2)?, ledger })
+    Ok(CachedStream { revision, trimmed: number(2)?, ledger })
 }
 
 pub(super) fn unsigned(number: i64, session: &SessionId) -> Result<u64, Failure> {

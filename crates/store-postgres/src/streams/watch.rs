@@ -17,7 +17,7 @@ use helix_agents_core::id::SessionId;
 
 use super::notify::{named, number};
 use crate::config::Config;
-use crate::connections::{Connections, carry_out};
+use crate::connections::{Connections, drive};
 use crate::error::{Failure, closed};
 use crate::lock;
 use crate::sql::{Schema, Sql};
@@ -168,7 +168,7 @@ impl Shared {
                 continue;
             }
             let names: Vec<&str> = streams.iter().map(SessionId::as_str).collect();
-            match carry_out!(connections, |connection| self.look(connection, &names)) {
+            match drive!(connections, |connection| self.look(connection, &names)) {
                 Ok(found) => lock(&self.readers).found(&streams, &found),
                 Err(error) => tracing::debug!(%error, "could not look for chunks"),
             }

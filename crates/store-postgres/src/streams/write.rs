@@ -8,12 +8,12 @@ use sqlx::postgres::PgConnection;
 use helix_agents_core::error::Error;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{
-    Change, Discarded, Encoded, Found, Known, Marked, Place, SharedStream, encode_open,
+    CachedStream, Change, Discarded, Encoded, Found, Marked, Place, SharedStream, encode_open,
 };
 
 use super::Statements as All;
 use super::row;
-use crate::connections::{Connections, carry_out};
+use crate::connections::{Connections, drive};
 use crate::error::Failure;
 use crate::groups::{Group, Groups, LARGE_BYTES, Turn};
 use crate::sql::{Schema, Sql, signed};
@@ -168,10 +168,15 @@ impl SharedStream for Stream<'_> {
 
     async fn look(&mut self, places: &[Place]) -> Result<Found, Error> {
         let Self { connections, statements, session, .. } = self;
-        carry_out!(connections, |connection| look(connection, statements, session, places))
+        drive!(connections, |connection| look(connection, statements, session, places))
     }
 
-    async fn save(&mut self, from: u64, after: &Known, change: &Change) -> Result<bool, Error> {
+    async fn save(
+        &mut self,
+        from: u64,
+        after: &CachedStream,
+        change: &Change,
+    ) -> Result<bool, Error> {
         let Self { connections, statements, writes, session, encoded } = self;
         let statements = &statements.write;
         let own = after.ledger.marked.get(session).copied().unwrap_or_default();
@@ -269,7 +274,7 @@ async fn together(
     statements: &Statements,
     writes: &[Write],
 ) -> Result<Vec<Option<bool>>, Error> {
-    carry_out!(connections, |connection| write_many(connection, statements, writes))
+    drive!(connections, |connection| write_many(connection, statements, writes))
 }
 
 async fn alone(
@@ -278,7 +283,7 @@ async fn alone(
     write: &Write,
     more: &More<'_>,
 ) -> Result<bool, Error> {
-    carry_out!(connections, |connection| write_one(connection, statements, write, more))
+    drive!(connections, |connection| write_one(connection, statements, write, more))
 }
 
 async fn look(
@@ -375,7 +380,7 @@ async fn write_many(
 }
 
 /// Whether so much is kept that some of it should go.
-pub(super) fn is_too_long(known: &Known, retention: u64) -> bool {
+pub(super) fn is_too_long(known: &CachedStream, retention: u64) -> bool {
     known.ledger.last_seq - known.trimmed > retention.saturating_add(retention / 8)
 }
 
@@ -385,7 +390,7 @@ pub(super) async fn trim(
     connection: &mut PgConnection,
     statements: &Statements,
     session: &SessionId,
-    known: &mut Known,
+    known: &mut CachedStream,
     retention: u64,
 ) -> Result<(), Failure> {
     let up_to = signed(known.ledger.last_seq.saturating_sub(retention));

@@ -20,7 +20,7 @@ mod tls;
 mod conformance {
     use std::sync::Arc;
 
-    use helix_agents_core::store::{Reach, StateStore};
+    use helix_agents_core::store::{StateStore, StoreScope};
     use helix_agents_testkit::store_suite::StoreHarness;
 
     use super::support::Database;
@@ -29,8 +29,8 @@ mod conformance {
 
     #[async_trait::async_trait]
     impl StoreHarness for Harness {
-        fn reach(&self) -> Reach {
-            Reach::Network
+        fn reach(&self) -> StoreScope {
+            StoreScope::Network
         }
 
         async fn open(&self) -> Arc<dyn StateStore> {

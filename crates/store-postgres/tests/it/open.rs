@@ -5,7 +5,7 @@ use std::time::Duration;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
 
 use helix_agents_core::error::ErrorCode;
-use helix_agents_core::guarantee::Promise;
+use helix_agents_core::guarantee::GuaranteeKind;
 use helix_agents_core::store::{Page, SessionFilter, SessionUsage, StateStore as _};
 use helix_agents_store_postgres::PostgresStore;
 use helix_agents_testkit::servers;
@@ -216,7 +216,7 @@ async fn what_is_promised_follows_the_settings_of_the_server() {
     let store = database.open().await;
     let power = |store: &PostgresStore| {
         let all = store.guarantees();
-        all.into_iter().find(|it| it.promise == Promise::SurvivesPowerLoss).unwrap()
+        all.into_iter().find(|it| it.promise == GuaranteeKind::SurvivesPowerLoss).unwrap()
     };
     assert!(power(&store).holds, "{:?}", power(&store));
     let url = format!("{}&options=-c%20synchronous_commit%3Doff", database.url);

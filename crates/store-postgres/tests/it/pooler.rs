@@ -38,15 +38,15 @@ impl Pooled {
 mod conformance {
     use std::sync::Arc;
 
-    use helix_agents_core::store::{Reach, StateStore};
+    use helix_agents_core::store::{StateStore, StoreScope};
     use helix_agents_testkit::store_suite::StoreHarness;
 
     use super::Pooled;
 
     #[async_trait::async_trait]
     impl StoreHarness for Pooled {
-        fn reach(&self) -> Reach {
-            Reach::Network
+        fn reach(&self) -> StoreScope {
+            StoreScope::Network
         }
 
         async fn open(&self) -> Arc<dyn StateStore> {

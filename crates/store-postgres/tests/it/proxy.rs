@@ -72,7 +72,7 @@ async fn a_batch_whose_reply_is_lost_is_written_once() {
         let begin =
             StreamOp::Begin { effect: Effect::Model { step: number }, origin: text(&session, "") };
         let chunks = StreamOp::Chunks {
-            attempt: Some(AttemptRef::Begun(0)),
+            attempt: Some(AttemptRef::Started(0)),
             chunks: vec![text(&session, &number.to_string())],
         };
         let written = streams

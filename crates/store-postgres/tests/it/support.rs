@@ -10,7 +10,7 @@ use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::id::{AppendId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, PatientStore, Position,
+    Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, Position, RetryingStore,
     SessionStatus, StateStore, Summary,
 };
 use helix_agents_core::stream::{Chunk, ChunkKind, StreamManager};
@@ -188,7 +188,7 @@ pub(crate) fn text(session: &SessionId, delta: &str) -> Chunk {
 }
 
 /// The store as a runtime asks it.
-pub(crate) fn patient(store: &PostgresStore) -> PatientStore {
+pub(crate) fn patient(store: &PostgresStore) -> RetryingStore {
     helix_agents_testkit::patient::store(Arc::new(store.clone()))
 }
 

@@ -2,7 +2,7 @@
 
 use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::stream::{Found, Known, Ledger, Marked, Place, decode_open};
+use helix_agents_core::stream::{CachedStream, Found, Marked, Place, StreamState, decode_open};
 
 use crate::error::corrupt;
 use crate::reply::Reply;
@@ -25,9 +25,9 @@ pub(super) async fn look(inner: &Inner, session: &SessionId, places: &[Place]) -
 }
 
 /// Reads what a script says of the stream.
-pub(super) fn read(reply: &mut Reply, session: &SessionId) -> Result<Known> {
+pub(super) fn read(reply: &mut Reply, session: &SessionId) -> Result<CachedStream> {
     if reply.is_empty() {
-        return Ok(Known::default());
+        return Ok(CachedStream::default());
     }
     let (revision, trimmed) = (reply.number()?, reply.number()?);
     let (last_seq, last_attempt) = (reply.number()?, reply.number()?);
@@ -35,7 +35,7 @@ pub(super) fn read(reply: &mut Reply, session: &SessionId) -> Result<Known> {
         Marked { version: reply.number()?, seq: reply.number()?, fencing_token: reply.number()? };
     let open = decode_open(session, &reply.text()?)
         .ok_or_else(|| corrupt(session, "the attempts of the stream cannot be read"))?;
-    let mut ledger = Ledger { last_seq, last_attempt, open, ..Ledger::default() };
+    let mut ledger = StreamState { last_seq, last_attempt, open, ..StreamState::default() };
     if own != Marked::default() {
         ledger.marked.insert(session.clone(), own);
     }
@@ -53,5 +53,5 @@ pub(super) fn read(reply: &mut Reply, session: &SessionId) -> Result<Known> {
         let damaged = || corrupt(session, "the marks of the stream cannot be read");
         ledger.marked.insert(child, marked.ok_or_else(damaged)?);
     }
-    Ok(Known { revision, trimmed, ledger })
+    Ok(CachedStream { revision, trimmed, ledger })
 }

@@ -3,8 +3,8 @@
 use helix_agents_core::error::{Error, Result};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{
-    Batch, Change, Encoded, Found, Known, Marked, Memory, Place, SharedStream, Written,
-    encode_open, write_shared,
+    Batch, BatchReceipt, CacheEntry, CachedStream, Change, Encoded, Found, Marked, Place,
+    SharedStream, encode_open, write_shared,
 };
 
 use super::standing;
@@ -24,7 +24,7 @@ impl SharedStream for Stream<'_> {
         standing::look(self.store, self.session, places).await
     }
 
-    async fn save(&mut self, from: u64, after: &Known, change: &Change) -> Result<bool> {
+    async fn save(&mut self, from: u64, after: &CachedStream, change: &Change) -> Result<bool> {
         let words = self.words(from, after, change)?;
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         let keys = self.store.keys.of(self.session).stream();
@@ -35,7 +35,7 @@ impl SharedStream for Stream<'_> {
 
 impl Stream<'_> {
     /// What the script is told.
-    fn words(&self, from: u64, after: &Known, change: &Change) -> Result<Vec<Vec<u8>>> {
+    fn words(&self, from: u64, after: &CachedStream, change: &Change) -> Result<Vec<Vec<u8>>> {
         let (ledger, streams) = (&after.ledger, &self.store.streams);
         let own = ledger.marked.get(self.session).copied().unwrap_or_default();
         let body =
@@ -71,10 +71,10 @@ impl Stream<'_> {
 impl Inner {
     pub(super) async fn write(
         &self,
-        memory: &tokio::sync::Mutex<Memory>,
+        memory: &tokio::sync::Mutex<CacheEntry>,
         session: &SessionId,
         batch: &Batch,
-    ) -> Result<Written> {
+    ) -> Result<BatchReceipt> {
         let stream = Stream { store: self, session, encoded: Encoded::new(&batch.ops)? };
         // Of this process one writes a stream at a time, and goes on from what the one before knew.
         let written = write_shared(stream, &mut *memory.lock().await, batch).await?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use helix_agents_core::store::{AppendOutcome, PatientStore, Position, StateStore};
+use helix_agents_core::store::{AppendOutcome, Position, RetryingStore, StateStore};
 
 use super::cluster::{Cluster, follows, is_master, until};
 use super::server::Server;
@@ -73,7 +73,7 @@ struct Seen {
 
 /// Appends until it is told to stop, or hears that history was lost.
 async fn write(
-    store: PatientStore,
+    store: RetryingStore,
     session: String,
     stop: Arc<AtomicBool>,
     appends: Arc<AtomicUsize>,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use helix_agents_core::error::ErrorCode;
-use helix_agents_core::guarantee::Promise;
+use helix_agents_core::guarantee::GuaranteeKind;
 use helix_agents_core::store::StateStore as _;
 use helix_agents_store_redis::{Persistence, RedisBuilder, RedisStore};
 use helix_agents_testkit::servers;
@@ -110,7 +110,8 @@ async fn a_store_says_what_the_settings_of_its_server_mean() {
         let store = corner.store().await;
         assert_eq!(store.settings().persistence, persistence);
         let guarantees = store.guarantees();
-        let power = guarantees.iter().find(|it| it.promise == Promise::SurvivesPowerLoss).unwrap();
+        let power =
+            guarantees.iter().find(|it| it.promise == GuaranteeKind::SurvivesPowerLoss).unwrap();
         assert_eq!(power.holds, survives, "{power:?}");
         create(&store, &id("s")).await;
         let inspection = corner.builder().inspect().await.unwrap();

@@ -38,7 +38,7 @@ async fn a_batch_whose_reply_is_lost_is_written_once() {
         let begin =
             StreamOp::Begin { effect: Effect::Model { step: number }, origin: text(&session, "") };
         let chunks = vec![text(&session, MARK)];
-        let chunks = StreamOp::Chunks { attempt: Some(AttemptRef::Begun(0)), chunks };
+        let chunks = StreamOp::Chunks { attempt: Some(AttemptRef::Started(0)), chunks };
         let batch = Batch::new(batch_id(), Writer::without_run(&session), [begin, chunks]);
         let written = within(streams.write(&session, batch)).await.unwrap();
         assert!(proxy.all_lost());

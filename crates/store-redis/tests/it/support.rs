@@ -7,7 +7,7 @@ use bytes::Bytes;
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::id::{AppendId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, PatientStore, Position,
+    Append, AppendOutcome, CreateOutcome, Guard, LeaseChange, NewSession, Position, RetryingStore,
     SessionStatus, StateStore, Summary,
 };
 use helix_agents_core::stream::{Chunk, ChunkKind, StreamManager};
@@ -191,7 +191,7 @@ pub(crate) fn text(session: &SessionId, delta: &str) -> Chunk {
 }
 
 /// The store as a runtime asks it.
-pub(crate) fn patient(store: &RedisStore) -> PatientStore {
+pub(crate) fn patient(store: &RedisStore) -> RetryingStore {
     helix_agents_testkit::patient::store(Arc::new(store.clone()))
 }
 

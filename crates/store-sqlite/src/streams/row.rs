@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension as _, Statement, params};
 
 use helix_agents_core::id::SessionId;
-use helix_agents_core::stream::{Ledger, Marked, decode_open, encode_open};
+use helix_agents_core::stream::{Marked, StreamState, decode_open, encode_open};
 
 use crate::error::{Failure, corrupt};
 use crate::prepared::Prepared;
@@ -43,7 +43,7 @@ pub(super) struct StreamRow {
     /// The last chunk that is not kept any more.
     pub(super) trimmed: u64,
     /// Without the marks of children, which have rows of their own.
-    pub(super) ledger: Ledger,
+    pub(super) ledger: StreamState,
 }
 
 impl StreamRow {
@@ -54,8 +54,11 @@ impl StreamRow {
     ) -> Result<Option<Self>, Failure> {
         let row = statement.query_row([session.as_str()], |row| {
             let own = Marked { version: row.get(4)?, seq: row.get(5)?, fencing_token: row.get(7)? };
-            let mut ledger =
-                Ledger { last_seq: row.get(1)?, last_attempt: row.get(3)?, ..Ledger::default() };
+            let mut ledger = StreamState {
+                last_seq: row.get(1)?,
+                last_attempt: row.get(3)?,
+                ..StreamState::default()
+            };
             if own != Marked::default() {
                 ledger.marked.insert(session.clone(), own);
             }
@@ -81,7 +84,7 @@ impl StreamRow {
         statement: &mut Statement<'_>,
         session: &SessionId,
     ) -> Result<(), Failure> {
-        let Ledger { last_seq, last_attempt, marked, open } = &self.ledger;
+        let StreamState { last_seq, last_attempt, marked, open } = &self.ledger;
         let own = marked.get(session).copied().unwrap_or_default();
         statement.execute(params![
             self.key,

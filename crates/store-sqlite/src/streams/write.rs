@@ -4,7 +4,7 @@ use rusqlite::{OptionalExtension as _, Row, params};
 
 use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::stream::{Batch, Change, Encoded, Marked, Written};
+use helix_agents_core::stream::{Batch, BatchReceipt, Change, Encoded, Marked};
 
 use super::row::StreamRow;
 use crate::error::Failure;
@@ -28,7 +28,7 @@ pub(super) fn write(
     session: &SessionId,
     prepared: &Prepared,
     retention: u64,
-) -> Result<Written, Failure> {
+) -> Result<BatchReceipt, Failure> {
     let mut stream = Stream::find(tables, session)?;
     stream.load_mark(&prepared.batch.writer.session)?;
     let change = stream.row.ledger.apply(&prepared.batch)?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use helix_agents_core::error::ErrorCode;
-use helix_agents_core::guarantee::{Guarantee, Promise};
+use helix_agents_core::guarantee::{Guarantee, GuaranteeKind};
 use helix_agents_core::store::{Append, LeaseChange, SessionStatus, StateStore as _, Summary};
 use helix_agents_store_sqlite::{SqliteStore, Synchronous};
 use helix_agents_testkit::ids::batch_id;
@@ -95,7 +95,8 @@ async fn a_file_that_would_not_be_opened_is_not_looked_at() {
 #[tokio::test]
 async fn a_power_failure_is_survived_only_if_the_disk_is_waited_for() {
     let power = |guarantees: Vec<Guarantee>| {
-        let of_power = guarantees.into_iter().find(|it| it.promise == Promise::SurvivesPowerLoss);
+        let of_power =
+            guarantees.into_iter().find(|it| it.promise == GuaranteeKind::SurvivesPowerLoss);
         of_power.unwrap().holds
     };
     for (synchronous, holds) in [(Synchronous::Full, true), (Synchronous::Normal, false)] {

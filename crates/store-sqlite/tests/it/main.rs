@@ -14,7 +14,7 @@ mod support;
 mod conformance {
     use std::sync::Arc;
 
-    use helix_agents_core::store::{Reach, StateStore};
+    use helix_agents_core::store::{StateStore, StoreScope};
     use helix_agents_store_sqlite::SqliteStore;
     use helix_agents_testkit::store_suite::StoreHarness;
 
@@ -24,8 +24,8 @@ mod conformance {
 
     #[async_trait::async_trait]
     impl StoreHarness for Harness {
-        fn reach(&self) -> Reach {
-            Reach::Machine
+        fn reach(&self) -> StoreScope {
+            StoreScope::Machine
         }
 
         async fn open(&self) -> Arc<dyn StateStore> {

@@ -131,7 +131,7 @@ async fn a_full_disk_refuses_a_batch_of_a_stream_as_a_whole() {
     streams.append(batch_id(), &session, None, vec![text(&session, "a")]).await.unwrap();
     let before = streams.info(&session).await.unwrap();
     let chunks = |delta: &str| StreamOp::Chunks {
-        attempt: Some(AttemptRef::Begun(0)),
+        attempt: Some(AttemptRef::Started(0)),
         chunks: vec![text(&session, delta)],
     };
     let beginning =

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::RunStatus;
-use helix_agents_core::stream::{Batch, ChunkStream, StreamInfo, StreamManager, Written};
+use helix_agents_core::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager};
 
 use super::support::{asks, helper, report, run, scripts, shout, teller, told_by, word};
 use super::{RuntimeHarness, World};
@@ -23,7 +23,7 @@ fn away<T>() -> Result<T> {
 
 #[async_trait]
 impl StreamManager for Away {
-    async fn write(&self, _: &SessionId, _: Batch) -> Result<Written> {
+    async fn write(&self, _: &SessionId, _: Batch) -> Result<BatchReceipt> {
         away()
     }
 

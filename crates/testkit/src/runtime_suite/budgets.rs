@@ -5,11 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use expect_test::expect;
 use helix_agents_core::agent::{Agent, AgentBuilder};
-use helix_agents_core::budget::{Budget, Cost, Price, PriceTable, Spent};
+use helix_agents_core::budget::{Budget, BudgetUsage, Cost, Price, PriceTable};
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::{AgentExecutor, AgentResult, ResumeOptions};
-use helix_agents_core::hooks::{AgentHooks, Before, HookContext, HookResult, LlmChange};
+use helix_agents_core::hooks::{AgentHooks, HookContext, HookDecision, HookResult, LlmChange};
 use helix_agents_core::llm::LlmConfig;
 use helix_agents_core::session::{RunStatus, Session, Submission};
 use helix_agents_core::step::StopReason;
@@ -226,7 +226,7 @@ pub async fn a_budget_and_what_was_spent_survive_the_process(harness: &impl Runt
     gate.reached().await;
     all_dead(harness).await;
     let before = fold(harness).await;
-    let of = |spent: Spent| (spent.steps, spent.tokens, spent.tool_calls);
+    let of = |spent: BudgetUsage| (spent.steps, spent.tokens, spent.tool_calls);
     assert_eq!(of(before.spent()), (1, 15, 1));
     let llm = script(None);
     let executor = harness.boot(World::new(llm.clone())).await;
@@ -263,9 +263,9 @@ impl AgentHooks for Elsewhere {
         &self,
         _: &HookContext,
         config: &LlmConfig,
-    ) -> HookResult<Before<LlmChange>> {
+    ) -> HookResult<HookDecision<LlmChange>> {
         let config = LlmConfig { model: "unheard-of".to_owned(), ..config.clone() };
-        Ok(Before::Change(LlmChange { prompt: None, config: Some(config) }))
+        Ok(HookDecision::Change(LlmChange { prompt: None, config: Some(config) }))
     }
 }
 
@@ -288,8 +288,8 @@ fn finder() -> Agent<(), Report> {
 /// What a parent has spent is what it used itself and what its children did.
 fn agrees(parent: &Session, children: &[Session]) {
     let own = parent.usage_rollup();
-    let of = |spent: Spent| (spent.steps, spent.tokens, spent.tool_calls, spent.cost);
-    let mut sum = Spent {
+    let of = |spent: BudgetUsage| (spent.steps, spent.tokens, spent.tool_calls, spent.cost);
+    let mut sum = BudgetUsage {
         steps: own.steps,
         tokens: own.tokens.total(),
         tool_calls: own.tool_calls,
@@ -297,10 +297,10 @@ fn agrees(parent: &Session, children: &[Session]) {
         wall_time_ms: 0,
     };
     for child in children {
-        sum += Spent { wall_time_ms: 0, ..child.spent() };
+        sum += BudgetUsage { wall_time_ms: 0, ..child.spent() };
     }
     assert_eq!(of(parent.spent()), of(sum));
-    assert_eq!(of(parent.spent()), of(Spent::of_child(&parent.tree_usage())));
+    assert_eq!(of(parent.spent()), of(BudgetUsage::of_child(&parent.tree_usage())));
 }
 
 /// Children that begin together get equal parts, one of which stays with their caller; what they do
@@ -367,13 +367,13 @@ pub async fn an_allowance_survives_the_process(harness: &impl RuntimeHarness) {
     killed_at(harness, World::new(script()), &agent, &gate).await;
     let dead = fold(harness).await;
     let allowance = Budget::new().tokens(50).steps(4);
-    assert_eq!(dead.set_aside(), Spent::all_of(&allowance));
+    assert_eq!(dead.set_aside(), BudgetUsage::all_of(&allowance));
     let executor = harness.boot(World::new(script())).await;
     completes(&resume(&*executor, &agent).await.unwrap()).await;
     let below = fold_of(harness, &child("1.0")).await;
     assert_eq!(below.recorded_budget(), &allowance);
     let parent = fold(harness).await;
-    assert_eq!((parent.set_aside(), parent.spent().tokens), (Spent::default(), 60));
+    assert_eq!((parent.set_aside(), parent.spent().tokens), (BudgetUsage::default(), 60));
     agrees(&parent, &[below]);
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use expect_test::expect;
-use helix_agents_core::agent::{Agent, Delegation, SubAgent};
+use helix_agents_core::agent::{Agent, SubAgent, SubAgentInput};
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::Input;
 use helix_agents_core::hooks::{AgentHooks, HookContext, HookResult, SubAgentView};
@@ -121,7 +121,7 @@ pub async fn a_sub_agent_that_fails_does_not_disturb_its_siblings(harness: &impl
     let agent = teller()
         .sub_agent(&helper("helper").build().unwrap())
         .sub_agent(&helper("broken").build().unwrap())
-        .sub_agent(odd.input(|_: Delegation| Input::default()))
+        .sub_agent(odd.input(|_: SubAgentInput| Input::default()))
         .build()
         .unwrap();
     let executor = harness.boot(World::new(llm)).await;

@@ -8,7 +8,7 @@ use helix_agents_core::error::{Error, ErrorCode};
 use helix_agents_core::event::ToolOutcome;
 use helix_agents_core::executor::{AgentResult, Input};
 use helix_agents_core::hooks::{
-    AgentHooks, Before, HookContext, HookResult, LlmChange, SubAgentView, ToolCallView,
+    AgentHooks, HookContext, HookDecision, HookResult, LlmChange, SubAgentView, ToolCallView,
 };
 use helix_agents_core::json::Json;
 use helix_agents_core::llm::LlmConfig;
@@ -120,18 +120,22 @@ impl AgentHooks for Strict {
         &self,
         _: &HookContext,
         _: &LlmConfig,
-    ) -> HookResult<Before<LlmChange>> {
+    ) -> HookResult<HookDecision<LlmChange>> {
         match self.refuses {
-            "model" => Ok(Before::Refuse(self.text.clone())),
+            "model" => Ok(HookDecision::Refuse(self.text.clone())),
             "failing" => Err(ToolError::new(self.text.clone())),
-            _ => Ok(Before::Continue),
+            _ => Ok(HookDecision::Continue),
         }
     }
 
-    async fn before_tool(&self, _: &HookContext, _: ToolCallView<'_>) -> HookResult<Before<Json>> {
+    async fn before_tool(
+        &self,
+        _: &HookContext,
+        _: ToolCallView<'_>,
+    ) -> HookResult<HookDecision<Json>> {
         Ok(match self.refuses {
-            "tool" => Before::Refuse(self.text.clone()),
-            _ => Before::Continue,
+            "tool" => HookDecision::Refuse(self.text.clone()),
+            _ => HookDecision::Continue,
         })
     }
 

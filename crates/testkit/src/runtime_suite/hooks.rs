@@ -7,7 +7,7 @@ use expect_test::expect;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::event::ToolOutcome;
 use helix_agents_core::hooks::{
-    AgentHooks, Before, HookContext, HookResult, LlmChange, ToolCallView,
+    AgentHooks, HookContext, HookDecision, HookResult, LlmChange, ToolCallView,
 };
 use helix_agents_core::json::Json;
 use helix_agents_core::llm::LlmConfig;
@@ -143,13 +143,13 @@ impl AgentHooks for Censor {
         &self,
         _: &HookContext,
         call: ToolCallView<'_>,
-    ) -> HookResult<Before<Json>> {
+    ) -> HookResult<HookDecision<Json>> {
         Ok(match call.input.text() {
-            text if text.contains("secret") => Before::Refuse("not that word".to_owned()),
-            text if text.contains("damn") => Before::Change(json!({"word": "darn"}).into()),
-            text if text.contains("odd") => Before::Change(json!({"word": 7}).into()),
+            text if text.contains("secret") => HookDecision::Refuse("not that word".to_owned()),
+            text if text.contains("damn") => HookDecision::Change(json!({"word": "darn"}).into()),
+            text if text.contains("odd") => HookDecision::Change(json!({"word": 7}).into()),
             text if text.contains("fail") => return Err(ToolError::new("the censor is ill")),
-            _ => Before::Continue,
+            _ => HookDecision::Continue,
         })
     }
 
@@ -157,13 +157,13 @@ impl AgentHooks for Censor {
         &self,
         cx: &HookContext,
         config: &LlmConfig,
-    ) -> HookResult<Before<LlmChange>> {
+    ) -> HookResult<HookDecision<LlmChange>> {
         if cx.step == 3 {
-            return Ok(Before::Refuse("that is enough".to_owned()));
+            return Ok(HookDecision::Refuse("that is enough".to_owned()));
         }
         let config = LlmConfig { temperature: Some(0.5), ..config.clone() };
         let prompt = Some("Be nice.".to_owned());
-        Ok(Before::Change(LlmChange { prompt, config: Some(config) }))
+        Ok(HookDecision::Change(LlmChange { prompt, config: Some(config) }))
     }
 }
 

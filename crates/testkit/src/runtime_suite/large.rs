@@ -72,7 +72,7 @@ pub async fn a_process_that_dies_between_two_appends_is_continued(harness: &impl
     // Not the first of the results, which may be ready before the others.
     let store = small(harness).on("<9>", Fault::HoldAfter(gate.clone()));
     killed_at(harness, World::new(script()).on(store), &agent, &gate).await;
-    let recorded = |step: &helix_agents_core::session::OpenStep| {
+    let recorded = |step: &helix_agents_core::session::StepRecord| {
         step.calls.iter().filter(|call| call.finish.is_some()).count()
     };
     let before = fold(harness).await.open_step().map_or(CALLS, recorded);

@@ -9,7 +9,7 @@ use helix_agents_core::event::{Event, ToolOutcome};
 use helix_agents_core::hooks::{AgentHooks, HookContext, HookResult, SubAgentView, ToolCallView};
 use helix_agents_core::json::Json;
 use helix_agents_core::session::{RunStatus, load_events};
-use helix_agents_core::tool::{EffectClass, Reconciled, Tool, ToolContext, ToolError};
+use helix_agents_core::tool::{EffectClass, ReconcileOutcome, Tool, ToolContext, ToolError};
 
 use super::support::{
     S, Word, all_dead, asks, begin, completes, end, fold, go_on, held, helper, killed_at, report,
@@ -31,7 +31,7 @@ fn pay(payments: &Arc<Mutex<Vec<u64>>>) -> Tool {
     })
     .effect(EffectClass::AtMostOnce)
     .timeout(DOUBT)
-    .reconcile(|_, _: ToolContext| async { Reconciled::DidNotHappen })
+    .reconcile(|_, _: ToolContext| async { ReconcileOutcome::NotExecuted })
 }
 
 /// A tool that stops its whole process until the sender is used or gone.

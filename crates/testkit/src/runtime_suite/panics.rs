@@ -10,7 +10,7 @@ use helix_agents_core::error::{ErrorCode, ErrorRecord, Result};
 use helix_agents_core::event::{Suspension, ToolOutcome};
 use helix_agents_core::executor::{AgentExecutor, Input};
 use helix_agents_core::hooks::{
-    AgentHooks, Before, HookContext, HookResult, LlmChange, SubAgentView, ToolCallView,
+    AgentHooks, HookContext, HookDecision, HookResult, LlmChange, SubAgentView, ToolCallView,
 };
 use helix_agents_core::json::Json;
 use helix_agents_core::llm::{LlmAdapter, LlmConfig, LlmRequest, LlmResponse, LlmSink};
@@ -96,19 +96,23 @@ impl AgentHooks for Panics {
         &self,
         cx: &HookContext,
         _: &LlmConfig,
-    ) -> HookResult<Before<LlmChange>> {
+    ) -> HookResult<HookDecision<LlmChange>> {
         // The first turn is for tools.
         assert!(!self.asked || cx.turn == 1, "on purpose");
-        Ok(Before::Continue)
+        Ok(HookDecision::Continue)
     }
 
     async fn after_llm_call(&self, _: &HookContext, _: &LlmResponse) -> HookResult {
         self.told()
     }
 
-    async fn before_tool(&self, _: &HookContext, _: ToolCallView<'_>) -> HookResult<Before<Json>> {
+    async fn before_tool(
+        &self,
+        _: &HookContext,
+        _: ToolCallView<'_>,
+    ) -> HookResult<HookDecision<Json>> {
         assert!(!self.asked, "on purpose");
-        Ok(Before::Continue)
+        Ok(HookDecision::Continue)
     }
 
     async fn after_tool(

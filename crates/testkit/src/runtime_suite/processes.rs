@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[async_trait]
 pub trait Boot: Send + Sync {
     /// What a process does as soon as it runs.
-    async fn boot(&self, with: Beginning) -> Begun;
+    async fn boot(&self, with: Beginning) -> StartedRun;
 
     /// What the engine has on record, as [`RuntimeHarness::engine_records`] says.
     async fn engine_records(&self, _sessions: &[SessionId]) -> String {
@@ -34,9 +34,9 @@ pub trait Boot: Send + Sync {
 impl<F, B> Boot for F
 where
     F: Fn(Beginning) -> B + Send + Sync,
-    B: Future<Output = Begun> + Send,
+    B: Future<Output = StartedRun> + Send,
 {
-    async fn boot(&self, with: Beginning) -> Begun {
+    async fn boot(&self, with: Beginning) -> StartedRun {
         self(with).await
     }
 }
@@ -55,14 +55,14 @@ pub struct Beginning {
 }
 
 /// What a process has.
-pub struct Begun {
+pub struct StartedRun {
     /// Its executor.
     pub executor: Arc<dyn AgentExecutor>,
     /// What goes before its threads do.
     pub worker: Box<dyn Any + Send>,
 }
 
-impl Begun {
+impl StartedRun {
     /// A process that has an executor and nothing else.
     pub fn of(executor: impl AgentExecutor) -> Self {
         Self { executor: Arc::new(executor), worker: Box::new(()) }
@@ -123,7 +123,7 @@ where
             tasks_on: threads.handle().clone(),
             world,
         };
-        let Begun { executor, worker } = self.boot.boot(with).await;
+        let StartedRun { executor, worker } = self.boot.boot(with).await;
         self.running.lock().unwrap().push(Process { worker, threads });
         executor
     }
@@ -151,7 +151,7 @@ impl<S, B> fmt::Debug for Processes<S, B> {
     }
 }
 
-impl fmt::Debug for Begun {
+impl fmt::Debug for StartedRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Begun").field("executor", &self.executor).finish_non_exhaustive()
     }

@@ -9,12 +9,12 @@ use expect_test::expect;
 use helix_agents_core::agent::Agent;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::AgentExecutor;
-use helix_agents_core::hooks::{AgentHooks, Before, HookContext, HookResult, ToolCallView};
+use helix_agents_core::hooks::{AgentHooks, HookContext, HookDecision, HookResult, ToolCallView};
 use helix_agents_core::json::Json;
 use helix_agents_core::llm::RetryPolicy;
 use helix_agents_core::session::RunStatus;
 use helix_agents_core::stream::ChunkKind;
-use helix_agents_core::tool::{EffectClass, Reconciled, Tool, ToolContext, ToolError};
+use helix_agents_core::tool::{EffectClass, ReconcileOutcome, Tool, ToolContext, ToolError};
 use serde_json::json;
 
 use super::support::{
@@ -107,9 +107,13 @@ struct Numbers(AtomicUsize);
 
 #[async_trait]
 impl AgentHooks for Numbers {
-    async fn before_tool(&self, _: &HookContext, _: ToolCallView<'_>) -> HookResult<Before<Json>> {
+    async fn before_tool(
+        &self,
+        _: &HookContext,
+        _: ToolCallView<'_>,
+    ) -> HookResult<HookDecision<Json>> {
         let told = self.0.fetch_add(1, Ordering::Relaxed);
-        Ok(Before::Change(json!({"word": told.to_string()}).into()))
+        Ok(HookDecision::Change(json!({"word": told.to_string()}).into()))
     }
 }
 
@@ -174,7 +178,7 @@ pub async fn an_at_most_once_tool_is_reconciled(harness: &impl RuntimeHarness) {
     let tool = traced(&trace, &gate).effect(EffectClass::AtMostOnce).reconcile(
         move |_, cx: ToolContext| {
             noted.lock().unwrap().push(cx.idempotency_key());
-            async { Reconciled::Landed(json!("had acted")) }
+            async { ReconcileOutcome::Completed(json!("had acted")) }
         },
     );
     let agent = teller().tool(tool).build().unwrap();

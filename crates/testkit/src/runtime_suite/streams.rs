@@ -6,7 +6,7 @@ use helix_agents_core::error::ErrorCode;
 use helix_agents_core::executor::{AgentExecutor, RunHandle};
 use helix_agents_core::id::SessionId;
 use helix_agents_core::session::StreamStatus;
-use helix_agents_core::stream::{Chunk, ChunkKind, Mark, StoredChunk, StreamInfo};
+use helix_agents_core::stream::{Chunk, ChunkKind, StoredChunk, StreamInfo, Watermark};
 
 use super::support::{
     S, asks, begin, check_stream, child, end, helper, report, run, scripts, teller,
@@ -80,7 +80,7 @@ pub async fn what_an_earlier_session_left_hides_nothing_of_the_next(harness: &im
     let streams = harness.streams();
     streams.append(batch_id(), &S.into(), None, vec![origin.clone()]).await.unwrap();
     let (settled, discarded, boundaries) = (Vec::new(), Vec::new(), Vec::new());
-    let mark = Mark { version: 1000, settled, discarded, origin, boundaries };
+    let mark = Watermark { version: 1000, settled, discarded, origin, boundaries };
     streams.mark(batch_id(), &S.into(), mark).await.unwrap();
     let handle = begin(&*executor, &agent, "go").await;
     end(&handle).await;

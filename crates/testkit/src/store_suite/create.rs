@@ -1,10 +1,11 @@
 //! Creating sessions.
 
 use helix_agents_core::error::ErrorCode;
-use helix_agents_core::guarantee::Promise;
+use helix_agents_core::guarantee::GuaranteeKind;
 use helix_agents_core::id::AppendId;
 use helix_agents_core::store::{
-    Append, CreateOutcome, Head, LeaseChange, NewSession, Position, Reach, SessionStatus, Summary,
+    Append, CreateOutcome, Head, LeaseChange, NewSession, Position, SessionStatus, StoreScope,
+    Summary,
 };
 
 use super::StoreHarness;
@@ -68,15 +69,15 @@ pub async fn a_store_says_how_far_it_reaches(harness: &impl StoreHarness) {
 pub async fn a_store_says_what_it_guarantees_and_why(harness: &impl StoreHarness) {
     let guarantees = harness.open().await.guarantees();
     let promises: Vec<_> = guarantees.iter().map(|it| it.promise).collect();
-    assert_eq!(promises, Promise::OF_STORES);
+    assert_eq!(promises, GuaranteeKind::OF_STORES);
     for guarantee in &guarantees {
         let reason = &*guarantee.reason;
         assert!(!reason.is_empty() && !reason.ends_with('.'), "{guarantee:?}");
     }
     let holds = |promise| guarantees.iter().any(|it| it.promise == promise && it.holds);
     // How far it reaches says nothing of how long it lasts: one process may keep a file to itself.
-    assert_eq!(holds(Promise::SharedByProcesses), harness.reach() > Reach::Process);
-    assert!(holds(Promise::SurvivesKill) || !holds(Promise::SurvivesPowerLoss));
+    assert_eq!(holds(GuaranteeKind::SharedByProcesses), harness.reach() > StoreScope::Process);
+    assert!(holds(GuaranteeKind::SurvivesKill) || !holds(GuaranteeKind::SurvivesPowerLoss));
 }
 
 /// Whoever comes second learns that, and leaves no trace.

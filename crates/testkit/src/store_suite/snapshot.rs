@@ -12,7 +12,7 @@ use helix_agents_core::event::{Event, SCHEMA, Trigger, encode};
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::json::Json;
 use helix_agents_core::message::UserMessage;
-use helix_agents_core::session::{Logs, Session, load};
+use helix_agents_core::session::{Session, SessionReader, load};
 use helix_agents_core::store::{
     Append, ForkOutcome, MAX_APPEND_BYTES, Position, Purge, SessionStatus, Snapshot, StateStore,
 };
@@ -251,7 +251,7 @@ pub async fn the_first_look_at_a_long_log_reads_its_end(harness: &impl StoreHarn
         let fold = long(&store, name, events).await;
         let counted = FaultStore::new(harness.open().await);
         let start = Instant::now();
-        let overview = Logs::of(&counted).overview(&id(name)).await.unwrap();
+        let overview = SessionReader::of(&counted).overview(&id(name)).await.unwrap();
         let took = start.elapsed();
         assert_eq!(overview.position(), fold.position());
         assert_eq!(overview.turn(), fold.turn());

@@ -6,7 +6,7 @@ use futures_util::{FutureExt as _, StreamExt as _, stream};
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{
-    Answers, Attempt, AttemptRef, Batch, Effect, Mark, OpenAttempt, StreamOp, Writer,
+    Answers, Attempt, AttemptRef, Batch, Effect, OpenAttempt, StreamOp, Watermark, Writer,
 };
 
 use crate::gate::within;
@@ -24,19 +24,19 @@ pub(super) fn saying(session: &SessionId, attempt: Option<AttemptRef>, texts: &[
     StreamOp::Chunks { attempt, chunks }
 }
 
-pub(super) const BEGUN: fn(usize) -> Option<AttemptRef> = |index| Some(AttemptRef::Begun(index));
+pub(super) const BEGUN: fn(usize) -> Option<AttemptRef> = |index| Some(AttemptRef::Started(index));
 pub(super) const KNOWN: fn(Attempt) -> Option<AttemptRef> =
-    |attempt| Some(AttemptRef::Known(attempt));
+    |attempt| Some(AttemptRef::Existing(attempt));
 
 /// A step's worth in one write: the mark of what came before, new attempts and their chunks.
 pub async fn a_batch_is_written_in_its_order(harness: &impl StreamHarness) {
     let streams = harness.open().await;
     let session = id("s");
     let one = begin(&streams, &session, &model(1)).await;
-    let settling = Mark { settled: vec![one], ..mark(&session, 3) };
+    let settling = Watermark { settled: vec![one], ..mark(&session, 3) };
     let batch = vec![
         saying(&session, KNOWN(one), &["a"]),
-        StreamOp::Mark(Box::new(settling)),
+        StreamOp::Watermark(Box::new(settling)),
         beginning(&session, tool("1.0")),
         beginning(&session, tool("1.1")),
         saying(&session, BEGUN(1), &["b"]),

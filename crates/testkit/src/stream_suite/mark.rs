@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use helix_agents_core::stream::{Boundary, Mark, Marked, OpenAttempt, StreamInfo};
+use helix_agents_core::stream::{Boundary, Marked, OpenAttempt, StreamInfo, Watermark};
 
 use crate::ids::batch_id;
 
@@ -25,7 +25,7 @@ pub async fn a_mark_announces_what_became_of_attempts_and_then_writes_its_bounda
     for (attempt, name) in [(one, "a"), (two, "b"), (three, "c")] {
         write(&streams, &session, Some(attempt), &[name]).await;
     }
-    let done = Mark {
+    let done = Watermark {
         settled: vec![one, three],
         discarded: vec![two],
         boundaries: vec![closing(&session, 7)],
@@ -59,7 +59,7 @@ pub async fn chunks_of_a_settled_attempt_are_refused(harness: &impl StreamHarnes
     let (streams, other) = (harness.open().await, harness.open().await);
     let session = id("s");
     let one = begin(&streams, &session, &model(1)).await;
-    let settle = Mark { settled: vec![one], ..mark(&session, 3) };
+    let settle = Watermark { settled: vec![one], ..mark(&session, 3) };
     other.mark(batch_id(), &session, settle).await.unwrap();
     refused(&streams, &session, one).await;
 }
@@ -69,7 +69,7 @@ pub async fn chunks_of_an_attempt_that_a_mark_discarded_are_refused(harness: &im
     let (streams, other) = (harness.open().await, harness.open().await);
     let session = id("s");
     let one = begin(&streams, &session, &model(1)).await;
-    let discard = Mark { discarded: vec![one], ..mark(&session, 3) };
+    let discard = Watermark { discarded: vec![one], ..mark(&session, 3) };
     other.mark(batch_id(), &session, discard).await.unwrap();
     refused(&streams, &session, one).await;
 }
@@ -82,9 +82,9 @@ pub async fn what_was_settled_is_never_discarded(harness: &impl StreamHarness) {
     write(&streams, &session, Some(one), &["a"]).await;
     let two = begin(&streams, &session, &tool("1.0")).await;
     write(&streams, &session, Some(two), &["b"]).await;
-    let first = Mark { settled: vec![one], discarded: vec![two], ..mark(&session, 3) };
+    let first = Watermark { settled: vec![one], discarded: vec![two], ..mark(&session, 3) };
     streams.mark(batch_id(), &session, first).await.unwrap();
-    let contrary = Mark { settled: vec![two], discarded: vec![one], ..mark(&session, 4) };
+    let contrary = Watermark { settled: vec![two], discarded: vec![one], ..mark(&session, 4) };
     streams.mark(batch_id(), &session, contrary).await.unwrap();
     begin(&streams, &session, &model(1)).await;
     write(&streams, &session, None, &["end"]).await;
@@ -106,7 +106,7 @@ pub async fn a_repeated_mark_says_nothing_twice(harness: &impl StreamHarness) {
     let one = begin(&streams, &session, &model(1)).await;
     let two = begin(&streams, &session, &tool("1.0")).await;
     write(&streams, &session, Some(one), &["a"]).await;
-    let done = Mark {
+    let done = Watermark {
         settled: vec![one],
         discarded: vec![two],
         boundaries: vec![closing(&session, 3)],
@@ -134,8 +134,11 @@ pub async fn marks_never_go_back(harness: &impl StreamHarness) {
     let one = begin(&streams, &session, &model(1)).await;
     write(&streams, &session, Some(one), &["a"]).await;
     streams.mark(batch_id(), &session, mark(&session, 9)).await.unwrap();
-    let late =
-        Mark { settled: vec![one], boundaries: vec![closing(&session, 5)], ..mark(&session, 5) };
+    let late = Watermark {
+        settled: vec![one],
+        boundaries: vec![closing(&session, 5)],
+        ..mark(&session, 5)
+    };
     streams.mark(batch_id(), &session, late).await.unwrap();
     let info = streams.info(&session).await.unwrap();
     assert_eq!((info.marked_by(&session), info.open), (9, Vec::new()));
@@ -146,7 +149,7 @@ pub async fn marks_never_go_back(harness: &impl StreamHarness) {
             2 - committed 1 at 5
         "#]],
     );
-    let next = Mark { boundaries: vec![closing(&session, 10)], ..mark(&session, 10) };
+    let next = Watermark { boundaries: vec![closing(&session, 10)], ..mark(&session, 10) };
     streams.mark(batch_id(), &session, next).await.unwrap();
     let info = streams.info(&session).await.unwrap();
     assert_eq!((info.marked_by(&session), info.last_seq), (10, 3));
@@ -160,13 +163,13 @@ pub async fn boundaries_that_an_earlier_mark_brought_are_left_out(harness: &impl
     let (root, child) = (id("s"), id("s-sub-1.0"));
     for session in [&root, &child] {
         let said = |version, delta| Boundary { version, chunk: text(session, delta) };
-        let one = Mark {
+        let one = Watermark {
             boundaries: vec![closing(session, 2), said(4, "ends"), closing(session, 4)],
             ..mark(session, 5)
         };
         let all = [said(6, "begins"), closing(session, 6), closing(session, 8)];
         let boundaries = one.boundaries.iter().cloned().chain(all).collect();
-        let two = Mark { boundaries, ..mark(session, 9) };
+        let two = Watermark { boundaries, ..mark(session, 9) };
         streams.mark(batch_id(), &root, one).await.unwrap();
         other.mark(batch_id(), &root, two.clone()).await.unwrap();
         streams.mark(batch_id(), &root, two).await.unwrap();
@@ -217,7 +220,7 @@ pub async fn info_tells_how_the_stream_stands(harness: &impl StreamHarness) {
     expected.last_seq = 2;
     assert_eq!(other.info(&session).await.unwrap(), expected);
 
-    let settle = Mark { settled: vec![two], ..mark(&session, 6) };
+    let settle = Watermark { settled: vec![two], ..mark(&session, 6) };
     streams.mark(batch_id(), &session, settle).await.unwrap();
     open.remove(1);
     let expected = StreamInfo {
@@ -240,7 +243,7 @@ pub async fn sessions_that_share_a_stream_do_not_disturb_each_other(harness: &im
     write(&streams, &root, Some(other), &["child's"]).await;
     let again = streams.begin(batch_id(), &root, &model(1), origin(&child)).await.unwrap();
     refused(&streams, &root, other).await;
-    let boundary = |session: &_, version| Mark {
+    let boundary = |session: &_, version| Watermark {
         boundaries: vec![closing(session, version)],
         ..mark(session, version)
     };
@@ -248,7 +251,7 @@ pub async fn sessions_that_share_a_stream_do_not_disturb_each_other(harness: &im
         streams.mark(batch_id(), &root, boundary(&child, version)).await.unwrap();
     }
     streams
-        .mark(batch_id(), &root, Mark { settled: vec![own], ..boundary(&root, 4) })
+        .mark(batch_id(), &root, Watermark { settled: vec![own], ..boundary(&root, 4) })
         .await
         .unwrap();
     let info = streams.info(&root).await.unwrap();

@@ -10,7 +10,7 @@ use helix_agents_core::clock::Timestamp;
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::stream::{
-    Attempt, Boundary, Chunk, ChunkKind, ChunkStream, Effect, Mark, StoredChunk, StreamManager,
+    Attempt, Boundary, Chunk, ChunkKind, ChunkStream, Effect, StoredChunk, StreamManager, Watermark,
 };
 
 use crate::gate::within;
@@ -52,8 +52,8 @@ pub(crate) fn tool(call: &str) -> Effect {
 }
 
 /// A mark that only says how far the log is.
-pub(crate) fn mark(session: &SessionId, version: u64) -> Mark {
-    Mark {
+pub(crate) fn mark(session: &SessionId, version: u64) -> Watermark {
+    Watermark {
         version,
         settled: Vec::new(),
         discarded: Vec::new(),

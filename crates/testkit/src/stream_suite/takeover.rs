@@ -4,7 +4,9 @@ use expect_test::expect;
 
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::id::SessionId;
-use helix_agents_core::stream::{Attempt, Batch, Mark, Marked, StreamOp, Writer, Written};
+use helix_agents_core::stream::{
+    Attempt, Batch, BatchReceipt, Marked, StreamOp, Watermark, Writer,
+};
 
 use crate::ids::batch_id;
 
@@ -16,8 +18,8 @@ fn run_of(session: &SessionId, fencing_token: u64) -> Writer {
     Writer { session: session.clone(), fencing_token }
 }
 
-fn marking(mark: Mark) -> StreamOp {
-    StreamOp::Mark(Box::new(mark))
+fn marking(mark: Watermark) -> StreamOp {
+    StreamOp::Watermark(Box::new(mark))
 }
 
 /// Writes a batch of a run.
@@ -26,7 +28,7 @@ async fn write(
     stream: &SessionId,
     writer: &Writer,
     ops: impl IntoIterator<Item = StreamOp>,
-) -> Written {
+) -> BatchReceipt {
     let ops: Vec<_> = ops.into_iter().collect();
     streams.write(stream, Batch::new(batch_id(), writer.clone(), ops)).await.unwrap()
 }
@@ -37,7 +39,7 @@ async fn try_model(
     stream: &SessionId,
     writer: &Writer,
     delta: &str,
-) -> (Attempt, Written) {
+) -> (Attempt, BatchReceipt) {
     let session = &writer.session;
     let ops = [beginning(session, model(1)), saying(session, BEGUN(0), &[delta])];
     let written = write(streams, stream, writer, ops).await;
@@ -55,7 +57,7 @@ pub async fn a_superseded_run_writes_nothing_more(harness: &impl StreamHarness) 
     let session = id("s");
     let (first, second) = (run_of(&session, 3), run_of(&session, 8));
     let (one, _) = try_model(&old, &session, &first, "a").await;
-    let taken_over = Mark { discarded: vec![one], ..mark(&session, 8) };
+    let taken_over = Watermark { discarded: vec![one], ..mark(&session, 8) };
     write(&new, &session, &second, [marking(taken_over)]).await;
     let (two, _) = try_model(&new, &session, &second, "b").await;
     let before = new.info(&session).await.unwrap();
@@ -66,8 +68,8 @@ pub async fn a_superseded_run_writes_nothing_more(harness: &impl StreamHarness) 
         vec![saying(&session, None, &["late"])],
         vec![beginning(&session, model(1)), saying(&session, BEGUN(0), &["late"])],
         vec![beginning(&session, tool("1.0")), beginning(&session, tool("1.1"))],
-        vec![marking(Mark { settled: vec![two], ..mark(&session, 4) })],
-        vec![marking(Mark {
+        vec![marking(Watermark { settled: vec![two], ..mark(&session, 4) })],
+        vec![marking(Watermark {
             discarded: vec![two],
             boundaries: vec![closing(&session, 9)],
             ..mark(&session, 9)
@@ -77,7 +79,8 @@ pub async fn a_superseded_run_writes_nothing_more(harness: &impl StreamHarness) 
         let batch = Batch::new(batch_id(), first.clone(), ops);
         for _ in 0..2 {
             let written = old.write(&session, batch.clone()).await.unwrap();
-            let nothing = Written { last_seq: 3, is_superseded: true, ..Written::default() };
+            let nothing =
+                BatchReceipt { last_seq: 3, is_superseded: true, ..BatchReceipt::default() };
             assert_eq!(written, nothing, "{batch:?}");
             assert_eq!(new.info(&session).await.unwrap(), before, "{batch:?}");
         }
@@ -105,7 +108,7 @@ pub async fn a_mark_of_a_later_run_discards_what_it_does_not_settle(harness: &im
     write(&old, &session, &first, ops).await;
     let ops = [beginning(&session, tool("1.1")), saying(&session, BEGUN(0), &["named"])];
     let three = write(&old, &session, &first, ops).await.begun[0];
-    let taken_over = Mark { settled: vec![one], discarded: vec![three], ..mark(&session, 8) };
+    let taken_over = Watermark { settled: vec![one], discarded: vec![three], ..mark(&session, 8) };
     write(&new, &session, &second, [marking(taken_over)]).await;
     assert_eq!(open(&new, &session).await, [Attempt(1)]);
     check(

@@ -12,7 +12,7 @@ use helix_agents_core::event::{Event, RecordedEvent, ToolFinish, ToolOutcome};
 use helix_agents_core::id::{CallId, SessionId};
 use helix_agents_core::message::Message;
 use helix_agents_core::session::{
-    Durability, Logs, RunStatus, Session, load, load_events, usage_of_tree,
+    Durability, RunStatus, Session, SessionReader, load, load_events, usage_of_tree,
 };
 use helix_agents_core::store::{Head, MAX_PAGE, Page, SessionFilter, SessionStatus, StateStore};
 use helix_agents_core::stream::StreamManager;
@@ -206,7 +206,8 @@ pub async fn check(
     }
     problems.extend(of_usage(store, root, &members).await?);
     effects::check(expected, *outlived, &members, answers, trace, &mut problems);
-    let counted = usage_of_tree(Logs::of(store), root).await.map_err(|error| error.to_string())?;
+    let counted =
+        usage_of_tree(SessionReader::of(store), root).await.map_err(|error| error.to_string())?;
     relations::check(&members, &counted, &mut problems);
     if !expected.reborn {
         hooks::check(&members, again, told, &mut problems);

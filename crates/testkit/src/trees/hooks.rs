@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use helix_agents_core::error::ErrorRecord;
 use helix_agents_core::event::{Suspension, ToolOutcome};
 use helix_agents_core::hooks::{
-    AgentHooks, Before, HookContext, HookResult, SubAgentView, ToolCallView,
+    AgentHooks, HookContext, HookDecision, HookResult, SubAgentView, ToolCallView,
 };
 use helix_agents_core::id::{CallId, RunId, SessionId};
 use helix_agents_core::json::Json;
@@ -98,9 +98,9 @@ impl AgentHooks for Listener {
         &self,
         cx: &HookContext,
         call: ToolCallView<'_>,
-    ) -> HookResult<Before<Json>> {
+    ) -> HookResult<HookDecision<Json>> {
         self.note(cx, Hook::BeforeTool, call.call).await;
-        Ok(Before::Continue)
+        Ok(HookDecision::Continue)
     }
 
     async fn on_state_change(&self, cx: &HookContext, _: &Patch) -> HookResult {

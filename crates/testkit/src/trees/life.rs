@@ -13,10 +13,10 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Renewal,
+    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
 };
-use helix_agents_core::stream::{Batch, ChunkStream, StreamInfo, StreamManager, Written};
+use helix_agents_core::stream::{Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager};
 use tokio::sync::Notify;
 
 use super::dice::Dice;
@@ -285,7 +285,7 @@ impl MortalStore {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl StateStore for MortalStore {
-    fn reach(&self) -> Reach {
+    fn reach(&self) -> StoreScope {
         self.inner.reach()
     }
 
@@ -363,7 +363,7 @@ pub(super) struct MortalStreams {
 
 #[async_trait]
 impl StreamManager for MortalStreams {
-    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         self.life.tick().await;
         let done = self.inner.write(stream, batch).await;
         self.life.tick().await;

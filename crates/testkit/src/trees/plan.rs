@@ -9,7 +9,7 @@ use helix_agents_core::event::Event;
 use helix_agents_core::id::{CallId, SessionId};
 use helix_agents_core::session::load_events;
 use helix_agents_core::store::StateStore;
-use helix_agents_core::tool::{EffectClass, Reconciled, Tool, ToolContext, ToolError};
+use helix_agents_core::tool::{EffectClass, ReconcileOutcome, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -255,9 +255,9 @@ impl Scene {
         tool.reconcile(move |_, cx| {
             let acted = trace.all().iter().any(|it| it.key == cx.idempotency_key());
             let found = if acted {
-                Reconciled::Landed(result_of(cx.session(), cx.call()))
+                ReconcileOutcome::Completed(result_of(cx.session(), cx.call()))
             } else {
-                Reconciled::DidNotHappen
+                ReconcileOutcome::NotExecuted
             };
             async move { found }
         })

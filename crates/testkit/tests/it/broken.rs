@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use bytes::Bytes;
 use helix_agents_core::id::{BatchId, SessionId};
-use helix_agents_core::store::{Head, Reach, Snapshot, StateStore};
+use helix_agents_core::store::{Head, Snapshot, StateStore, StoreScope};
 use helix_agents_core::stream::StreamManager;
 use helix_agents_core::usage::UsageRollup;
 use helix_agents_store_memory::{MemoryOptions, MemoryStore};
@@ -260,8 +260,8 @@ impl Harness {
 
 #[async_trait]
 impl StoreHarness for Harness {
-    fn reach(&self) -> Reach {
-        Reach::Process
+    fn reach(&self) -> StoreScope {
+        StoreScope::Process
     }
 
     async fn open(&self) -> Arc<dyn StateStore> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use helix_agents::agent::AnyAgent;
 use helix_agents::prelude::*;
 use helix_agents::session::load_events;
-use helix_agents::tool::{Reconciled, Tool};
+use helix_agents::tool::{ReconcileOutcome, Tool};
 use helix_agents_example_own_loop::OwnLoop;
 use helix_agents_testkit::gate::{Gate, within};
 use helix_agents_testkit::normalise;
@@ -51,7 +51,7 @@ fn agent(gate: Option<Gate>) -> AnyAgent {
     let paying = Tool::function("pay", "Pays.", |_: Note, _: ToolContext| async { Ok("paid") });
     // Its start is on record when a loop stops before it came to run it.
     let paying = paying.effect(EffectClass::AtMostOnce);
-    let paying = paying.reconcile(|_, _| async { Reconciled::DidNotHappen });
+    let paying = paying.reconcile(|_, _| async { ReconcileOutcome::NotExecuted });
     Agent::builder("clerk")
         .system_prompt("You take notes.")
         .state::<Notes>()

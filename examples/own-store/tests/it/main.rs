@@ -8,7 +8,7 @@ mod program;
 mod conformance {
     use std::sync::Arc;
 
-    use helix_agents::store::{Reach, StateStore};
+    use helix_agents::store::{StateStore, StoreScope};
     use helix_agents_example_own_store::FileStore;
     use helix_agents_testkit::store_suite::StoreHarness;
     use tempfile::TempDir;
@@ -18,8 +18,8 @@ mod conformance {
 
     #[async_trait::async_trait]
     impl StoreHarness for Harness {
-        fn reach(&self) -> Reach {
-            Reach::Machine
+        fn reach(&self) -> StoreScope {
+            StoreScope::Machine
         }
 
         async fn open(&self) -> Arc<dyn StateStore> {

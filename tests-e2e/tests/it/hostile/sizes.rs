@@ -73,7 +73,7 @@ pub(super) fn fifty_thousand_events(kind: &'static Kind) {
         assert!(before > 50_000);
         let (mode, store) = (Durability::PerEffect, ground.store.clone());
         let teller = Teller::new("local:", "plain", mode, store, &ground.trace()).await.unwrap();
-        let told = teller.carry_out("resume", None).await.unwrap().unwrap();
+        let told = teller.drive("resume", None).await.unwrap().unwrap();
         assert_eq!(told.get("status").unwrap(), "completed");
         let fold = load(&*ground.store.state, &root).await.unwrap();
         assert_eq!(normalise::transcript(fold.transcript()), transcript);

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::KNOWN;
 use crate::kill_matrix::{Expected, told};
-use crate::support::{Extent, Logs, Story, answer};
+use crate::support::{Extent, SessionReader, Story, answer};
 use crate::sweep::{Room, blocking};
 
 /// The story that nobody killed.
@@ -158,7 +158,11 @@ impl Case {
     }
 
     /// All resume at once: one of them does, if there was anything to resume. An engine may be faster.
-    pub(super) fn resume_at_once(&self, story: &Story, before: &Logs) -> Result<(), String> {
+    pub(super) fn resume_at_once(
+        &self,
+        story: &Story,
+        before: &SessionReader,
+    ) -> Result<(), String> {
         let root = before.get(&SessionId::from("story"));
         let ends = |log: &Vec<_>| {
             log.iter().any(|it: &helix_agents::event::RecordedEvent| {
@@ -192,7 +196,7 @@ pub(super) fn ran_and_told(answers: &[Value]) -> (usize, Vec<String>) {
 }
 
 /// Whether each log begins with what it was.
-pub(super) fn begins_with(before: &Logs, after: &Logs) -> Result<(), String> {
+pub(super) fn begins_with(before: &SessionReader, after: &SessionReader) -> Result<(), String> {
     for (session, log) in before {
         let now = after.get(session).map_or(&[][..], Vec::as_slice);
         if !now.starts_with(log) {

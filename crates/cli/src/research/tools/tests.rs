@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use helix_agents::id::CallId;
 use helix_agents::stream::ChunkKind;
-use helix_agents::tool::{ToolContext, ToolContextParts, ToolFeed, ToolFunction};
+use helix_agents::tool::{ToolContext, ToolContextConfig, ToolFunction, ToolStream};
 use serde_json::{Value, json};
 
 use super::*;
 
 struct Nobody;
 
-impl ToolFeed for Nobody {
+impl ToolStream for Nobody {
     fn show(&self, _kind: ChunkKind) {}
 }
 
 async fn call<T: ToolFunction>(tool: T, input: Value) -> Result<Value, String> {
-    let parts = ToolContextParts {
+    let parts = ToolContextConfig {
         agent: "researcher".into(),
         session: "session".into(),
         run: "run".into(),
@@ -29,7 +29,7 @@ async fn call<T: ToolFunction>(tool: T, input: Value) -> Result<Value, String> {
         timeout: None,
         cancel: Default::default(),
         state: Arc::default(),
-        feed: Arc::new(Nobody),
+        stream: Arc::new(Nobody),
     };
     let input = serde_json::from_value(input).unwrap();
     match tool.call(input, &ToolContext::new(parts)).await {

@@ -52,9 +52,9 @@ impl Committed {
     #[must_use]
     pub fn shown(&self) -> Vec<(u64, &Event)> {
         let by_others = self.by_others.iter().map(|(version, event)| (*version, event));
-        let mut shown: Vec<_> = by_others.chain(self.numbered()).collect();
-        shown.sort_by_key(|(version, _)| *version);
-        shown
+        let mut projection: Vec<_> = by_others.chain(self.numbered()).collect();
+        projection.sort_by_key(|(version, _)| *version);
+        projection
     }
 
     /// The events, each with its place in the log.

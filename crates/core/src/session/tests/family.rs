@@ -7,7 +7,7 @@ use crate::event::{Answer, ChildNotice, ChildStart, CompanionRef, Event, Trigger
 use crate::executor::AgentResult;
 use crate::id::SessionId;
 use crate::message::UserMessage;
-use crate::session::{Notice, Standing, Stopping};
+use crate::session::{ChildStatus, CompletionNotice, StopAction};
 use crate::testing::{Hand, builder, built, calls, result_schema, text};
 use crate::tool::{NoInput, Tool};
 use crate::usage::UsageRollup;
@@ -16,27 +16,27 @@ fn hand() -> Hand {
     Hand::new(&built(builder().tool(Tool::client::<NoInput>("ask", "Asks."))))
 }
 
-fn standing(hand: &Hand, alive: bool, below: bool) -> Standing {
-    Standing::of(hand.session(), alive, below).unwrap()
+fn standing(hand: &Hand, alive: bool, below: bool) -> ChildStatus {
+    ChildStatus::of(hand.session(), alive, below).unwrap()
 }
 
 #[test]
 fn a_run_that_did_not_end_lives_as_long_as_its_lease() {
     let hand = hand();
-    assert_eq!(standing(&hand, true, false), Standing::Live);
-    assert_eq!(standing(&hand, false, false), Standing::Ready);
-    assert_eq!(Standing::Live.stopping(true), Stopping::Ask);
-    assert_eq!(Standing::Ready.stopping(false), Stopping::Abort);
+    assert_eq!(standing(&hand, true, false), ChildStatus::Live);
+    assert_eq!(standing(&hand, false, false), ChildStatus::Ready);
+    assert_eq!(ChildStatus::Live.stopping(true), StopAction::Ask);
+    assert_eq!(ChildStatus::Ready.stopping(false), StopAction::Abort);
 }
 
 #[test]
 fn one_that_waits_is_ready_when_an_answer_has_come_or_something_below_it_can_go_on() {
     let mut hand = hand();
     hand.drive([calls([("ask", json!({}))])]);
-    assert_eq!(standing(&hand, false, false), Standing::Waits);
-    assert_eq!(standing(&hand, false, true), Standing::Ready);
+    assert_eq!(standing(&hand, false, false), ChildStatus::Waits);
+    assert_eq!(standing(&hand, false, true), ChildStatus::Ready);
     hand.answer("1.0", Answer::Returned(json!("yes").into())).unwrap();
-    assert_eq!(standing(&hand, false, false), Standing::Ready);
+    assert_eq!(standing(&hand, false, false), ChildStatus::Ready);
 }
 
 #[test]
@@ -44,12 +44,12 @@ fn one_that_is_done_is_stopped_for_good_only() {
     let mut hand = hand();
     hand.drive([text("Done.")]);
     let ended = standing(&hand, false, false);
-    let Standing::Ended(result, used) = &ended else { panic!("{ended:?}") };
+    let ChildStatus::Ended(result, used) = &ended else { panic!("{ended:?}") };
     assert_eq!(**result, AgentResult::of(hand.session().last_run().unwrap()));
     assert_eq!(used.steps, 1);
-    assert_eq!(ended.stopping(false), Stopping::Done);
-    assert_eq!(ended.stopping(true), Stopping::Abort);
-    assert_eq!(Notice::of(hand.session()), None, "it is no companion");
+    assert_eq!(ended.stopping(false), StopAction::Done);
+    assert_eq!(ended.stopping(true), StopAction::Abort);
+    assert_eq!(CompletionNotice::of(hand.session()), None, "it is no companion");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn one_that_is_aborted_is_stopped_and_names_its_children() {
     assert!(hand.session().aborted_children().is_none());
     hand.abort();
     hand.drive([]);
-    assert_eq!(standing(&hand, false, false).stopping(true), Stopping::Done);
+    assert_eq!(standing(&hand, false, false).stopping(true), StopAction::Done);
     let (children, reason) = hand.session().aborted_children().unwrap();
     assert!(children.is_empty());
     assert_eq!(reason.as_deref(), Some("stop"));
@@ -100,8 +100,8 @@ fn one_that_was_interrupted_can_go_on() {
     hand.interrupt();
     hand.drive([]);
     let interrupted = standing(&hand, false, false);
-    assert_eq!(interrupted, Standing::Interrupted);
+    assert_eq!(interrupted, ChildStatus::Interrupted);
     assert!(interrupted.can_go_on());
     hand.start(Trigger::Resume).unwrap();
-    assert_eq!(standing(&hand, true, false), Standing::Live);
+    assert_eq!(standing(&hand, true, false), ChildStatus::Live);
 }

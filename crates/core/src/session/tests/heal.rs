@@ -11,7 +11,7 @@ use crate::error::ErrorCode;
 use crate::event::{Event, RecordedEvent, ToolOutcome, Trigger};
 use crate::executor::Input;
 use crate::id::{AppendId, CallId, RequestId, RunId, SessionId};
-use crate::session::{BeginRun, Session, abort_events, execute_events, resume_events};
+use crate::session::{Session, StartRun, abort_events, execute_events, resume_events};
 use crate::step::find_unpaired_finish_call_id;
 use crate::testing::{
     Entry, Hand, builder, built, calls, echo, finish, result_schema, transcript_text,
@@ -59,8 +59,8 @@ fn legacy() -> Session {
     imported(&without(&hand.log, &["1.0", "2.0", "2.2"]))
 }
 
-fn begin() -> BeginRun {
-    BeginRun::new(RunId::from("new"), "hand", 0)
+fn begin() -> StartRun {
+    StartRun::new(RunId::from("new"), "hand", 0)
 }
 
 fn reopened(session: &mut Session) -> Vec<Event> {

@@ -10,7 +10,7 @@ use crate::clock::Timestamp;
 use crate::error::ErrorCode;
 use crate::event::{Event, RecordedEvent, SCHEMA, ToolFinish, ToolOutcome, Trigger};
 use crate::id::{RunId, SessionId};
-use crate::session::{BeginRun, RunStatus, Session, rewind_events};
+use crate::session::{StartRun, RunStatus, Session, rewind_events};
 use crate::store::SessionStatus;
 use crate::stream::Effect;
 use crate::testing::{Entry, Hand, builder, built, calls, echo, text, transcript_text};
@@ -151,7 +151,7 @@ fn what_goes_back_is_refused_with_a_reason() {
     let hand = told();
     let session = hand.session();
     let at = session.checkpoints()[0].version;
-    let begin = BeginRun::new("r9".into(), "hand", 0);
+    let begin = StartRun::new("r9".into(), "hand", 0);
     let last = session.last_run().map(|run| run.id.clone());
     let ask = |session: &Session, after: Option<&RunId>, to| {
         rewind_events(session, &agent(), &begin, after, to, None)

@@ -10,7 +10,7 @@ use crate::clock::Timestamp;
 use crate::error::ErrorCode;
 use crate::event::{Answer, Event, RecordedEvent, RunOutcome, SCHEMA, Trigger};
 use crate::id::SessionId;
-use crate::session::{RunStatus, Session, SettledCall};
+use crate::session::{ResolvedCall, RunStatus, Session};
 use crate::step::Action;
 use crate::store::SessionStatus;
 use crate::testing::{
@@ -170,14 +170,14 @@ fn a_call_that_nobody_answers_in_time_fails() {
     hand.drive([text("Too late?")]);
     assert_eq!(
         hand.session().settled_call(&"1.0".into()),
-        Some(&SettledCall::Answered("q6".into())),
+        Some(&ResolvedCall::Answered("q6".into())),
         "what is in the log counts, not what could have been found"
     );
     let mut hand = suspended([("ask", json!({}))]);
     hand.clock(61_001);
     hand.start(Trigger::Resume).unwrap();
     hand.drive([text("Too late.")]);
-    assert_eq!(hand.session().settled_call(&"1.0".into()), Some(&SettledCall::Expired));
+    assert_eq!(hand.session().settled_call(&"1.0".into()), Some(&ResolvedCall::Expired));
     expect![[r#"
         reply 1: 1.0 ask({})
         ended suspended on 1.0 ask Client until 61000
@@ -244,7 +244,7 @@ fn an_aborted_session_drops_what_it_waited_for() {
     hand.abort();
     hand.drive([]);
     assert_eq!(status(&hand), RunStatus::Aborted);
-    assert_eq!(hand.session().settled_call(&"1.0".into()), Some(&SettledCall::Dropped));
+    assert_eq!(hand.session().settled_call(&"1.0".into()), Some(&ResolvedCall::Dropped));
     let result = transcript_text(hand.session().transcript());
     assert!(result.contains("while the call waited for people"), "{result}");
 }

@@ -10,7 +10,7 @@ use crate::clock::Timestamp;
 use crate::event::{Event, RecordedEvent, SCHEMA, decode, encode};
 use crate::id::{AppendId, SessionId};
 use crate::message::Message;
-use crate::session::{Folding, OpenStep, Session, SessionOverview};
+use crate::session::{Folding, Session, SessionOverview, StepRecord};
 use crate::state::Patch;
 use crate::step::{Action, StepIterator, heal};
 use crate::store::StoredAppend;
@@ -295,7 +295,7 @@ proptest! {
                 known.insert(hand.log.len() as u64, told(session));
             }
             if let [.., (_, Event::Rewound { to }), _] = &*hand.log {
-                let failed = |step: &OpenStep| step.reply.error.is_some();
+                let failed = |step: &StepRecord| step.reply.error.is_some();
                 let step = session.checkpoint(*to).unwrap().step;
                 let reply = hand.log.iter().find_map(|(_, event)| match event {
                     Event::ModelReplied(reply) if reply.step == step => Some(reply),

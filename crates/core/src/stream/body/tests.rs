@@ -3,8 +3,8 @@
 use crate::clock::Timestamp;
 use crate::id::{BatchId, SessionId};
 use crate::stream::{
-    Attempt, AttemptRef, Batch, Boundary, Chunk, ChunkKind, Effect, Ledger, Mark, OpenAttempt,
-    StreamOp, Writer,
+    Attempt, AttemptRef, Batch, Boundary, Chunk, ChunkKind, Effect, OpenAttempt, StreamOp,
+    StreamState, Watermark, Writer,
 };
 
 use super::{Encoded, decode, decode_open, encode_open};
@@ -27,7 +27,7 @@ fn saying(attempt: Option<AttemptRef>, chunks: &[Chunk]) -> StreamOp {
 /// What a new stream gets of a batch: the text, and the chunks that it stands for.
 fn body(batch: &[StreamOp]) -> (String, Vec<(Option<Attempt>, Chunk)>) {
     let writer = Writer::without_run(&"s".into());
-    let change = Ledger::default().apply(&Batch::new(BatchId(1), writer, batch)).unwrap();
+    let change = StreamState::default().apply(&Batch::new(BatchId(1), writer, batch)).unwrap();
     let text = Encoded::new(batch).unwrap().body(&change.placed).unwrap();
     let chunks: Vec<_> = change.chunks(batch).collect();
     assert_eq!(decode(&text).unwrap(), chunks);
@@ -39,7 +39,7 @@ fn body(batch: &[StreamOp]) -> (String, Vec<(Option<Attempt>, Chunk)>) {
 fn chunks_of_one_origin_and_attempt_share_both() {
     let one = [chunk(1, 1, "x"), chunk(1, 2, "\"]}")];
     let more = [chunk(1, 3, "y"), chunk(2, 4, "z")];
-    let begun = Some(AttemptRef::Begun(0));
+    let begun = Some(AttemptRef::Started(0));
     let (text, chunks) = body(&[
         StreamOp::Begin { effect: Effect::Model { step: 1 }, origin: chunk(1, 0, "") },
         saying(None, &one),
@@ -66,7 +66,7 @@ fn chunks_of_one_origin_and_attempt_share_both() {
 fn announcements_and_boundaries_look_like_their_origins() {
     let (effect, origin) = (Effect::Model { step: 1 }, chunk(3, 7, ""));
     let boundary = |version, delta| Boundary { version, chunk: chunk(4, 9, delta) };
-    let mark = Mark {
+    let mark = Watermark {
         version: 2,
         settled: vec![Attempt(2)],
         discarded: Vec::new(),
@@ -74,7 +74,7 @@ fn announcements_and_boundaries_look_like_their_origins() {
         boundaries: vec![boundary(0, "old"), boundary(2, "new")],
     };
     let begin = StreamOp::Begin { effect, origin: origin.clone() };
-    let (_, chunks) = body(&[begin.clone(), begin, StreamOp::Mark(Box::new(mark.clone()))]);
+    let (_, chunks) = body(&[begin.clone(), begin, StreamOp::Watermark(Box::new(mark.clone()))]);
     let discarded = ChunkKind::StepDiscarded { attempts: vec![Attempt(1)] };
     let committed = ChunkKind::StepCommitted { attempts: vec![Attempt(2)], version: 2 };
     let expected = [

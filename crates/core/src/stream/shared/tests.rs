@@ -7,9 +7,9 @@ use futures_util::FutureExt as _;
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
 use crate::id::BatchId;
-use crate::stream::{Batch, Chunk, ChunkKind, Effect, Memory, StreamOp, Writer, Written};
+use crate::stream::{Batch, BatchReceipt, CacheEntry, Chunk, ChunkKind, Effect, StreamOp, Writer};
 
-use super::{Change, Found, Known, Place, SharedStream, write_shared};
+use super::{CachedStream, Change, Found, Place, SharedStream, write_shared};
 
 /// What becomes of the next write.
 enum Next {
@@ -25,17 +25,17 @@ enum Next {
 
 #[derive(Default)]
 struct Server {
-    known: Known,
+    known: CachedStream,
     /// The places of what was written.
     places: Vec<Place>,
     next: VecDeque<Next>,
-    late: Vec<(u64, Known, u64)>,
+    late: Vec<(u64, CachedStream, u64)>,
     looks: u32,
     writes: u32,
 }
 
 impl Server {
-    fn take(&mut self, from: u64, after: &Known, count: u64) -> bool {
+    fn take(&mut self, from: u64, after: &CachedStream, count: u64) -> bool {
         if self.known.revision != from {
             return false;
         }
@@ -62,7 +62,7 @@ impl SharedStream for &mut Server {
         Ok(Found { known, there })
     }
 
-    async fn save(&mut self, from: u64, after: &Known, change: &Change) -> Result<bool> {
+    async fn save(&mut self, from: u64, after: &CachedStream, change: &Change) -> Result<bool> {
         let lost = || Error::new(ErrorCode::StoreUnavailable, "as arranged");
         match self.next.pop_front() {
             None => Ok(self.take(from, after, change.count)),
@@ -103,17 +103,17 @@ fn batch(id: u128) -> Batch {
 }
 
 /// Writes without waiting: nothing here does.
-fn write(server: &mut Server, memory: &mut Memory, batch: &Batch) -> Result<Written> {
+fn write(server: &mut Server, memory: &mut CacheEntry, batch: &Batch) -> Result<BatchReceipt> {
     write_shared(server, memory, batch).now_or_never().unwrap()
 }
 
-fn last(server: &mut Server, memory: &mut Memory, id: u128) -> u64 {
+fn last(server: &mut Server, memory: &mut CacheEntry, id: u128) -> u64 {
     write(server, memory, &batch(id)).unwrap().last_seq
 }
 
 #[test]
 fn one_writer_looks_once() {
-    let (mut server, mut memory) = (Server::default(), Memory::default());
+    let (mut server, mut memory) = (Server::default(), CacheEntry::default());
     for number in 1..=5 {
         assert_eq!(last(&mut server, &mut memory, number.into()), number);
     }
@@ -123,7 +123,7 @@ fn one_writer_looks_once() {
 #[test]
 fn the_second_of_two_writers_looks_and_writes_after_the_first() {
     let (mut server, mut one, mut other) =
-        (Server::default(), Memory::default(), Memory::default());
+        (Server::default(), CacheEntry::default(), CacheEntry::default());
     last(&mut server, &mut one, 1);
     last(&mut server, &mut other, 2);
     let looks = server.looks;
@@ -134,7 +134,7 @@ fn the_second_of_two_writers_looks_and_writes_after_the_first() {
 #[test]
 fn a_batch_whose_answer_was_lost_is_written_once() {
     for fate in [Next::Lost, Next::Unanswered, Next::Late] {
-        let (mut server, mut memory) = (Server::default(), Memory::default());
+        let (mut server, mut memory) = (Server::default(), CacheEntry::default());
         last(&mut server, &mut memory, 1);
         server.next.push_back(fate);
         write(&mut server, &mut memory, &batch(2)).unwrap_err();
@@ -147,7 +147,7 @@ fn a_batch_whose_answer_was_lost_is_written_once() {
 
 #[test]
 fn a_batch_that_a_store_sent_again_is_written_once() {
-    let (mut server, mut memory) = (Server::default(), Memory::default());
+    let (mut server, mut memory) = (Server::default(), CacheEntry::default());
     server.next.push_back(Next::Repeated);
     assert_eq!(last(&mut server, &mut memory, 1), 1);
     assert_eq!(last(&mut server, &mut memory, 2), 2);
@@ -158,7 +158,7 @@ fn a_batch_that_a_store_sent_again_is_written_once() {
 fn what_came_after_it_does_not_hide_whether_it_was_written() {
     for (fate, is_first) in [(Next::Lost, false), (Next::Unanswered, true)] {
         let (mut server, mut one, mut other) =
-            (Server::default(), Memory::default(), Memory::default());
+            (Server::default(), CacheEntry::default(), CacheEntry::default());
         last(&mut server, &mut one, 1);
         server.next.push_back(fate);
         write(&mut server, &mut one, &batch(2)).unwrap_err();
@@ -173,7 +173,7 @@ fn what_came_after_it_does_not_hide_whether_it_was_written() {
 #[test]
 fn another_batch_of_the_same_handle_settles_the_doubt() {
     for fate in [Next::Lost, Next::Unanswered, Next::Late] {
-        let (mut server, mut memory) = (Server::default(), Memory::default());
+        let (mut server, mut memory) = (Server::default(), CacheEntry::default());
         last(&mut server, &mut memory, 1);
         server.next.push_back(fate);
         write(&mut server, &mut memory, &batch(2)).unwrap_err();
@@ -187,7 +187,7 @@ fn another_batch_of_the_same_handle_settles_the_doubt() {
 #[test]
 fn a_server_that_lost_the_end_is_written_on_from_where_it_is() {
     let (mut server, mut one, mut other) =
-        (Server::default(), Memory::default(), Memory::default());
+        (Server::default(), CacheEntry::default(), CacheEntry::default());
     last(&mut server, &mut one, 1);
     let kept = server.known.clone();
     // In doubt, written, and then taken back.
@@ -207,7 +207,7 @@ fn a_server_that_lost_the_end_is_written_on_from_where_it_is() {
 #[test]
 fn a_begin_whose_answer_was_lost_leaves_one_open_attempt() {
     let (mut server, mut one, mut other) =
-        (Server::default(), Memory::default(), Memory::default());
+        (Server::default(), CacheEntry::default(), CacheEntry::default());
     let begin = StreamOp::Begin { effect: Effect::Model { step: 1 }, origin: chunk() };
     let begin = Batch::new(BatchId(7), Writer::without_run(&"s".into()), [begin]);
     server.next.push_back(Next::Unanswered);
@@ -220,7 +220,7 @@ fn a_begin_whose_answer_was_lost_leaves_one_open_attempt() {
 
 #[test]
 fn a_server_that_takes_nothing_is_not_remembered_without_end() {
-    let (mut server, mut memory) = (Server::default(), Memory::default());
+    let (mut server, mut memory) = (Server::default(), CacheEntry::default());
     for id in 0..100 {
         server.next.push_back(Next::Lost);
         write(&mut server, &mut memory, &batch(id)).unwrap_err();

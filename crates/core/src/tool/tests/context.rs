@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::ErrorCode;
 use crate::stream::ChunkKind;
-use crate::tool::{ToolContext, ToolContextParts, ToolFeed};
+use crate::tool::{ToolContext, ToolContextConfig, ToolStream};
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Notes {
@@ -19,14 +19,14 @@ struct Notes {
 #[derive(Default)]
 struct Seen(Mutex<Vec<ChunkKind>>);
 
-impl ToolFeed for Seen {
+impl ToolStream for Seen {
     fn show(&self, kind: ChunkKind) {
         self.0.lock().unwrap().push(kind);
     }
 }
 
-fn parts() -> ToolContextParts {
-    ToolContextParts {
+fn parts() -> ToolContextConfig {
+    ToolContextConfig {
         agent: "a".into(),
         session: "s".into(),
         run: "r1".into(),
@@ -39,11 +39,11 @@ fn parts() -> ToolContextParts {
         timeout: Some(Duration::from_secs(5)),
         cancel: CancellationToken::new(),
         state: Arc::new(json!({"notes": ["a"]})),
-        feed: Arc::new(Seen::default()),
+        stream: Arc::new(Seen::default()),
     }
 }
 
-fn key(change: impl FnOnce(&mut ToolContextParts)) -> String {
+fn key(change: impl FnOnce(&mut ToolContextConfig)) -> String {
     let mut parts = parts();
     change(&mut parts);
     ToolContext::new(parts).idempotency_key()
@@ -112,7 +112,7 @@ struct Score {
 #[test]
 fn a_state_that_does_not_read_back_is_refused_and_changes_nothing() {
     let state = Arc::new(json!({"average": 1.5}));
-    let cx = ToolContext::new(ToolContextParts { state, ..parts() });
+    let cx = ToolContext::new(ToolContextConfig { state, ..parts() });
     for bad in [f64::NAN, f64::INFINITY] {
         let error = cx.update_state(|it: &mut Score| it.average = bad).unwrap_err();
         assert_eq!(error.code(), ErrorCode::StateInvalid);
@@ -136,7 +136,7 @@ fn usage_is_collected_and_what_is_no_number_is_left_out() {
 #[test]
 fn progress_and_chunks_of_its_own_are_shown() {
     let seen = Arc::new(Seen::default());
-    let cx = ToolContext::new(ToolContextParts { feed: Arc::<Seen>::clone(&seen), ..parts() });
+    let cx = ToolContext::new(ToolContextConfig { stream: Arc::<Seen>::clone(&seen), ..parts() });
     cx.progress("half", Some(0.5));
     cx.emit("found", &json!({"id": 1})).unwrap();
     let expected = [
@@ -153,7 +153,7 @@ fn progress_and_chunks_of_its_own_are_shown() {
 #[test]
 fn it_knows_where_it_is_and_whether_to_go_on() {
     let token = CancellationToken::new();
-    let cx = ToolContext::new(ToolContextParts { cancel: token.clone(), ..parts() });
+    let cx = ToolContext::new(ToolContextConfig { cancel: token.clone(), ..parts() });
     assert_eq!((cx.agent(), cx.session().as_str(), cx.run().as_str()), ("a", "s", "r1"));
     assert_eq!((cx.step(), cx.call().as_str(), cx.attempt()), (1, "1.0", 1));
     assert_eq!(cx.timeout(), Some(Duration::from_secs(5)));

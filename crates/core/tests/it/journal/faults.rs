@@ -13,7 +13,7 @@ use helix_agents_core::id::{AppendId, RunId, SessionId};
 use helix_agents_core::session::Journal;
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, Head, LeaseChange, NewSession, Page,
-    Purge, Reach, Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
+    Purge, Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
 };
 use helix_agents_testkit::faults::Fault;
 use serde_json::json;
@@ -111,7 +111,7 @@ async fn others_that_append_without_pause_are_not_fought_forever() {
     let journal = world.begun().await;
     let crowded = Crowded(Arc::new(world.faults.clone()), world.ids());
     let parts =
-        helix_agents_core::session::JournalParts { store: Arc::new(crowded), ..world.parts() };
+        helix_agents_core::session::JournalConfig { store: Arc::new(crowded), ..world.parts() };
     let session = journal.session().clone();
     let mut journal = Journal::new(parts, agent(), session, RunId::from("r1"));
     journal.stage(&[reply(1, text("Done."))]).unwrap();
@@ -128,7 +128,7 @@ struct Crowded(Arc<dyn StateStore>, Arc<dyn helix_agents_core::clock::IdSource>)
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl StateStore for Crowded {
-    fn reach(&self) -> Reach {
+    fn reach(&self) -> StoreScope {
         self.0.reach()
     }
 

@@ -13,8 +13,8 @@ use helix_agents_core::error::Result;
 use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::store::{
-    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Renewal,
+    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
 };
 use helix_agents_store_sqlite::SqliteStore;
 use helix_agents_testkit::durable_suite::{
@@ -57,7 +57,7 @@ const AT: Timestamp = Timestamp(0);
 
 #[async_trait]
 impl StateStore for EagerStore {
-    fn reach(&self) -> Reach {
+    fn reach(&self) -> StoreScope {
         self.store.reach()
     }
 

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use helix_agents_core::error::ErrorRecord;
 use helix_agents_core::event::{Suspension, ToolOutcome};
 use helix_agents_core::hooks::{
-    AgentHooks, Before, HookContext, HookResult, LlmChange, SubAgentView, ToolCallView,
+    AgentHooks, HookContext, HookDecision, HookResult, LlmChange, SubAgentView, ToolCallView,
 };
 use helix_agents_core::json::Json;
 use helix_agents_core::llm::{LlmConfig, LlmResponse};
@@ -107,9 +107,9 @@ impl AgentHooks for Diary {
         &self,
         cx: &HookContext,
         _: &LlmConfig,
-    ) -> HookResult<Before<LlmChange>> {
+    ) -> HookResult<HookDecision<LlmChange>> {
         self.note(cx, "before_llm_call", format!("step {}", cx.step))?;
-        Ok(Before::Continue)
+        Ok(HookDecision::Continue)
     }
 
     async fn after_llm_call(&self, cx: &HookContext, _: &LlmResponse) -> HookResult {
@@ -120,9 +120,9 @@ impl AgentHooks for Diary {
         &self,
         cx: &HookContext,
         call: ToolCallView<'_>,
-    ) -> HookResult<Before<Json>> {
+    ) -> HookResult<HookDecision<Json>> {
         self.note(cx, "before_tool", format!("{} {}", call.call, call.tool))?;
-        Ok(Before::Continue)
+        Ok(HookDecision::Continue)
     }
 
     async fn after_tool(

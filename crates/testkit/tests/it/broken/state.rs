@@ -11,7 +11,7 @@ use helix_agents_core::guarantee::Guarantee;
 use helix_agents_core::id::{AppendId, RunId, SessionId};
 use helix_agents_core::store::{
     Append, AppendOutcome, CreateOutcome, ForkOutcome, Guard, Head, LeaseChange, NewSession, Page,
-    Purge, Reach, Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
+    Purge, Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
     Summary,
 };
 
@@ -182,7 +182,7 @@ fn is_the_same(loss: Loss, one: &RunId, other: &RunId) -> bool {
 
 #[async_trait]
 impl StateStore for Broken {
-    fn reach(&self) -> Reach {
+    fn reach(&self) -> StoreScope {
         self.sessions().reach()
     }
 

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use helix_agents_core::error::Result;
 use helix_agents_core::id::{BatchId, SessionId};
 use helix_agents_core::stream::{
-    Batch, ChunkStream, StreamInfo, StreamManager, StreamOp, Writer, Written,
+    Batch, BatchReceipt, ChunkStream, StreamInfo, StreamManager, StreamOp, Writer,
 };
 use helix_agents_testkit::ids::batch_id;
 
@@ -47,7 +47,7 @@ impl Broken {
         let known = greatest(&mut self.shared.tokens.lock().unwrap());
         let own = greatest(&mut self.tokens.lock().unwrap());
         let begins = batch.ops.iter().any(|op| matches!(op, StreamOp::Begin { .. }));
-        let marks = batch.ops.iter().any(|op| matches!(op, StreamOp::Mark(_)));
+        let marks = batch.ops.iter().any(|op| matches!(op, StreamOp::Watermark(_)));
         let later = fencing_token.max(known);
         let fencing_token = match mistake {
             Mistake::TokensIgnored => 0,
@@ -65,7 +65,7 @@ impl Broken {
         };
         let of_op = batch.ops.iter().find_map(|op| match op {
             StreamOp::Begin { origin, .. } => Some(&origin.session),
-            StreamOp::Mark(mark) => Some(&mark.origin.session),
+            StreamOp::Watermark(mark) => Some(&mark.origin.session),
             StreamOp::Chunks { .. } => None,
         });
         let session = match mistake {
@@ -78,11 +78,11 @@ impl Broken {
 
 #[async_trait]
 impl StreamManager for Broken {
-    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         let stream = self.name(stream);
         let Some(writer) = self.writer(&stream, &batch) else {
             let last_seq = self.streams().info(&stream).await?.last_seq;
-            return Ok(Written { last_seq, is_superseded: true, ..Written::default() });
+            return Ok(BatchReceipt { last_seq, is_superseded: true, ..BatchReceipt::default() });
         };
         let batch = Batch { id: self.known_as(&stream, batch.id), writer, ..batch };
         self.streams().write(&stream, batch).await

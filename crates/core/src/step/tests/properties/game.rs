@@ -17,7 +17,7 @@ use crate::id::{CallId, RunId};
 use crate::llm::LlmResponse;
 use crate::message::Arguments;
 use crate::state::Patch;
-use crate::step::people::wait_usage;
+use crate::step::pending_calls::wait_usage;
 use crate::step::{Action, ParsedToolCall, StepResult, StopReason};
 use crate::testing::{
     Hand, builder, built, echo, error_step, output, result_schema, stopped, text,

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorCode};
 use crate::id::{BatchId, SessionId};
-use crate::stream::Written;
+use crate::stream::BatchReceipt;
 
-use super::{Answers, Memories};
+use super::{Answers, StreamCache};
 
 #[test]
 fn the_last_batches_are_known_again() {
     let mut answers = Answers::default();
-    let written = |number: usize| Written { last_seq: number as u64, ..Written::default() };
+    let written =
+        |number: usize| BatchReceipt { last_seq: number as u64, ..BatchReceipt::default() };
     let id = |number: usize| BatchId(number as u128);
     for number in 0..=Answers::KEPT {
         answers.note(id(number), written(number));
@@ -27,30 +28,30 @@ fn id(number: usize) -> SessionId {
 }
 
 /// Writes so many batches, each into a stream of its own.
-fn write_others(memories: &Memories<u8>, count: usize) {
+fn write_others(memories: &StreamCache<u8>, count: usize) {
     for number in 0..count {
         let asked = memories.ask(&id(number), BatchId(0));
-        asked.answer(Ok(Written::default())).unwrap();
+        asked.answer(Ok(BatchReceipt::default())).unwrap();
     }
 }
 
-fn remembered(memories: &Memories<u8>) -> usize {
+fn remembered(memories: &StreamCache<u8>) -> usize {
     memories.lock().entries.len()
 }
 
 #[test]
 fn streams_that_are_being_written_are_not_forgotten() {
-    let memories = Memories::<u8>::default();
+    let memories = StreamCache::<u8>::default();
     let held = memories.ask(&"held".into(), BatchId(1)).memory();
-    memories.ask(&"held".into(), BatchId(1)).answer(Ok(Written::default())).unwrap();
-    write_others(&memories, 2 * Memories::<u8>::KEPT);
+    memories.ask(&"held".into(), BatchId(1)).answer(Ok(BatchReceipt::default())).unwrap();
+    write_others(&memories, 2 * StreamCache::<u8>::KEPT);
     assert!(Arc::ptr_eq(&held, &memories.ask(&"held".into(), BatchId(1)).memory()));
-    assert!(remembered(&memories) <= Memories::<u8>::KEPT * 9 / 8);
+    assert!(remembered(&memories) <= StreamCache::<u8>::KEPT * 9 / 8);
 }
 
 #[test]
 fn streams_with_a_batch_that_was_not_answered_are_not_forgotten() {
-    let memories = Memories::<u8>::default();
+    let memories = StreamCache::<u8>::default();
     let lost = || Err(Error::new(ErrorCode::StoreUnavailable, "as arranged"));
     let refused = || Err(Error::new(ErrorCode::InputInvalid, "as arranged"));
     let memory = |stream: &str| {
@@ -60,30 +61,30 @@ fn streams_with_a_batch_that_was_not_answered_are_not_forgotten() {
     drop(memories.ask(&"dropped".into(), BatchId(1)));
     memories.ask(&"failed".into(), BatchId(1)).answer(lost()).unwrap_err();
     memories.ask(&"answered".into(), BatchId(1)).answer(lost()).unwrap_err();
-    memories.ask(&"answered".into(), BatchId(1)).answer(Ok(Written::default())).unwrap();
+    memories.ask(&"answered".into(), BatchId(1)).answer(Ok(BatchReceipt::default())).unwrap();
     memories.ask(&"refused".into(), BatchId(1)).answer(refused()).unwrap_err();
     let before = (memory("dropped"), memory("failed"));
-    write_others(&memories, 2 * Memories::<u8>::KEPT);
+    write_others(&memories, 2 * StreamCache::<u8>::KEPT);
     assert_eq!((memory("dropped"), memory("failed")), before);
     assert_eq!((memory("answered"), memory("refused")), (None, None));
 }
 
 #[test]
 fn the_streams_written_last_are_remembered() {
-    let memories = Memories::<u8>::default();
-    write_others(&memories, 2 * Memories::<u8>::KEPT);
+    let memories = StreamCache::<u8>::default();
+    write_others(&memories, 2 * StreamCache::<u8>::KEPT);
     let entries = &memories.lock().entries;
-    let last = Memories::<u8>::KEPT..2 * Memories::<u8>::KEPT;
+    let last = StreamCache::<u8>::KEPT..2 * StreamCache::<u8>::KEPT;
     assert!(last.into_iter().all(|number| entries.contains_key(&id(number))));
 }
 
 #[test]
 fn what_is_never_answered_is_bounded_too() {
-    let memories = Memories::<u8>::default();
-    for number in 0..2 * Memories::<u8>::KEPT_OPEN {
+    let memories = StreamCache::<u8>::default();
+    for number in 0..2 * StreamCache::<u8>::KEPT_OPEN {
         drop(memories.ask(&id(number), BatchId(0)));
     }
-    assert!(remembered(&memories) <= Memories::<u8>::KEPT_OPEN + Memories::<u8>::KEPT);
+    assert!(remembered(&memories) <= StreamCache::<u8>::KEPT_OPEN + StreamCache::<u8>::KEPT);
     for number in 0..100 {
         drop(memories.ask(&"s".into(), BatchId(number)));
     }

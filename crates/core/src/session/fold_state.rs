@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{ForkOrigin, RunRecord, RunStatus};
-use crate::budget::{Budget, Spent};
+use crate::budget::{Budget, BudgetUsage};
 use crate::clock::Timestamp;
 use crate::event::{Answer, ChildStart, ModelReply, PendingCall, ToolFinish};
 use crate::id::{CallId, RequestId, RunId};
@@ -20,7 +20,7 @@ use crate::store::{Position, SessionStatus};
 use crate::usage::{Usage, UsageTotals};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Ledger {
+pub(super) struct FoldState {
     pub position: Position,
     /// The versions before and after the last append.
     pub last_append: Range<u64>,
@@ -37,8 +37,8 @@ pub(super) struct Ledger {
     /// Runs in a row that took over from one that stopped, and parts of runs that were tried again, without
     /// a result in between.
     pub takeovers: u32,
-    pub step: Option<OpenStep>,
-    pub closed: Option<Arc<ClosedStep>>,
+    pub step: Option<StepRecord>,
+    pub closed: Option<Arc<StepRecord>>,
     /// The interrupt and the abort that no run has honoured yet.
     pub interrupt: Option<Request>,
     pub abort: Option<Request>,
@@ -70,7 +70,7 @@ pub(super) struct Ledger {
     /// Limits that were given to this session.
     pub budget: Option<Arc<Budget>>,
     /// What was used of the budget up to the last append.
-    pub spent: Spent,
+    pub spent: BudgetUsage,
     /// The greatest [`Writer::fencing_token`](crate::stream::Writer) of the session so far.
     pub fencing_token: u64,
     /// Whether the store has not said yet when the run with that token started.
@@ -80,7 +80,7 @@ pub(super) struct Ledger {
     /// Whether calls of the last reply were not run for lack of budget.
     pub short_of_tool_calls: bool,
     /// Calls that waited for people, and what became of them.
-    pub settled: Arc<BTreeMap<CallId, SettledCall>>,
+    pub settled: Arc<BTreeMap<CallId, ResolvedCall>>,
     /// Where it was forked, if it was.
     pub forked: Option<Arc<ForkOrigin>>,
     /// Whether it went back to a checkpoint, and no run has begun since.
@@ -120,7 +120,7 @@ mod pairs {
 /// What became of a call that waited for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum SettledCall {
+pub enum ResolvedCall {
     /// This request answered it.
     Answered(RequestId),
     /// Nobody answered in time.
@@ -145,7 +145,7 @@ pub(super) struct Unpaired {
     pub insert_at: usize,
 }
 
-impl Ledger {
+impl FoldState {
     pub(super) fn new() -> Self {
         Self {
             position: Position::start(),
@@ -180,7 +180,7 @@ impl Ledger {
             taken: Arc::default(),
             companions: Arc::default(),
             budget: None,
-            spent: Spent::default(),
+            spent: BudgetUsage::default(),
             fencing_token: 0,
             is_token_undated: false,
             seen: None,
@@ -211,7 +211,7 @@ impl Ledger {
     /// Counts that another run or another try follows one that stopped without a result. One that only
     /// waits for others is not what stopped it.
     pub(super) fn count_takeover(&mut self) {
-        if !self.step.as_ref().is_some_and(OpenStep::only_waits) {
+        if !self.step.as_ref().is_some_and(StepRecord::only_waits) {
             self.takeovers += 1;
         }
     }
@@ -242,7 +242,7 @@ impl Ledger {
 
 /// A step whose reply is recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct OpenStep {
+pub struct StepRecord {
     /// The reply.
     pub reply: Arc<ModelReply>,
     /// Its calls, in call order.
@@ -253,10 +253,7 @@ pub struct OpenStep {
     pub runs: u32,
 }
 
-/// A step that was closed.
-pub type ClosedStep = OpenStep;
-
-impl OpenStep {
+impl StepRecord {
     /// Calls without a result that a run works on itself: what is open and waits neither for a child nor
     /// for a human.
     pub fn in_progress(&self) -> impl Iterator<Item = &ToolCall> {
@@ -358,7 +355,7 @@ pub struct CompanionRecord {
     /// How it was begun.
     pub start: Arc<ChildStart>,
     /// What it is known to have used.
-    pub spent: Spent,
+    pub spent: BudgetUsage,
 }
 
 /// A call of a sub-agent.
@@ -378,14 +375,14 @@ pub struct Waiting {
     /// Since when, by the store's clock.
     pub since: Option<Timestamp>,
     /// The answer, once there is one.
-    pub answer: Option<Answered>,
+    pub answer: Option<AnsweredCall>,
     /// Whether the time that it took is on record.
     pub accounted: bool,
 }
 
 /// An answer as it was recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Answered {
+pub struct AnsweredCall {
     /// The request that brought it.
     pub request: RequestId,
     /// The answer.

@@ -19,7 +19,7 @@ use crate::store::SessionStatus;
 
 /// A run that is about to begin.
 #[derive(Debug, Clone)]
-pub struct BeginRun {
+pub struct StartRun {
     /// Its id.
     pub run: RunId,
     /// The kind of runtime that will carry it out.
@@ -37,7 +37,7 @@ pub struct BeginRun {
     pub clears: Option<RequestId>,
 }
 
-impl BeginRun {
+impl StartRun {
     /// A run on a session of its own.
     #[must_use]
     pub fn new(run: RunId, runtime: impl Into<Arc<str>>, stream_from: u64) -> Self {
@@ -77,7 +77,7 @@ impl BeginRun {
 pub fn execute_events(
     session: &Session,
     agent: &AgentDefinition,
-    begin: &BeginRun,
+    begin: &StartRun,
     input: &Input,
     tags: &BTreeMap<String, String>,
     alive: bool,
@@ -133,7 +133,7 @@ pub fn execute_events(
 pub fn resume_events(
     session: &Session,
     agent: &AgentDefinition,
-    begin: &BeginRun,
+    begin: &StartRun,
     after: Option<&RunId>,
     message: Option<&UserMessage>,
 ) -> Result<Vec<Event>> {
@@ -171,7 +171,7 @@ pub fn resume_events(
 
 /// Messages that enter the transcript when the step under way is done.
 fn queued<'a>(
-    begin: &'a BeginRun,
+    begin: &'a StartRun,
     messages: &'a [UserMessage],
 ) -> impl Iterator<Item = Event> + use<'a> {
     messages.iter().enumerate().map(|(index, message)| Event::MessageQueued {
@@ -187,7 +187,7 @@ fn queued<'a>(
 /// [`ErrorCode::NothingToResume`] if it has ended already.
 pub fn abort_events(
     session: &Session,
-    begin: &BeginRun,
+    begin: &StartRun,
     request: RequestId,
     reason: Option<String>,
 ) -> Result<Vec<Event>> {
@@ -204,7 +204,7 @@ pub fn abort_events(
 #[must_use]
 pub fn terminate_events(
     session: &Session,
-    begin: &BeginRun,
+    begin: &StartRun,
     request: RequestId,
     reason: Option<String>,
 ) -> Vec<Event> {
@@ -222,7 +222,7 @@ pub(super) fn healed(session: &Session) -> Option<Event> {
 }
 
 /// A limit of costs is no limit for a model whose price nobody knows.
-fn check_prices(session: &Session, agent: &AgentDefinition, begin: &BeginRun) -> Result<()> {
+fn check_prices(session: &Session, agent: &AgentDefinition, begin: &StartRun) -> Result<()> {
     let budget = begin.budget.unwrap_or_default().or(session.budget(agent));
     if budget.cost.is_none() {
         return Ok(());

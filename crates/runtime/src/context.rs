@@ -11,20 +11,20 @@ use helix_agents_core::hooks::HookChain;
 use helix_agents_core::id::{RunId, SessionId};
 use helix_agents_core::llm::LlmAdapter;
 use helix_agents_core::session::{
-    Durability, Folds, Logs, Outside, RunRecord, align_ended, clear_stream,
+    Durability, Outside, RunRecord, SessionCache, SessionReader, clear_stream, repair_ended_stream,
 };
 use helix_agents_core::store::StateStore;
 use helix_agents_core::stream::{StreamInfo, StreamManager};
 
 use crate::live::LiveRuns;
-use crate::nudges::Nudges;
 use crate::run_ref::RunRef;
 use crate::stream_wait::StreamWait;
 use crate::tasks::Tasks;
+use crate::wakeups::Wakeups;
 
 /// What every run of a runtime shares.
 #[derive(Debug)]
-pub struct Parts {
+pub struct RuntimeContext {
     /// Where logs are kept.
     pub store: Arc<dyn StateStore>,
     /// Where streams are kept.
@@ -48,25 +48,25 @@ pub struct Parts {
     /// What this process has under way.
     pub tasks: Tasks,
     /// Runs that this process has begun and carries out in parts.
-    pub(crate) begun_here: Mutex<HashMap<RunId, BegunHere>>,
+    pub(crate) local_runs: Mutex<HashMap<RunId, LocalRunContext>>,
     /// The sessions that this process looked at last.
-    pub(crate) folds: Folds,
+    pub(crate) folds: SessionCache,
     /// The runs of this process.
     pub(crate) runs: Arc<LiveRuns>,
     /// Told of requests that this process has appended, so that its own runs meet them at once.
-    pub(crate) nudges: Nudges,
+    pub(crate) wakeups: Wakeups,
     /// How long its runs wait for streams.
     pub(crate) stream_wait: StreamWait,
 }
 
 /// What a run is carried out with that began here; it may be known nowhere else.
 #[derive(Debug, Clone)]
-pub(crate) struct BegunHere {
+pub(crate) struct LocalRunContext {
     pub(crate) agent: AnyAgent,
     pub(crate) hooks: HookChain,
 }
 
-impl Parts {
+impl RuntimeContext {
     /// What requests from outside are appended with.
     pub(crate) fn outside(&self) -> Outside<'_> {
         Outside { store: &*self.store, ids: &*self.ids, folds: Some(&self.folds) }
@@ -74,14 +74,14 @@ impl Parts {
 
     /// The logs, of which only what is new is read.
     #[must_use]
-    pub fn logs(&self) -> Logs<'_> {
-        Logs { store: &*self.store, folds: Some(&self.folds) }
+    pub fn logs(&self) -> SessionReader<'_> {
+        SessionReader { store: &*self.store, folds: Some(&self.folds) }
     }
 
     /// What the log says of a run: without the history, if it is the session's last one.
     ///
     /// # Errors
-    /// As [`Logs::load`].
+    /// As [`SessionReader::load`].
     pub async fn record_of(&self, of: &RunRef) -> Result<Option<RunRecord>> {
         let overview = self.logs().overview(&of.session).await?;
         if let Some(last) = overview.last_run().filter(|last| last.id == of.run) {
@@ -91,8 +91,8 @@ impl Parts {
     }
 
     /// Brings the stream of a session without a current run into line with its log.
-    pub(crate) async fn align_ended(&self, session: &SessionId) -> Result<()> {
-        align_ended(self.logs(), &*self.streams, &*self.clock, &*self.ids, session).await
+    pub(crate) async fn repair_ended_stream(&self, session: &SessionId) -> Result<()> {
+        repair_ended_stream(self.logs(), &*self.streams, &*self.clock, &*self.ids, session).await
     }
 
     /// Brings the stream of a session without a current run into line with its log, if that can be done
@@ -101,7 +101,7 @@ impl Parts {
         if self.stream_info(session).await.is_none() {
             return;
         }
-        if let Err(error) = self.align_ended(session).await {
+        if let Err(error) = self.repair_ended_stream(session).await {
             tracing::warn!(%session, %error, "the stream is out of line");
         }
     }
@@ -133,8 +133,8 @@ impl Parts {
         }
     }
 
-    pub(crate) fn begun_here(&self) -> MutexGuard<'_, HashMap<RunId, BegunHere>> {
-        self.begun_here.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn local_runs(&self) -> MutexGuard<'_, HashMap<RunId, LocalRunContext>> {
+        self.local_runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// That runs are still taken.

@@ -3,13 +3,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Known, Written};
+use super::{BatchReceipt, CachedStream};
 use crate::error::{Error, Result};
 use crate::id::{BatchId, SessionId};
 
 /// The answers to the last batches of one stream, to give them again.
 #[derive(Debug, Default)]
-pub struct Answers(VecDeque<(BatchId, Written)>);
+pub struct Answers(VecDeque<(BatchId, BatchReceipt)>);
 
 impl Answers {
     /// How many are kept.
@@ -17,12 +17,12 @@ impl Answers {
 
     /// The answer to this batch, if it is one of the last that were written.
     #[must_use]
-    pub fn find(&self, batch: BatchId) -> Option<&Written> {
+    pub fn find(&self, batch: BatchId) -> Option<&BatchReceipt> {
         self.0.iter().find(|(id, _)| *id == batch).map(|(_, written)| written)
     }
 
     /// Notes that this batch was written.
-    pub fn note(&mut self, batch: BatchId, written: Written) {
+    pub fn note(&mut self, batch: BatchId, written: BatchReceipt) {
         self.0.truncate(Self::KEPT - 1);
         self.0.push_front((batch, written));
     }
@@ -35,7 +35,7 @@ impl Answers {
 /// streams are written, because that batch may be written again. Of the others, those written last
 /// are remembered.
 #[derive(Debug, Default)]
-pub struct Memories<T>(Mutex<Table<T>>);
+pub struct StreamCache<T>(Mutex<Table<T>>);
 
 #[derive(Debug)]
 struct Table<T> {
@@ -55,7 +55,7 @@ struct Entry<T> {
     asked: u64,
 }
 
-impl<T: Default> Memories<T> {
+impl<T: Default> StreamCache<T> {
     /// How many streams are remembered whose batches were all answered.
     pub const KEPT: usize = 4096;
 
@@ -89,7 +89,9 @@ impl<T: Default> Memories<T> {
 impl<T: Default> Table<T> {
     /// Forgets the streams that were not written for longest, of those that no writer uses.
     fn forget_some(&mut self) {
-        for (is_open, kept) in [(false, Memories::<T>::KEPT), (true, Memories::<T>::KEPT_OPEN)] {
+        for (is_open, kept) in
+            [(false, StreamCache::<T>::KEPT), (true, StreamCache::<T>::KEPT_OPEN)]
+        {
             let unused = |entry: &Entry<T>| Arc::strong_count(&entry.memory) == 1;
             let meant = |entry: &Entry<T>| unused(entry) && entry.open.is_empty() != is_open;
             let meant = self.entries.iter().filter(|(_, entry)| meant(entry));
@@ -101,13 +103,13 @@ impl<T: Default> Table<T> {
             }
         }
         // So that looking costs each new stream little.
-        self.room = self.entries.len() + Memories::<T>::KEPT / 8;
+        self.room = self.entries.len() + StreamCache::<T>::KEPT / 8;
     }
 }
 
 impl<T: Default> Default for Table<T> {
     fn default() -> Self {
-        Self { entries: HashMap::new(), asked: 0, room: Memories::<T>::KEPT }
+        Self { entries: HashMap::new(), asked: 0, room: StreamCache::<T>::KEPT }
     }
 }
 
@@ -120,7 +122,7 @@ impl<T: Default> Default for Entry<T> {
 /// A batch on its way to a stream. Dropped without an [answer](Self::answer), it may be written again.
 #[derive(Debug)]
 pub struct Asked<'m, T: Default> {
-    memories: &'m Memories<T>,
+    memories: &'m StreamCache<T>,
     stream: SessionId,
     batch: BatchId,
     memory: Arc<T>,
@@ -138,7 +140,7 @@ impl<T: Default> Asked<'_, T> {
     ///
     /// # Errors
     /// Those of the answer.
-    pub fn answer(self, answer: Result<Written>) -> Result<Written> {
+    pub fn answer(self, answer: Result<BatchReceipt>) -> Result<BatchReceipt> {
         if !answer.as_ref().is_err_and(Error::is_retryable)
             && let Some(entry) = self.memories.lock().entries.get_mut(&self.stream)
         {
@@ -151,9 +153,9 @@ impl<T: Default> Asked<'_, T> {
 /// What is remembered of one stream that other processes write, too. For
 /// [`write_shared`](super::write_shared).
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct CacheEntry {
     /// How it stood after the last batch of this handle; none if that is not known.
-    pub known: Option<Known>,
+    pub known: Option<CachedStream>,
     pub(super) doubts: Vec<Doubt>,
     pub(super) answers: Answers,
 }
@@ -178,13 +180,13 @@ pub(super) struct Doubt {
     /// Whether it has chunks, and so a place.
     pub(super) has_place: bool,
     /// The answer, if it was written.
-    pub(super) written: Written,
+    pub(super) written: BatchReceipt,
 }
 
 /// How many doubts are kept. More come only of a server that takes nothing, whatever it is asked.
 const DOUBTS: usize = 16;
 
-impl Memory {
+impl CacheEntry {
     /// Notes that a batch is about to be sent.
     pub(super) fn sending(&mut self, doubt: Doubt) {
         let same = |it: &Doubt| it.batch == doubt.batch && it.from == doubt.from;

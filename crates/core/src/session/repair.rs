@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::shown::{late_end, of_event};
-use super::{Logs, Session, load_events};
+use super::projection::{late_end, of_event};
+use super::{Session, SessionReader, load_events};
 use crate::clock::{Clock, IdSource};
 use crate::error::Result;
 use crate::event::{Event, RecordedEvent, ToolFinish, Trigger};
@@ -11,13 +11,13 @@ use crate::id::{RunId, SessionId};
 use crate::mutant;
 use crate::store::{SessionStatus, StateStore};
 use crate::stream::{
-    Attempt, Batch, Boundary, Chunk, ChunkKind, Effect, Mark, StreamInfo, StreamManager, StreamOp,
-    Writer,
+    Attempt, Batch, Boundary, Chunk, ChunkKind, Effect, StreamInfo, StreamManager, StreamOp,
+    Watermark, Writer,
 };
 
 /// What a stream lacks after its writer died.
 #[derive(Debug, Default)]
-pub struct Alignment {
+pub struct StreamRepair {
     /// Open attempts whose outcome is in the log.
     pub settled: Vec<Attempt>,
     /// Open attempts whose outcome never will be.
@@ -32,13 +32,13 @@ pub struct Alignment {
 ///
 /// # Errors
 /// The store's and the stream manager's.
-pub async fn alignment(
+pub async fn plan_stream_repair(
     store: &dyn StateStore,
     streams: &dyn StreamManager,
     clock: &dyn Clock,
     session: &Session,
     version: u64,
-) -> Result<Alignment> {
+) -> Result<StreamRepair> {
     let mut info = streams.info(session.root()).await?;
     // Attempts of a later run are left to that run.
     let Writer { fencing_token, .. } = session.stream_writer();
@@ -53,8 +53,8 @@ async fn lacking(
     session: &Session,
     version: u64,
     info: StreamInfo,
-) -> Result<Alignment> {
-    let mut found = Alignment::default();
+) -> Result<StreamRepair> {
+    let mut found = StreamRepair::default();
     let marked = info.marked_by(session.id());
     for open in info.open.into_iter().filter(|open| open.session == *session.id()) {
         // The result of a call that was handed in late is shown with all of the call.
@@ -73,7 +73,7 @@ async fn lacking(
             });
             all.filter(|finish| finish.call.step() == Some(step)).collect()
         };
-        let shown = match marked {
+        let projection = match marked {
             0 => before_open_turn(&events, version).unwrap_or(version),
             marked => marked,
         };
@@ -82,7 +82,7 @@ async fn lacking(
             if let Event::RunStarted { run, .. } = &recorded.event {
                 current = Some(run);
             }
-            if recorded.seq > shown && recorded.seq <= version {
+            if recorded.seq > projection && recorded.seq <= version {
                 let mut kinds = Vec::new();
                 of_event(session, recorded.seq, &recorded.event, &finishes, &mut kinds);
                 let run = recorded.run.as_ref();
@@ -140,8 +140,8 @@ fn is_abort(events: &[RecordedEvent], id: Option<&RunId>) -> bool {
 ///
 /// # Errors
 /// The store's and the stream manager's.
-pub async fn align_ended(
-    logs: Logs<'_>,
+pub async fn repair_ended_stream(
+    logs: SessionReader<'_>,
     streams: &dyn StreamManager,
     clock: &dyn Clock,
     ids: &dyn IdSource,
@@ -165,17 +165,17 @@ pub async fn align_ended(
         return Ok(());
     }
     for child in fold.open_children() {
-        Box::pin(align_ended(logs, streams, clock, ids, &child.session)).await?;
+        Box::pin(repair_ended_stream(logs, streams, clock, ids, &child.session)).await?;
     }
     if in_line {
         return Ok(());
     }
     let version = fold.position().version;
-    let Alignment { settled, discarded, boundaries } =
+    let StreamRepair { settled, discarded, boundaries } =
         lacking(logs.store, clock, &fold, version, info).await?;
     let origin = chunk(clock, &fold, None, ChunkKind::Checkpoint { version });
-    let mark = Mark { version, settled, discarded, origin, boundaries };
-    let mark = StreamOp::Mark(Box::new(mark));
+    let mark = Watermark { version, settled, discarded, origin, boundaries };
+    let mark = StreamOp::Watermark(Box::new(mark));
     // Left out if a run has begun since, which brings the stream into line itself.
     streams.write(stream, Batch::new(ids.batch(), fold.stream_writer(), [mark])).await.map(drop)
 }

@@ -1,10 +1,10 @@
 //! What gathers between two writes of a stream.
 
 use helix_agents_core::stream::{
-    Attempt, AttemptRef, Boundary, Chunk, ChunkKind, Effect, Mark, StreamOp,
+    Attempt, AttemptRef, Boundary, Chunk, ChunkKind, Effect, StreamOp, Watermark,
 };
 
-use super::Ticket;
+use super::AttemptHandle;
 
 /// From how many bytes on a batch does not wait.
 const BATCH_BYTES: usize = 4 * 1024;
@@ -29,18 +29,18 @@ pub(super) struct Batch {
 #[derive(Debug)]
 enum Pending {
     Begin {
-        ticket: Ticket,
+        ticket: AttemptHandle,
         effect: Effect,
         origin: Chunk,
     },
     Chunks {
-        ticket: Option<Ticket>,
+        ticket: Option<AttemptHandle>,
         chunks: Vec<Chunk>,
     },
     /// With the tries that it settles, of which the numbers may not be known yet.
-    Mark {
-        mark: Box<Mark>,
-        tickets: Vec<Ticket>,
+    Watermark {
+        mark: Box<Watermark>,
+        tickets: Vec<AttemptHandle>,
     },
 }
 
@@ -49,14 +49,14 @@ enum Pending {
 pub(super) struct Taken {
     pub(super) ops: Vec<StreamOp>,
     /// The tries that it begins.
-    pub(super) begun: Vec<Ticket>,
+    pub(super) begun: Vec<AttemptHandle>,
     /// Whether there is more, which needs the numbers of these tries.
     pub(super) has_more: bool,
 }
 
 #[derive(Debug)]
 struct Open {
-    ticket: Ticket,
+    ticket: AttemptHandle,
     effect: Effect,
     /// Its number, once it was written.
     attempt: Option<Attempt>,
@@ -68,7 +68,7 @@ pub(crate) struct FeedMark {
     /// The log's version.
     pub(crate) version: u64,
     /// Tries of this run whose outcome is in the log.
-    pub(crate) settled: Vec<Ticket>,
+    pub(crate) settled: Vec<AttemptHandle>,
     /// Attempts of earlier runs whose outcome is in the log.
     pub(crate) settled_before: Vec<Attempt>,
     /// Attempts of earlier runs whose outcome never will be.
@@ -78,9 +78,9 @@ pub(crate) struct FeedMark {
 }
 
 impl Batch {
-    pub(super) fn begin(&mut self, effect: Effect, origin: Chunk) -> Ticket {
+    pub(super) fn begin(&mut self, effect: Effect, origin: Chunk) -> AttemptHandle {
         self.last_ticket += 1;
-        let ticket = Ticket(self.last_ticket);
+        let ticket = AttemptHandle(self.last_ticket);
         self.open.retain(|open| open.effect != effect);
         self.open.push(Open { ticket, effect: effect.clone(), attempt: None });
         self.pending.push(Pending::Begin { ticket, effect, origin });
@@ -90,7 +90,7 @@ impl Batch {
     /// Adds a chunk of this try, or a boundary: to the one before it, if both are pieces of one.
     pub(super) fn push(
         &mut self,
-        ticket: Option<Ticket>,
+        ticket: Option<AttemptHandle>,
         kind: ChunkKind,
         chunk: impl FnOnce(ChunkKind) -> Chunk,
     ) {
@@ -112,7 +112,7 @@ impl Batch {
     }
 
     /// Adds text to the last chunk, if that is text of the same try.
-    pub(super) fn extend_text(&mut self, ticket: Ticket, delta: &str) -> bool {
+    pub(super) fn extend_text(&mut self, ticket: AttemptHandle, delta: &str) -> bool {
         let Some(Pending::Chunks { ticket: of, chunks }) = self.pending.last_mut() else {
             return false;
         };
@@ -137,15 +137,15 @@ impl Batch {
 
     pub(super) fn mark(&mut self, mark: FeedMark, origin: Chunk) {
         let FeedMark { version, settled, settled_before, discarded, boundaries } = mark;
-        let mark = Mark { version, settled: settled_before, discarded, origin, boundaries };
-        self.pending.push(Pending::Mark { mark: Box::new(mark), tickets: settled });
+        let mark = Watermark { version, settled: settled_before, discarded, origin, boundaries };
+        self.pending.push(Pending::Watermark { mark: Box::new(mark), tickets: settled });
     }
 
     /// The tries whose outcome is not recorded. That of a try in a waiting mark is.
-    pub(super) fn unsettled(&self) -> Vec<Ticket> {
-        let is_settled = |ticket: &Ticket| {
+    pub(super) fn unsettled(&self) -> Vec<AttemptHandle> {
+        let is_settled = |ticket: &AttemptHandle| {
             self.pending.iter().any(|pending| match pending {
-                Pending::Mark { tickets, .. } => tickets.contains(ticket),
+                Pending::Watermark { tickets, .. } => tickets.contains(ticket),
                 Pending::Begin { .. } | Pending::Chunks { .. } => false,
             })
         };
@@ -153,17 +153,17 @@ impl Batch {
     }
 
     /// What is tried.
-    pub(super) fn effect(&self, ticket: Ticket) -> Option<&Effect> {
+    pub(super) fn effect(&self, ticket: AttemptHandle) -> Option<&Effect> {
         self.open.iter().find(|open| open.ticket == ticket).map(|open| &open.effect)
     }
 
     /// Forgets what waits of tries, and discards what was written of them.
-    pub(super) fn abandon(&mut self, tickets: &[Ticket], origin: Chunk) {
+    pub(super) fn abandon(&mut self, tickets: &[AttemptHandle], origin: Chunk) {
         self.pending.retain(|pending| match pending {
             Pending::Begin { ticket, .. } | Pending::Chunks { ticket: Some(ticket), .. } => {
                 !tickets.contains(ticket)
             }
-            Pending::Chunks { ticket: None, .. } | Pending::Mark { .. } => true,
+            Pending::Chunks { ticket: None, .. } | Pending::Watermark { .. } => true,
         });
         let left = self.open.extract_if(.., |open| tickets.contains(&open.ticket));
         let discarded: Vec<_> = left.filter_map(|open| open.attempt).collect();
@@ -191,23 +191,25 @@ impl Batch {
                     ops.push(StreamOp::Chunks { attempt: None, chunks });
                 }
                 Pending::Chunks { ticket: Some(ticket), chunks } => {
-                    let here = begun.iter().position(|it| *it == ticket).map(AttemptRef::Begun);
-                    let attempt = here.or_else(|| self.attempt(ticket).map(AttemptRef::Known));
+                    let here = begun.iter().position(|it| *it == ticket).map(AttemptRef::Started);
+                    let attempt = here.or_else(|| self.attempt(ticket).map(AttemptRef::Existing));
                     if attempt.is_some() {
                         ops.push(StreamOp::Chunks { attempt, chunks });
                     }
                 }
-                Pending::Mark { tickets, mark } if tickets.iter().any(|it| begun.contains(it)) => {
-                    self.pending.push(Pending::Mark { mark, tickets });
+                Pending::Watermark { tickets, mark }
+                    if tickets.iter().any(|it| begun.contains(it)) =>
+                {
+                    self.pending.push(Pending::Watermark { mark, tickets });
                     self.pending.extend(waiting);
                     return Taken { ops, begun, has_more: true };
                 }
-                Pending::Mark { tickets, mut mark } => {
+                Pending::Watermark { tickets, mut mark } => {
                     // One that is unknown could not be begun.
                     mark.settled.append(&mut self.owed);
                     mark.settled.extend(tickets.iter().filter_map(|it| self.attempt(*it)));
                     self.open.retain(|open| !tickets.contains(&open.ticket));
-                    ops.push(StreamOp::Mark(mark));
+                    ops.push(StreamOp::Watermark(mark));
                 }
             }
         }
@@ -217,14 +219,14 @@ impl Batch {
     /// Notes that these operations were given up.
     pub(super) fn lost(&mut self, ops: &[StreamOp]) {
         for op in ops {
-            if let StreamOp::Mark(mark) = op {
+            if let StreamOp::Watermark(mark) = op {
                 self.owed.extend(&mark.settled);
             }
         }
     }
 
     /// Learns the numbers of tries that were written.
-    pub(super) fn learn(&mut self, begun: Vec<Ticket>, attempts: &[Attempt]) {
+    pub(super) fn learn(&mut self, begun: Vec<AttemptHandle>, attempts: &[Attempt]) {
         for (ticket, attempt) in begun.into_iter().zip(attempts) {
             if let Some(open) = self.open.iter_mut().find(|open| open.ticket == ticket) {
                 open.attempt = Some(*attempt);
@@ -232,7 +234,7 @@ impl Batch {
         }
     }
 
-    fn attempt(&self, ticket: Ticket) -> Option<Attempt> {
+    fn attempt(&self, ticket: AttemptHandle) -> Option<Attempt> {
         self.open.iter().find(|open| open.ticket == ticket)?.attempt
     }
 }

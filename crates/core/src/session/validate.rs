@@ -2,7 +2,7 @@
 //! they append.
 
 use super::history::History;
-use super::{OpenStep, RunStatus, Session, SessionOverview};
+use super::{RunStatus, Session, SessionOverview, StepRecord};
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Answer, Event, RunOutcome, Suspension, ToolOutcome, Trigger};
 use crate::id::{CallId, RunId};
@@ -30,14 +30,14 @@ impl SessionOverview {
         legacy: bool,
         history: Option<&History>,
     ) -> Result<()> {
-        if self.ledger.position.version == 0 && !matches!(event, Event::SessionCreated { .. }) {
+        if self.fold_state.position.version == 0 && !matches!(event, Event::SessionCreated { .. }) {
             return Err(self.illegal(event, "the first event must be `session_created`"));
         }
         if self.needs_heal() && !matches!(event, Event::HistoryHealed { .. }) && !legacy {
             return Err(self.illegal(event, "calls without a result have to be healed first"));
         }
         match event {
-            Event::SessionCreated { .. } if self.ledger.position.version > 0 => {
+            Event::SessionCreated { .. } if self.fold_state.position.version > 0 => {
                 Err(self.illegal(event, "the session exists"))
             }
             Event::SessionCreated { .. } => Ok(()),
@@ -47,12 +47,12 @@ impl SessionOverview {
             Event::InterruptRequested { run, request, .. } => self.check_request(
                 event,
                 run,
-                self.ledger.interrupt.as_ref().map(|r| &r.id) == Some(request),
+                self.fold_state.interrupt.as_ref().map(|r| &r.id) == Some(request),
             ),
             Event::AbortRequested { run, request, .. } => self.check_request(
                 event,
                 run,
-                self.ledger.abort.as_ref().map(|r| &r.id) == Some(request),
+                self.fold_state.abort.as_ref().map(|r| &r.id) == Some(request),
             ),
             Event::Submitted { call, answer, .. } => self.check_submitted(event, call, answer),
             Event::MessageQueued { request, .. } => {
@@ -73,15 +73,15 @@ impl SessionOverview {
     }
 
     fn check_in_run(&self, event: &Event, legacy: bool) -> Result<()> {
-        let step = self.ledger.step.as_ref();
+        let step = self.fold_state.step.as_ref();
         let problem = match event {
             Event::UserMessages { messages } if messages.is_empty() => "there is no message",
             Event::UserMessages { .. } if step.is_some() => "no message may enter an open step",
             Event::ModelReplied(_) if step.is_some() => "the step before it is open",
-            Event::ModelReplied(reply) if reply.step != self.ledger.last_step + 1 => {
+            Event::ModelReplied(reply) if reply.step != self.fold_state.last_step + 1 => {
                 "it is not the next step"
             }
-            Event::ModelReplied(_) if self.ledger.turn == 0 => "no turn has begun",
+            Event::ModelReplied(_) if self.fold_state.turn == 0 => "no turn has begun",
             Event::CorrectionSent { step: number, .. } => match step {
                 Some(step) if step.reply.step == *number && step.correction.is_none() => {
                     return Ok(());
@@ -127,14 +127,14 @@ impl SessionOverview {
             Event::RunEnded { .. } if step.is_some() => "a step is open",
             Event::MessagesTaken { .. } if step.is_some() => "no message may enter an open step",
             Event::MessagesTaken { requests } => {
-                let queue = self.ledger.queue.iter().map(|queued| &queued.request);
+                let queue = self.fold_state.queue.iter().map(|queued| &queued.request);
                 if !requests.is_empty() && queue.take(requests.len()).eq(requests) {
                     return Ok(());
                 }
                 "these are not the next messages"
             }
             Event::RunEnded { outcome: RunOutcome::Completed { .. } }
-                if self.ledger.closed.is_none() =>
+                if self.fold_state.closed.is_none() =>
             {
                 "no step brought it about"
             }
@@ -151,27 +151,27 @@ impl SessionOverview {
         trigger: Trigger,
         history: Option<&History>,
     ) -> Result<()> {
-        let last = self.ledger.run.as_ref();
+        let last = self.fold_state.run.as_ref();
         if last.map(|run| &run.id) != after {
             return Err(Error::new(ErrorCode::Superseded, "another run has begun meanwhile")
                 .with_context("session", &self.id));
         }
         let unended = last.is_some_and(|run| run.status == RunStatus::Running);
         let rested = matches!(
-            self.ledger.status,
+            self.fold_state.status,
             SessionStatus::Completed
                 | SessionStatus::Failed
                 | SessionStatus::Interrupted
                 | SessionStatus::Aborted
         );
-        let resumable = self.ledger.rewound
-            || matches!(self.ledger.status, SessionStatus::Failed | SessionStatus::Interrupted);
+        let resumable = self.fold_state.rewound
+            || matches!(self.fold_state.status, SessionStatus::Failed | SessionStatus::Interrupted);
         if trigger == Trigger::Resume && self.is_suspended_without_news() {
             return Err(self.illegal(event, "nothing that it waits for has come"));
         }
         let fits = match trigger {
             Trigger::Execute => last.is_none(),
-            Trigger::Continue => rested && self.ledger.step.is_none(),
+            Trigger::Continue => rested && self.fold_state.step.is_none(),
             Trigger::Resume => resumable || self.is_suspended(),
             Trigger::Recover => unended,
             Trigger::Abort => last.is_some(),
@@ -186,8 +186,8 @@ impl SessionOverview {
     }
 
     fn is_suspended(&self) -> bool {
-        let is_last = self.ledger.run.as_ref().is_some_and(|run| run.status.is_suspended());
-        is_last && !self.ledger.rewound
+        let is_last = self.fold_state.run.as_ref().is_some_and(|run| run.status.is_suspended());
+        is_last && !self.fold_state.rewound
     }
 
     /// Returns `true` if the last run waits for people, and nothing that it waits for has come. The state of
@@ -211,7 +211,7 @@ impl SessionOverview {
         run: Option<&RunId>,
         history: Option<&History>,
     ) -> Result<()> {
-        match self.ledger.step.as_ref().and_then(|step| step.call(call)) {
+        match self.fold_state.step.as_ref().and_then(|step| step.call(call)) {
             None => Err(self.illegal(event, "there is no such call in an open step")),
             Some(state) if state.finish.is_some() => {
                 Err(self.illegal(event, "the call has its result already"))
@@ -227,7 +227,7 @@ impl SessionOverview {
     }
 
     fn check_submitted(&self, event: &Event, call: &CallId, answer: &Answer) -> Result<()> {
-        let state = self.ledger.step.as_ref().and_then(|step| step.call(call));
+        let state = self.fold_state.step.as_ref().and_then(|step| step.call(call));
         match state.and_then(|state| state.pending()) {
             None if mutant!("answered-twice")
                 && state.is_some_and(|state| state.waiting.is_some() && state.finish.is_none()) =>
@@ -243,7 +243,7 @@ impl SessionOverview {
     }
 
     fn check_heal(&self, event: &Event, healed: &[(CallId, ToolOutcome)]) -> Result<()> {
-        let unpaired = &self.ledger.unpaired;
+        let unpaired = &self.fold_state.unpaired;
         let same = healed.len() == unpaired.len()
             && unpaired.iter().all(|open| healed.iter().any(|(id, _)| open.call.id == *id));
         if unpaired.is_empty() || !same {
@@ -271,12 +271,12 @@ impl SessionOverview {
             format!("`{}` is not legal here: {problem}", event.name()),
         )
         .with_context("session", &self.id)
-        .with_context("version", self.ledger.position.version)
+        .with_context("version", self.fold_state.position.version)
     }
 }
 
 /// Whether a step can wait for this: for calls of it that have no result.
-fn waits(step: &OpenStep, on: &Suspension) -> bool {
+fn waits(step: &StepRecord, on: &Suspension) -> bool {
     let open = |call| step.call(call).is_some_and(|state| state.finish.is_none());
     let calls = on.calls.iter().map(|pending| &pending.call);
     let mut all = calls.chain(on.children.iter().map(|child| &child.call)).peekable();
@@ -284,7 +284,7 @@ fn waits(step: &OpenStep, on: &Suspension) -> bool {
 }
 
 /// Whether something of the step waits for people or children, so that a run may rest in it.
-fn is_at_rest(step: &OpenStep) -> bool {
+fn is_at_rest(step: &StepRecord) -> bool {
     let open = step.calls.iter().filter(|call| call.finish.is_none());
     open.clone().any(|call| {
         call.pending().is_some() || call.child.as_ref().is_some_and(|child| child.waits)

@@ -10,13 +10,13 @@ use crate::error::{ErrorCode, ErrorRecord};
 use crate::event::{FinishOutput, ModelReply, RunOutcome, ToolOutcome};
 use crate::json::Json;
 use crate::panics::caught;
-use crate::session::{OpenStep, Session};
+use crate::session::{Session, StepRecord};
 use crate::text::MAX_NAME;
 use crate::tool::FINISH_TOOL;
 
 /// What a closed step means for the turn.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Verdict {
+pub enum TurnOutcome {
     /// The model is asked again.
     Continue,
     /// The run ends.
@@ -26,20 +26,20 @@ pub enum Verdict {
 /// Works out what the last closed step means for the turn: a function of the session's events and
 /// the agent. `None` if that was carried out already, or nothing was closed yet.
 #[must_use]
-pub fn verdict(session: &Session, agent: &AgentDefinition) -> Option<Verdict> {
+pub fn turn_outcome(session: &Session, agent: &AgentDefinition) -> Option<TurnOutcome> {
     let step = session.closed_step()?;
     let outcome = error_outcome(session, agent, step)
         .or_else(|| finish_outcome(step))
         .or_else(|| native_outcome(agent, step))
         .or_else(|| answer_outcome(agent, step))
         .or_else(|| limit_outcome(session, agent, step));
-    Some(outcome.map_or(Verdict::Continue, Verdict::End))
+    Some(outcome.map_or(TurnOutcome::Continue, TurnOutcome::End))
 }
 
 fn error_outcome(
     session: &Session,
     agent: &AgentDefinition,
-    step: &OpenStep,
+    step: &StepRecord,
 ) -> Option<RunOutcome> {
     let error = step.reply.error.clone()?;
     let out_of_tries = session.model_failures() > agent.limits().model_failures;
@@ -47,7 +47,7 @@ fn error_outcome(
 }
 
 /// The first finish in call order that was accepted, or that failed for good, decides.
-fn finish_outcome(step: &OpenStep) -> Option<RunOutcome> {
+fn finish_outcome(step: &StepRecord) -> Option<RunOutcome> {
     let finish = step.calls.iter().find_map(|call| call.finish.as_ref()?.finish.clone())?;
     Some(match finish {
         FinishOutput::Output(output) => RunOutcome::Completed { output: Some(output) },
@@ -55,7 +55,7 @@ fn finish_outcome(step: &OpenStep) -> Option<RunOutcome> {
     })
 }
 
-fn native_outcome(agent: &AgentDefinition, step: &OpenStep) -> Option<RunOutcome> {
+fn native_outcome(agent: &AgentDefinition, step: &StepRecord) -> Option<RunOutcome> {
     let output = fitting_output(agent, step.reply.output.as_ref()?).ok()?;
     Some(RunOutcome::Completed { output: Some(output) })
 }
@@ -71,7 +71,7 @@ pub(super) fn fitting_output(agent: &AgentDefinition, output: &Json) -> Result<J
 }
 
 /// Whether the agent still owes its output after this step, so that the model has to be told.
-pub(super) fn owes_output(agent: &AgentDefinition, step: &OpenStep) -> bool {
+pub(super) fn owes_output(agent: &AgentDefinition, step: &StepRecord) -> bool {
     // A finish tool alone promises no output: without an output type text is an answer.
     if agent.output_schema().is_none() || step.reply.error.is_some() {
         return false;
@@ -102,7 +102,7 @@ pub(super) fn owes_output(agent: &AgentDefinition, step: &OpenStep) -> bool {
 
 /// The error of a turn without the output that it owes: what is wrong with the one that was handed in, if there
 /// is one.
-fn unfit(agent: &AgentDefinition, step: &OpenStep) -> ErrorRecord {
+fn unfit(agent: &AgentDefinition, step: &StepRecord) -> ErrorRecord {
     let mut message = "the model did not hand in an output that fits the output type".to_owned();
     let (outline, violations) = match &step.reply.output {
         Some(output) => (
@@ -130,7 +130,7 @@ fn unfit(agent: &AgentDefinition, step: &OpenStep) -> ErrorRecord {
     }
 }
 
-fn answer_outcome(agent: &AgentDefinition, step: &OpenStep) -> Option<RunOutcome> {
+fn answer_outcome(agent: &AgentDefinition, step: &StepRecord) -> Option<RunOutcome> {
     let reply = &step.reply;
     if reply.error.is_some() {
         return None;
@@ -165,7 +165,7 @@ fn answer_outcome(agent: &AgentDefinition, step: &OpenStep) -> Option<RunOutcome
 fn limit_outcome(
     session: &Session,
     agent: &AgentDefinition,
-    step: &OpenStep,
+    step: &StepRecord,
 ) -> Option<RunOutcome> {
     let most = agent.limits().max_steps;
     if session.turn_steps() >= most {

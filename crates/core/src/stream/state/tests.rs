@@ -4,11 +4,11 @@ use crate::clock::Timestamp;
 use crate::error::ErrorCode;
 use crate::id::{BatchId, SessionId};
 use crate::stream::{
-    Attempt, AttemptRef, Batch, Boundary, Chunk, ChunkKind, Effect, Mark, Marked, OpenAttempt,
-    StreamOp, Writer,
+    Attempt, AttemptRef, Batch, Boundary, Chunk, ChunkKind, Effect, Marked, OpenAttempt, StreamOp,
+    Watermark, Writer,
 };
 
-use super::{Discarded, Ledger, Placed};
+use super::{ChunkPlacement, Discarded, StreamState};
 
 fn chunk(session: &str) -> Chunk {
     Chunk {
@@ -33,7 +33,7 @@ fn mark(session: &str, version: u64, boundaries: &[u64]) -> StreamOp {
     let boundary = |version: &u64| Boundary { version: *version, chunk: chunk(session) };
     let boundaries = boundaries.iter().map(boundary).collect();
     let (settled, discarded, origin) = (Vec::new(), Vec::new(), chunk(session));
-    StreamOp::Mark(Box::new(Mark { version, settled, discarded, origin, boundaries }))
+    StreamOp::Watermark(Box::new(Watermark { version, settled, discarded, origin, boundaries }))
 }
 
 /// A batch of the run of session `s` that has this token.
@@ -47,8 +47,8 @@ fn of(writer: Writer, ops: &[StreamOp]) -> Batch {
 
 #[test]
 fn a_batch_is_numbered_on_from_what_was_there() {
-    let mut ledger = Ledger { last_seq: 10, last_attempt: 4, ..Ledger::default() };
-    let batch = [say(None, 2), begin("s"), say(Some(AttemptRef::Begun(0)), 3), begin("s")];
+    let mut ledger = StreamState { last_seq: 10, last_attempt: 4, ..StreamState::default() };
+    let batch = [say(None, 2), begin("s"), say(Some(AttemptRef::Started(0)), 3), begin("s")];
     let change = ledger.apply(&of_run(0, &batch)).unwrap();
     assert_eq!((ledger.last_seq, ledger.last_attempt, change.count), (16, 6, 6));
     assert_eq!(change.written.begun, [Attempt(5), Attempt(6)]);
@@ -56,9 +56,9 @@ fn a_batch_is_numbered_on_from_what_was_there() {
     assert_eq!(change.discarded, [discarded]);
     let kind = ChunkKind::StepDiscarded { attempts: vec![Attempt(5)] };
     let expected = [
-        Placed::Chunks { op: 0, attempt: None },
-        Placed::Chunks { op: 2, attempt: Some(Attempt(5)) },
-        Placed::Announcement { op: 3, kind },
+        ChunkPlacement::Chunks { op: 0, attempt: None },
+        ChunkPlacement::Chunks { op: 2, attempt: Some(Attempt(5)) },
+        ChunkPlacement::Announcement { op: 3, kind },
     ];
     assert_eq!(change.placed, expected);
     assert_eq!(
@@ -69,18 +69,19 @@ fn a_batch_is_numbered_on_from_what_was_there() {
 
 #[test]
 fn a_batch_with_a_mistake_changes_nothing() {
-    let mut ledger = Ledger::default();
-    let batch = [begin("s"), say(None, 1), say(Some(AttemptRef::Begun(1)), 1), begin("s")];
+    let mut ledger = StreamState::default();
+    let batch = [begin("s"), say(None, 1), say(Some(AttemptRef::Started(1)), 1), begin("s")];
     assert_eq!(ledger.apply(&of_run(0, &batch)).unwrap_err().code(), ErrorCode::InputInvalid);
-    assert_eq!(ledger, Ledger::default());
+    assert_eq!(ledger, StreamState::default());
 }
 
 #[test]
 fn what_comes_to_nothing_is_no_change() {
-    let mut ledger = Ledger { last_seq: 3, ..Ledger::default() };
+    let mut ledger = StreamState { last_seq: 3, ..StreamState::default() };
     ledger.marked.insert("s".into(), Marked { version: 5, seq: 2, fencing_token: 0 });
     let before = ledger.clone();
-    let batch = [say(None, 0), say(Some(AttemptRef::Known(Attempt(1))), 2), mark("s", 5, &[4, 5])];
+    let batch =
+        [say(None, 0), say(Some(AttemptRef::Existing(Attempt(1))), 2), mark("s", 5, &[4, 5])];
     let change = ledger.apply(&of_run(0, &batch)).unwrap();
     assert!(!change.is_changed);
     assert_eq!((change.written.last_seq, change.written.refused), (3, vec![Attempt(1)]));
@@ -89,12 +90,12 @@ fn what_comes_to_nothing_is_no_change() {
 
 #[test]
 fn each_session_is_marked_by_itself() {
-    let mut ledger = Ledger::default();
+    let mut ledger = StreamState::default();
     ledger.marked.insert("s".into(), Marked { version: 5, seq: 0, fencing_token: 0 });
     let own = [mark("s", 7, &[5, 6, 7])];
     let change = ledger.apply(&of_run(4, &own)).unwrap();
     assert_eq!(change.marked, Some("s".into()));
-    assert_eq!(change.placed[0], Placed::Boundaries { op: 0, above: 5 });
+    assert_eq!(change.placed[0], ChunkPlacement::Boundaries { op: 0, above: 5 });
     assert_eq!(change.chunks(&own).count(), 2);
     let child = Writer { session: "child".into(), fencing_token: 2 };
     let below = [mark("child", 2, &[1, 2]), mark("child", 3, &[])];
@@ -108,21 +109,21 @@ fn each_session_is_marked_by_itself() {
 
 #[test]
 fn a_batch_for_another_session_than_its_writers_changes_nothing() {
-    let mut ledger = Ledger::default();
+    let mut ledger = StreamState::default();
     for op in [begin("child"), mark("child", 3, &[1])] {
         let error = ledger.apply(&of_run(1, &[say(None, 1), op])).unwrap_err();
         assert_eq!(error.code(), ErrorCode::InputInvalid);
-        assert_eq!(ledger, Ledger::default());
+        assert_eq!(ledger, StreamState::default());
     }
 }
 
-fn open(ledger: &Ledger) -> Vec<u64> {
+fn open(ledger: &StreamState) -> Vec<u64> {
     ledger.open.iter().map(|it| it.attempt.0).collect()
 }
 
 #[test]
 fn a_mark_of_a_later_run_keeps_earlier_ones_out_and_takes_back_what_they_tried() {
-    let mut ledger = Ledger::default();
+    let mut ledger = StreamState::default();
     let child = OpenAttempt {
         attempt: Attempt(9),
         session: "child".into(),
@@ -131,7 +132,7 @@ fn a_mark_of_a_later_run_keeps_earlier_ones_out_and_takes_back_what_they_tried()
         fencing_token: 1,
     };
     ledger.open.push(child);
-    let late = [begin("s"), say(Some(AttemptRef::Begun(0)), 1)];
+    let late = [begin("s"), say(Some(AttemptRef::Started(0)), 1)];
     ledger.apply(&of_run(3, &late)).unwrap();
     assert_eq!(open(&ledger), [9, 1]);
     // It has nothing new to tell of the log.
@@ -140,7 +141,7 @@ fn a_mark_of_a_later_run_keeps_earlier_ones_out_and_takes_back_what_they_tried()
     assert_eq!((open(&ledger), change.marked), (vec![9], Some("s".into())));
     assert_eq!(ledger.marked[&SessionId::from("s")].fencing_token, 8);
     let before = ledger.clone();
-    let late = [begin("s"), say(Some(AttemptRef::Begun(0)), 1), say(None, 1), mark("s", 9, &[9])];
+    let late = [begin("s"), say(Some(AttemptRef::Started(0)), 1), say(None, 1), mark("s", 9, &[9])];
     let change = ledger.apply(&of_run(7, &late)).unwrap();
     assert!(change.written.is_superseded && !change.is_changed);
     assert_eq!((change.written.last_seq, change.written.begun), (2, Vec::new()));
@@ -150,7 +151,7 @@ fn a_mark_of_a_later_run_keeps_earlier_ones_out_and_takes_back_what_they_tried()
 
 #[test]
 fn what_a_later_run_tries_keeps_earlier_ones_out() {
-    let mut ledger = Ledger::default();
+    let mut ledger = StreamState::default();
     ledger.apply(&of_run(8, &[begin("s")])).unwrap();
     let before = ledger.clone();
     assert!(ledger.apply(&of_run(3, &[begin("s")])).unwrap().written.is_superseded);

@@ -2,7 +2,7 @@
 
 use super::crash_loop;
 use super::finish::synthesize_finish_tool_result;
-use super::people::answered_by_people;
+use super::pending_calls::answered_by_people;
 use super::plan::{PlanOptions, plan_step_processing};
 use super::result::StopReason;
 use super::stop::{is_error_stop_reason, is_recoverable_error_stop_reason};
@@ -11,7 +11,7 @@ use crate::error::{ErrorCode, ErrorRecord};
 use crate::event::{FinishOutput, ToolFinish, ToolOutcome};
 use crate::id::CallId;
 use crate::message::ToolCall;
-use crate::session::{OpenStep, Session};
+use crate::session::{Session, StepRecord};
 use crate::text::{MAX_NAME, excerpt};
 use crate::tool::FINISH_TOOL;
 
@@ -20,7 +20,7 @@ use crate::tool::FINISH_TOOL;
 pub(super) fn answers(
     session: &Session,
     agent: &AgentDefinition,
-    step: &OpenStep,
+    step: &StepRecord,
     is_fit: bool,
 ) -> Vec<ToolFinish> {
     let open = || step.pairs().filter(|(_, state)| state.finish.is_none()).map(|(call, _)| call);
@@ -29,7 +29,7 @@ pub(super) fn answers(
     }
     if let Some(reason) = fatal_stop(step) {
         let message =
-            format!("not run: {}", super::verdict::stop_reason_error(reason, None).message);
+            format!("not run: {}", super::turn_outcome::stop_reason_error(reason, None).message);
         return open().map(|call| error(call, ErrorCode::ToolNotRun, message.clone())).collect();
     }
     // The calls beside an accepted `__finish__` may have been left without their answers.
@@ -52,7 +52,7 @@ pub(super) fn answers(
 }
 
 /// The answer to a call of an aborted run that has no result.
-fn aborted(step: &OpenStep, call: &ToolCall) -> ToolFinish {
+fn aborted(step: &StepRecord, call: &ToolCall) -> ToolFinish {
     let state = step.call(&call.id);
     if state.is_some_and(|state| state.waiting.is_some() && state.started.is_none()) {
         let message = "not run: the run was aborted while the call waited for people";
@@ -63,14 +63,14 @@ fn aborted(step: &OpenStep, call: &ToolCall) -> ToolFinish {
 }
 
 /// Whether a `__finish__` of the reply was accepted.
-fn is_finished(step: &OpenStep) -> bool {
+fn is_finished(step: &StepRecord) -> bool {
     step.pairs().any(|(call, state)| {
         let finish = state.finish.as_ref().and_then(|finish| finish.finish.as_ref());
         *call.name == *FINISH_TOOL && finish.is_some()
     })
 }
 
-fn fatal_stop(step: &OpenStep) -> Option<StopReason> {
+fn fatal_stop(step: &StepRecord) -> Option<StopReason> {
     step.reply.stop_reason.filter(|reason| {
         is_error_stop_reason(*reason) && !is_recoverable_error_stop_reason(*reason)
     })
@@ -80,7 +80,7 @@ fn fatal_stop(step: &OpenStep) -> Option<StopReason> {
 /// beside it, or what is wrong with the output.
 fn finish_answers<'a>(
     agent: &AgentDefinition,
-    step: &OpenStep,
+    step: &StepRecord,
     open: impl Iterator<Item = &'a ToolCall>,
 ) -> Vec<ToolFinish> {
     let options = PlanOptions { output_schema: agent.output_schema() };
@@ -107,7 +107,7 @@ fn finish_answers<'a>(
 }
 
 /// Why a call is not run at all, if it is not.
-fn refusal(agent: &AgentDefinition, step: &OpenStep, call: &ToolCall) -> Option<ToolFinish> {
+fn refusal(agent: &AgentDefinition, step: &StepRecord, call: &ToolCall) -> Option<ToolFinish> {
     if let Some(asked) = agent.companion_call(call) {
         return asked.err().map(|message| error(call, ErrorCode::ToolInputInvalid, message));
     }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::begin::{check_agent, healed};
+use super::fold_state::{LastCheckpoint, StepRecord};
 use super::history::{History, Notes};
-use super::ledger::{ClosedStep, LastCheckpoint};
-use super::{BeginRun, Checkpoint, RunStatus, Session, SessionOverview};
+use super::start::{check_agent, healed};
+use super::{Checkpoint, RunStatus, Session, SessionOverview, StartRun};
 use crate::agent::AgentDefinition;
-use crate::budget::Spent;
+use crate::budget::BudgetUsage;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Event, Trigger};
 use crate::id::{RunId, SessionId};
@@ -41,7 +41,7 @@ impl Session {
 
     /// The step of that number, as it was when it was closed; also when it means nothing for the turn
     /// any more.
-    pub(super) fn step_at_checkpoint(&self, step: u32) -> Option<&ClosedStep> {
+    pub(super) fn step_at_checkpoint(&self, step: u32) -> Option<&StepRecord> {
         self.history.closed_step(step)
     }
 }
@@ -50,7 +50,7 @@ impl SessionOverview {
     /// Where this session was forked, if it was.
     #[must_use]
     pub fn forked(&self) -> Option<&ForkOrigin> {
-        self.ledger.forked.as_deref()
+        self.fold_state.forked.as_deref()
     }
 
     pub(super) fn check_forked(&self, event: &Event, from: &SessionId, at: u64) -> Result<()> {
@@ -58,9 +58,9 @@ impl SessionOverview {
             "a session is no fork of itself"
         } else if self.needs_heal() {
             "calls without a result have to be healed first"
-        } else if self.ledger.step.is_some() {
+        } else if self.fold_state.step.is_some() {
             "a step is open"
-        } else if self.ledger.checkpoint.map(|last| last.version) != Some(at) {
+        } else if self.fold_state.checkpoint.map(|last| last.version) != Some(at) {
             "no step was closed there"
         } else {
             return Ok(());
@@ -104,27 +104,27 @@ impl SessionOverview {
     ) {
         self.tags = Arc::new(tags.clone());
         self.parent = None;
-        let ledger = &mut self.ledger;
-        notes.add(|history| history.fork(ledger.position.version));
-        ledger.next_fencing_token();
-        let ended = ledger.checkpoint.and_then(|last| last.at);
-        let (session, step) = (from.clone(), ledger.last_step);
-        ledger.forked = Some(Arc::new(ForkOrigin { session, version: at, step }));
-        ledger.usage = Usage::default();
-        ledger.totals = Arc::default();
-        ledger.tool_calls = 0;
-        ledger.recorded_usage = Arc::default();
-        ledger.spent = Spent::default();
-        ledger.seen = None;
-        ledger.short_of_tool_calls = false;
-        ledger.companions = Arc::default();
-        ledger.queue.clear();
+        let fold_state = &mut self.fold_state;
+        notes.add(|history| history.fork(fold_state.position.version));
+        fold_state.next_fencing_token();
+        let ended = fold_state.checkpoint.and_then(|last| last.at);
+        let (session, step) = (from.clone(), fold_state.last_step);
+        fold_state.forked = Some(Arc::new(ForkOrigin { session, version: at, step }));
+        fold_state.usage = Usage::default();
+        fold_state.totals = Arc::default();
+        fold_state.tool_calls = 0;
+        fold_state.recorded_usage = Arc::default();
+        fold_state.spent = BudgetUsage::default();
+        fold_state.seen = None;
+        fold_state.short_of_tool_calls = false;
+        fold_state.companions = Arc::default();
+        fold_state.queue.clear();
         // The original was asked, not this session.
-        ledger.interrupt = None;
-        ledger.abort = None;
-        ledger.honoured = None;
-        ledger.cleared = None;
-        if let Some(run) = &mut ledger.run {
+        fold_state.interrupt = None;
+        fold_state.abort = None;
+        fold_state.honoured = None;
+        fold_state.cleared = None;
+        if let Some(run) = &mut fold_state.run {
             // Its chunks are in the original's stream.
             run.stream_from = 0;
             if run.status == RunStatus::Running {
@@ -132,36 +132,37 @@ impl SessionOverview {
                 run.ended = ended;
             }
         }
-        ledger.status = SessionStatus::Interrupted;
+        fold_state.status = SessionStatus::Interrupted;
     }
 
     /// What was used up stays used up, and numbers of steps stay taken.
     pub(super) fn rewind(&mut self, to: u64, notes: &mut Notes<'_>) {
         let Some(history) = notes.0.as_deref_mut() else { return };
-        let ledger = &mut self.ledger;
-        let version = ledger.position.version;
+        let fold_state = &mut self.fold_state;
+        let version = fold_state.position.version;
         let Some((checkpoint, mark)) = history.rewind(version, to) else { return };
-        ledger.rewound_at = version;
+        fold_state.rewound_at = version;
         // No time is counted between the last append of the run before and the start of the next run.
-        ledger.seen = None;
-        ledger.messages = checkpoint.messages;
-        ledger.checkpoint = Some(LastCheckpoint { version: checkpoint.version, at: checkpoint.at });
-        if let Some(step) = ledger.step.take() {
+        fold_state.seen = None;
+        fold_state.messages = checkpoint.messages;
+        fold_state.checkpoint =
+            Some(LastCheckpoint { version: checkpoint.version, at: checkpoint.at });
+        if let Some(step) = fold_state.step.take() {
             let open = step.pairs().filter(|(_, state)| state.finish.is_none());
             let open = open.map(|(call, _)| call.id.clone());
-            Arc::make_mut(&mut ledger.dropped).extend(open);
+            Arc::make_mut(&mut fold_state.dropped).extend(open);
         }
-        ledger.turn = checkpoint.turn;
-        ledger.state = history.changes.state_after(mark.changes);
-        ledger.turn_steps = mark.turn_steps;
-        ledger.corrections = mark.corrections;
+        fold_state.turn = checkpoint.turn;
+        fold_state.state = history.changes.state_after(mark.changes);
+        fold_state.turn_steps = mark.turn_steps;
+        fold_state.corrections = mark.corrections;
         // What failed is asked again, as when a failed run is resumed.
         let failed = mark.closed.reply.error.is_some();
-        ledger.model_failures = if failed { 0 } else { mark.model_failures };
-        ledger.closed = (!failed).then_some(mark.closed);
-        ledger.rewound = true;
-        if ledger.run.as_ref().is_none_or(|run| run.status != RunStatus::Running) {
-            ledger.status = SessionStatus::Interrupted;
+        fold_state.model_failures = if failed { 0 } else { mark.model_failures };
+        fold_state.closed = (!failed).then_some(mark.closed);
+        fold_state.rewound = true;
+        if fold_state.run.as_ref().is_none_or(|run| run.status != RunStatus::Running) {
+            fold_state.status = SessionStatus::Interrupted;
         }
     }
 }
@@ -178,13 +179,13 @@ impl SessionOverview {
 pub fn rewind_events(
     session: &Session,
     agent: &AgentDefinition,
-    begin: &BeginRun,
+    begin: &StartRun,
     after: Option<&RunId>,
     to: u64,
     message: Option<&UserMessage>,
 ) -> Result<Vec<Event>> {
     check_agent(session, agent)?;
-    super::begin::check_after(session, after)?;
+    super::start::check_after(session, after)?;
     session.checkpoint(to)?;
     let children: Vec<_> = session.open_children().map(|child| child.session.as_str()).collect();
     if !children.is_empty() {

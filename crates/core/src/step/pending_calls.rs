@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::answers::error;
+use super::synthetic_results::error;
 use crate::agent::AgentDefinition;
 use crate::error::ErrorCode;
 use crate::event::{Answer, Event, PendingCall, PendingKind, Suspension, ToolFinish};
 use crate::id::CallId;
 use crate::json::Json;
 use crate::message::ToolCall;
-use crate::session::{OpenCall, OpenStep, Session, WAIT_USAGE, Waiting};
+use crate::session::{OpenCall, Session, StepRecord, WAIT_USAGE, Waiting};
 use crate::tool::{ApprovalContext, Tool, digest, judge};
 
 /// What each call of a reply waits for, if it waits for people before it has run.
@@ -18,7 +18,7 @@ pub(super) struct Gates(Vec<Option<PendingKind>>);
 
 impl Gates {
     /// What a call still waits for.
-    pub(super) fn kind(&self, step: &OpenStep, call: &ToolCall) -> Option<PendingKind> {
+    pub(super) fn kind(&self, step: &StepRecord, call: &ToolCall) -> Option<PendingKind> {
         let (index, (_, state)) =
             step.pairs().enumerate().find(|(_, (other, _))| other.id == call.id)?;
         match &state.waiting {
@@ -32,7 +32,7 @@ impl Gates {
 
 /// Finds out which calls of a reply wait for people. The conditions are the user's, so this is
 /// asked once per reply as long as a process lives.
-pub(super) fn gates(session: &Session, agent: &AgentDefinition, step: &OpenStep) -> Gates {
+pub(super) fn gates(session: &Session, agent: &AgentDefinition, step: &StepRecord) -> Gates {
     let gate = |(call, state): (&ToolCall, &OpenCall)| {
         if state.finish.is_some() || state.waiting.is_some() || state.started.is_some() {
             return None;
@@ -65,7 +65,7 @@ pub(super) fn gates(session: &Session, agent: &AgentDefinition, step: &OpenStep)
 pub(super) fn suspension(
     session: &Session,
     agent: &AgentDefinition,
-    step: &OpenStep,
+    step: &StepRecord,
     gates: &Gates,
 ) -> Suspension {
     let pending = |(call, state): (&ToolCall, &OpenCall)| {
@@ -108,7 +108,7 @@ fn schema(tool: &Tool, kind: PendingKind) -> Option<Json> {
 pub(super) fn answered_by_people(
     session: &Session,
     agent: &AgentDefinition,
-    step: &OpenStep,
+    step: &StepRecord,
 ) -> Vec<ToolFinish> {
     let result = |(call, state): (&ToolCall, &OpenCall)| {
         let waiting = state.waiting.as_deref().filter(|_| state.finish.is_none())?;
@@ -144,7 +144,7 @@ fn unanswered(waiting: &Waiting) -> &'static str {
 }
 
 /// Open calls that do not wait any more and whose wait is not on record.
-pub(super) fn unaccounted(session: &Session, step: &OpenStep) -> Vec<CallId> {
+pub(super) fn unaccounted(session: &Session, step: &StepRecord) -> Vec<CallId> {
     let ended = |(call, state): (&ToolCall, &OpenCall)| {
         let waiting = state.waiting.as_deref().filter(|it| !it.accounted)?;
         waiting.waited(session.clock())?;

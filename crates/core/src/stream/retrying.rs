@@ -6,13 +6,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 
-use super::{Batch, ChunkStream, StoredChunk, StreamInfo, StreamManager, Written};
+use super::{Batch, BatchReceipt, ChunkStream, StoredChunk, StreamInfo, StreamManager};
 use crate::clock::{Clock, IdSource};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::patience::Patience;
 
-/// The sibling of [`PatientStore`](crate::store::PatientStore) for streams: it repeats what another
+/// The sibling of [`RetryingStore`](crate::store::RetryingStore) for streams: it repeats what another
 /// manager could not answer, as patiently.
 ///
 /// A batch is repeated under its id, and so written once. A reader whose stream ended with an error
@@ -22,12 +22,12 @@ use crate::patience::Patience;
 /// # Cancel safety
 /// As the manager's own: dropping a future leaves open whether the operation took place.
 #[derive(Debug, Clone)]
-pub struct PatientStreams {
+pub struct RetryingStreams {
     inner: Arc<dyn StreamManager>,
     patience: Patience,
 }
 
-impl PatientStreams {
+impl RetryingStreams {
     /// The streams, asked for so long. The ids are what jitter is made of.
     pub fn new(
         inner: Arc<dyn StreamManager>,
@@ -51,7 +51,7 @@ impl PatientStreams {
 
 /// A reader that goes on.
 struct Reader {
-    streams: PatientStreams,
+    streams: RetryingStreams,
     stream: SessionId,
     /// The next chunk that it wants.
     cursor: u64,
@@ -77,8 +77,8 @@ impl Reader {
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl StreamManager for PatientStreams {
-    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<Written> {
+impl StreamManager for RetryingStreams {
+    async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         self.patience.ask(|| self.inner.write(stream, batch.clone())).await
     }
 

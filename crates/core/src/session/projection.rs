@@ -21,12 +21,12 @@ pub fn boundaries<'a>(
         let calls = closed.map_or(&[][..], |closed| &closed.calls);
         calls.iter().filter_map(|call| call.finish.as_deref()).collect()
     };
-    let (mut shown, mut chunks) = (Vec::new(), Vec::new());
+    let (mut projection, mut chunks) = (Vec::new(), Vec::new());
     for (seq, event) in events {
         of_event(session, seq, event, &finishes, &mut chunks);
-        shown.extend(chunks.drain(..).map(|kind| (seq, kind)));
+        projection.extend(chunks.drain(..).map(|kind| (seq, kind)));
     }
-    shown
+    projection
 }
 
 /// Adds what people are shown of an event. `finishes` gives the results of a step, in any order.

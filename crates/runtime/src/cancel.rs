@@ -5,7 +5,7 @@ use helix_agents_core::id::{RunId, SessionId};
 
 /// Why an effect is broken off before it has ended by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
+pub enum CancelReason {
     /// Somebody asked the run to stop at once.
     Aborted,
     /// Another run owns the session.
@@ -16,7 +16,7 @@ pub enum Stop {
     ShuttingDown,
 }
 
-impl Stop {
+impl CancelReason {
     /// The error with which the driver ends. An abort is not one: the run ends as aborted.
     pub(crate) fn into_error(self, session: &SessionId, run: &RunId) -> Error {
         let (code, message) = match self {

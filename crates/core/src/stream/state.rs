@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::batch::check;
 use super::{
-    Attempt, Batch, Boundary, Chunk, ChunkKind, Effect, Mark, Marked, OpenAttempt, StreamInfo,
-    StreamOp, Writer, Written,
+    Attempt, Batch, BatchReceipt, Boundary, Chunk, ChunkKind, Effect, Marked, OpenAttempt,
+    StreamInfo, StreamOp, Watermark, Writer,
 };
 use crate::error::Result;
 use crate::id::SessionId;
@@ -17,7 +17,7 @@ use crate::mutant;
 /// at one moment. Attempts that were settled or discarded need not be known: no more chunks of them
 /// are taken.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Ledger {
+pub struct StreamState {
     /// The last chunk; 0 if there is none.
     pub last_seq: u64,
     /// The last attempt that was begun; 0 if none was.
@@ -34,9 +34,9 @@ pub struct Change {
     /// Whether anything is to be written at all.
     pub is_changed: bool,
     /// The answer to the batch.
-    pub written: Written,
+    pub written: BatchReceipt,
     /// Its chunks, in order; they have the numbers after those that were there before.
-    pub placed: Vec<Placed>,
+    pub placed: Vec<ChunkPlacement>,
     /// How many chunks these are.
     pub count: u64,
     /// Attempts whose chunks readers no longer get.
@@ -47,7 +47,7 @@ pub struct Change {
 
 /// Chunks that get a place in the stream. `op` is the place of an operation in its batch.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Placed {
+pub enum ChunkPlacement {
     /// Those of [`StreamOp::Chunks`].
     Chunks {
         /// The operation.
@@ -82,7 +82,7 @@ pub struct Discarded {
     pub ended: u64,
 }
 
-impl Ledger {
+impl StreamState {
     /// Changes it as the batch says, and answers what else has to be written.
     ///
     /// # Errors
@@ -92,7 +92,7 @@ impl Ledger {
         check(batch)?;
         if self.has_superseded(&batch.writer) {
             let last_seq = self.last_seq;
-            let written = Written { last_seq, is_superseded: true, ..Written::default() };
+            let written = BatchReceipt { last_seq, is_superseded: true, ..BatchReceipt::default() };
             return Ok(Change { written, ..Change::default() });
         }
         let mut writing =
@@ -105,7 +105,7 @@ impl Ledger {
                     let attempt = attempt.map(|named| written.attempt(named)).transpose()?;
                     writing.add(op, attempt, chunks);
                 }
-                StreamOp::Mark(mark) => writing.mark(op, mark),
+                StreamOp::Watermark(mark) => writing.mark(op, mark),
             }
         }
         let Writing { ledger, mut change, .. } = writing;
@@ -151,13 +151,13 @@ impl Change {
     }
 }
 
-impl Placed {
+impl ChunkPlacement {
     fn chunks(&self, batch: &[StreamOp]) -> Vec<(Option<Attempt>, Chunk)> {
         match (self, batch.get(self.op())) {
             (Self::Chunks { attempt, .. }, Some(StreamOp::Chunks { chunks, .. })) => {
                 chunks.iter().map(|chunk| (*attempt, chunk.clone())).collect()
             }
-            (Self::Boundaries { above, .. }, Some(StreamOp::Mark(mark))) => {
+            (Self::Boundaries { above, .. }, Some(StreamOp::Watermark(mark))) => {
                 let above = mark.boundaries.iter().filter(|it| it.version > *above);
                 above.map(|boundary| (None, boundary.chunk.clone())).collect()
             }
@@ -182,7 +182,7 @@ impl Placed {
 
 /// A ledger while a batch is applied to it.
 struct Writing<'l> {
-    ledger: &'l mut Ledger,
+    ledger: &'l mut StreamState,
     writer: &'l Writer,
     change: Change,
 }
@@ -207,16 +207,16 @@ impl Writing<'_> {
             Some(attempt) if !self.ledger.is_open(attempt) => {
                 self.change.written.refused.push(attempt);
             }
-            _ => self.place(Placed::Chunks { op, attempt }, chunks.len()),
+            _ => self.place(ChunkPlacement::Chunks { op, attempt }, chunks.len()),
         }
     }
 
-    fn mark(&mut self, op: usize, mark: &Mark) {
+    fn mark(&mut self, op: usize, mark: &Watermark) {
         let settled = self.close(&mark.settled);
         if !settled.is_empty() {
             let attempts = settled.into_iter().map(|it| it.attempt).collect();
             let kind = ChunkKind::StepCommitted { attempts, version: mark.version };
-            self.place(Placed::Announcement { op, kind }, 1);
+            self.place(ChunkPlacement::Announcement { op, kind }, 1);
         }
         let is_overtaken = |open: &&OpenAttempt| {
             open.session == self.writer.session && open.fencing_token < self.writer.fencing_token
@@ -231,7 +231,7 @@ impl Writing<'_> {
             let above = if mutant!("boundaries-repeated") { 0 } else { before.version };
             let is_new = |boundary: &&Boundary| boundary.version > above;
             let new = mark.boundaries.iter().filter(is_new).count();
-            self.place(Placed::Boundaries { op, above }, new);
+            self.place(ChunkPlacement::Boundaries { op, above }, new);
             (marked.version, marked.seq) = (mark.version, self.ledger.last_seq);
         }
         if marked == before {
@@ -268,10 +268,13 @@ impl Writing<'_> {
             ended,
         });
         self.change.discarded.extend(discarded);
-        self.place(Placed::Announcement { op, kind: ChunkKind::StepDiscarded { attempts } }, 1);
+        self.place(
+            ChunkPlacement::Announcement { op, kind: ChunkKind::StepDiscarded { attempts } },
+            1,
+        );
     }
 
-    fn place(&mut self, placed: Placed, count: usize) {
+    fn place(&mut self, placed: ChunkPlacement, count: usize) {
         if count == 0 {
             return;
         }

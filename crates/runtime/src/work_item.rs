@@ -5,7 +5,7 @@
 //! A part that is done once more, because its answer was lost, finds its effect on record and does not
 //! repeat it; hooks of results may be told once more then. A call that runs alone is a part like any other.
 //! Those that run side by side are carried out each by itself, record their result and decide nothing;
-//! [`Part::Settle`] takes the decisions when all are done, and has the hooks told of what they left.
+//! [`WorkItem::Settle`] takes the decisions when all are done, and has the hooks told of what they left.
 //!
 //! An engine may take somebody for dead who is not, and have another one do the same part. Only one of them
 //! gets it into the log; the other finds that out, looks at the log anew and goes on from there.
@@ -27,15 +27,15 @@ use helix_agents_core::store::Head;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
+use crate::cancel::CancelReason;
 use crate::children::ChildRun;
+use crate::context::LocalRunContext;
 use crate::driver::Driver;
 use crate::family;
 use crate::lease::{self, LeaseKeeper};
-use crate::parts::BegunHere;
 use crate::run_ref::RunRef;
 use crate::runtime::Runtime;
 use crate::start;
-use crate::stop::Stop;
 
 /// How often somebody who was overtaken looks at the log anew.
 const MAX_TRIES: u32 = 16;
@@ -43,7 +43,7 @@ const MAX_TRIES: u32 = 16;
 /// One thing to do for a run, alone: no other part of the run is under way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Part {
+pub enum WorkItem {
     /// Tell that the run began.
     Open,
     /// Make the model call of this step.
@@ -63,7 +63,7 @@ pub enum Part {
 #[serde(rename_all = "snake_case")]
 pub enum Next {
     /// This part.
-    Part(Part),
+    WorkItem(WorkItem),
     /// These calls and children, side by side, and then the part that goes on after them.
     Calls {
         /// The calls to carry out.
@@ -73,7 +73,7 @@ pub enum Next {
         /// The children to wait for.
         children: Vec<ChildRef>,
         /// What is next then.
-        then: Part,
+        then: WorkItem,
     },
     /// Nothing: the run has ended, or another one owns the session.
     Over,
@@ -101,7 +101,7 @@ impl Runtime {
     ///
     /// # Errors
     /// Those that stop a run; the part may be tried again.
-    pub async fn perform(&self, of: &RunRef, part: &Part, is_first: bool) -> Result<Next> {
+    pub async fn perform(&self, of: &RunRef, part: &WorkItem, is_first: bool) -> Result<Next> {
         for tried in 0..MAX_TRIES {
             let Some(mut run) = self.attach(of, true).await? else { return self.over(of).await };
             let tried = match (is_first, tried) {
@@ -114,7 +114,7 @@ impl Runtime {
                 Ok(next) => return run.close(next).await,
                 Err(error) if error.code() == ErrorCode::Superseded => run.overtaken().await,
                 Err(error) => {
-                    run.driver.feed.close().await;
+                    run.driver.stream_writer.close().await;
                     return Err(error);
                 }
             }
@@ -148,7 +148,7 @@ impl Runtime {
     }
 
     /// Waits until a child has ended or has to wait itself, or so much time has passed: the next
-    /// [`Part::Settle`] finds out which, and a child that goes on is among what is next again. While calls
+    /// [`WorkItem::Settle`] finds out which, and a child that goes on is among what is next again. While calls
     /// of other sub-agents wait for room, the end of any child that runs beside it is enough.
     ///
     /// # Errors
@@ -161,38 +161,38 @@ impl Runtime {
 
     /// Gives up a run that nobody carries out any more, so that others may go on with it at once.
     pub async fn give_up(&self, of: &RunRef) {
-        let parts = self.parts();
-        parts.begun_here().remove(&of.run);
-        parts.folds.forget(&of.session);
-        lease::release(&*parts.store, &of.session, &of.run, parts.lease).await;
+        let context = self.context();
+        context.local_runs().remove(&of.run);
+        context.folds.forget(&of.session);
+        lease::release(&*context.store, &of.session, &of.run, context.lease).await;
     }
 
     /// The run, if it still is its session's, with a lease that is good for a while.
     async fn attach(&self, of: &RunRef, alone: bool) -> Result<Option<Attached>> {
-        let parts = self.parts();
-        let Some((head, lease)) = LeaseKeeper::attach(parts, of).await? else { return Ok(None) };
-        let BegunHere { agent, hooks } = self.carried_out_with(of, &head).await?;
-        let mut fold = parts.folds.get(&*parts.store, &head, alone).await?;
+        let context = self.context();
+        let Some((head, lease)) = LeaseKeeper::attach(context, of).await? else { return Ok(None) };
+        let LocalRunContext { agent, hooks } = self.carried_out_with(of, &head).await?;
+        let mut fold = context.folds.get(&*context.store, &head, alone).await?;
         if fold.current_run().is_none_or(|run| run.id != of.run) {
             return Ok(None);
         }
         fold.observe(head.read_at);
-        let journal = start::journal(parts, &agent, fold, &of.run);
+        let journal = start::journal(context, &agent, fold, &of.run);
         let mut driver = start::driver(self, agent, journal, hooks);
         driver.in_parts = true;
         Ok(Some(Attached { driver, lease }))
     }
 
     /// The agent of a run, and its hooks.
-    async fn carried_out_with(&self, of: &RunRef, head: &Head) -> Result<BegunHere> {
-        let parts = self.parts();
-        let known = parts.begun_here().get(&of.run).cloned();
+    async fn carried_out_with(&self, of: &RunRef, head: &Head) -> Result<LocalRunContext> {
+        let context = self.context();
+        let known = context.local_runs().get(&of.run).cloned();
         if let Some(known) = known {
             return Ok(known);
         }
-        let Lineage { agent, above } = lineage(&*parts.store, &parts.registry, head).await?;
+        let Lineage { agent, above } = lineage(&*context.store, &context.registry, head).await?;
         let hooks = HookChain::new(&HookChain::of_lineage(&above), &agent, &[]);
-        Ok(BegunHere { agent, hooks })
+        Ok(LocalRunContext { agent, hooks })
     }
 
     /// Nothing is next of a run. Whoever ended it may have died before it told anybody.
@@ -200,20 +200,22 @@ impl Runtime {
     /// # Errors
     /// If it is not so: the run has begun since it was looked for.
     async fn over(&self, of: &RunRef) -> Result<Next> {
-        let parts = self.parts();
-        let fold = parts.logs().overview(&of.session).await?;
+        let context = self.context();
+        let fold = context.logs().overview(&of.session).await?;
         if fold.current_run().is_some_and(|run| run.id == of.run) {
             return Err(start::busy(&of.session));
         }
-        let known = parts.begun_here().remove(&of.run);
+        let known = context.local_runs().remove(&of.run);
         if fold.current_run().is_none() && fold.last_run().is_some_and(|run| run.id == of.run) {
-            parts.show_end(&of.session).await;
+            context.show_end(&of.session).await;
             let with = match known {
                 Some(known) => Ok(known),
                 None => self.carried_out_with(of, &self.head(&of.session).await?).await,
             };
             match with {
-                Ok(BegunHere { agent, hooks }) => family::tell(self, &agent, &fold, &hooks).await,
+                Ok(LocalRunContext { agent, hooks }) => {
+                    family::tell(self, &agent, &fold, &hooks).await
+                }
                 Err(error) => tracing::warn!(session = %of.session, %error, "nobody was told"),
             }
         }
@@ -232,16 +234,16 @@ enum Tried {
 }
 
 impl Attached {
-    async fn perform(&mut self, part: &Part, tried: Tried) -> Result<Next> {
+    async fn perform(&mut self, part: &WorkItem, tried: Tried) -> Result<Next> {
         let is_first = tried == Tried::Never;
         if !is_first {
             // Who did it may have died before the stream had it.
             self.driver.realign(&mut self.lease).await?;
         }
         // Code of the user's runs in all parts but those that only wait for children.
-        let waits = matches!(part, Part::Settle(calls) if calls.is_empty());
+        let waits = matches!(part, WorkItem::Settle(calls) if calls.is_empty());
         if tried == Tried::Elsewhere && !waits {
-            let call = if let Part::Call(call) = part { Some(call) } else { None };
+            let call = if let WorkItem::Call(call) = part { Some(call) } else { None };
             let call = call.filter(|call| self.is_open(call));
             self.count_repeat(call.cloned()).await?;
         }
@@ -249,7 +251,7 @@ impl Attached {
             // The execution that recorded them may have been cut off before the hooks had run.
             note_all(&mut self.driver);
         }
-        self.carry_out(part, is_first).await?;
+        self.drive(part, is_first).await?;
         self.advance().await
     }
 
@@ -268,30 +270,30 @@ impl Attached {
         Ok(())
     }
 
-    async fn carry_out(&mut self, part: &Part, is_first: bool) -> Result<()> {
+    async fn drive(&mut self, part: &WorkItem, is_first: bool) -> Result<()> {
         let Self { driver, lease } = self;
         match (part, driver.next()?) {
-            (Part::Open, _) => self.open().await,
-            (Part::Model(asked), Action::CallModel { step, force_completion })
+            (WorkItem::Open, _) => self.open().await,
+            (WorkItem::Model(asked), Action::CallModel { step, force_completion })
                 if step == *asked =>
             {
                 driver.call_model(lease, step, force_completion).await
             }
-            (Part::Children, Action::StartChildren(tasks)) => {
+            (WorkItem::Children, Action::StartChildren(tasks)) => {
                 // Of what was refused beside them nobody was told yet.
                 note_all(driver);
                 Box::pin(driver.start_children(lease, &tasks)).await
             }
-            (Part::Companions, Action::RunCompanions(tasks)) => {
+            (WorkItem::Companions, Action::RunCompanions(tasks)) => {
                 Box::pin(driver.run_companions(lease, &tasks)).await
             }
-            (Part::Settle(calls), next) => self.settle(calls, &next, is_first).await,
-            (Part::Call(call), _) => match self.call(call).await? {
+            (WorkItem::Settle(calls), next) => self.settle(calls, &next, is_first).await,
+            (WorkItem::Call(call), _) => match self.call(call).await? {
                 Some(facts) => self.driver.record(&mut self.lease, facts).await,
                 None => Ok(()),
             },
             // It is not next: something came in between, or it is on record and its answer was lost.
-            (Part::Model(_) | Part::Children | Part::Companions, _) => Ok(()),
+            (WorkItem::Model(_) | WorkItem::Children | WorkItem::Companions, _) => Ok(()),
         }
     }
 
@@ -303,7 +305,7 @@ impl Attached {
         let last = session.last_append();
         let started = session.current_run().is_some_and(|run| last.start < run.version);
         let after = if started { last.start } else { 0 };
-        let appends = driver.parts().store.read_log(session.id(), after, u32::MAX).await?;
+        let appends = driver.context().store.read_log(session.id(), after, u32::MAX).await?;
         let mut own = appends.iter().filter(|append| append.run.as_ref() == run);
         let Some(first) = own.next() else { return Ok(()) };
         for append in own {
@@ -348,9 +350,9 @@ impl Attached {
             }
             return Ok(match next {
                 Action::Idle => Next::Over,
-                Action::CallModel { step, .. } => Next::Part(Part::Model(step)),
-                Action::StartChildren(_) => Next::Part(Part::Children),
-                Action::RunCompanions(_) => Next::Part(Part::Companions),
+                Action::CallModel { step, .. } => Next::WorkItem(WorkItem::Model(step)),
+                Action::StartChildren(_) => Next::WorkItem(WorkItem::Children),
+                Action::RunCompanions(_) => Next::WorkItem(WorkItem::Companions),
                 Action::RunTools { calls, children } => {
                     let at_once = driver.agent().limits().tool_concurrency;
                     let calls = calls.into_iter().map(|task| task.call).collect();
@@ -377,7 +379,7 @@ impl Attached {
         match self.call(call).await? {
             Some(facts) => {
                 self.driver.record_facts(&mut self.lease, &facts).await?;
-                self.driver.feed.flush().await;
+                self.driver.stream_writer.flush().await;
                 Ok(())
             }
             None => Ok(()),
@@ -391,7 +393,7 @@ impl Attached {
         let cancel = CancellationToken::new();
         let (mut runs, starts) = driver.calls(lease, &[task], &cancel);
         let Some(run) = runs.pop() else { return Ok(None) };
-        let mut run = pin!(run.carry_out());
+        let mut run = pin!(run.drive());
         let end = loop {
             let next = {
                 let next = pin!(async {
@@ -412,10 +414,10 @@ impl Attached {
                         }
                     }
                 }
-                Err(Stop::Aborted) => {
+                Err(CancelReason::Aborted) => {
                     cancel.cancel();
                     // What does not stop in time is answered by the abort.
-                    let late = pin!(tokio::time::timeout(driver.parts().grace, run.as_mut()));
+                    let late = pin!(tokio::time::timeout(driver.context().grace, run.as_mut()));
                     match driver.under_lease(lease, late).await? {
                         Ok(end) => break end,
                         Err(_) => return Ok(None),
@@ -442,7 +444,7 @@ impl Attached {
             true => driver.children(&others, &cancel),
             false => Vec::new(),
         };
-        let mut child = pin!(child.carry_out());
+        let mut child = pin!(child.drive());
         let ended = {
             let either = pin!(async {
                 tokio::select! {
@@ -456,9 +458,9 @@ impl Attached {
         };
         match ended {
             Ok(end) => end,
-            Err(Stop::Aborted) => {
+            Err(CancelReason::Aborted) => {
                 cancel.cancel();
-                let grace = driver.parts().grace;
+                let grace = driver.context().grace;
                 let late = pin!(tokio::time::timeout(grace, child));
                 driver.under_lease(lease, late).await.map(drop)
             }
@@ -469,14 +471,14 @@ impl Attached {
     /// Ends a part, and with it the run if it is over.
     async fn close(self, next: Next) -> Result<Next> {
         let Self { driver, lease } = self;
-        let parts = Arc::clone(driver.parts());
+        let context = Arc::clone(driver.context());
         if next == Next::Over {
-            parts.begun_here().remove(&driver.live().run);
+            context.local_runs().remove(&driver.live().run);
             driver.end(&lease, Ok(())).await?;
         } else {
-            driver.feed.flush().await;
+            driver.stream_writer.flush().await;
             if let Some(fold) = driver.journal.into_session() {
-                parts.folds.keep(fold);
+                context.folds.keep(fold);
             }
         }
         Ok(next)
@@ -485,7 +487,7 @@ impl Attached {
     /// Takes back what it showed that another process has recorded.
     async fn overtaken(mut self) {
         self.driver.abandon();
-        self.driver.feed.close().await;
+        self.driver.stream_writer.close().await;
     }
 
     /// The end of a call or a wait. One whose run was superseded has nothing more to do than to take back
@@ -529,10 +531,10 @@ fn side_by_side(
         && children.is_empty()
         && before.peek().is_none()
     {
-        return Next::Part(Part::Call(only.clone()));
+        return Next::WorkItem(WorkItem::Call(only.clone()));
     }
     let all = calls.iter().chain(children.iter().map(|task| &task.call)).chain(before);
-    let then = Part::Settle(all.cloned().collect());
+    let then = WorkItem::Settle(all.cloned().collect());
     let child = |ChildTask { call, session, .. }| ChildRef { call, session };
     Next::Calls { calls, at_once, children: children.into_iter().map(child).collect(), then }
 }

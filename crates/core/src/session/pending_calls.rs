@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::fold_state::{AnsweredCall, ResolvedCall, Waiting};
 use super::history::Notes;
-use super::ledger::{Answered, SettledCall, Waiting};
 use super::{RunStatus, Session, SessionOverview};
 use crate::clock::Timestamp;
 use crate::event::{Answer, Event, PendingCall, RunOutcome, Suspension};
@@ -27,13 +27,13 @@ pub fn report_waiting(session: &Session, events: &[Event]) {
                 }
             }
             Event::ToolFinished(finish) => match session.settled_call(&finish.call) {
-                Some(SettledCall::Expired) => {
+                Some(ResolvedCall::Expired) => {
                     tracing::warn!(session = %id, call = %finish.call, "client_tool.timeout");
                 }
-                Some(SettledCall::Dropped) => {
+                Some(ResolvedCall::Dropped) => {
                     tracing::info!(session = %id, call = %finish.call, "client_tool.aborted");
                 }
-                Some(SettledCall::Answered(_)) | None => {}
+                Some(ResolvedCall::Answered(_)) | None => {}
             },
             _ => {}
         }
@@ -44,7 +44,7 @@ impl SessionOverview {
     /// The store's clock, as far as it is known.
     #[must_use]
     pub fn clock(&self) -> Timestamp {
-        self.ledger.clock
+        self.fold_state.clock
     }
 
     /// The calls that wait for people and have no answer, in call order. Those whose time is over
@@ -56,21 +56,21 @@ impl SessionOverview {
 
     /// What became of a call that waited for people and does not any more.
     #[must_use]
-    pub fn settled_call(&self, call: &CallId) -> Option<&SettledCall> {
-        self.ledger.settled.get(call)
+    pub fn settled_call(&self, call: &CallId) -> Option<&ResolvedCall> {
+        self.fold_state.settled.get(call)
     }
 
     /// Messages that wait for the end of the step under way.
     #[must_use]
     pub fn queued_messages(&self) -> &[Arc<super::QueuedMessage>] {
-        &self.ledger.queue
+        &self.fold_state.queue
     }
 
     /// Whether a message of this request was queued, taken or not.
     #[must_use]
     pub fn knows_message(&self, request: &RequestId) -> bool {
-        let waits = self.ledger.queue.iter().any(|queued| queued.request == *request);
-        waits || self.ledger.taken.contains(request) && !mutant!("message-twice")
+        let waits = self.fold_state.queue.iter().any(|queued| queued.request == *request);
+        waits || self.fold_state.taken.contains(request) && !mutant!("message-twice")
     }
 
     /// How many calls wait for people, here or below.
@@ -90,7 +90,7 @@ impl SessionOverview {
         if self.current_run().is_none()
             && (self.open_children().next().is_some() || self.has_news())
         {
-            return Some(self.ledger.clock);
+            return Some(self.fold_state.clock);
         }
         self.pending_calls().filter_map(|pending| pending.deadline).min()
     }
@@ -101,7 +101,7 @@ impl SessionOverview {
         let calls = self.open_step().map_or(&[][..], |step| &step.calls);
         calls.iter().filter(|call| call.finish.is_none()).any(|call| {
             let waiting = call.waiting.as_deref();
-            waiting.is_some_and(|it| it.answer.is_some() || it.is_expired(self.ledger.clock))
+            waiting.is_some_and(|it| it.answer.is_some() || it.is_expired(self.fold_state.clock))
         })
     }
 
@@ -113,11 +113,11 @@ impl SessionOverview {
         by: Option<&str>,
     ) {
         let (request, answer) = (request.clone(), answer.clone());
-        let settled = Arc::make_mut(&mut self.ledger.settled);
-        settled.insert(call.clone(), SettledCall::Answered(request.clone()));
+        let settled = Arc::make_mut(&mut self.fold_state.settled);
+        settled.insert(call.clone(), ResolvedCall::Answered(request.clone()));
         if let Some(waiting) = self.open_call(call).and_then(|state| state.waiting.as_mut()) {
             let by = by.map(str::to_owned);
-            Arc::make_mut(waiting).answer = Some(Answered { request, answer, by, at: None });
+            Arc::make_mut(waiting).answer = Some(AnsweredCall { request, answer, by, at: None });
         }
     }
 
@@ -142,23 +142,23 @@ impl SessionOverview {
 
     /// Notes that a call that waited for people has its result.
     pub(super) fn settle_waiting(&mut self, call: &CallId) {
-        let now = self.ledger.clock;
+        let now = self.fold_state.clock;
         let waiting = self.open_call(call).and_then(|state| state.waiting.as_deref());
         let Some(waiting) = waiting.filter(|it| it.answer.is_none()) else { return };
         let settled =
-            if waiting.is_expired(now) { SettledCall::Expired } else { SettledCall::Dropped };
-        Arc::make_mut(&mut self.ledger.settled).insert(call.clone(), settled);
+            if waiting.is_expired(now) { ResolvedCall::Expired } else { ResolvedCall::Dropped };
+        Arc::make_mut(&mut self.fold_state.settled).insert(call.clone(), settled);
     }
 
     pub(super) fn take_queued(&mut self, count: usize, notes: &mut Notes<'_>) {
-        let count = count.min(self.ledger.queue.len());
-        let taken: Vec<_> = self.ledger.queue.drain(..count).collect();
+        let count = count.min(self.fold_state.queue.len());
+        let taken: Vec<_> = self.fold_state.queue.drain(..count).collect();
         for queued in taken {
-            Arc::make_mut(&mut self.ledger.taken).insert(queued.request.clone());
+            Arc::make_mut(&mut self.fold_state.taken).insert(queued.request.clone());
             self.say(notes, || Message::User(queued.message.clone()));
         }
         // Whatever the last step meant for the turn, there is something to answer now.
-        self.ledger.closed = None;
-        self.ledger.model_failures = 0;
+        self.fold_state.closed = None;
+        self.fold_state.model_failures = 0;
     }
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use super::fold_state::FoldState;
 use super::history::Notes;
-use super::ledger::Ledger;
 use super::{Session, SessionOverview};
 use crate::agent::AgentDefinition;
-use crate::budget::{Budget, Spent};
+use crate::budget::{Budget, BudgetUsage};
 use crate::clock::Timestamp;
 use crate::error::ErrorCode;
 use crate::event::{ChildStart, ModelReply, ToolFinish, ToolOutcome};
@@ -27,12 +27,12 @@ impl SessionOverview {
     /// What the session used up itself, without its children.
     #[must_use]
     pub fn usage_rollup(&self) -> UsageRollup {
-        UsageRollup::clone(self.ledger.totals.own())
+        UsageRollup::clone(self.fold_state.totals.own())
     }
 
     /// The same, shared. It is another one once more was used.
     pub(super) fn own_usage(&self) -> &Arc<UsageRollup> {
-        self.ledger.totals.own()
+        self.fold_state.totals.own()
     }
 
     /// What the whole session used up, its children that ended included, as far as its own log knows:
@@ -40,14 +40,14 @@ impl SessionOverview {
     /// [`usage_of_tree`](super::usage_of_tree) reads the others' logs.
     #[must_use]
     pub fn tree_usage(&self) -> UsageRollup {
-        self.ledger.totals.tree()
+        self.fold_state.totals.tree()
     }
 
     /// The limits that were given to this session, at its start or on resuming it.
     #[must_use]
     pub fn recorded_budget(&self) -> &Budget {
         const UNLIMITED: &Budget = &Budget::new();
-        self.ledger.budget.as_deref().unwrap_or(UNLIMITED)
+        self.fold_state.budget.as_deref().unwrap_or(UNLIMITED)
     }
 
     /// The limits that hold: those of the session, and of the agent's those that it does not name.
@@ -58,20 +58,21 @@ impl SessionOverview {
 
     /// What was used of the budget, children that ended included.
     #[must_use]
-    pub fn spent(&self) -> Spent {
-        let ledger = &self.ledger;
-        let mut spent = ledger.spent;
-        let under_way = ledger.seen.map(|seen| millis(seen, ledger.clock)).unwrap_or_default();
+    pub fn spent(&self) -> BudgetUsage {
+        let fold_state = &self.fold_state;
+        let mut spent = fold_state.spent;
+        let under_way =
+            fold_state.seen.map(|seen| millis(seen, fold_state.clock)).unwrap_or_default();
         spent.wall_time_ms = spent.wall_time_ms.saturating_add(under_way);
         spent
     }
 
     /// What children that have not ended may still use.
     #[must_use]
-    pub fn set_aside(&self) -> Spent {
-        let mut aside = Spent::default();
+    pub fn set_aside(&self) -> BudgetUsage {
+        let mut aside = BudgetUsage::default();
         for allowance in self.open_children().filter_map(|child| child.allowance.as_ref()) {
-            aside += Spent::all_of(allowance);
+            aside += BudgetUsage::all_of(allowance);
         }
         aside += self.companions_aside();
         aside
@@ -79,7 +80,7 @@ impl SessionOverview {
 
     /// Whether the model asked for more tool calls than were left, the last time it was asked.
     pub(crate) fn is_short_of_tool_calls(&self) -> bool {
-        self.ledger.short_of_tool_calls
+        self.fold_state.short_of_tool_calls
     }
 
     pub(super) fn spend_reply(
@@ -88,13 +89,13 @@ impl SessionOverview {
         run: Option<&RunId>,
         notes: &mut Notes<'_>,
     ) {
-        let ledger = &mut self.ledger;
-        ledger.short_of_tool_calls = false;
-        ledger.spent += Spent {
+        let fold_state = &mut self.fold_state;
+        fold_state.short_of_tool_calls = false;
+        fold_state.spent += BudgetUsage {
             steps: u64::from(!mutant!("budget-not-counted")),
             tokens: reply.usage.total(),
             cost: reply.cost.unwrap_or_default(),
-            ..Spent::default()
+            ..BudgetUsage::default()
         };
         let kind = UsageKind::Tokens {
             model: reply.model.clone(),
@@ -114,10 +115,10 @@ impl SessionOverview {
         notes: &mut Notes<'_>,
     ) {
         if finish.attempts > 0 {
-            self.ledger.tool_calls += 1;
-            self.ledger.spent.tool_calls += 1;
+            self.fold_state.tool_calls += 1;
+            self.fold_state.spent.tool_calls += 1;
         }
-        let Some(step) = &self.ledger.step else { return };
+        let Some(step) = &self.fold_state.step else { return };
         let found = step.pairs().find(|(call, _)| call.id == finish.call);
         let Some((call, state)) = found else { return };
         let success = !matches!(finish.outcome, ToolOutcome::Error(_));
@@ -136,7 +137,7 @@ impl SessionOverview {
             return self.use_up(kind, false, run, notes);
         }
         if let ToolOutcome::Error(error) = &finish.outcome {
-            self.ledger.short_of_tool_calls |= error.is(ErrorCode::BudgetExceeded);
+            self.fold_state.short_of_tool_calls |= error.is(ErrorCode::BudgetExceeded);
         }
     }
 
@@ -148,17 +149,17 @@ impl SessionOverview {
         run: Option<&RunId>,
         notes: &mut Notes<'_>,
     ) {
-        let spent = Spent::of_child(used);
-        let mut before = Spent::default();
+        let spent = BudgetUsage::of_child(used);
+        let mut before = BudgetUsage::default();
         if let Some(companion) = &start.companion
             && let Some(record) =
-                Arc::make_mut(&mut self.ledger.companions).get_mut(&companion.name)
+                Arc::make_mut(&mut self.fold_state.companions).get_mut(&companion.name)
         {
             // A session that is called upon again tells its whole usage again; an earlier report may arrive late.
             before = record.spent;
             record.spent = before.max(spent);
         }
-        self.ledger.spent += spent.since(&before);
+        self.fold_state.spent += spent.since(&before);
         let kind = UsageKind::SubAgent {
             call: start.call.clone(),
             agent: Arc::clone(&start.agent),
@@ -177,15 +178,15 @@ impl SessionOverview {
         run: Option<&RunId>,
         notes: &mut Notes<'_>,
     ) {
-        Arc::make_mut(&mut self.ledger.totals).add(&kind, stays);
-        let step = self.ledger.last_step;
+        Arc::make_mut(&mut self.fold_state.totals).add(&kind, stays);
+        let step = self.fold_state.last_step;
         notes.add(|history| {
             history.usage_entries.push(UsageEntry { run: run.cloned(), step, at: None, kind });
         });
     }
 }
 
-impl Ledger {
+impl FoldState {
     /// Counts the time from the last append on, if a run was under way.
     pub(super) fn pass(&mut self, at: Timestamp, running: bool) {
         if let Some(seen) = self.seen {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::{
-    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Reach,
-    Renewal, SessionFilter, SessionUsage, Snapshot, StateStore, StoredAppend,
+    Append, AppendOutcome, CreateOutcome, ForkOutcome, Head, NewSession, Page, Purge, Renewal,
+    SessionFilter, SessionUsage, Snapshot, StateStore, StoreScope, StoredAppend,
 };
 use crate::clock::{Clock, IdSource};
 use crate::error::Result;
@@ -25,18 +25,18 @@ use crate::patience::Patience;
 /// whose answer was lost is answered by the second one, which finds nothing.
 ///
 /// Runtimes put this around the store that they are given, and a
-/// [`PatientStreams`](crate::stream::PatientStreams) around its streams; neither what is above them nor
+/// [`RetryingStreams`](crate::stream::RetryingStreams) around its streams; neither what is above them nor
 /// the store itself waits for a server to come back.
 ///
 /// # Cancel safety
 /// As the store's own: dropping a future leaves open whether the operation took place.
 #[derive(Debug, Clone)]
-pub struct PatientStore {
+pub struct RetryingStore {
     inner: Arc<dyn StateStore>,
     patience: Patience,
 }
 
-impl PatientStore {
+impl RetryingStore {
     /// The store, asked for so long. The ids are what jitter is made of.
     pub fn new(
         inner: Arc<dyn StateStore>,
@@ -50,8 +50,8 @@ impl PatientStore {
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl StateStore for PatientStore {
-    fn reach(&self) -> Reach {
+impl StateStore for RetryingStore {
+    fn reach(&self) -> StoreScope {
         self.inner.reach()
     }
 

@@ -3,23 +3,25 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::load::{Kept as State, catch_up_kept, from_snapshot, glance, load, look, not_found};
+use super::load::{
+    Kept as State, catch_up_from_cache, from_snapshot, glance, load, look, not_found,
+};
 use super::{Session, SessionOverview};
 use crate::error::Result;
 use crate::id::SessionId;
 use crate::store::{Head, StateStore};
 
 /// The most sessions that are kept, and the most overviews of others.
-pub const MAX_FOLDS: usize = 256;
+pub const MAX_CACHED_SESSIONS: usize = 256;
 
 /// How many events the logs of the sessions that are kept may have together. The session that was used
 /// last is kept whatever its length.
-pub const MAX_FOLDED_EVENTS: u64 = 250_000;
+pub const MAX_CACHED_EVENTS: u64 = 250_000;
 
 /// The sessions that a process looked at last. A session whose log was deleted, lost or began anew is
 /// noticed, and read from its beginning.
 #[derive(Debug, Default)]
-pub struct Folds(Mutex<Kept>);
+pub struct SessionCache(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -33,14 +35,14 @@ struct Kept {
 
 /// The logs of a store, and what a process remembers of them.
 #[derive(Debug, Clone, Copy)]
-pub struct Logs<'a> {
+pub struct SessionReader<'a> {
     /// Where the logs are.
     pub store: &'a dyn StateStore,
     /// What is remembered of them, if anything is.
-    pub folds: Option<&'a Folds>,
+    pub folds: Option<&'a SessionCache>,
 }
 
-impl<'a> Logs<'a> {
+impl<'a> SessionReader<'a> {
     /// Logs of which nothing is remembered.
     pub fn of(store: &'a dyn StateStore) -> Self {
         Self { store, folds: None }
@@ -101,7 +103,7 @@ impl<'a> Logs<'a> {
     }
 }
 
-impl Folds {
+impl SessionCache {
     /// A session as its log is now, no earlier than that head. `alone` if nobody else works on it, who
     /// would look for it meanwhile.
     ///
@@ -114,7 +116,7 @@ impl Folds {
                 return Ok(Arc::unwrap_or_clone(kept));
             }
             let mut fold = Arc::unwrap_or_clone(kept);
-            if let Ok(State::UpToDate) = catch_up_kept(store, &mut fold, head).await {
+            if let Ok(State::UpToDate) = catch_up_from_cache(store, &mut fold, head).await {
                 return Ok(self.found(fold, alone));
             }
             self.forget(session);
@@ -133,7 +135,7 @@ impl Folds {
             if *overview.position() == head.position {
                 return Ok(overview);
             }
-            match catch_up_kept(store, &mut overview, head).await {
+            match catch_up_from_cache(store, &mut overview, head).await {
                 Ok(State::UpToDate) => return Ok(self.found_overview(overview)),
                 // Only the whole session can go back, and it may be known.
                 Ok(State::NeedsHistory) => {
@@ -214,8 +216,8 @@ impl Kept {
         }
         self.events += version;
         self.folds.insert(fold.id().clone(), (self.time, Arc::new(fold)));
-        while self.folds.len() > MAX_FOLDS
-            || self.events > MAX_FOLDED_EVENTS && self.folds.len() > 1
+        while self.folds.len() > MAX_CACHED_SESSIONS
+            || self.events > MAX_CACHED_EVENTS && self.folds.len() > 1
         {
             let oldest = self.folds.iter().min_by_key(|(_, (used, _))| *used);
             let Some(oldest) = oldest.map(|(session, _)| session.clone()) else { return };
@@ -232,7 +234,7 @@ impl Kept {
         }
         self.time += 1;
         self.overviews.insert(session, (self.time, overview));
-        while self.overviews.len() > MAX_FOLDS {
+        while self.overviews.len() > MAX_CACHED_SESSIONS {
             let oldest = self.overviews.iter().min_by_key(|(_, (used, _))| *used);
             let Some(oldest) = oldest.map(|(session, _)| session.clone()) else { return };
             self.overviews.remove(&oldest);

@@ -13,10 +13,10 @@ use helix_agents_core::fault;
 use helix_agents_core::id::{CallId, RunId, SessionId};
 use helix_agents_core::mutant;
 use helix_agents_core::stream::{self, Boundary, Chunk, ChunkKind, Effect, StreamManager, Writer};
-use helix_agents_core::tool::ToolFeed;
+use helix_agents_core::tool::ToolStream;
 use tokio::sync::Notify;
 
-use crate::parts::Parts;
+use crate::context::RuntimeContext;
 use crate::stream_wait::StreamWait;
 use batch::Batch;
 pub(crate) use batch::FeedMark;
@@ -31,11 +31,11 @@ const BATCH_TIME: Duration = Duration::from_millis(15);
 /// batch that the stream could not take is written before the next one; a stream that cannot be
 /// written for long costs what people see, never the run.
 #[derive(Debug, Clone)]
-pub(crate) struct Feed(Arc<Inner>);
+pub(crate) struct StreamWriter(Arc<Inner>);
 
 /// One try at an effect, before the stream has a number for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ticket(u32);
+pub struct AttemptHandle(u32);
 
 #[derive(Debug)]
 struct Inner {
@@ -59,18 +59,18 @@ struct Inner {
 #[derive(Debug)]
 struct Unwritten {
     batch: stream::Batch,
-    begun: Vec<Ticket>,
+    begun: Vec<AttemptHandle>,
 }
 
-impl Feed {
+impl StreamWriter {
     pub(crate) fn new(
-        parts: &Parts,
+        context: &RuntimeContext,
         stream: SessionId,
         agent: Arc<str>,
         writer: Writer,
         run: RunId,
     ) -> Self {
-        let Parts { streams, clock, ids, stream_wait: wait, .. } = parts;
+        let RuntimeContext { streams, clock, ids, stream_wait: wait, .. } = context;
         let (streams, clock, ids) = (Arc::clone(streams), Arc::clone(clock), Arc::clone(ids));
         let (batch, turn, wake) = (Mutex::default(), tokio::sync::Mutex::default(), Notify::new());
         Self(Arc::new(Inner {
@@ -111,19 +111,19 @@ impl Feed {
     }
 
     /// Begins a try at an effect; an earlier one at the same effect is discarded.
-    pub(crate) fn begin(&self, step: u32, effect: Effect) -> Ticket {
+    pub(crate) fn begin(&self, step: u32, effect: Effect) -> AttemptHandle {
         let origin = self.chunk(step, ChunkKind::StepDiscarded { attempts: Vec::new() });
         self.batch().begin(effect, origin)
     }
 
     /// Shows a chunk of a try, or a boundary.
-    pub(crate) fn show(&self, ticket: Option<Ticket>, step: u32, kind: ChunkKind) {
+    pub(crate) fn show(&self, ticket: Option<AttemptHandle>, step: u32, kind: ChunkKind) {
         self.batch().push(ticket, kind, |kind| self.chunk(step, kind));
         self.0.wake.notify_one();
     }
 
     /// Shows text of the model; the same as `show` without building a chunk for each piece.
-    pub(crate) fn show_text(&self, ticket: Ticket, step: u32, delta: &str) {
+    pub(crate) fn show_text(&self, ticket: AttemptHandle, step: u32, delta: &str) {
         let mut batch = self.batch();
         if !batch.extend_text(ticket, delta) {
             drop(batch);
@@ -134,19 +134,19 @@ impl Feed {
     }
 
     /// Whether these events tell what came of a try.
-    pub(crate) fn is_of(&self, ticket: Ticket, events: &[Event]) -> bool {
+    pub(crate) fn is_of(&self, ticket: AttemptHandle, events: &[Event]) -> bool {
         self.batch().effect(ticket).is_none_or(|effect| events.iter().any(|it| tells(it, effect)))
     }
 
     /// Returns `true` if a try executes this call.
-    pub(crate) fn is_call(&self, ticket: Ticket, id: &CallId) -> bool {
+    pub(crate) fn is_call(&self, ticket: AttemptHandle, id: &CallId) -> bool {
         let batch = self.batch();
         let effect = batch.effect(ticket);
         matches!(effect, Some(Effect::Tool { call } | Effect::Child { call }) if call == id)
     }
 
     /// Takes back what was shown of tries whose outcome is not theirs.
-    pub(crate) fn abandon(&self, step: u32, tickets: &[Ticket]) {
+    pub(crate) fn abandon(&self, step: u32, tickets: &[AttemptHandle]) {
         if !tickets.is_empty() {
             let origin = self.chunk(step, ChunkKind::StepDiscarded { attempts: Vec::new() });
             self.batch().abandon(tickets, origin);
@@ -300,13 +300,13 @@ fn tells(event: &Event, effect: &Effect) -> bool {
 
 /// The feed as one tool call has it.
 pub(crate) struct CallFeed {
-    pub(crate) feed: Feed,
-    pub(crate) ticket: Ticket,
+    pub(crate) stream_writer: StreamWriter,
+    pub(crate) ticket: AttemptHandle,
     pub(crate) step: u32,
 }
 
-impl ToolFeed for CallFeed {
+impl ToolStream for CallFeed {
     fn show(&self, kind: ChunkKind) {
-        self.feed.show(Some(self.ticket), self.step, kind);
+        self.stream_writer.show(Some(self.ticket), self.step, kind);
     }
 }

@@ -26,7 +26,7 @@ fn discarded(attempts: Vec<Attempt>) -> Chunk {
 /// Version, settled and discarded attempts of each mark.
 fn marks(ops: Vec<StreamOp>) -> Vec<(u64, Vec<Attempt>, Vec<Attempt>)> {
     let mark = |op| match op {
-        StreamOp::Mark(mark) => Some((mark.version, mark.settled, mark.discarded)),
+        StreamOp::Watermark(mark) => Some((mark.version, mark.settled, mark.discarded)),
         StreamOp::Begin { .. } | StreamOp::Chunks { .. } => None,
     };
     ops.into_iter().filter_map(mark).collect()

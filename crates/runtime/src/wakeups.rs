@@ -11,21 +11,21 @@ mod tests;
 
 /// Lets runs of this process look into their logs: each only when something was appended to its own session.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Nudges(Arc<Mutex<HashMap<SessionId, watch::Sender<()>>>>);
+pub(crate) struct Wakeups(Arc<Mutex<HashMap<SessionId, watch::Sender<()>>>>);
 
-/// A run's end of [`Nudges`].
+/// A run's end of [`Wakeups`].
 #[derive(Debug)]
 pub(crate) struct Nudged {
-    nudges: Nudges,
+    wakeups: Wakeups,
     session: SessionId,
     receiver: watch::Receiver<()>,
 }
 
-impl Nudges {
+impl Wakeups {
     /// What tells a run of this session.
     pub(crate) fn of(&self, session: &SessionId) -> Nudged {
         let receiver = self.lock().entry(session.clone()).or_default().subscribe();
-        Nudged { nudges: self.clone(), session: session.clone(), receiver }
+        Nudged { wakeups: self.clone(), session: session.clone(), receiver }
     }
 
     /// Lets the runs of a session look for requests: one was appended.
@@ -53,7 +53,7 @@ impl Nudged {
 
 impl Drop for Nudged {
     fn drop(&mut self) {
-        let mut sessions = self.nudges.lock();
+        let mut sessions = self.wakeups.lock();
         // The last one, which is this.
         if sessions.get(&self.session).is_some_and(|sender| sender.receiver_count() <= 1) {
             sessions.remove(&self.session);

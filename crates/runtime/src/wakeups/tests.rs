@@ -2,13 +2,13 @@
 
 use futures_util::FutureExt as _;
 
-use super::Nudges;
+use super::Wakeups;
 
 #[test]
 fn a_request_is_told_to_the_runs_of_its_session_alone() {
-    let nudges = Nudges::default();
-    let (mut here, mut there) = (nudges.of(&"here".into()), nudges.of(&"there".into()));
-    nudges.tell(&"here".into());
+    let wakeups = Wakeups::default();
+    let (mut here, mut there) = (wakeups.of(&"here".into()), wakeups.of(&"there".into()));
+    wakeups.tell(&"here".into());
     assert_eq!(here.told().now_or_never(), Some(()));
     assert_eq!(here.told().now_or_never(), None, "once");
     assert_eq!(there.told().now_or_never(), None);
@@ -16,11 +16,11 @@ fn a_request_is_told_to_the_runs_of_its_session_alone() {
 
 #[test]
 fn a_session_without_runs_is_forgotten() {
-    let nudges = Nudges::default();
-    let (first, mut second) = (nudges.of(&"s".into()), nudges.of(&"s".into()));
+    let wakeups = Wakeups::default();
+    let (first, mut second) = (wakeups.of(&"s".into()), wakeups.of(&"s".into()));
     drop(first);
-    nudges.tell(&"s".into());
+    wakeups.tell(&"s".into());
     assert_eq!(second.told().now_or_never(), Some(()));
     drop(second);
-    assert!(nudges.lock().is_empty());
+    assert!(wakeups.lock().is_empty());
 }
