@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use crate::{behaviour, deny, docs, e2e, fmt, layers, lint, report, suites, test, tidy};
+use crate::{behaviour, deny, docs, e2e, fmt, layers, lint, report, suites, test, tidy, words};
 
 struct Gate {
     name: &'static str,
@@ -19,6 +19,7 @@ const GATES: &[Gate] = &[
     Gate { name: "fmt",       run: fmt::check },
     Gate { name: "layers",    run: || report::gate("layers", layers::complaints) },
     Gate { name: "tidy",      run: || report::gate("tidy", tidy::complaints) },
+    Gate { name: "words",     run: || report::gate("words", words::complaints) },
     Gate { name: "deny",      run: || report::gate("deny", deny::complaints) },
     Gate { name: "lint",      run: lint::run },
     Gate { name: "suites",    run: || report::gate("suites", suites::complaints) },

@@ -30,6 +30,7 @@ mod suites;
 mod test;
 mod tidy;
 mod tools;
+mod words;
 mod workspace;
 
 const USAGE: &str = "\
@@ -40,6 +41,7 @@ usage: cargo xtask <command>
   lint                clippy, warnings are errors
   layers              who may depend on whom
   tidy                rules about text, manifests and ARCHITECTURE.md
+  words               the language of documentation, comments and messages
   deny                licences, bans and sources of all packages, by deny.toml
   suites              every store and runtime runs every scenario
   test [args…]        nextest with these arguments, then doctests
@@ -79,6 +81,7 @@ fn dispatch(args: &[&str]) -> Result<()> {
         ["lint"] => lint::run(),
         ["layers"] => report::gate("layers", layers::complaints),
         ["tidy"] => report::gate("tidy", tidy::complaints),
+        ["words"] => report::gate("words", words::complaints),
         ["deny"] => report::gate("deny", deny::complaints),
         ["suites"] => report::gate("suites", suites::complaints),
         ["test", rest @ ..] => test::run(rest),

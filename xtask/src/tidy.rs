@@ -10,6 +10,8 @@ mod architecture;
 mod manifests;
 mod text;
 
+pub(crate) use text::has_word;
+
 #[cfg(test)]
 mod tests;
 
@@ -17,10 +19,10 @@ mod tests;
 const RECORDED: &[&str] = &["/cassettes/", "/journals/"];
 
 /// A text file of the repository.
-struct File {
+pub(crate) struct File {
     /// Relative to the root, with forward slashes.
-    path: String,
-    text: String,
+    pub(crate) path: String,
+    pub(crate) text: String,
 }
 
 /// Every breach of every rule.
@@ -46,7 +48,7 @@ pub(crate) fn complaints() -> Result<Vec<String>> {
 }
 
 /// All text files that git knows or would add, without recordings.
-fn files() -> Result<Vec<File>> {
+pub(crate) fn files() -> Result<Vec<File>> {
     let paths = if Path::new(".git").exists() { tracked()? } else { walk(Path::new("."))? };
     let mut files = Vec::new();
     for path in paths.iter().filter(|it| !RECORDED.iter().any(|folder| it.contains(folder))) {

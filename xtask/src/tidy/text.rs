@@ -108,9 +108,9 @@ fn check_rust_line(line: &str) -> Option<String> {
     }
 }
 
-/// Whether the line has this word, not as a part of another one.
-fn has_word(line: &str, word: &str) -> bool {
-    let part_of_word = |it: char| it.is_alphanumeric() || it == '_';
+/// Returns `true` if the line has this word or phrase, not as a part of another word.
+pub(crate) fn has_word(line: &str, word: &str) -> bool {
+    let part_of_word = |letter: char| letter.is_alphanumeric() || letter == '_';
     line.match_indices(word).any(|(start, _)| {
         let (before, rest) = line.split_at(start);
         let after = rest.strip_prefix(word).unwrap_or_default();
