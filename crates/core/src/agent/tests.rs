@@ -1,4 +1,4 @@
-//! Definitions: every contradiction is reported, all at once; and agents by name.
+//! Tests of agent definitions, whose problems are all reported at once, and of the registry.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -129,7 +129,7 @@ fn agents_below_have_names_of_their_own() {
     assert!(both().sub_agent(&child("b")).build().is_ok());
 }
 
-/// What a model may call.
+/// Returns the names of the tools that the model sees.
 fn offered<S, O>(builder: AgentBuilder<S, O>) -> Vec<String> {
     let agent = builder.build().unwrap().erased();
     agent.effective_tools().specs().iter().map(|spec| spec.name.to_string()).collect()

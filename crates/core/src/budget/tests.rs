@@ -1,4 +1,4 @@
-//! Limits, shares and prices.
+//! Tests of limits, shares and prices.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn spent() -> BudgetUsage {
 
 #[test]
 fn each_limit_says_what_was_used_and_allowed() {
-    let told = |budget: Budget| budget.exceeded(&spent()).map(|it| it.to_string());
+    let reached = |budget: Budget| budget.exceeded(&spent()).map(|limit| limit.to_string());
     let just = [
         (Budget::new().steps(3), "steps, 3 used of 3"),
         (Budget::new().tokens(99), "tokens, 100 used of 99"),
@@ -22,18 +22,18 @@ fn each_limit_says_what_was_used_and_allowed() {
         (Budget::new().cost(Cost::usd(0.2)), "cost, $0.250000 used of $0.200000"),
     ];
     for (budget, expected) in just {
-        assert_eq!(told(budget).as_deref(), Some(expected));
+        assert_eq!(reached(budget).as_deref(), Some(expected));
     }
     let calls = Budget::new().tool_calls(5);
-    assert_eq!(told(calls), None, "the model may do without");
+    assert_eq!(reached(calls), None, "the model may reply without tools");
     let exceeded = calls.tool_calls_exceeded(&spent()).unwrap();
     assert_eq!(
         exceeded.error().to_string(),
         "budget_exceeded: the budget is used up: tool_calls, 5 used of 5; resume with a larger budget"
     );
     let more = Budget::new().steps(4).tokens(101).tool_calls(6).cost(Cost::usd(0.26));
-    assert_eq!((told(more), more.tool_calls_exceeded(&spent())), (None, None));
-    assert_eq!(told(Budget::new()), None);
+    assert_eq!((reached(more), more.tool_calls_exceeded(&spent())), (None, None));
+    assert_eq!(reached(Budget::new()), None);
 }
 
 #[test]
@@ -104,7 +104,11 @@ fn cached_input_has_a_price_of_its_own() {
     assert_eq!(price.of(&usage), Cost::usd(6.0));
     assert_eq!(price.cached(0.5).of(&usage), Cost::usd(5.4));
     let odd = Usage { input_tokens: 1, cached_tokens: 5, ..Usage::default() };
-    assert_eq!(price.of(&odd), Cost::usd(0.000_002), "no more is cached than there is");
+    assert_eq!(
+        price.of(&odd),
+        Cost::usd(0.000_002),
+        "cached tokens are capped at the input tokens"
+    );
     assert_eq!(Price::per_million(0.0375, 0.0).of(&odd), Cost(37_500));
 }
 

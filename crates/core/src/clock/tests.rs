@@ -1,4 +1,4 @@
-//! Points in time, and fresh ids.
+//! Tests of timestamps and ids.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

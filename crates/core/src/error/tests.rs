@@ -1,4 +1,4 @@
-//! Errors: codes, kinds, and how they read.
+//! Tests of error codes, kinds and formatting.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -66,7 +66,7 @@ fn an_error_reads_as_code_operation_sentence_and_context() {
     assert_eq!(error.retry_after(), Some(Duration::from_secs(1)));
     assert_eq!(error.context().collect::<Vec<_>>(), [("session", "s1"), ("bytes", "7")]);
     let source = std::error::Error::source(&error).unwrap();
-    assert_eq!(source.to_string(), "disk on fire", "told by the source, not repeated");
+    assert_eq!(source.to_string(), "disk on fire", "in the source, not repeated");
     assert!(format!("{error:#?}").contains("disk on fire"));
 }
 

@@ -1,4 +1,4 @@
-//! The wire format of the log, and what a reply is made of.
+//! Tests of the wire format of the log, and of model replies.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ fn a_newer_log_is_told_from_a_damaged_one() {
     for damaged in ["", "[", r#"[{"step_closed":{}}]"#, "{}", r#"[{"step_closed":{"step":"x"}}]"#] {
         assert_eq!(refused(SCHEMA, 1, damaged).code(), ErrorCode::LogInvalid, "{damaged}");
     }
-    assert_eq!(refused(SCHEMA, 2, CLOSED).code(), ErrorCode::LogInvalid, "one is missing");
+    assert_eq!(refused(SCHEMA, 2, CLOSED).code(), ErrorCode::LogInvalid, "an event is missing");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Results of runs, and what a turn begins with.
+//! Tests of run results and inputs.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What a hook is handed.
+//! Tests of the hook context.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Ids that callers choose.
+//! Tests of ids.
 
 use super::{AppendId, CallId, MAX_ID_BYTES, RunId, SessionId};
 use crate::error::ErrorCode;

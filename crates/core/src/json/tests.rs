@@ -1,4 +1,4 @@
-//! JSON text that is checked once.
+//! Tests of validated JSON text.
 
 use std::collections::BTreeMap;
 
@@ -79,7 +79,7 @@ fn text_that_no_reader_accepts_is_refused() {
     }
 }
 
-/// Folds of one log are equal in every process only if a float reads back as it was written.
+/// Folds of one log are only equal in every process if floats read back exactly as written.
 #[test]
 fn floats_read_back_as_they_were_written() {
     for float in [0.1 + 0.2, 1.0 / 3.0, 51.24817837550540_4, f64::MIN_POSITIVE, f64::MAX] {

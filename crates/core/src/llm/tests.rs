@@ -1,4 +1,4 @@
-//! When a failed effect is tried again; settings as JSON.
+//! Tests of the retry policy and of settings as JSON.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn unavailable() -> Error {
 
 fn waits(jitter: u64) -> Vec<Option<u128>> {
     (0..5)
-        .map(|retry| POLICY.wait(retry, &unavailable(), jitter).map(|it| it.as_millis()))
+        .map(|retry| POLICY.wait(retry, &unavailable(), jitter).map(|wait| wait.as_millis()))
         .collect()
 }
 
@@ -34,7 +34,11 @@ fn jitter_takes_off_at_most_half() {
         let wait = POLICY.wait(1, &unavailable(), jitter).unwrap();
         assert!((100..=200).contains(&wait.as_millis()), "{wait:?}");
     }
-    assert_eq!(POLICY.wait(1, &unavailable(), 100).unwrap().as_millis(), 100, "the whole half");
+    assert_eq!(
+        POLICY.wait(1, &unavailable(), 100).unwrap().as_millis(),
+        100,
+        "jitter removes the whole half"
+    );
     assert!(POLICY.wait(1, &unavailable(), u64::MAX).is_some());
 }
 

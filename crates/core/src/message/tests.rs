@@ -1,4 +1,4 @@
-//! Messages: arguments, wire ids, and what is encoded at most once.
+//! Tests of arguments, wire ids and encoding.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ fn a_message_is_encoded_once_per_encoding_and_shared_by_clones() {
     assert_eq!(encoded.get(), 1);
     assert_eq!(bytes(&message, "b"), first, "another provider gets bytes of its own");
     assert_eq!(bytes(&message, "a"), first);
-    assert_eq!(encoded.get(), 2, "and the first keeps its own");
+    assert_eq!(encoded.get(), 2, "the first encoding stays cached");
 }
 
 #[test]

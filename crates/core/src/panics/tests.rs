@@ -1,4 +1,4 @@
-//! Panics that are caught.
+//! Tests of caught panics.
 
 use futures_util::FutureExt;
 

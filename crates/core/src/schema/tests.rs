@@ -1,4 +1,4 @@
-//! Schemas of types, and what is wrong with values.
+//! Tests of type schemas and violations.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +74,7 @@ fn true_accepts_everything() {
     }
 }
 
-/// A list of lists of …, in two ways at each level.
+/// A recursive schema of nested lists with two alternatives at each level.
 fn lists_in_two_ways() -> Schema {
     let way = json!({ "type": "array", "items": { "$ref": "#/$defs/a" } });
     let schema = json!({ "$defs": { "a": { "anyOf": [way, way] } }, "$ref": "#/$defs/a" });
@@ -89,7 +89,7 @@ fn lists(levels: usize) -> serde_json::Value {
 fn a_schema_that_refers_to_itself_does_not_take_forever() {
     let schema = lists_in_two_ways();
     let told = |levels| schema.validate(&lists(levels)).unwrap_err();
-    // It would take 2^100 looks at the word.
+    // Without the limit this would take 2^100 checks.
     assert!(told(100)[0].contains("make it smaller and flatter"), "{:?}", told(100));
     assert!(told(20)[0].contains("does not fit"), "{:?}", told(20));
     assert!(told(3)[0].contains("is not valid under any of the schemas"), "{:?}", told(3));

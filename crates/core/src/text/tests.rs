@@ -1,4 +1,4 @@
-//! Excerpts.
+//! Tests of excerpts.
 
 use super::{excerpt, excerpt_of};
 

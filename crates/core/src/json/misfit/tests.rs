@@ -1,4 +1,4 @@
-//! What is said of values that do not fit, and that nothing of them is.
+//! Tests of misfit descriptions, which contain no content of the value.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ fn fitting() -> Value {
     })
 }
 
-/// The same with another value there; serde agrees that it does not fit.
+/// Returns the misfit after replacing the value at `place`. serde also rejects the result.
 fn told(place: &str, value: Value) -> String {
     let mut whole = fitting();
     *whole.pointer_mut(place).unwrap() = value;
@@ -85,7 +85,7 @@ fn a_value_that_fits_is_read_as_serde_reads_it() {
     for choice in [json!("none"), json!({"one": 1}), json!({"two": [1, 2]})] {
         let mut whole = fitting();
         whole["choice"] = choice;
-        // Nothing is wrong, so no place is named.
+        // Nothing is wrong, so no place is reported.
         assert_eq!(misfit::<All>(&whole), "its type refuses the value");
     }
 }

@@ -1,4 +1,4 @@
-//! Which schemas are refused before anything is built of them.
+//! Tests of schemas that are rejected before they are compiled.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ fn a_tree_may_hold_trees() {
     assert_eq!(check(&tree), Ok(true));
 }
 
-/// Schemas of which each refers twice to the next one.
+/// Returns schemas each of which refers to the next one twice.
 fn pairs(levels: usize, pair: impl Fn(Value) -> Value) -> Value {
     let mut defs = serde_json::Map::new();
     for level in 0..levels {
@@ -56,10 +56,10 @@ fn one_schema_may_be_referred_to_often() {
 #[test]
 fn references_that_multiply_are_refused() {
     let multiply = "multiply to more than 10000 schemas";
-    // As a tree this would have 2^30 leaves.
+    // Expanded, this would have 2^30 leaves.
     refused(&pairs(30, |next| json!({ "anyOf": [next.clone(), next] })), multiply);
     refused(&pairs(30, |next| json!({ "allOf": [next.clone()], "if": next })), multiply);
-    // A value that is nested as deeply meets as many of them.
+    // A value of the same depth requires as many checks.
     let nested = |next: Value| json!({ "properties": { "enum": next } });
     let both = |next: Value| json!({ "anyOf": [nested(next.clone()), nested(next)] });
     refused(&pairs(30, both), multiply);

@@ -1,10 +1,10 @@
-//! What values weigh against schemas that refer to themselves.
+//! Tests of the weights of values for recursive schemas.
 
 use serde_json::{Value, json};
 
 use super::{ENDLESS, weigh};
 
-/// A list in a list, and so on, and at the bottom a word.
+/// Returns a string inside of nested lists.
 fn nested(levels: usize) -> Value {
     (0..levels).fold(json!("x"), |inner, _| json!([inner]))
 }

@@ -1,4 +1,4 @@
-//! The context of one try at one call.
+//! Tests of the context of one attempt at a call.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -114,12 +114,12 @@ fn a_state_that_does_not_read_back_is_refused_and_changes_nothing() {
     let state = Arc::new(json!({"average": 1.5}));
     let cx = ToolContext::new(ToolContextConfig { state, ..parts() });
     for bad in [f64::NAN, f64::INFINITY] {
-        let error = cx.update_state(|it: &mut Score| it.average = bad).unwrap_err();
+        let error = cx.update_state(|score: &mut Score| score.average = bad).unwrap_err();
         assert_eq!(error.code(), ErrorCode::StateInvalid);
         assert!(error.message().contains("does not read back as `"), "{error}");
     }
     assert!(cx.effects().state_patch.is_empty());
-    cx.update_state(|it: &mut Score| it.average = 0.1 + 0.2).unwrap();
+    cx.update_state(|score: &mut Score| score.average = 0.1 + 0.2).unwrap();
     assert_eq!(cx.state::<Score>().unwrap().average, 0.1 + 0.2);
 }
 

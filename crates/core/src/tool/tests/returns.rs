@@ -1,4 +1,4 @@
-//! What a tool's return means.
+//! Tests of tool return values.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
