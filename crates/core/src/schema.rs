@@ -110,17 +110,17 @@ impl Schema {
     ) -> Result<(), Vec<String>> {
         let weight = if self.0.recursive { weight::weigh(&self.0.value, value) } else { 0 };
         if weight > MAX_WEIGHT {
-            let told = "the value is too large or nested too deeply to be checked against a schema \
-                        that refers to itself; make it smaller and flatter";
-            return Err(vec![told.to_owned()]);
+            let violation = "the value is too large or nested too deeply to be validated against a \
+                        recursive schema; make it smaller and flatter";
+            return Err(vec![violation.to_owned()]);
         }
         if self.0.validator.is_valid(value) {
             return Ok(());
         }
         if weight > MAX_WEIGHT_LISTED {
-            let told = "the value does not fit the schema, and is too large or nested too deeply \
-                        to tell where";
-            return Err(vec![told.to_owned()]);
+            let violation = "the value does not fit the schema, and is too large or nested too deeply \
+                        to list the violations";
+            return Err(vec![violation.to_owned()]);
         }
         let mut violations = Vec::new();
         let mut room = MAX_QUOTED;

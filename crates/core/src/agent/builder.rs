@@ -341,7 +341,7 @@ impl Parts {
             }
             if self.sub_agents.iter().any(|child| child.agent().name() == name) {
                 problems
-                    .push(format!("`{name}` is a sub-agent and a companion; name one otherwise"));
+                    .push(format!("`{name}` is a sub-agent and a companion; rename one of them"));
             }
         }
         if let Some(Err(error)) = &self.output {

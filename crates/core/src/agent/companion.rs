@@ -110,11 +110,11 @@ pub enum CompanionCommand {
 
 #[derive(Deserialize, JsonSchema)]
 struct SpawnInput {
-    /// Which agent to start.
+    /// The agent to start.
     agent: String,
-    /// What it is to do, with everything it has to know: it sees nothing else.
+    /// The task with all the context that is needed: the child sees nothing else.
     message: String,
-    /// A name to speak to it by later: letters, digits, `_` or `-`. Without one it is given one.
+    /// A name for later calls: letters, digits, `_` or `-`. Generated if omitted.
     name: Option<String>,
 }
 
@@ -122,7 +122,7 @@ struct SpawnInput {
 struct SendInput {
     /// The child's name.
     name: String,
-    /// What to tell it.
+    /// The message.
     message: String,
 }
 
@@ -193,7 +193,7 @@ impl CompanionTool {
                     let waits = match companion.mode {
                         CompanionMode::Blocking => "the call returns its result",
                         CompanionMode::NonBlocking => {
-                            "the call returns at once; you are told when it is done"
+                            "the call returns immediately; you get a message when it is done"
                         }
                     };
                     let (name, what) = (companion.agent.name(), companion.agent.description());
@@ -202,12 +202,12 @@ impl CompanionTool {
                 return text;
             }
             Self::Send => {
-                "Sends a message to a child: one at work gets it between two steps, one that is \
-                 done starts over with it"
+                "Sends a message to a child: a running child reads it between two steps, a child \
+                 that is done starts again with it"
             }
             Self::List => "Lists all children",
-            Self::Status => "Tells how a child is, and its output if it is done",
-            Self::Terminate => "Stops a child for good",
+            Self::Status => "Returns a child's status, and its output if it is done",
+            Self::Terminate => "Stops a child permanently",
             Self::Wait => "Waits until a child is done and returns its result",
         };
         text.to_owned()

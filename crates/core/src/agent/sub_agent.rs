@@ -19,7 +19,7 @@ use crate::tool::{SUB_AGENT_PREFIX, ToolSpec};
 /// The default input of a sub-agent.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct SubAgentInput {
-    /// What to do, with everything that has to be known for it: the sub-agent sees nothing else.
+    /// The task with all the context that is needed: the sub-agent sees nothing else.
     pub message: String,
 }
 

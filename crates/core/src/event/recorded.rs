@@ -93,9 +93,12 @@ pub fn decode(session: &SessionId, append: &StoredAppend) -> Result<Vec<Recorded
             .with_context("column", error.column())
     })?;
     if batch.events.len() != append.count as usize || batch.at.len() != batch.events.len() {
-        return Err(Error::new(ErrorCode::LogInvalid, "an append holds another number of events")
-            .with_context("session", session)
-            .with_context("first", append.first));
+        return Err(Error::new(
+            ErrorCode::LogInvalid,
+            "the number of events differs from the append's count",
+        )
+        .with_context("session", session)
+        .with_context("first", append.first));
     }
     Ok((append.first..)
         .zip(batch.at)

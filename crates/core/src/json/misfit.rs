@@ -52,7 +52,7 @@ impl Misfit {
     }
 
     fn refused() -> Self {
-        Self::new("its type refuses the value".to_owned())
+        Self::new("its type rejects the value".to_owned())
     }
 
     fn below(mut self, segment: impl Into<String>) -> Self {
@@ -107,7 +107,7 @@ impl de::Error for Misfit {
     }
 
     fn duplicate_field(field: &'static str) -> Self {
-        Self::new(format!("the member `{field}` is there twice"))
+        Self::new(format!("the member `{field}` occurs twice"))
     }
 }
 

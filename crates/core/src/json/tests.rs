@@ -37,7 +37,7 @@ fn equality_is_that_of_the_values() {
 }
 
 #[test]
-fn values_go_in_and_come_out() {
+fn values_round_trip() {
     assert_eq!(Json::from(json!({"a": [1]})).to_value(), json!({"a": [1]}));
     assert_eq!(Json::empty_object().to_typed::<BTreeMap<String, Value>>().unwrap().len(), 0);
     assert_eq!(Json::from_serialize("x").unwrap().text(), "\"x\"");
@@ -47,7 +47,7 @@ fn values_go_in_and_come_out() {
 }
 
 #[test]
-fn inside_of_other_json_it_is_no_string() {
+fn json_nests_as_a_value_and_not_as_a_string() {
     let json = Json::from(json!({"a": 1}));
     assert_eq!(serde_json::to_string(&[&json]).unwrap(), r#"[{"a":1}]"#);
     assert_eq!(serde_json::from_str::<Vec<Json>>(r#"[{"a":1}]"#).unwrap(), vec![json.clone()]);

@@ -24,7 +24,7 @@ fn a_panic_is_an_error_without_its_message() {
 }
 
 #[test]
-fn a_future_is_caught_when_it_is_made_and_when_it_is_polled() {
+fn a_future_is_caught_on_creation_and_on_poll() {
     let making = caught_async("it", || -> std::future::Ready<()> { panic!("early") });
     assert_eq!(making.now_or_never().unwrap().unwrap_err().to_string(), "it panicked");
     let polling = caught_async("it", || async { panic!("late") }).now_or_never().unwrap();
@@ -32,7 +32,7 @@ fn a_future_is_caught_when_it_is_made_and_when_it_is_polled() {
 }
 
 #[test]
-fn the_error_of_a_run_does_not_repeat_what_a_panic_said() {
+fn a_run_error_does_not_repeat_the_panic_message() {
     let panicked = caught("`stop_when`", || panic!("secret")).map(|(): ()| ()).unwrap_err();
     let error = panicked.into_error();
     assert_eq!(error.code(), ErrorCode::CodePanicked);

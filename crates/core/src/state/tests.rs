@@ -35,7 +35,7 @@ fn is_doc(state: &Value) -> bool {
 }
 
 #[test]
-fn of_an_enum_the_later_calls_whole_value_wins_and_other_members_merge() {
+fn for_an_enum_the_later_calls_whole_value_wins_and_other_members_merge() {
     let doc = |phase: Value, notes: &[&str]| json!({"phase": phase, "notes": notes});
     let base = doc(json!({"draft": {"words": 0}}), &["a"]);
     let review = doc(json!({"review": {"by": "me"}}), &["a", "b"]);
@@ -83,7 +83,7 @@ fn the_later_call_wins_a_scalar_and_other_keys_stay() {
 }
 
 #[test]
-fn a_change_below_a_removed_place_is_left_out() {
+fn a_change_below_a_removed_target_is_skipped() {
     let base = json!({"x": {"y": 1}, "k": 0});
     let sides = [json!({"k": 0}), json!({"x": {"y": 2}, "k": 7})];
     assert_eq!(merged(&base, &sides), json!({"k": 7}));

@@ -104,7 +104,7 @@ impl Append {
         let current = self.summary.as_ref().and_then(|summary| summary.run.as_ref());
         [self.run.as_ref(), current].into_iter().flatten().try_for_each(RunId::check)?;
         if self.count == 0 {
-            return Err(self.invalid("an append has at least one event"));
+            return Err(self.invalid("an append must have at least one event"));
         }
         if self.body.len() > MAX_APPEND_BYTES {
             let message = "the events of one append are larger than 64 MiB together";
@@ -124,7 +124,7 @@ impl Append {
         self.check()?;
         new.check()?;
         if self.expected != Position::start() {
-            return Err(self.invalid("a session begins at the start of its log"));
+            return Err(self.invalid("a session's first append must be at the start of its log"));
         }
         let summary = self.summary.as_ref();
         summary.ok_or_else(|| self.invalid("a session's first append needs a summary"))
@@ -139,10 +139,10 @@ impl Append {
         self.check()?;
         new.check()?;
         if self.expected.version == 0 {
-            return Err(self.invalid("a fork goes on from an append of the original"));
+            return Err(self.invalid("a fork must continue after an append of the original"));
         }
         if self.session == *from {
-            return Err(self.invalid("a fork is a session of its own"));
+            return Err(self.invalid("a fork must not have the id of the original"));
         }
         let summary = self.summary.as_ref();
         summary.ok_or_else(|| self.invalid("a session's first append needs a summary"))

@@ -86,12 +86,12 @@ fn a_value_that_fits_is_read_as_serde_reads_it() {
         let mut whole = fitting();
         whole["choice"] = choice;
         // Nothing is wrong, so no place is reported.
-        assert_eq!(misfit::<All>(&whole), "its type refuses the value");
+        assert_eq!(misfit::<All>(&whole), "its type rejects the value");
     }
 }
 
 #[test]
-fn the_place_the_kind_and_what_is_expected_are_told() {
+fn the_place_the_kind_and_the_expectation_are_reported() {
     for (place, value, expected) in [
         ("/number", json!("secret"), "at /number: a string of 6 bytes where u32 is expected"),
         ("/number", json!(-4111), "at /number: an integer is not u32"),
@@ -131,14 +131,14 @@ fn the_place_the_kind_and_what_is_expected_are_told() {
             "at /tagged/*: an unknown variant; the variants are small",
         ),
         ("/tagged/of", json!("secret"), "at /tagged: a string of 6 bytes where u32 is expected"),
-        ("/checked", json!("secret"), "at /checked: its type refuses the value"),
+        ("/checked", json!("secret"), "at /checked: its type rejects the value"),
     ] {
         assert_eq!(told(place, value), expected);
     }
 }
 
 #[test]
-fn members_are_named_by_the_type_alone() {
+fn only_member_names_of_the_type_are_reported() {
     let mut whole = fitting();
     whole.as_object_mut().unwrap().remove("number");
     assert_eq!(wrong::<All>(&whole), "the member `number` is missing");

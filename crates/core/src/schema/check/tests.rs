@@ -11,7 +11,7 @@ fn refused(schema: &Value, because: &str) {
 }
 
 #[test]
-fn references_that_go_in_a_circle_are_refused() {
+fn reference_cycles_are_rejected() {
     let circle = "leads in a circle";
     refused(&json!({ "$ref": "#" }), circle);
     refused(&json!({ "allOf": [{ "$ref": "#" }] }), circle);
@@ -26,7 +26,7 @@ fn references_that_go_in_a_circle_are_refused() {
 }
 
 #[test]
-fn a_tree_may_hold_trees() {
+fn a_recursive_tree_is_accepted() {
     let tree = json!({
         "type": "object",
         "properties": { "children": { "type": "array", "items": { "$ref": "#" } } },
@@ -46,7 +46,7 @@ fn pairs(levels: usize, pair: impl Fn(Value) -> Value) -> Value {
 }
 
 #[test]
-fn one_schema_may_be_referred_to_often() {
+fn a_schema_may_be_referenced_often() {
     let any = |next: Value| json!({ "anyOf": [next.clone(), next] });
     assert_eq!(check(&pairs(8, any)), Ok(false));
     let nodes: Vec<Value> = (0..1000).map(|_| json!({ "$ref": "#/$defs/a" })).collect();
@@ -54,7 +54,7 @@ fn one_schema_may_be_referred_to_often() {
 }
 
 #[test]
-fn references_that_multiply_are_refused() {
+fn exponential_references_are_rejected() {
     let multiply = "multiply to more than 10000 schemas";
     // Expanded, this would have 2^30 leaves.
     refused(&pairs(30, |next| json!({ "anyOf": [next.clone(), next] })), multiply);
@@ -67,7 +67,7 @@ fn references_that_multiply_are_refused() {
 }
 
 #[test]
-fn other_ways_to_refer_are_refused() {
+fn other_kinds_of_references_are_rejected() {
     let anchors = json!({ "items": { "$ref": "#a" }, "$defs": { "a": { "$anchor": "a" } } });
     refused(&anchors, "is no path such as");
     refused(&json!({ "$defs": { "a": { "$anchor": "a" } } }), "`$anchor` in it is not understood");
@@ -102,7 +102,7 @@ fn depth_is_bounded() {
 }
 
 #[test]
-fn what_only_looks_like_a_reference_is_none() {
+fn data_that_looks_like_a_reference_is_ignored() {
     let data = json!({ "const": { "$ref": "https://example.com" }, "examples": [{ "$ref": "#" }] });
     assert_eq!(check(&data), Ok(false));
     assert_eq!(check(&json!(true)), Ok(false));
