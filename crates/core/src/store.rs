@@ -82,7 +82,7 @@ pub enum StoreScope {
 ///   rejected with [`TooLarge`](crate::error::ErrorCode::TooLarge), appends without events with
 ///   [`InputInvalid`](crate::error::ErrorCode::InputInvalid).
 /// - A session has at most one snapshot, the newest that was saved. It is deleted with the session
-///   and not inherited by forks. It may be lost at any time.
+///   and not inherited by forks. It may be lost at any time, and does not count against any limit.
 ///
 /// # Durability
 ///

@@ -210,7 +210,7 @@ fn the_default_state_reads_back_and_fits_the_prompts_type() {
 fn all_problems_are_reported_at_once() {
     let all = Agent::builder("my agent").max_steps(0).native_output();
     let error = all.tool(echo("__finish__")).tool(broken_schema("b")).build().unwrap_err();
-    let told = [
+    let expected = [
         "the agent's name must be",
         "there is no system prompt",
         "must be at least 1",
@@ -218,7 +218,7 @@ fn all_problems_are_reported_at_once() {
         "tool `b`: not a usable",
         "`native_output` needs",
     ];
-    for problem in told {
+    for problem in expected {
         assert!(error.message().contains(problem), "{problem} is missing: {error}");
     }
 }

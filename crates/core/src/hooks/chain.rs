@@ -197,13 +197,13 @@ impl HookChain {
         let (id, outcome) = (&call.id, &finish.outcome);
         if !finish.state_patch.is_empty() {
             for hooks in self.0.iter() {
-                let told = contained(|| hooks.on_state_change(&cx, &finish.state_patch)).await;
-                log_failure(&cx, "on_state_change", told);
+                let returned = contained(|| hooks.on_state_change(&cx, &finish.state_patch)).await;
+                log_failure(&cx, "on_state_change", returned);
             }
         }
         self.message(&cx, &Message::Tool(result_message(call, outcome))).await;
         for hooks in self.0.iter() {
-            let told = match of {
+            let returned = match of {
                 ResultOf::Tool => {
                     let view = ToolCallView { call: id, tool: &call.name, input };
                     contained(|| hooks.after_tool(&cx, view, outcome)).await
@@ -214,7 +214,7 @@ impl HookChain {
                 }
                 ResultOf::Finish => Ok(()),
             };
-            log_failure(&cx, hook, told);
+            log_failure(&cx, hook, returned);
         }
         changed(&cx, hook)
     }

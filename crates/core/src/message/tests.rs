@@ -64,7 +64,7 @@ fn a_message_is_encoded_once_per_encoding_and_shared_by_clones() {
     let first = bytes(&message, "a");
     assert_eq!(bytes(&message.clone(), "a"), first);
     assert_eq!(encoded.get(), 1);
-    assert_eq!(bytes(&message, "b"), first, "another provider gets bytes of its own");
+    assert_eq!(bytes(&message, "b"), first, "another provider gets its own bytes");
     assert_eq!(bytes(&message, "a"), first);
     assert_eq!(encoded.get(), 2, "the first encoding stays cached");
 }

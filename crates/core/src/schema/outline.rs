@@ -16,22 +16,22 @@ use crate::text::excerpt_of;
 /// Describes the place of the violation in the value, the kind of the value there, and the failed
 /// keyword of `schema`.
 pub(super) fn of(error: &ValidationError<'_>, schema: &Value) -> String {
-    let mut told = place(error, schema);
+    let mut text = place(error, schema);
     match error.kind() {
         ValidationErrorKind::Required { property } => {
-            let _infallible = write!(told, "the member {property} is missing");
+            let _infallible = write!(text, "the member {property} is missing");
         }
         failed => {
             let found = kind(error.instance());
-            let _infallible = write!(told, "{found} does not satisfy `{}`", failed.keyword());
+            let _infallible = write!(text, "{found} does not satisfy `{}`", failed.keyword());
             if let ValidationErrorKind::Type { .. } = failed
                 && let Some(expected) = schema.pointer(error.schema_path().as_str())
             {
-                let _infallible = write!(told, ": {expected}");
+                let _infallible = write!(text, ": {expected}");
             }
         }
     }
-    excerpt_of(told, MAX_VIOLATION)
+    excerpt_of(text, MAX_VIOLATION)
 }
 
 /// Returns the path of the value, using only names that the schema contains.

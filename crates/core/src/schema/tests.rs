@@ -88,11 +88,15 @@ fn lists(levels: usize) -> serde_json::Value {
 #[test]
 fn validation_against_a_recursive_schema_is_bounded() {
     let schema = lists_in_two_ways();
-    let told = |levels| schema.validate(&lists(levels)).unwrap_err();
+    let violations = |levels| schema.validate(&lists(levels)).unwrap_err();
     // Without the limit this would take 2^100 checks.
-    assert!(told(100)[0].contains("make it smaller and flatter"), "{:?}", told(100));
-    assert!(told(20)[0].contains("does not fit"), "{:?}", told(20));
-    assert!(told(3)[0].contains("is not valid under any of the schemas"), "{:?}", told(3));
+    assert!(violations(100)[0].contains("make it smaller and flatter"), "{:?}", violations(100));
+    assert!(violations(20)[0].contains("does not fit"), "{:?}", violations(20));
+    assert!(
+        violations(3)[0].contains("is not valid under any of the schemas"),
+        "{:?}",
+        violations(3)
+    );
 }
 
 #[test]
@@ -146,8 +150,8 @@ fn violations_of_a_large_value_are_bounded() {
     let members = (0..20).map(|index| (format!("{index}{large}"), json!([large]))).collect();
     let violations = schema.validate(&serde_json::Value::Object(members)).unwrap_err();
     assert!(!violations.is_empty());
-    let told: usize = violations.iter().map(String::len).sum();
-    assert!(told <= crate::text::MAX_QUOTED + 3, "{told} bytes");
+    let total: usize = violations.iter().map(String::len).sum();
+    assert!(total <= crate::text::MAX_QUOTED + 3, "{total} bytes");
     let one = schema.validate(&json!({"a": large})).unwrap_err();
     assert!(
         one[0].starts_with("at /a: \"xxx") && one[0].ends_with("x… is not of type \"integer\"")

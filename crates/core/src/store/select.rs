@@ -78,7 +78,8 @@ impl Purge {
     #[must_use]
     pub fn roots(&self, heads: &[Head]) -> Vec<SessionId> {
         let is_young = |head: &&Head| !self.is_old(head);
-        let kept: BTreeSet<_> = heads.iter().filter(is_young).map(|head| &head.created.root).collect();
+        let kept: BTreeSet<_> =
+            heads.iter().filter(is_young).map(|head| &head.created.root).collect();
         let all: BTreeSet<_> = heads.iter().map(|head| &head.session).collect();
         let is_top =
             |head: &Head| head.created.parent.as_ref().is_none_or(|above| !all.contains(above));

@@ -66,7 +66,7 @@ fn fitting() -> Value {
 }
 
 /// Returns the misfit after replacing the value at `place`. serde also rejects the result.
-fn told(place: &str, value: Value) -> String {
+fn reported(place: &str, value: Value) -> String {
     let mut whole = fitting();
     *whole.pointer_mut(place).unwrap() = value;
     wrong::<All>(&whole)
@@ -74,9 +74,9 @@ fn told(place: &str, value: Value) -> String {
 
 fn wrong<T: DeserializeOwned>(value: &Value) -> String {
     assert!(serde_json::from_value::<T>(value.clone()).is_err(), "{value} fits");
-    let told = misfit::<T>(value);
-    assert!(!told.contains("secret"), "{told}");
-    told
+    let reported = misfit::<T>(value);
+    assert!(!reported.contains("secret"), "{reported}");
+    reported
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn the_place_the_kind_and_the_expectation_are_reported() {
         ("/tagged/of", json!("secret"), "at /tagged: a string of 6 bytes where u32 is expected"),
         ("/checked", json!("secret"), "at /checked: its type rejects the value"),
     ] {
-        assert_eq!(told(place, value), expected);
+        assert_eq!(reported(place, value), expected);
     }
 }
 
@@ -144,6 +144,6 @@ fn only_member_names_of_the_type_are_reported() {
     assert_eq!(wrong::<All>(&whole), "the member `number` is missing");
     let mut whole = fitting();
     whole["secret"] = json!(1);
-    let told = wrong::<All>(&whole);
-    assert!(told.starts_with("an unknown member; the members are number, list"), "{told}");
+    let reported = wrong::<All>(&whole);
+    assert!(reported.starts_with("an unknown member; the members are number, list"), "{reported}");
 }
