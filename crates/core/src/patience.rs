@@ -20,12 +20,12 @@ pub(crate) struct Patience {
     clock: Arc<dyn Clock>,
     /// The source of the jitter.
     ids: Arc<dyn IdSource>,
-    lasts: Duration,
+    timeout: Duration,
 }
 
 impl Patience {
-    pub(crate) fn new(clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>, lasts: Duration) -> Self {
-        Self { clock, ids, lasts }
+    pub(crate) fn new(clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>, timeout: Duration) -> Self {
+        Self { clock, ids, timeout }
     }
 
     /// Runs an operation that may be repeated, until it does not fail with a
@@ -51,13 +51,13 @@ impl Patience {
     where
         F: Future<Output = Result<T>> + Send,
     {
-        let since = self.clock.monotonic();
+        let started = self.clock.monotonic();
         let mut retry = 0;
         loop {
             let jitter = u64::try_from(self.ids.next() & u128::from(u32::MAX)).unwrap_or(0);
             let Some(wait) = POLICY.wait(retry, &error, jitter) else { return Err(error) };
-            let waited = self.clock.monotonic().saturating_sub(since);
-            if waited + wait > self.lasts {
+            let waited = self.clock.monotonic().saturating_sub(started);
+            if waited + wait > self.timeout {
                 return Err(match retry {
                     0 => error,
                     tries => error.with_context("tries", tries + 1),

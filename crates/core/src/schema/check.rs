@@ -82,7 +82,7 @@ impl<'a> Walk<'a> {
                         .find(|name| members.get(**name).is_some_and(Value::is_string))
                 {
                     return Err(format!(
-                        "`{name}` in it is not understood; refer to `#/$defs/NAME` instead"
+                        "`{name}` is not supported; refer to `#/$defs/NAME` instead"
                     ));
                 }
                 parts(members).try_for_each(|(key, part)| match part {
@@ -100,7 +100,9 @@ impl<'a> Walk<'a> {
     /// counts once, because the value determines the depth.
     fn size(&mut self, schema: &'a Value, depth: usize) -> Result<usize, String> {
         if depth > MOST_EXPANDED_DEPTH {
-            return Err(format!("it refers to itself over more than {MOST_EXPANDED_DEPTH} levels"));
+            return Err(format!(
+                "it refers to itself through more than {MOST_EXPANDED_DEPTH} levels"
+            ));
         }
         if let Some(size) = self.sizes.get(&std::ptr::from_ref(schema)) {
             self.returns |= size.is_none();
@@ -138,7 +140,7 @@ impl<'a> Walk<'a> {
     fn follow(&mut self, schema: &'a Value, depth: usize) -> Result<(), String> {
         let Value::Object(members) = schema else { return Ok(()) };
         match self.seen.insert(schema, Followed::UnderWay) {
-            Some(Followed::UnderWay) => return Err("a `$ref` in it leads in a circle".to_owned()),
+            Some(Followed::UnderWay) => return Err("a `$ref` in it forms a cycle".to_owned()),
             Some(Followed::Ends) => {}
             None if depth > MOST_DEPTH => {
                 return Err(format!("more than {MOST_DEPTH} references in a row"));
@@ -171,9 +173,9 @@ pub(super) fn target<'a>(root: &'a Value, reference: &str) -> Result<Option<&'a 
         Some(pointer) if pointer.starts_with('/') && !pointer.contains('%') => {
             Ok(root.pointer(pointer))
         }
-        Some(_) => Err(format!("`$ref` to `{reference}` is no path such as `#/$defs/NAME`")),
+        Some(_) => Err(format!("`$ref` to `{reference}` is not a path such as `#/$defs/NAME`")),
         None => Err(format!(
-            "`$ref` to `{reference}` leads out of it, and nothing is fetched; put that schema \
+            "`$ref` to `{reference}` points outside of it, and nothing is fetched; put that schema \
              under `$defs` and refer to it as `#/$defs/NAME`"
         )),
     }

@@ -43,9 +43,9 @@ impl RetryingStore {
         inner: Arc<dyn StateStore>,
         clock: Arc<dyn Clock>,
         ids: Arc<dyn IdSource>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Self {
-        Self { inner, patience: Patience::new(clock, ids, patience) }
+        Self { inner, patience: Patience::new(clock, ids, timeout) }
     }
 }
 

@@ -284,7 +284,7 @@ pub(crate) fn run_tool(iterator: &StepIterator, task: &CallTask) -> ToolFinish {
         timeout: None,
         cancel: CancellationToken::new(),
         state: session.step_state(),
-        stream: Arc::new(Nobody),
+        stream: Arc::new(DiscardStream),
     });
     let returned: std::result::Result<Json, _> =
         tool.invoke(input, cx.clone()).now_or_never().unwrap();
@@ -303,8 +303,8 @@ pub(crate) fn run_tool(iterator: &StepIterator, task: &CallTask) -> ToolFinish {
     }
 }
 
-struct Nobody;
+struct DiscardStream;
 
-impl ToolStream for Nobody {
+impl ToolStream for DiscardStream {
     fn show(&self, _: ChunkKind) {}
 }
