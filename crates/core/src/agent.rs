@@ -1,4 +1,4 @@
-//! Agents: plain data plus functions. An agent runs nothing; an executor runs it.
+//! Agent definitions. An agent is plain data and functions; an executor runs it.
 
 mod builder;
 mod companion;
@@ -19,17 +19,30 @@ pub use definition::{
 pub use registry::{AgentRegistry, FactoryContext};
 pub use sub_agent::{SubAgent, SubAgentInput};
 
-/// An agent with its types: `S` is its custom state, `O` its output.
+/// A typed agent definition: `S` is the custom state, `O` the output.
 ///
-/// Cheap to clone. Executors and registries hold the erased form, [`AnyAgent`]; JSON meets the
-/// types only where a program hands something in or takes something out.
+/// Cheap to clone. Executors and registries hold the erased form, [`AnyAgent`]. Values are
+/// converted between JSON and these types only at the API boundary.
+///
+/// # Examples
+///
+/// ```
+/// use helix_agents_core::agent::Agent;
+///
+/// let agent = Agent::builder("assistant")
+///     .model("openai:gpt-4o-mini")
+///     .system_prompt("Answer in one sentence.")
+///     .build()?;
+/// assert_eq!(&**agent.name(), "assistant");
+/// # Ok::<(), helix_agents_core::error::Error>(())
+/// ```
 pub struct Agent<S = (), O = String> {
     definition: AnyAgent,
     types: PhantomData<fn() -> (S, O)>,
 }
 
 impl Agent {
-    /// Begins the definition of an agent of that name.
+    /// Starts the definition of an agent with this name.
     pub fn builder(name: &str) -> AgentBuilder {
         AgentBuilder::new(name)
     }
@@ -40,7 +53,7 @@ impl<S, O> Agent<S, O> {
         Self { definition: Arc::new(definition), types: PhantomData }
     }
 
-    /// The erased form.
+    /// Returns the agent without its types.
     #[must_use]
     pub fn erased(&self) -> AnyAgent {
         Arc::clone(&self.definition)

@@ -1,4 +1,4 @@
-//! What a session may use up, the sessions below it included.
+//! Budgets: limits on the usage of a session and of all sessions below it.
 
 mod cost;
 mod price;
@@ -12,83 +12,93 @@ pub use cost::Cost;
 pub use price::{Price, PriceTable};
 pub use spent::{BudgetLimit, BudgetUsage, Exceeded};
 
-/// Limits on what a session may use up, all of its turns, runs and children included. What is not
-/// named is not limited.
+/// Limits on the usage of a session over all of its turns, runs and children. Limits that are not
+/// set do not apply.
 ///
-/// They are looked at before each model call and before tools start. A session that has reached one
-/// fails with [`BudgetExceeded`](crate::error::ErrorCode::BudgetExceeded), and goes on when it is
-/// resumed with a larger budget. A model call under way is not broken off, so each running agent
-/// may go over by one.
+/// They are checked before each model call and before tools start. A session that has reached a
+/// limit fails with [`BudgetExceeded`](crate::error::ErrorCode::BudgetExceeded), and continues if
+/// it is resumed with a larger budget. A model call in progress is not cancelled, so each running
+/// agent may exceed the budget by one call.
+///
+/// # Examples
+///
+/// ```
+/// use helix_agents_core::budget::{Budget, Cost};
+///
+/// let budget = Budget::new().steps(20).cost(Cost::usd(0.5));
+/// assert_eq!(budget.steps, Some(20));
+/// assert_eq!(budget.tokens, None);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Budget {
-    /// Model calls.
+    /// The maximum number of model calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<u64>,
-    /// Input and output tokens.
+    /// The maximum number of input and output tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Tool calls.
+    /// The maximum number of tool calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<u64>,
-    /// Milliseconds during which runs are under way.
+    /// The maximum time during which runs are in progress, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_time_ms: Option<u64>,
-    /// What the model calls may cost.
+    /// The maximum cost of the model calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
 }
 
 impl Budget {
-    /// No limit at all.
+    /// Creates a budget without limits.
     #[must_use]
     pub const fn new() -> Self {
         Self { steps: None, tokens: None, tool_calls: None, wall_time_ms: None, cost: None }
     }
 
-    /// The most model calls, those that fail included.
+    /// Sets the maximum number of model calls, including failed ones.
     #[must_use]
     pub const fn steps(mut self, steps: u64) -> Self {
         self.steps = Some(steps);
         self
     }
 
-    /// The most tokens, input and output together.
+    /// Sets the maximum number of tokens, input and output together.
     #[must_use]
     pub const fn tokens(mut self, tokens: u64) -> Self {
         self.tokens = Some(tokens);
         self
     }
 
-    /// The most tool calls. A call beyond it is not run.
+    /// Sets the maximum number of tool calls. Further calls are not run.
     #[must_use]
     pub const fn tool_calls(mut self, calls: u64) -> Self {
         self.tool_calls = Some(calls);
         self
     }
 
-    /// The longest that runs may be under way, by the store's clock. Waiting for people does not
-    /// count.
+    /// Sets the maximum time during which runs are in progress, by the store's clock. Time in which
+    /// a session is suspended does not count.
     #[must_use]
     pub fn wall_time(mut self, time: Duration) -> Self {
         self.wall_time_ms = Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         self
     }
 
-    /// The most that model calls may cost. Every model needs a price then, see [`PriceTable`].
+    /// Sets the maximum cost of model calls. Every model then needs a price, see [`PriceTable`].
     #[must_use]
     pub const fn cost(mut self, cost: Cost) -> Self {
         self.cost = Some(cost);
         self
     }
 
-    /// Whether nothing is limited.
+    /// Returns `true` if no limit is set.
     #[must_use]
     pub fn is_unlimited(&self) -> bool {
         *self == Self::new()
     }
 
-    /// These limits, and of the other's those that these do not name.
+    /// Returns these limits, with unset ones taken from `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -100,7 +110,7 @@ impl Budget {
         }
     }
 
-    /// The smaller of each limit.
+    /// Returns the smaller value of each limit.
     #[must_use]
     pub fn smaller(self, other: Self) -> Self {
         Self {
@@ -112,8 +122,8 @@ impl Budget {
         }
     }
 
-    /// What one of so many equal parts of the rest is. Time is not divided: it passes for all at
-    /// once.
+    /// Returns one of `parts` equal shares of the remaining budget. Time is not divided, because it
+    /// passes for all shares at once.
     #[must_use]
     pub fn share(self, spent: &BudgetUsage, parts: u64) -> Self {
         let parts = parts.max(1);
@@ -127,8 +137,8 @@ impl Budget {
         }
     }
 
-    /// The limit after which no model call may follow, if one is reached. Tool calls are not among
-    /// them: a model may answer without any.
+    /// Returns the limit that forbids a further model call, if one is reached. The limit on tool
+    /// calls is not checked: a model may reply without calling tools.
     #[must_use]
     pub fn exceeded(&self, spent: &BudgetUsage) -> Option<Exceeded> {
         let reached = |limit, used: u64, allowed: Option<u64>| {
@@ -144,14 +154,14 @@ impl Budget {
             .or_else(|| reached(BudgetLimit::Cost, spent.cost.0, self.cost.map(|cost| cost.0)))
     }
 
-    /// The limit of tool calls, if it is reached.
+    /// Returns the limit on tool calls, if it is reached.
     #[must_use]
     pub fn tool_calls_exceeded(&self, spent: &BudgetUsage) -> Option<Exceeded> {
         let allowed = self.tool_calls.filter(|allowed| spent.tool_calls >= *allowed)?;
         Some(Exceeded { limit: BudgetLimit::ToolCalls, used: spent.tool_calls, allowed })
     }
 
-    /// What is wrong with it as part of a definition.
+    /// Returns the problem of the budget as part of a definition, if any.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         let counts = [self.steps, self.tokens, self.tool_calls, self.wall_time_ms];
         let zero = counts.contains(&Some(0)) || self.cost == Some(Cost(0));

@@ -1,5 +1,5 @@
-//! Time and fresh ids, which come in from outside so that decisions stay repeatable and tests
-//! decide both.
+//! Clocks and id sources. They are injected, so that decisions are reproducible and tests control
+//! both.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use crate::id::{AppendId, BatchId, RequestId, RunId, SessionId};
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// This point plus `duration`, held at the largest value.
+    /// Returns the time `duration` later, capped at the maximum value.
     #[must_use]
     pub fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
 
-    /// From `earlier` to this point; zero if it lies later.
+    /// Returns the time elapsed since `earlier`, or zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
@@ -39,32 +39,33 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// A process's clock. It times waits and measures durations. Leases and deadlines are compared with
-/// the store's clock, never with a process's.
+/// A process's clock, for waits and measurements. Leases and deadlines are compared with the
+/// store's clock, never with a process's clock.
 #[async_trait]
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// The wall clock, for display and measurements only.
+    /// Returns the wall-clock time, for display and measurements only.
     fn now(&self) -> Timestamp;
 
-    /// Time since some fixed point that never jumps.
+    /// Returns the time since a fixed point. It never jumps.
     fn monotonic(&self) -> Duration;
 
-    /// Returns after `duration`.
+    /// Waits for `duration`.
     ///
     /// # Cancel safety
-    /// Dropping the future ends the wait; nothing is lost.
+    /// Dropping the future ends the wait without side effects.
     async fn sleep(&self, duration: Duration);
 }
 
-/// Where fresh ids come from.
+/// A source of unique ids.
 pub trait IdSource: fmt::Debug + Send + Sync + 'static {
-    /// A number that no other call, in any process, returns. Time-ordered sources keep database
-    /// indexes compact.
+    /// Returns a number that no other call, in any process, returns. Time-ordered numbers keep
+    /// database indexes compact.
     fn next(&self) -> u128;
 }
 
-/// The id of a name of four characters, or none, in front of 32 hexadecimal digits. Ids are made in
-/// every step, and the formatter costs more than the number.
+/// Formats an id as an optional prefix of four characters and 32 hexadecimal digits. Written by
+/// hand, because ids are created in every step and the standard formatter is slower than the id
+/// source.
 fn hexadecimal<T: for<'a> From<&'a str>>(name: &str, number: u128) -> T {
     const DIGITS: [u8; 16] = *b"0123456789abcdef";
     let digit = |half: u8| DIGITS.get(usize::from(half)).copied().unwrap_or_default();
@@ -82,31 +83,31 @@ fn hexadecimal<T: for<'a> From<&'a str>>(name: &str, number: u128) -> T {
 }
 
 impl dyn IdSource {
-    /// A fresh session id.
+    /// Creates a session id.
     #[must_use]
     pub fn session(&self) -> SessionId {
         hexadecimal("ses_", self.next())
     }
 
-    /// A fresh run id.
+    /// Creates a run id.
     #[must_use]
     pub fn run(&self) -> RunId {
         hexadecimal("run_", self.next())
     }
 
-    /// A fresh append id.
+    /// Creates an append id.
     #[must_use]
     pub fn append(&self) -> AppendId {
         hexadecimal("", self.next())
     }
 
-    /// A fresh id for a batch of a stream.
+    /// Creates a batch id.
     #[must_use]
     pub fn batch(&self) -> BatchId {
         BatchId(self.next())
     }
 
-    /// A fresh request id.
+    /// Creates a request id.
     #[must_use]
     pub fn request(&self) -> RequestId {
         hexadecimal("req_", self.next())

@@ -1,5 +1,5 @@
-//! The one error type of the framework: what a caller can do about it, a stable code, and context
-//! for people.
+//! The framework's error type, with a kind that tells the caller how to react, a stable code and
+//! context for humans.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -16,41 +16,41 @@ pub use record::ErrorRecord;
 /// `Result` with the framework's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What a caller can do about an error. One variant per reaction, not per cause.
+/// The caller's possible reaction to an error. There is one variant per reaction, not per cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// Change the input, the definition or the configuration.
     InvalidInput,
-    /// The named thing does not exist.
+    /// The named object does not exist.
     NotFound,
-    /// Somebody else was first; look at the present state and decide anew.
+    /// Another caller was first. Read the current state and decide again.
     Conflict,
-    /// This run or owner was replaced; stop.
+    /// This run or owner was replaced. Stop.
     Superseded,
-    /// This backend or model cannot do it; choose another or do without.
+    /// The backend or model does not support the operation. Choose another or do without.
     Unsupported,
-    /// Credentials are missing or refused.
+    /// Credentials are missing or were rejected.
     Unauthorized,
-    /// Ask again later, as told by `retry_after`.
+    /// Retry later, as given by `retry_after`.
     RateLimited,
-    /// The other side is not reachable or failed for a moment; ask again.
+    /// The other side is unreachable or failed temporarily. Retry.
     Unavailable,
-    /// A limit that somebody set was reached.
+    /// A configured limit was reached.
     LimitExceeded,
-    /// It was cancelled on request.
+    /// The operation was cancelled on request.
     Cancelled,
-    /// What was read back is not what was written; a person has to look.
+    /// Stored data differs from what was written. A human has to investigate.
     Corrupt,
-    /// A tool or the model failed in its own way; the message says how.
+    /// A tool or the model failed; the message explains how.
     Failed,
-    /// A bug in this framework or in code handed to it.
+    /// A bug in this framework or in user code.
     Internal,
 }
 
 impl ErrorKind {
-    /// Whether asking again, unchanged, could succeed.
+    /// Returns `true` if the unchanged operation may succeed on retry.
     #[must_use]
     pub const fn is_retryable(self) -> bool {
         matches!(self, Self::RateLimited | Self::Unavailable)
@@ -59,22 +59,22 @@ impl ErrorKind {
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $text:literal, $kind:ident;)+) => {
-        /// The stable name of one way to fail. Each has a page in the guide.
+        /// The stable name of a failure. Each code has a page in the guide.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum ErrorCode { $($(#[$doc])* $variant,)+ }
 
         impl ErrorCode {
-            /// Every code, in the order of the documentation.
+            /// All codes, in the order of the documentation.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The name as it stands in logs, in the session's log and in `--json` output.
+            /// Returns the name that is used in logs, in the session's log and in `--json` output.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text,)+ }
             }
 
-            /// The kind that every error with this code has.
+            /// Returns the kind of all errors with this code.
             #[must_use]
             pub const fn kind(self) -> ErrorKind {
                 match self { $(Self::$variant => ErrorKind::$kind,)+ }
@@ -94,7 +94,7 @@ codes! {
     IdInvalid = "id_invalid", InvalidInput;
     /// The input of an operation cannot be used.
     InputInvalid = "input_invalid", InvalidInput;
-    /// No provider serves the model that was named.
+    /// No provider serves the named model.
     ModelUnknown = "model_unknown", InvalidInput;
     /// No session has this id.
     SessionNotFound = "session_not_found", NotFound;
@@ -112,47 +112,48 @@ codes! {
     AlreadyResumed = "already_resumed", Conflict;
     /// The last turn is complete: there is nothing to resume.
     NothingToResume = "nothing_to_resume", Conflict;
-    /// The last run stopped without ending; it has to be resumed before a new turn.
+    /// The last run stopped without ending and must be resumed before a new turn.
     RunUnfinished = "run_unfinished", Conflict;
     /// The session belongs to another agent.
     AgentMismatch = "agent_mismatch", Conflict;
-    /// A sub-agent of the session is not done; a session does not go back behind its beginning.
+    /// A sub-agent of the session is not done, so the session cannot be rewound to before its
+    /// start.
     ChildrenOpen = "children_open", Conflict;
-    /// The session waits for people; what it waits for has to be answered first.
+    /// The session is suspended; its pending calls must be answered first.
     Suspended = "suspended", Conflict;
-    /// No call of this id waits for people in the session or below it.
+    /// The session and those below it have no pending call with this id.
     CallNotFound = "call_not_found", NotFound;
-    /// Somebody else answered the call first.
+    /// Another caller answered the call first.
     AlreadyAnswered = "already_answered", Conflict;
     /// The answer came after the call's deadline.
     AnswerExpired = "answer_expired", Conflict;
-    /// The run that the call belonged to was aborted.
+    /// The run of the call was aborted.
     AnswerToAborted = "answer_to_aborted", Conflict;
     /// The call waits for another kind of answer.
     AnswerWrongKind = "answer_wrong_kind", InvalidInput;
-    /// The answer does not fit what the call needs.
+    /// The answer does not match the schema of the call.
     AnswerInvalid = "answer_invalid", InvalidInput;
-    /// The arguments are not those that the answer was given to.
+    /// The answer was given for other arguments.
     ArgumentsChanged = "arguments_changed", Conflict;
-    /// The session is a child: its root is the one to ask.
+    /// The session is a child; the operation requires its root session.
     NotRoot = "not_root", InvalidInput;
     /// Another run owns the session now.
     Superseded = "superseded", Superseded;
-    /// Chunks of a stream attempt that was discarded.
+    /// The chunks belong to a stream attempt that was discarded.
     AttemptDiscarded = "attempt_discarded", Superseded;
-    /// The store no longer holds what it had acknowledged.
+    /// The store no longer has data that it had acknowledged.
     HistoryLost = "history_lost", Corrupt;
-    /// An event is not legal where it stands.
+    /// An event is not legal at its position in the log.
     LogInvalid = "log_invalid", Corrupt;
     /// The log holds an event or schema that this build does not know.
     SchemaUnknown = "schema_unknown", Unsupported;
-    /// The backend does not have the capability that was asked for.
+    /// The backend does not support the requested capability.
     Unsupported = "unsupported", Unsupported;
     /// The provider refused the key.
     ProviderUnauthorized = "provider_unauthorized", Unauthorized;
     /// The provider refused the request.
     ProviderRejected = "provider_rejected", InvalidInput;
-    /// The provider asked to come back later.
+    /// The provider's rate limit was reached.
     ProviderRateLimited = "provider_rate_limited", RateLimited;
     /// The provider could not be reached or failed.
     ProviderUnavailable = "provider_unavailable", Unavailable;
@@ -160,29 +161,29 @@ codes! {
     ProviderTimeout = "provider_timeout", Unavailable;
     /// The provider closed the connection in the middle of a reply.
     ProviderStreamCut = "provider_stream_cut", Unavailable;
-    /// The provider sent something that is not its protocol.
+    /// The provider's response violates its protocol.
     ProviderProtocol = "provider_protocol", Unavailable;
-    /// Whoever was asked did not approve the call.
+    /// The approver denied the call.
     ToolDenied = "tool_denied", Failed;
-    /// A sub-agent could not be begun.
+    /// A sub-agent could not be started.
     SubAgentDispatchFailed = "sub_agent_dispatch_failed", Failed;
-    /// There is no companion as it was asked for.
+    /// The requested companion does not exist.
     CompanionUnknown = "companion_unknown", Failed;
-    /// The session has as many companions as its agent may have.
+    /// The session has reached the maximum number of companions.
     CompanionLimit = "companion_limit", Failed;
-    /// A sub-agent failed, or was aborted.
+    /// A sub-agent failed or was aborted.
     SubAgentFailed = "sub_agent_failed", Failed;
-    /// Nobody answered the call in time.
+    /// The call was not answered before its deadline.
     ToolUnanswered = "tool_unanswered", Failed;
     /// The output does not fit the agent's output type.
     OutputInvalid = "output_invalid", Failed;
     /// The transform of a finish tool failed.
     FinishTransformFailed = "finish_transform_failed", Failed;
-    /// Run after run stopped without a result in the same place.
+    /// Consecutive runs stopped in the same place without a result.
     CrashLoop = "crash_loop", Failed;
-    /// The run took as many steps as it may.
+    /// The turn reached the maximum number of steps.
     StepLimit = "step_limit", LimitExceeded;
-    /// The session has used as much as its budget allows.
+    /// The session has used up its budget.
     BudgetExceeded = "budget_exceeded", LimitExceeded;
     /// The reply was cut off at the token limit.
     MaxTokens = "max_tokens", LimitExceeded;
@@ -192,11 +193,11 @@ codes! {
     Refusal = "refusal", Failed;
     /// The model reported an error.
     ModelError = "model_error", Failed;
-    /// The model stopped for a reason that is not known.
+    /// The model stopped for an unknown reason.
     StopReasonUnknown = "stop_reason_unknown", Failed;
-    /// The agent has no tool of that name.
+    /// The agent has no tool with this name.
     ToolUnknown = "tool_unknown", NotFound;
-    /// The tool was there when the call was made and is gone.
+    /// The tool existed when the call was made but no longer does.
     ToolMissing = "tool_missing", NotFound;
     /// The arguments do not fit the tool's input schema.
     ToolInputInvalid = "tool_input_invalid", InvalidInput;
@@ -208,29 +209,29 @@ codes! {
     ToolPanicked = "tool_panicked", Internal;
     /// The tool did not finish within its timeout.
     ToolTimeout = "tool_timeout", LimitExceeded;
-    /// The tool's result is larger than allowed.
+    /// The tool's result exceeds the size limit.
     ToolResultTooLarge = "tool_result_too_large", LimitExceeded;
     /// A hook refused the call.
     ToolRefused = "tool_refused", Failed;
     /// The call was not run.
     ToolNotRun = "tool_not_run", Cancelled;
-    /// Whether the tool acted is not known.
+    /// It is unknown whether the tool took effect.
     ToolOutcomeUnknown = "tool_outcome_unknown", Failed;
-    /// A hook refused to let the run go on.
+    /// A hook refused to continue the run.
     HookRefused = "hook_refused", Failed;
     /// The custom state in the log does not fit the agent's state type.
     StateInvalid = "state_invalid", InvalidInput;
     /// Cancelled on request.
     Cancelled = "cancelled", Cancelled;
-    /// One append, message or chunk is larger than the limit.
+    /// An append, message or chunk exceeds the size limit.
     TooLarge = "too_large", LimitExceeded;
-    /// The store could not be reached or failed for a moment.
+    /// The store could not be reached or failed temporarily.
     StoreUnavailable = "store_unavailable", Unavailable;
-    /// The store was locked by somebody else for too long.
+    /// The store was locked by another user for too long.
     StoreBusy = "store_busy", Unavailable;
     /// The disk or quota is full.
     StoreFull = "store_full", LimitExceeded;
-    /// The store cannot be written.
+    /// The store is read-only.
     StoreReadOnly = "store_read_only", Unsupported;
     /// The store's data is damaged.
     StoreCorrupt = "store_corrupt", Corrupt;
@@ -238,13 +239,13 @@ codes! {
     StoreForeign = "store_foreign", InvalidInput;
     /// The store was written by a newer version.
     StoreNewer = "store_newer", Unsupported;
-    /// The store's tables are not up to date, and were not to be changed.
+    /// The store's tables are outdated, and migrations are disabled.
     StoreOlder = "store_older", Unsupported;
     /// The store or executor was shut down.
     Closed = "closed", Cancelled;
-    /// Code that was handed to the framework panicked.
+    /// User code panicked.
     CodePanicked = "code_panicked", Internal;
-    /// A bug.
+    /// A bug in the framework.
     Internal = "internal", Internal;
 }
 
@@ -254,13 +255,14 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// What went wrong, for code to branch on ([`kind`](Error::kind), [`code`](Error::code)) and for
-/// people to read.
+/// A framework error, for code to branch on ([`kind`](Error::kind), [`code`](Error::code)) and for
+/// humans to read.
 ///
-/// Message, context and source hold no content of a conversation (prompts, model text, arguments, results,
-/// state, answers) and no secret, so an error can be logged and recorded anywhere. Text that may repeat
-/// content is the [`detail`](Self::detail), which neither `Display` nor `Debug` shows. `Display` does not
-/// repeat the source; reporters walk [`source`](std::error::Error::source).
+/// Message, context and source contain no content of a conversation (prompts, model text,
+/// arguments, results, state, answers) and no secrets, so an error can be logged and recorded
+/// anywhere. Text that may repeat content is in the [`detail`](Self::detail), which neither
+/// `Display` nor `Debug` shows. `Display` does not repeat the source; error reporters walk
+/// [`source`](std::error::Error::source).
 pub struct Error {
     inner: Box<Inner>,
 }
@@ -282,7 +284,7 @@ const _: () = {
 };
 
 impl Error {
-    /// An error with a stable code and a sentence for people.
+    /// Creates an error with a stable code and a message for humans.
     pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             inner: Box::new(Inner {
@@ -297,29 +299,29 @@ impl Error {
         }
     }
 
-    /// Names the operation that failed, as `area::verb`.
+    /// Sets the operation that failed, as `area::verb`.
     #[must_use]
     pub fn with_operation(mut self, operation: &'static str) -> Self {
         self.inner.operation = Some(operation);
         self
     }
 
-    /// Adds a fact for people, such as an id. Never a prompt, an argument or a secret.
+    /// Adds context for humans, such as an id. It must not be a prompt, an argument or a secret.
     #[must_use]
     pub fn with_context(mut self, key: &'static str, value: impl fmt::Display) -> Self {
         self.inner.context.push((key, value.to_string()));
         self
     }
 
-    /// Adds text that may repeat content: a provider's words, a hook's reason, a violation that quotes a
-    /// value. At most [`MAX_QUOTED`] bytes of it are kept.
+    /// Adds text that may repeat content: a provider's message, a hook's reason, a violation that
+    /// quotes a value. At most [`MAX_QUOTED`] bytes are kept.
     #[must_use]
     pub fn with_detail(mut self, detail: impl AsRef<str>) -> Self {
         self.inner.detail = Some(excerpt(detail.as_ref(), MAX_QUOTED).into_owned());
         self
     }
 
-    /// Keeps the error that caused this one.
+    /// Sets the error that caused this one.
     #[must_use]
     pub fn with_source(
         mut self,
@@ -329,62 +331,63 @@ impl Error {
         self
     }
 
-    /// How long the other side asked us to wait.
+    /// Sets how long the other side asked to wait.
     #[must_use]
     pub fn with_retry_after(mut self, wait: Duration) -> Self {
         self.inner.retry_after = Some(wait);
         self
     }
 
-    /// Returns the error's kind: whether a caller may try again, has to wait, or has to change something.
+    /// Returns the error's kind, which tells whether the caller can retry, must wait, or must
+    /// change something.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.inner.code.kind()
     }
 
-    /// The stable code.
+    /// Returns the stable code.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         self.inner.code
     }
 
-    /// Whether asking again, unchanged, could succeed.
+    /// Returns `true` if the unchanged operation may succeed on retry.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.kind().is_retryable()
     }
 
-    /// How long the other side asked us to wait, if it did.
+    /// Returns how long the other side asked to wait, if it did.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.inner.retry_after
     }
 
-    /// The sentence for people, without code, operation and context.
+    /// Returns the message for humans, without code, operation and context.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.inner.message
     }
 
-    /// The text that may repeat content. It belongs into the session's log and before the eyes of those who
-    /// may read the session, not into the log of a process.
+    /// Returns the text that may repeat content. It belongs in the session's log and may be shown
+    /// to users with access to the session, but not in a process log.
     #[must_use]
     pub fn detail(&self) -> Option<&str> {
         self.inner.detail.as_deref()
     }
 
-    /// The message with the detail, for the log of the session.
+    /// Returns the message with the detail, for the session's log.
     #[must_use]
     pub fn in_full(&self) -> String {
         in_full(&self.inner.message, self.detail())
     }
 
-    /// The facts added with [`with_context`](Self::with_context), in order.
+    /// Returns the context added with [`with_context`](Self::with_context), in order.
     pub fn context(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.inner.context.iter().map(|(key, value)| (*key, value.as_str()))
     }
 
-    /// The form that is kept in a session's log.
+    /// Converts the error into the form that is kept in a session's log.
     #[must_use]
     pub fn record(&self) -> ErrorRecord {
         ErrorRecord {
@@ -400,14 +403,14 @@ fn in_full(message: &str, detail: Option<&str>) -> String {
     detail.map_or_else(|| message.to_owned(), |detail| format!("{message}: {detail}"))
 }
 
-/// Stands in `Debug` for a detail.
+/// Replaces a detail in `Debug` output.
 fn bytes_of(detail: Option<&str>) -> Option<String> {
     detail.map(|detail| format!("{} bytes", detail.len()))
 }
 
 impl fmt::Debug for Error {
-    /// For people, with the causes: this is what a `main` that returns an error shows. `{:#?}` has
-    /// the fields.
+    /// Prints the message and its causes, which is what a `main` that returns an error shows.
+    /// `{:#?}` prints the fields.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !f.alternate() {
             write!(f, "{self}")?;
@@ -423,7 +426,7 @@ impl fmt::Debug for Error {
         out.field("message", &self.inner.message).field("detail", &bytes_of(self.detail()));
         out.field("operation", &self.inner.operation).field("context", &self.inner.context);
         out.field("retry_after", &self.inner.retry_after);
-        // As text: a driver's fields may hold the values of a statement.
+        // Printed as text: the fields of a driver's error may contain the values of a statement.
         let source = self.inner.source.as_deref().map(ToString::to_string);
         out.field("source", &source).finish()
     }
@@ -438,7 +441,7 @@ impl fmt::Display for Error {
         write!(f, ": {}", self.inner.message)?;
         for (index, (key, value)) in self.inner.context.iter().enumerate() {
             write!(f, "{}{key}=", if index == 0 { "; " } else { ", " })?;
-            // Others chose it, and it has no end but that of the line.
+            // The value is untrusted, so control characters are escaped.
             for c in value.chars() {
                 if c.is_control() { write!(f, "{}", c.escape_default())? } else { f.write_char(c)? }
             }

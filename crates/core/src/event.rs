@@ -1,7 +1,7 @@
-//! What happened: the durable facts and decisions of a session, and their wire format.
+//! Events: the durable facts and decisions of a session, and their wire format.
 //!
-//! The enum is the format of the log. Adding a variant or an optional field is fine; anything else
-//! takes a new [`SCHEMA`] number and an upcaster.
+//! The [`Event`] enum is the format of the log. New variants and optional fields can be added. Any
+//! other change requires a new [`SCHEMA`] number and an upcaster.
 
 mod child;
 mod recorded;
@@ -33,190 +33,192 @@ use crate::step::{
 use crate::tool::SUB_AGENT_PREFIX;
 use crate::usage::{Usage, UsageRollup};
 
-/// The schema number of the events that this build writes. Schema 0 marks imported logs of other
-/// origin, which may hold unpaired calls.
+/// The schema number of the events that this build writes. Schema 0 marks logs that were imported
+/// from other systems, which may hold calls without results.
 pub const SCHEMA: u16 = 1;
 
-/// Who changed the state, if no hook did: a merge of what calls changed side by side.
+/// The `by` value of [`Event::StateChanged`] for a merge of concurrent changes.
 pub const BY_MERGE: &str = "merge";
 
-/// One durable fact or decision. Never changed once written.
+/// A durable fact or decision. It is never changed once written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
-    /// The session came to be. Always the first event, and only that.
+    /// The session was created. Always the first event, and only that.
     SessionCreated {
         /// The agent's name.
         agent: Arc<str>,
-        /// Free labels, for listing.
+        /// Labels for listing.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         tags: BTreeMap<String, String>,
-        /// The custom state at the beginning.
+        /// The initial custom state.
         state: Json,
-        /// Who made it, if it is a child.
+        /// The parent, if the session is a child.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<ParentRef>,
     },
-    /// A run began (decision). From here on only this run may decide.
+    /// A run started (decision). From here on only this run may append decisions.
     RunStarted {
         /// The new run.
         run: RunId,
-        /// The session's last run as the caller saw it; the start is legal only if it still is.
+        /// The session's last run as seen by the caller. The start is only legal if it still is the
+        /// last one.
         after: Option<RunId>,
-        /// Why it began.
+        /// The reason for the start.
         trigger: Trigger,
-        /// The kind of runtime that carries it out; only that kind may take it over.
+        /// The kind of runtime that executes the run. Only the same kind may take the run over.
         runtime: Arc<str>,
-        /// The stream's last sequence number when it began.
+        /// The stream's last sequence number when the run started.
         stream_from: u64,
-        /// Limits on what the session may use from here on; those that it does not name stay.
+        /// Limits on the session's usage from here on. Limits that are not set stay as they were.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget: Option<Arc<Budget>>,
-        /// The interrupt that the caller overrides by asking the session to continue. Only an explicit
-        /// resume names one; a takeover honours what is pending.
+        /// The interrupt request that the caller overrides by resuming the session. Only an
+        /// explicit resume sets it; a takeover honours pending requests.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         clears: Option<RequestId>,
     },
     /// A run ended (decision).
     RunEnded {
-        /// How.
+        /// The outcome of the run.
         outcome: RunOutcome,
     },
-    /// A person's messages; they begin a turn.
+    /// User messages, which start a turn.
     UserMessages {
-        /// In order.
+        /// The messages in order.
         messages: Vec<UserMessage>,
     },
-    /// The model answered (fact; its key is run and step).
+    /// The model replied (fact; its key is run and step).
     ModelReplied(Arc<ModelReply>),
-    /// The model was told that its answer does not complete the turn (fact).
+    /// The model was told that its reply does not complete the turn (fact).
     CorrectionSent {
-        /// The step that was answered wrongly.
+        /// The step whose reply did not complete the turn.
         step: u32,
-        /// What the model is told, as a user's message.
+        /// The correction that the model reads, as a user message.
         message: UserMessage,
     },
-    /// Calls of an imported log that had no result got one.
+    /// Calls of an imported log that had no result were given one.
     HistoryHealed {
-        /// The calls and what they got.
+        /// The calls and their results.
         results: Vec<(CallId, ToolOutcome)>,
     },
-    /// A tool is about to run (fact). Written only for tools whose effect class needs it.
+    /// A tool is about to run (fact). Only written for tools whose effect class needs it.
     ToolStarted {
-        /// The call.
+        /// The id of the call.
         call: CallId,
-        /// From 1, counting takeovers and retries.
+        /// The attempt number, from 1, across takeovers and retries.
         attempt: u32,
-        /// How long it may take, for whoever takes over.
+        /// The timeout of the attempt, for a process that takes over.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
     },
-    /// An engine tries a part of the run again whose last try left no outcome (fact). The run fails once
-    /// its agent's [limit](crate::agent::Limits::max_takeovers) of such tries is reached.
+    /// The runtime retries a work item whose last attempt left no outcome (fact). The run fails
+    /// once the number of such attempts reaches the agent's
+    /// [limit](crate::agent::Limits::max_takeovers).
     PartRepeated {
-        /// The call, if the part is the try of one that has no result yet.
+        /// The call, if the work item is an attempt at a call that has no result yet.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
     },
-    /// A child's session was begun for a call (fact; its key is the call).
+    /// A child session was started for a call (fact; its key is the call).
     ChildStarted(Arc<ChildStart>),
-    /// A child waits, so its call stays open for now (fact).
+    /// A child session is suspended, so its call stays open for now (fact).
     ChildWaiting {
-        /// The call.
+        /// The call that the child session was started for.
         call: CallId,
     },
     /// A call has its result (fact; its key is the call).
     ToolFinished(Arc<ToolFinish>),
     /// A request to stop at the next step boundary (fact; its key is the request).
     InterruptRequested {
-        /// The request.
+        /// The id of the request.
         request: RequestId,
         /// The session's current run. A run that takes over from it honours the request.
         run: RunId,
-        /// For people.
+        /// The reason, for humans.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
     /// A request to stop at once (fact; its key is the request).
     AbortRequested {
-        /// The request.
+        /// The id of the request.
         request: RequestId,
         /// The session's current run. A run that takes over from it honours the request.
         run: RunId,
-        /// For people.
+        /// The reason, for humans.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// Somebody answered a call that waits for people (fact; its key is the request).
+    /// A pending call was answered (fact; its key is the request).
     Submitted {
-        /// The request.
+        /// The id of the request.
         request: RequestId,
-        /// The call.
+        /// The id of the pending call.
         call: CallId,
         /// The answer.
         answer: Answer,
-        /// Who answered, for people.
+        /// The name of the user who answered, for humans.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
-    /// A message was put into the session from outside; it enters the transcript between two steps
-    /// (fact; its key is the request).
+    /// A message was sent to the session. It enters the transcript between two steps (fact; its key
+    /// is the request).
     MessageQueued {
-        /// The request.
+        /// The id of the request.
         request: RequestId,
         /// The message.
         message: UserMessage,
-        /// The companion that it tells of, if it does.
+        /// The companion whose completion the message reports, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<ChildNotice>,
     },
     /// Queued messages entered the transcript (decision).
     MessagesTaken {
-        /// The requests that brought them, in order.
+        /// The requests that queued the messages, in order.
         requests: Vec<RequestId>,
     },
-    /// A hook changed the custom state; or [a merge](BY_MERGE) of changes that were made side by side
-    /// did not fit the agent's state type, and this makes it fit (decision).
+    /// A hook changed the custom state. Or [a merge](BY_MERGE) of concurrent changes did not fit
+    /// the agent's state type, and this patch makes it fit (decision).
     StateChanged {
-        /// The change.
+        /// The change of the state.
         patch: Patch,
-        /// Which hook, or [`BY_MERGE`].
+        /// The name of the hook, or [`BY_MERGE`].
         by: String,
     },
     /// A tool or hook recorded usage of its own (fact).
     UsageRecorded {
-        /// What kind of thing was used.
+        /// The type of the usage source.
         source_type: String,
-        /// Which one.
+        /// The name of the usage source.
         source_name: String,
-        /// How much.
+        /// The amount used.
         amount: f64,
-        /// The call that it is about, if it is about one.
+        /// The call that caused the usage, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
-        /// Whether what was paid for came about.
+        /// Whether the operation that caused the usage succeeded.
         #[serde(default = "yes", skip_serializing_if = "is_yes")]
         success: bool,
     },
-    /// The step is complete: every call of it has exactly one result (decision).
+    /// The step is complete: each of its calls has exactly one result (decision).
     StepClosed {
-        /// The step.
+        /// The step number.
         step: u32,
     },
-    /// All before it was written as another session, up to a checkpoint; from here on the log is
-    /// this session's own (decision).
+    /// The session was forked: all earlier events were written by another session, up to a
+    /// checkpoint. All later events are this session's own (decision).
     Forked {
-        /// The session that it was forked from.
+        /// The original session.
         from: SessionId,
-        /// The checkpoint: the version of that session's log.
+        /// The checkpoint: a version of the original session's log.
         at: u64,
         /// The labels of this session.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         tags: BTreeMap<String, String>,
     },
-    /// The session went back to a checkpoint (decision). What came after it stays in the log and
-    /// counts no more, but for what it used up.
+    /// The session was rewound to a checkpoint (decision). Events after the checkpoint stay in the
+    /// log but only count for usage.
     Rewound {
         /// The checkpoint: a version of this log.
         to: u64,
@@ -235,15 +237,15 @@ impl From<ToolFinish> for Event {
     }
 }
 
-/// What came of one model call.
+/// The result of one model call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelReply {
-    /// The step.
+    /// The step number.
     pub step: u32,
-    /// The message; none for a native structured output and for an error.
+    /// The assistant message. `None` for a native structured output and for an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Arc<AssistantMessage>>,
-    /// A native structured output.
+    /// The native structured output, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Json>,
     /// The error, if the call failed.
@@ -251,49 +253,50 @@ pub struct ModelReply {
     pub error: Option<ErrorRecord>,
     /// Whether the model (or the error) ends the turn.
     pub should_stop: bool,
-    /// Why the model stopped, in our words.
+    /// The normalized stop reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<StopReason>,
-    /// Why the model stopped, in the provider's words, where ours is `unknown`.
+    /// The provider's stop reason, if the normalized one is `unknown`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_stop_reason: Option<String>,
-    /// Tokens.
+    /// The token usage.
     #[serde(default, skip_serializing_if = "Usage::is_zero")]
     pub usage: Usage,
-    /// What they cost, if the agent had a price for the model.
+    /// The cost, if the agent has a price for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// The model that answered, as the provider names it.
+    /// The model that replied, as named by the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Arc<str>>,
-    /// Milliseconds from request to end of reply.
+    /// The time from request to end of reply, in milliseconds.
     #[serde(default)]
     pub took_ms: u64,
 }
 
-/// What came of one tool call.
+/// The result of one tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolFinish {
-    /// The call.
+    /// The id of the call.
     pub call: CallId,
-    /// Its one result.
+    /// The outcome of the call.
     pub outcome: ToolOutcome,
-    /// What a finish tool's result makes of the turn.
+    /// The effect of a finish tool's result on the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<FinishOutput>,
-    /// What the tool was given, if a hook changed the arguments.
+    /// The arguments that the tool ran with, if a hook changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Json>,
-    /// What the tool changed of the custom state.
+    /// The tool's change of the custom state.
     #[serde(default, skip_serializing_if = "Patch::is_empty")]
     pub state_patch: Patch,
-    /// Milliseconds from start to end.
+    /// The time from start to end, in milliseconds.
     #[serde(default)]
     pub took_ms: u64,
-    /// How often it was started, over all processes that tried.
+    /// The number of attempts, across all processes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: u32,
-    /// What the child used up, its own children included, if the call was a sub-agent's.
+    /// The usage of the child session and of the sessions below it, if the call started a
+    /// sub-agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<Arc<UsageRollup>>,
 }
@@ -313,7 +316,7 @@ fn is_yes(flag: &bool) -> bool {
 }
 
 impl ToolFinish {
-    /// A result that no tool ran for.
+    /// Creates the result of a call for which no tool ran.
     #[must_use]
     pub fn without_run(call: CallId, outcome: ToolOutcome) -> Self {
         Self {
@@ -329,30 +332,30 @@ impl ToolFinish {
     }
 }
 
-/// The one result of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolOutcome {
-    /// The tool returned.
+    /// The tool returned this result.
     Success(Json),
-    /// The tool did not return, or was not run.
+    /// The tool failed, or did not run.
     Error(ErrorRecord),
-    /// `__finish__` was taken note of.
+    /// `__finish__` was acknowledged.
     Acknowledged,
 }
 
-/// What a finish tool's result makes of the turn.
+/// The effect of a finish tool's result on the turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishOutput {
-    /// The output, after the transform, of the agent's output type.
+    /// The output, after the transform. It fits the agent's output type.
     Output(Json),
     /// The transform failed or the output does not fit: the run fails.
     Invalid(ErrorRecord),
 }
 
 impl Event {
-    /// Its name in the log.
+    /// Returns the event's name in the log.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -381,8 +384,8 @@ impl Event {
         }
     }
 
-    /// Whether it is a decision: one that is asked anew when something else came first, never
-    /// appended again as it was. Everything else is a fact.
+    /// Returns `true` if the event is a decision. After a conflict, a decision is made again from
+    /// the new state and never appended unchanged. All other events are facts.
     #[must_use]
     pub fn is_decision(&self) -> bool {
         match self {
@@ -400,7 +403,7 @@ impl Event {
 }
 
 impl ModelReply {
-    /// The reply as the step functions take it.
+    /// Converts the reply into the input of the step functions.
     #[must_use]
     pub fn to_step_result(&self) -> StepResult {
         if let Some(error) = &self.error {
@@ -452,7 +455,7 @@ impl ModelReply {
         }
     }
 
-    /// The reply of a step, from what the adapter returned. Calls get the session's own ids.
+    /// Builds the reply of a step from the adapter's response. Calls get ids of this session.
     #[must_use]
     pub fn from_response(step: u32, response: LlmResponse, took_ms: u64) -> Self {
         let stop_reason = response.result.stop_reason();

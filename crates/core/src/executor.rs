@@ -1,5 +1,5 @@
-//! The contract of an executor: how a program starts, follows and stops runs, whatever carries
-//! them out.
+//! The executor contract: how a program starts, follows and stops runs, independent of the runtime
+//! that executes them.
 
 mod options;
 mod submitted;
@@ -29,23 +29,23 @@ use crate::session::{
 use crate::stream::ChunkStream;
 use crate::usage::{Usage, UsageRollup};
 
-/// How a run ended.
+/// The result of a run that has ended.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AgentResult<O = Json> {
-    /// The status.
+    /// The status of the run.
     pub status: RunStatus,
-    /// The output, if it completed with one.
+    /// The output, if the run completed with one.
     pub output: Option<O>,
-    /// The error, if it failed.
+    /// The error, if the run failed.
     pub error: Option<ErrorRecord>,
-    /// The reason that was given, if it was interrupted or aborted.
+    /// The reason given with the request, if the run was interrupted or aborted.
     pub reason: Option<String>,
-    /// What it waits for, if it was suspended.
+    /// The pending calls and children, if the run was suspended.
     pub suspended: Option<Arc<Suspension>>,
 }
 
 impl AgentResult {
-    /// The result of a run that has ended.
+    /// Returns the result of a run that has ended.
     #[must_use]
     pub fn of(run: &RunRecord) -> Self {
         Self {
@@ -57,10 +57,10 @@ impl AgentResult {
         }
     }
 
-    /// The result with the output as a type.
+    /// Converts the output into a type.
     ///
     /// # Errors
-    /// [`ErrorCode::OutputInvalid`] if the recorded output does not fit it.
+    /// [`ErrorCode::OutputInvalid`] if the recorded output does not fit the type.
     pub fn typed<O: DeserializeOwned>(self) -> Result<AgentResult<O>> {
         let typed = |output: Json| {
             output.to_typed().map_err(|_| {
@@ -76,11 +76,11 @@ impl AgentResult {
 }
 
 impl<O> AgentResult<O> {
-    /// The output, or why there is none as an error.
+    /// Returns the output, or an error that explains why there is none.
     ///
     /// # Errors
-    /// With the run's own code if it failed, [`ErrorCode::Cancelled`] if it was interrupted or
-    /// aborted, [`ErrorCode::Suspended`] if it waits for people, [`ErrorCode::OutputInvalid`] if it
+    /// The run's own error code if it failed, [`ErrorCode::Cancelled`] if it was interrupted or
+    /// aborted, [`ErrorCode::Suspended`] if it is suspended, [`ErrorCode::OutputInvalid`] if it
     /// completed without output.
     pub fn into_output(self) -> Result<O> {
         if let Some(output) = self.output {
@@ -99,39 +99,39 @@ impl<O> AgentResult<O> {
     }
 }
 
-/// What an executor can do with a session, for [`AgentExecutor::can_resume`].
+/// Whether a session can be resumed. Returned by [`AgentExecutor::can_resume`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Resumable {
-    /// It stopped without ending, or was interrupted, or failed: `resume` goes on with it.
+    /// The run stopped without ending, was interrupted or failed: `resume` continues it.
     Yes,
-    /// Its run is alive.
+    /// The session has a live run.
     Running,
-    /// It waits for people, and none of them has answered.
+    /// The session waits for answers, and none has been submitted.
     Waiting,
-    /// Its last turn is complete or aborted: `execute` begins another one.
+    /// The last turn is complete or aborted: `execute` starts another one.
     Ended,
 }
 
-/// What an executor offers through a [`RunHandle`].
+/// The operations of an executor on one run, behind a [`RunHandle`].
 #[async_trait]
 pub trait RunControl: fmt::Debug + Send + Sync + 'static {
-    /// Waits for the run's end.
+    /// Waits for the end of the run.
     async fn result(&self) -> Result<AgentResult>;
-    /// The session's chunks from this run's beginning on.
+    /// Returns the session's chunks from the start of this run.
     async fn stream(&self) -> Result<ChunkStream>;
-    /// Asks the run to stop at the next step boundary.
+    /// Requests the run to stop at the next step boundary.
     async fn interrupt(&self, reason: Option<String>) -> Result<()>;
-    /// Asks the run to stop at once.
+    /// Requests the run to stop immediately.
     async fn abort(&self, reason: Option<String>) -> Result<()>;
-    /// The session as its log tells it now.
+    /// Returns the current state of the session, read from its log.
     async fn session(&self) -> Result<Session>;
-    /// What the session and all below it used up so far, as
-    /// [`usage_of_tree`](crate::session::usage_of_tree) adds it up.
+    /// Returns the current usage of the session and all sessions below it, as
+    /// [`usage_of_tree`](crate::session::usage_of_tree) computes it.
     async fn usage_rollup(&self) -> Result<UsageRollup>;
 }
 
-/// A run, here or elsewhere. Cheap to clone. Dropping it does not stop the run.
+/// A handle to a run in this or another process. Cheap to clone. Dropping it does not stop the run.
 #[derive(Debug, Clone)]
 pub struct RunHandle {
     session: SessionId,
@@ -140,98 +140,100 @@ pub struct RunHandle {
 }
 
 impl RunHandle {
-    /// A handle; for executors.
+    /// Creates a handle; for executors.
     #[must_use]
     pub fn new(session: SessionId, run: RunId, control: Arc<dyn RunControl>) -> Self {
         Self { session, run, control }
     }
 
-    /// The session.
+    /// Returns the session id.
     #[must_use]
     pub fn session(&self) -> &SessionId {
         &self.session
     }
 
-    /// The run.
+    /// Returns the run id.
     #[must_use]
     pub fn run(&self) -> &RunId {
         &self.run
     }
 
-    /// Waits for the run's end. A run that fails is a result, not an error.
+    /// Waits for the end of the run. A failed run is returned as a result, not as an error.
     ///
     /// # Errors
-    /// The store's; [`ErrorCode::Superseded`] if another run took over.
+    /// Errors of the store; [`ErrorCode::Superseded`] if another run took over.
     ///
     /// # Cancel safety
-    /// Dropping the future does not disturb the run; ask again.
+    /// Dropping the future does not affect the run; the method can be called again.
     pub async fn result(&self) -> Result<AgentResult> {
         self.control.result().await
     }
 
-    /// The run's chunks: those that are kept, then live, up to and with the one that ends it.
+    /// Returns the run's chunks: those already stored, then live ones, up to and including the
+    /// chunk that ends the run.
     ///
     /// # Errors
-    /// The stream manager's.
+    /// Errors of the stream manager.
     pub async fn stream(&self) -> Result<ChunkStream> {
         self.control.stream().await
     }
 
-    /// Asks the run to stop at the next step boundary. It can be resumed.
+    /// Requests the run to stop at the next step boundary. It can be resumed.
     ///
     /// # Errors
-    /// The store's; [`ErrorCode::NothingToResume`] if the run has ended.
+    /// Errors of the store; [`ErrorCode::NothingToResume`] if the run has ended.
     pub async fn interrupt(&self, reason: impl Into<Option<String>> + Send) -> Result<()> {
         self.control.interrupt(reason.into()).await
     }
 
-    /// Asks the run to stop at once: what is running is cancelled.
+    /// Requests the run to stop immediately. Running effects are cancelled.
     ///
     /// # Errors
-    /// The store's; [`ErrorCode::NothingToResume`] if the run has ended.
+    /// Errors of the store; [`ErrorCode::NothingToResume`] if the run has ended.
     pub async fn abort(&self, reason: impl Into<Option<String>> + Send) -> Result<()> {
         self.control.abort(reason.into()).await
     }
 
-    /// Tokens of the session so far.
+    /// Returns the token usage of the session so far.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn usage(&self) -> Result<Usage> {
         Ok(self.control.session().await?.usage())
     }
 
-    /// What the session and all below it used up so far, by model, tool, sub-agent and source. It
-    /// asks the store for each session of the tree, and so counts those at work as well;
-    /// [`SessionOverview::tree_usage`](crate::session::SessionOverview::tree_usage) is what the session's own log knows of it.
+    /// Returns the current usage of the session and all sessions below it, by model, tool,
+    /// sub-agent and source. It reads each session of the tree from the store, and so includes
+    /// running ones. [`SessionOverview::tree_usage`](crate::session::SessionOverview::tree_usage)
+    /// is the usage recorded in the session's own log.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn usage_rollup(&self) -> Result<UsageRollup> {
         self.control.usage_rollup().await
     }
 
-    /// The session as its log tells it now.
+    /// Returns the current state of the session, read from its log.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn fold(&self) -> Result<Session> {
         self.control.session().await
     }
 }
 
-/// A handle that knows the agent's output type.
+/// A [`RunHandle`] with the agent's output type.
 pub struct AgentHandle<O> {
     handle: RunHandle,
     output: PhantomData<fn() -> O>,
 }
 
 impl<O: DeserializeOwned> AgentHandle<O> {
-    /// Waits for the run's end.
+    /// Waits for the end of the run.
     ///
     /// # Errors
-    /// As [`RunHandle::result`], and [`ErrorCode::OutputInvalid`] if the recorded output does not
-    /// fit the type.
+    /// Those of [`RunHandle::result`], and [`ErrorCode::OutputInvalid`] if the recorded output does
+    /// not fit the type.
     pub async fn result(&self) -> Result<AgentResult<O>> {
         self.handle.result().await?.typed()
     }
@@ -251,35 +253,35 @@ impl<O> fmt::Debug for AgentHandle<O> {
     }
 }
 
-/// What carries out runs.
+/// Executes runs.
 ///
 /// # Contract
 ///
-/// `runtime_suite!` of `helix-agents-testkit` is the executable form of this section.
+/// `runtime_suite!` of `helix-agents-testkit` is the executable form of this contract.
 ///
-/// - Whatever carries out a run, the same agent, input and model answers give the same
-///   transcript, events and chunks.
-/// - Of several callers that start a run on one session exactly one does; the others are told.
-/// - A recorded effect is never carried out again; one in doubt is treated as its tool's class
-///   says.
-/// - Every method works from another process than the one that carries out the run, as far as the
-///   store reaches.
+/// - For the same agent, input and model replies, every executor produces the same transcript,
+///   events and chunks.
+/// - If several callers start a run on one session, exactly one succeeds; the others get an error.
+/// - A recorded effect is never executed again. An effect with an unknown outcome is handled
+///   according to its tool's effect class.
+/// - Every method works from other processes than the one that executes the run, within the scope
+///   of the store.
 #[async_trait]
 pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
-    /// Starts a turn: on a new session, or on one whose last run ended.
+    /// Starts a turn in a new session, or in one whose last run ended.
     ///
     /// # Errors
-    /// [`ErrorCode::AlreadyRunning`] on a session with a live run,
-    /// [`ErrorCode::RunUnfinished`] on one whose run stopped without ending,
-    /// [`ErrorCode::AgentMismatch`] on another agent's session, what the agent's model settings
-    /// are refused for, and the store's.
+    /// [`ErrorCode::AlreadyRunning`] if the session has a live run, [`ErrorCode::RunUnfinished`] if
+    /// its run stopped without ending, [`ErrorCode::AgentMismatch`] if the session belongs to
+    /// another agent, the adapter's error if it rejects the model settings, and errors of the
+    /// store.
     ///
     /// # Durability
     /// When it returns, the turn is in the log.
     ///
     /// # Cancel safety
-    /// Dropped in the middle, it may have begun the turn, which then goes on like any other. With
-    /// [`ExecuteOptions::run`], calling it again finds that run.
+    /// If the future is dropped early, the turn may have started, and then continues like any
+    /// other. Calling it again with the same [`ExecuteOptions::run`] finds that run.
     async fn execute(
         &self,
         agent: AnyAgent,
@@ -287,16 +289,16 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
         options: ExecuteOptions,
     ) -> Result<RunHandle>;
 
-    /// Goes on with a session that was interrupted, failed, or stopped without ending.
+    /// Resumes a session that was interrupted or suspended, failed, or stopped without ending.
     ///
     /// # Errors
     /// [`ErrorCode::AlreadyRunning`], [`ErrorCode::AlreadyResumed`],
     /// [`ErrorCode::NothingToResume`], [`ErrorCode::SessionNotFound`],
-    /// [`ErrorCode::AgentMismatch`], [`ErrorCode::CheckpointNotFound`] and
-    /// [`ErrorCode::ChildrenOpen`] if it is to go back to a checkpoint, and the store's.
+    /// [`ErrorCode::AgentMismatch`]; [`ErrorCode::CheckpointNotFound`] and
+    /// [`ErrorCode::ChildrenOpen`] when rewinding to a checkpoint; and errors of the store.
     ///
     /// # Cancel safety
-    /// As [`execute`](Self::execute): what was begun goes on.
+    /// As for [`execute`](Self::execute): a run that has started continues.
     async fn resume(
         &self,
         agent: AnyAgent,
@@ -304,47 +306,48 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
         options: ResumeOptions,
     ) -> Result<RunHandle>;
 
-    /// Makes a new session that begins with what this one had up to a checkpoint: conversation and
-    /// state. It is a root of its own, rests like an interrupted one, and runs nothing yet:
-    /// `execute` begins a turn in it, `resume` goes on with the one that was under way. The
-    /// original goes on undisturbed, and may be live.
+    /// Creates a new session with the conversation and state of this one up to a checkpoint. The
+    /// new session is a root session in the state of an interrupted one and runs nothing yet:
+    /// `execute` starts a turn in it, `resume` continues the turn that was in progress. The
+    /// original session is not affected and may be live.
     ///
     /// # Errors
-    /// As [`fork`](crate::session::fork).
+    /// Those of [`fork`](crate::session::fork).
     ///
     /// # Durability
     /// When it returns, the new session is in the store.
     async fn fork(&self, session: &SessionId, options: ForkOptions) -> Result<SessionId>;
 
-    /// Deletes a session with all below it and its stream, in whichever stores they are. Returns whether
-    /// there was one. A run of it that is still under way fails at its next append; abort it first, if
-    /// its hooks are to hear of the end.
+    /// Deletes a session, all sessions below it and its stream, in every store that holds them.
+    /// Returns `true` if the session existed. A run that is still in progress fails at its next
+    /// append; abort it first if its hooks should be notified.
     ///
     /// # Errors
-    /// Those of the stores.
+    /// Errors of the stores.
     async fn delete(&self, session: &SessionId) -> Result<bool>;
 
-    /// Asks the session's current run to stop at the next step boundary.
+    /// Requests the session's current run to stop at the next step boundary.
     ///
     /// # Errors
-    /// [`ErrorCode::NothingToResume`] if no run is current, and the store's.
+    /// [`ErrorCode::NothingToResume`] if the session has no current run, and errors of the store.
     async fn interrupt(&self, session: &SessionId, reason: Option<String>) -> Result<()>;
 
-    /// Asks the session's current run to stop at once; without a live run, ends the session as
-    /// aborted.
+    /// Requests the session's current run to stop immediately. Without a live run, ends the session
+    /// as aborted.
     ///
     /// # Errors
-    /// [`ErrorCode::NothingToResume`] if it has ended already, and the store's.
+    /// [`ErrorCode::NothingToResume`] if the session has ended already, and errors of the store.
     async fn abort(&self, session: &SessionId, reason: Option<String>) -> Result<()>;
 
-    /// Records an answer to a call that waits for people, in this session or one below it. An executor that
-    /// was built with `auto_resume` then resumes the session; [`Submitted`] says whether it did. `Ok` means
-    /// that the answer is recorded, whatever becomes of the resumption.
+    /// Records an answer to a pending call of this session or of one below it. An executor built
+    /// with `auto_resume` then resumes the session; [`Submitted`] reports whether it did. `Ok`
+    /// means that the answer is recorded, even if resuming fails.
     ///
     /// # Errors
-    /// As [`submit`](crate::session::submit). After an error of the store the answer may be recorded or not:
-    /// submitted again under the same [`request`](Submission::request), it is recorded once, and a session that
-    /// was not resumed is.
+    /// Those of [`submit`](crate::session::submit). After an error of the store it is unknown
+    /// whether the answer is recorded. Submit it again with the same
+    /// [`request`](Submission::request): it is recorded only once, and the session is resumed if it
+    /// was not.
     ///
     /// # Durability
     /// When it returns `Ok`, the answer is in the log.
@@ -354,84 +357,84 @@ pub trait AgentExecutor: fmt::Debug + Send + Sync + 'static {
         submission: Submission,
     ) -> Result<Submitted>;
 
-    /// The calls of this session and those below it that wait for people, those whose time is over
-    /// included.
+    /// Returns the pending calls of this session and of those below it, including expired ones.
     ///
     /// # Errors
-    /// [`ErrorCode::SessionNotFound`], and the store's.
+    /// [`ErrorCode::SessionNotFound`], and errors of the store.
     async fn pending_calls(&self, root: &SessionId) -> Result<Vec<PendingView>>;
 
-    /// Puts a message into a session, whether it has a run or not: it enters the transcript between
-    /// two steps, and a turn is not complete before. In a session without a run it waits for the
-    /// next one.
+    /// Sends a message to a session, whether or not it has a run. The message enters the transcript
+    /// between two steps; a turn does not complete before that. In a session without a run it waits
+    /// for the next one.
     ///
     /// # Errors
-    /// [`ErrorCode::SessionNotFound`], and the store's.
+    /// [`ErrorCode::SessionNotFound`], and errors of the store.
     ///
     /// # Durability
     /// When it returns, the message is in the log.
     async fn send_message(&self, session: &SessionId, message: UserMessage) -> Result<()>;
 
     /// Takes over every session whose run, of this kind of runtime, stopped without ending and
-    /// whose lease has run out. Sessions that another process takes first are left alone.
+    /// whose lease has expired. Sessions that another process takes over first are skipped.
     ///
-    /// A session that cannot be resumed (its agent is not registered, or its factory fails) does not keep the
-    /// others from being resumed: it is logged as a warning, with the error's code, and left to the next call.
+    /// A session that cannot be resumed (its agent is not registered, or its factory fails) does
+    /// not block the others: it is logged as a warning with the error's code, and tried again by
+    /// the next call.
     ///
     /// # Errors
-    /// The store's, if it cannot be reached.
+    /// Errors of the store, if it is unavailable.
     async fn recover(&self) -> Result<Vec<RunHandle>>;
 
-    /// What [`recover`](Self::recover) does, and goes on with every session that can go on and that
-    /// nobody goes on with: a call was answered, or waited for people beyond its deadline, or a
-    /// child that was waited for has ended. Call it now and then: nothing waits in memory for a
+    /// Does the same as [`recover`](Self::recover), and resumes every suspended session that can
+    /// continue and has no live run: because a call was answered or its deadline has passed, or
+    /// because a child session has ended. Call it periodically: nothing waits in memory for a
     /// deadline.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     async fn sweep(&self) -> Result<Vec<RunHandle>>;
 
-    /// The usage of all sessions that a query selects, by model, tool, sub-agent and custom source.
-    /// [`RunHandle::usage_rollup`] is that of one tree.
+    /// Returns the usage of all sessions that a query selects, by model, tool, sub-agent and custom
+    /// source. [`RunHandle::usage_rollup`] returns the usage of one session tree.
     ///
     /// # Errors
-    /// As [`usage_of_sessions`](crate::session::usage_of_sessions).
+    /// Those of [`usage_of_sessions`](crate::session::usage_of_sessions).
     async fn usage(&self, query: &UsageQuery) -> Result<UsageReport>;
 
-    /// What is needed to show a root session and then follow its stream, without gap and without
-    /// repetition: for a page that somebody opens.
+    /// Returns the data to show a root session and then follow its stream, without gaps and without
+    /// duplicates. Intended for opening a web page.
     ///
     /// # Errors
-    /// [`ErrorCode::SessionNotFound`], and those of the store and the stream manager.
+    /// [`ErrorCode::SessionNotFound`], and errors of the store and of the stream manager.
     async fn page(&self, session: &SessionId) -> Result<SessionPage>;
 
-    /// The session's stream from a chunk on, as [`page`](Self::page) says.
+    /// Returns the session's stream from chunk `from` on, where [`page`](Self::page) ends.
     ///
     /// # Errors
-    /// The stream manager's.
+    /// Errors of the stream manager.
     async fn follow(&self, session: &SessionId, from: u64) -> Result<ChunkStream>;
 
-    /// A handle on the session's last run, wherever it is carried out.
+    /// Returns a handle to the session's last run, whichever process executes it.
     ///
     /// # Errors
-    /// [`ErrorCode::SessionNotFound`], [`ErrorCode::RunNotFound`] for a session without a run,
-    /// and the store's.
+    /// [`ErrorCode::SessionNotFound`], [`ErrorCode::RunNotFound`] for a session without a run, and
+    /// errors of the store.
     async fn handle(&self, session: &SessionId) -> Result<RunHandle>;
 
-    /// Whether [`resume`](Self::resume) would start a run now.
+    /// Returns whether [`resume`](Self::resume) would start a run now.
     ///
     /// # Errors
-    /// [`ErrorCode::SessionNotFound`], and the store's.
+    /// [`ErrorCode::SessionNotFound`], and errors of the store.
     async fn can_resume(&self, session: &SessionId) -> Result<Resumable>;
 }
 
-/// Conveniences for agents with types.
+/// Convenience methods for typed agents.
 #[async_trait]
 pub trait AgentExecutorExt: AgentExecutor {
     /// Starts a turn of a typed agent.
     ///
     /// # Errors
-    /// As [`AgentExecutor::execute`].
+    /// Those of [`AgentExecutor::execute`].
     async fn start<S, O>(
         &self,
         agent: &Agent<S, O>,
@@ -445,7 +448,7 @@ pub trait AgentExecutorExt: AgentExecutor {
     /// Runs one turn of a typed agent in a new session and waits for its output.
     ///
     /// # Errors
-    /// As [`AgentExecutor::execute`], and the run's own if it does not complete.
+    /// Those of [`AgentExecutor::execute`], and the run's own error if it does not complete.
     async fn run<S, O: DeserializeOwned>(
         &self,
         agent: &Agent<S, O>,
@@ -454,10 +457,10 @@ pub trait AgentExecutorExt: AgentExecutor {
         self.start(agent, input, ExecuteOptions::default()).await?.result().await?.into_output()
     }
 
-    /// Goes on with a session of a typed agent.
+    /// Resumes a session of a typed agent.
     ///
     /// # Errors
-    /// As [`AgentExecutor::resume`].
+    /// Those of [`AgentExecutor::resume`].
     async fn resume_agent<S, O>(
         &self,
         agent: &Agent<S, O>,

@@ -1,19 +1,19 @@
-//! Named points at every durable boundary, where a test may end the process.
+//! Named fault points at every durable boundary, where a test may kill the process.
 //!
-//! Without a handler a point costs one load of an atomic. The handler is set once per process, by
-//! a worker that a test started; it never returns from the point at which it kills.
+//! Without a handler a fault point costs one atomic load. A worker process of a test sets the
+//! handler once. The handler does not return from the point at which it kills the process.
 
 use std::sync::OnceLock;
 
 static HANDLER: OnceLock<fn(&'static str)> = OnceLock::new();
 
-/// Sets what happens at fault points. Only the first call in a process counts; the answer says
-/// whether it was this one.
+/// Sets the handler for fault points. Only the first call in a process has an effect. Returns
+/// `true` if this was the first call.
 pub fn set_handler(handler: fn(&'static str)) -> bool {
     HANDLER.set(handler).is_ok()
 }
 
-/// A place where the process may die.
+/// A fault point, where the process may crash.
 #[inline]
 pub fn point(name: &'static str) {
     if let Some(handler) = HANDLER.get() {

@@ -1,41 +1,41 @@
-//! What a store or a runtime promises, said by itself and with the reason, so that nobody who shows
-//! it to people has words of their own for it.
+//! The guarantees of stores and runtimes. Each store and runtime reports its own guarantees with a
+//! reason, so that all reports use the same words.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// Something that people want to rely on.
+/// The kind of a guarantee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum GuaranteeKind {
-    /// A store's: acknowledged appends survive a kill of the process.
+    /// Of a store: acknowledged appends survive a killed process.
     SurvivesKill,
-    /// A store's: acknowledged appends survive a crash of the system or a loss of power.
+    /// Of a store: acknowledged appends survive a system crash or power failure.
     SurvivesPowerLoss,
-    /// A store's: several processes can work on its sessions.
+    /// Of a store: several processes can work on its sessions.
     SharedByProcesses,
-    /// A runtime's: an effect whose outcome is recorded is never carried out again.
+    /// Of a runtime: an effect whose outcome is recorded is never executed again.
     RecordedOnce,
-    /// A runtime's: a crash costs no more than the effects that were under way.
+    /// Of a runtime: a crash repeats at most the effects that were in progress.
     LosesNoFinishedEffect,
-    /// A runtime's: another process can go on with a run whose process died.
+    /// Of a runtime: another process can take over a run whose process crashed.
     TakenOver,
-    /// A runtime's: of several processes that go on with a session, one does.
+    /// Of a runtime: if several processes resume a session, exactly one runs it.
     OneOwner,
 }
 
 impl GuaranteeKind {
-    /// What every store says something about.
+    /// The guarantees that every store reports.
     pub const OF_STORES: [Self; 3] =
         [Self::SurvivesKill, Self::SurvivesPowerLoss, Self::SharedByProcesses];
 
-    /// What every runtime says something about.
+    /// The guarantees that every runtime reports.
     pub const OF_RUNTIMES: [Self; 4] =
         [Self::RecordedOnce, Self::LosesNoFinishedEffect, Self::TakenOver, Self::OneOwner];
 
-    /// The stable name, for programs.
+    /// Returns the stable name, for programs.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -49,17 +49,17 @@ impl GuaranteeKind {
         }
     }
 
-    /// The same in words, for people.
+    /// Returns a description for humans.
     #[must_use]
     pub const fn statement(self) -> &'static str {
         match self {
-            Self::SurvivesKill => "what was acknowledged survives a killed process",
-            Self::SurvivesPowerLoss => "what was acknowledged survives a power failure",
+            Self::SurvivesKill => "acknowledged appends survive a killed process",
+            Self::SurvivesPowerLoss => "acknowledged appends survive a power failure",
             Self::SharedByProcesses => "several processes can work on its sessions",
-            Self::RecordedOnce => "a recorded effect is never carried out again",
-            Self::LosesNoFinishedEffect => "a crash repeats at most the effects under way",
-            Self::TakenOver => "another process can go on with a run whose process died",
-            Self::OneOwner => "of several processes that resume a session one runs it",
+            Self::RecordedOnce => "a recorded effect is never executed again",
+            Self::LosesNoFinishedEffect => "a crash repeats at most the effects in progress",
+            Self::TakenOver => "another process can take over a run whose process crashed",
+            Self::OneOwner => "if several processes resume a session, exactly one runs it",
         }
     }
 }
@@ -76,25 +76,25 @@ impl Serialize for GuaranteeKind {
     }
 }
 
-/// Whether a promise holds, as something is configured.
+/// Whether a guarantee holds in a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Guarantee {
-    /// The promise.
+    /// The kind of the guarantee.
     pub promise: GuaranteeKind,
-    /// Whether it holds.
+    /// Whether the guarantee holds.
     pub holds: bool,
-    /// Why, or why not: a sentence or two without a full stop at the end.
+    /// The reason why it holds or not: one or two sentences without a trailing full stop.
     pub reason: Cow<'static, str>,
 }
 
 impl Guarantee {
-    /// The promise holds, because of this.
+    /// Creates a guarantee that holds for this reason.
     pub fn given(promise: GuaranteeKind, reason: impl Into<Cow<'static, str>>) -> Self {
         Self { promise, holds: true, reason: reason.into() }
     }
 
-    /// The promise does not hold, because of this.
+    /// Creates a guarantee that does not hold for this reason.
     pub fn not_given(promise: GuaranteeKind, reason: impl Into<Cow<'static, str>>) -> Self {
         Self { promise, holds: false, reason: reason.into() }
     }

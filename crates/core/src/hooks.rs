@@ -1,4 +1,4 @@
-//! Hooks: code of the user's at fixed points of a run.
+//! Hooks: user code that runs at fixed points of a run.
 
 mod chain;
 
@@ -21,99 +21,119 @@ use crate::message::Message;
 use crate::state::{self, Patch};
 use crate::tool::ToolError;
 
-/// What a hook returns.
+/// The return type of a hook.
 pub type HookResult<T = ()> = Result<T, ToolError>;
 
-/// What a `before_*` hook wants.
+/// The decision of a `before_*` hook.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum HookDecision<T> {
-    /// Go on as planned.
+    /// Continue unchanged.
     #[default]
     Continue,
-    /// Go on with this instead.
+    /// Continue with this value instead.
     Change(T),
-    /// Do not do it, and say why: to the model for a tool, in the run's error for a model call.
+    /// Refuse the operation for this reason. The model sees the reason for a tool; the run's error
+    /// holds it for a model call.
     Refuse(String),
 }
 
-/// What `before_llm_call` may change.
+/// The changes that `before_llm_call` can make.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LlmChange {
-    /// Another system prompt for this call.
+    /// A replacement for the system prompt of this call.
     pub prompt: Option<String>,
-    /// Other settings for this call.
+    /// Replacement settings for this call.
     pub config: Option<LlmConfig>,
 }
 
-/// A call that a hook is told about.
+/// The tool call that a hook is called for.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolCallView<'a> {
-    /// The call.
+    /// The id of the call.
     pub call: &'a CallId,
     /// The tool's name.
     pub tool: &'a str,
-    /// The arguments.
+    /// The call's arguments.
     pub input: &'a Json,
 }
 
-/// A sub-agent that a hook is told about.
+/// The sub-agent that a hook is called for.
 #[derive(Debug, Clone, Copy)]
 pub struct SubAgentView<'a> {
-    /// The call that it is for.
+    /// The id of the call that starts the sub-agent.
     pub call: &'a CallId,
-    /// Its agent's name.
+    /// The name of the sub-agent's agent.
     pub agent: &'a str,
-    /// Its session.
+    /// The sub-agent's session id.
     pub session: &'a SessionId,
-    /// The arguments of the call.
+    /// The call's arguments.
     pub input: &'a Json,
 }
 
-/// Code of the user's at fixed points of a run. Every method has an empty default.
+/// User code that runs at fixed points of a run. The default of every method does nothing.
+///
+/// # Examples
+///
+/// ```
+/// use async_trait::async_trait;
+/// use helix_agents_core::hooks::{AgentHooks, HookContext, HookResult};
+/// use helix_agents_core::json::Json;
+///
+/// struct PrintOutput;
+///
+/// #[async_trait]
+/// impl AgentHooks for PrintOutput {
+///     async fn on_agent_complete(&self, cx: &HookContext, output: Option<&Json>) -> HookResult {
+///         println!("{} completed turn {}: {output:?}", cx.agent, cx.turn);
+///         Ok(())
+///     }
+/// }
+/// ```
 ///
 /// # Contract
 ///
-/// - For every tool: `before_tool`, the tool, `on_state_change` (if it changed the state),
-///   `on_message`, `after_tool`. The last three run when all calls of the step's phase have
-///   settled, per result in call order.
-/// - Every call has its `after_tool`, or for a sub-agent its `after_sub_agent`, however it came by its
-///   result: it ran, people answered it, it was refused, nobody answered it in time, the run was
-///   aborted. `__finish__` is no tool: its result is a message, and `on_agent_complete` has the output.
-/// - `before_tool` and `before_llm_call` may change or refuse. If one of them fails, that refuses.
-///   Failures of others are logged, and the run goes on.
-/// - A change of the state by a hook rides in the append of what the hook belongs to.
-/// - Hooks run before that append: once without a crash, at least once across one. The
-///   [`key`](HookContext::key) is the same each time, to tell repetitions.
-/// - Hooks of the agent run before those of the execution, each in the order in which they were
+/// - For every tool, in this order: `before_tool`, the tool, `on_state_change` (if the tool changed
+///   the state), `on_message`, `after_tool`. The last three run after all calls of the step's phase
+///   have completed, per result in call order.
+/// - `after_tool` (or `after_sub_agent` for a sub-agent) runs for every call, however the result
+///   came about: the call ran, a human or client answered it, it was refused, its deadline passed,
+///   or the run was aborted. `__finish__` is not a tool in this sense: its result is a message, and
+///   `on_agent_complete` gets the output.
+/// - `before_tool` and `before_llm_call` can change or refuse the operation. If one of them fails,
+///   that is a refusal. Failures of other hooks are logged, and the run continues.
+/// - A state change by a hook is part of the append of the operation that the hook belongs to.
+/// - Hooks run before that append: once without a crash, at least once with one. The
+///   [`key`](HookContext::key) is the same each time, so that repetitions can be detected.
+/// - Hooks of the agent run before hooks of the execution, each in the order in which they were
 ///   added.
 #[async_trait]
 pub trait AgentHooks: Send + Sync + 'static {
-    /// A turn begins.
+    /// Called when a turn starts.
     async fn on_agent_start(&self, _cx: &HookContext) -> HookResult {
         Ok(())
     }
 
-    /// A turn has its answer, on every path to it.
+    /// Called when a turn completes, on every path to completion.
     async fn on_agent_complete(&self, _cx: &HookContext, _output: Option<&Json>) -> HookResult {
         Ok(())
     }
 
-    /// A run failed.
+    /// Called when a run fails.
     async fn on_agent_fail(&self, _cx: &HookContext, _error: &ErrorRecord) -> HookResult {
         Ok(())
     }
 
-    /// A run is about to end because it has to wait.
+    /// Called when a run is about to be suspended.
     async fn on_agent_suspended(&self, _cx: &HookContext, _on: &Suspension) -> HookResult {
         Ok(())
     }
 
-    /// A run goes on with what another one was suspended on.
+    /// Called when a run resumes a suspended one.
     async fn on_agent_resumed(&self, _cx: &HookContext, _from: &Suspension) -> HookResult {
         Ok(())
     }
 
-    /// A model call is about to be made.
+    /// Called before a model call.
     async fn before_llm_call(
         &self,
         _cx: &HookContext,
@@ -122,12 +142,12 @@ pub trait AgentHooks: Send + Sync + 'static {
         Ok(HookDecision::Continue)
     }
 
-    /// A model call was made.
+    /// Called after a model call.
     async fn after_llm_call(&self, _cx: &HookContext, _response: &LlmResponse) -> HookResult {
         Ok(())
     }
 
-    /// A tool is about to run. Runs inside the tool's effect, within its timeout.
+    /// Called before a tool runs. It runs inside the tool's effect, within its timeout.
     async fn before_tool(
         &self,
         _cx: &HookContext,
@@ -136,7 +156,7 @@ pub trait AgentHooks: Send + Sync + 'static {
         Ok(HookDecision::Continue)
     }
 
-    /// A call has its result.
+    /// Called when a call has its result.
     async fn after_tool(
         &self,
         _cx: &HookContext,
@@ -146,12 +166,12 @@ pub trait AgentHooks: Send + Sync + 'static {
         Ok(())
     }
 
-    /// A sub-agent is about to be begun. If a hook fails here, it is not.
+    /// Called before a sub-agent is started. If a hook fails here, the sub-agent is not started.
     async fn before_sub_agent(&self, _cx: &HookContext, _call: SubAgentView<'_>) -> HookResult {
         Ok(())
     }
 
-    /// A call of a sub-agent, or one that waited for a companion to its end, has its result.
+    /// Called when a sub-agent call, or a call that waited for a companion to end, has its result.
     async fn after_sub_agent(
         &self,
         _cx: &HookContext,
@@ -161,34 +181,34 @@ pub trait AgentHooks: Send + Sync + 'static {
         Ok(())
     }
 
-    /// A message is about to be recorded.
+    /// Called before a message is recorded.
     async fn on_message(&self, _cx: &HookContext, _message: &Message) -> HookResult {
         Ok(())
     }
 
-    /// A tool changed the custom state.
+    /// Called when a tool changed the custom state.
     async fn on_state_change(&self, _cx: &HookContext, _patch: &Patch) -> HookResult {
         Ok(())
     }
 
-    /// Text arrives. Must be quick: the stream waits.
+    /// Called with each piece of text. It must be quick, because it blocks the stream.
     fn on_text_delta(&self, _cx: &HookContext, _delta: &str) {}
 
-    /// Reasoning arrives. Must be quick: the stream waits.
+    /// Called with each piece of reasoning. It must be quick, because it blocks the stream.
     fn on_thinking(&self, _cx: &HookContext, _content: &str, _complete: bool) {}
 }
 
-/// What a hook is handed.
+/// The context of a hook.
 pub struct HookContext {
     /// The agent's name.
     pub agent: Arc<str>,
-    /// The session.
+    /// The session id.
     pub session: SessionId,
-    /// The run.
+    /// The run id.
     pub run: RunId,
-    /// The turn, from 1.
+    /// The turn number, from 1.
     pub turn: u32,
-    /// The step; 0 outside of steps.
+    /// The step number; 0 outside of steps.
     pub step: u32,
     point: HookPoint,
     key: OnceLock<String>,
@@ -197,7 +217,7 @@ pub struct HookContext {
 }
 
 impl HookContext {
-    /// A context for the hooks of one point.
+    /// Creates a context for the hooks of one point.
     #[must_use]
     pub fn new(place: &HookPlace, point: impl Into<HookPoint>, state: Arc<Value>) -> Self {
         Self {
@@ -213,28 +233,31 @@ impl HookContext {
         }
     }
 
-    /// The same whenever the hook runs again for the same thing after a crash.
+    /// Returns the idempotency key of the hook. It is the same each time the hook runs for the same
+    /// operation after a crash.
     #[must_use]
     pub fn key(&self) -> &str {
         self.key
             .get_or_init(|| format!("{}/{}.{}/{}", self.session, self.turn, self.step, self.point))
     }
 
-    /// The custom state.
+    /// Returns the custom state.
     ///
     /// # Errors
-    /// If it does not fit `S`.
+    /// An error if the state does not fit `S`.
     pub fn state<S: DeserializeOwned>(&self) -> HookResult<S> {
         let state = Arc::clone(&self.lock());
         Ok(S::deserialize(&*state)?)
     }
 
-    /// Changes the custom state; the change is recorded with what the hook belongs to.
+    /// Changes the custom state. The change is recorded with the operation that the hook belongs
+    /// to.
     ///
     /// # Errors
-    /// [`ErrorCode::StateInvalid`](crate::error::ErrorCode::StateInvalid) if the state does not fit `S`,
-    /// or the new one is not JSON, does not read back as an `S` (a NaN is written as null), or is nested
-    /// more deeply than [`MAX_DEPTH`](crate::json::MAX_DEPTH). Then nothing is changed.
+    /// [`ErrorCode::StateInvalid`](crate::error::ErrorCode::StateInvalid) if the state does not fit
+    /// `S`, or if the new state is not JSON, does not read back as an `S` (a NaN is written as
+    /// null), or is nested more deeply than [`MAX_DEPTH`](crate::json::MAX_DEPTH). Then nothing is
+    /// changed.
     pub fn update_state<S>(&self, change: impl FnOnce(&mut S)) -> HookResult
     where
         S: DeserializeOwned + Serialize,
@@ -244,7 +267,7 @@ impl HookContext {
         Ok(())
     }
 
-    /// What the hooks changed; for runtimes.
+    /// Returns the state changes of the hooks; for runtimes.
     #[must_use]
     pub fn changes(&self) -> Patch {
         let state = self.lock();
@@ -265,14 +288,15 @@ impl fmt::Debug for HookContext {
     }
 }
 
-/// At which point of a step hooks run. With the place it tells the points of a session apart.
+/// The point of a step at which hooks run. Together with a [`HookPlace`] it identifies the point
+/// within a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookPoint {
-    /// One that a step has once.
+    /// A point that a step has once.
     Once(&'static str),
-    /// One of several of a kind, counted from 0.
+    /// One of several points of a kind, counted from 0.
     Nth(&'static str, usize),
-    /// One that each call has.
+    /// A point that each call has.
     Of(&'static str, CallId),
 }
 
@@ -292,30 +316,30 @@ impl fmt::Display for HookPoint {
     }
 }
 
-/// Where in a session hooks run.
+/// The place in a session at which hooks run.
 #[derive(Debug, Clone)]
 pub struct HookPlace {
     /// The agent's name.
     pub agent: Arc<str>,
-    /// The session.
+    /// The session id.
     pub session: SessionId,
-    /// The run.
+    /// The run id.
     pub run: RunId,
-    /// The turn, from 1.
+    /// The turn number, from 1.
     pub turn: u32,
-    /// The step; 0 outside of steps.
+    /// The step number; 0 outside of steps.
     pub step: u32,
 }
 
-/// Logs that a hook failed which has no say in the run. The error's text may repeat content, so it is left out:
-/// a hook that wants it in the log of the process writes it there itself.
+/// Logs the failure of a hook that does not affect the run. The error's text may repeat content, so
+/// it is not logged; a hook that wants it in the process log writes it there itself.
 pub fn log_failure(cx: &HookContext, hook: &'static str, result: HookResult) {
     if let Err(error) = result {
         tracing::warn!(hook, key = cx.key(), code = error.code().as_str(), "hook failed");
     }
 }
 
-/// The error of a run whose model call a hook refused. The reason is its detail.
+/// Returns the error of a run whose model call a hook refused. The reason is the error's detail.
 #[must_use]
 pub fn refused(reason: &str) -> Error {
     let code = crate::error::ErrorCode::HookRefused;

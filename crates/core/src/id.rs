@@ -1,4 +1,4 @@
-//! Names of things. All are cheap to clone; all are plain strings in the log.
+//! Identifiers. All are cheap to clone and are plain strings in the log.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::{Error, ErrorCode, Result};
 
-/// The longest id, in bytes, that a caller may choose.
+/// The maximum length of an id that a caller chooses, in bytes.
 pub const MAX_ID_BYTES: usize = 200;
 
 macro_rules! string_id {
@@ -19,7 +19,7 @@ macro_rules! string_id {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// The id as text.
+            /// Returns the id as text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -53,38 +53,39 @@ macro_rules! string_id {
 }
 
 string_id! {
-    /// One conversation with one agent; the key of everything.
+    /// The id of a session: one conversation with one agent.
     SessionId
 }
 string_id! {
-    /// One execution within a session.
+    /// The id of a run: one execution within a session.
     RunId
 }
 string_id! {
-    /// One tool call. Ours are `{step}.{index}` and never repeat within a session; the provider's
-    /// own id is kept beside it, for the wire only.
+    /// The id of a tool call. The framework's ids are `{step}.{index}` and unique within a session.
+    /// The provider's own id is kept separately and only used in requests.
     CallId
 }
 string_id! {
-    /// One append. Repeating an append under its id is answered as the first time.
+    /// The id of an append. Repeating an append with its id returns the first result.
     AppendId
 }
 string_id! {
-    /// One request from outside (interrupt, abort). Repeating it has no further effect.
+    /// The id of a request from outside a run (interrupt, abort). Repeating a request has no
+    /// further effect.
     RequestId
 }
 
-/// One batch of a stream. Repeating a batch under its id is answered as the first time. It is kept
-/// nowhere but in memory, so it is a number.
+/// The id of a stream batch. Repeating a batch with its id returns the first result. It is only
+/// kept in memory, so it is a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BatchId(pub u128);
 
 impl SessionId {
-    /// Checks an id that a caller chose.
+    /// Validates an id that a caller chose.
     ///
     /// # Errors
-    /// [`ErrorCode::IdInvalid`] if it is empty, longer than [`MAX_ID_BYTES`], holds a control
-    /// character, or holds `-sub-` or `-agent-`, which name the sessions of children.
+    /// [`ErrorCode::IdInvalid`] if the id is empty, longer than [`MAX_ID_BYTES`], contains a
+    /// control character, or contains `-sub-` or `-agent-`, which are reserved for child sessions.
     pub fn chosen(text: impl Into<String>) -> Result<Self> {
         let text = text.into();
         check("session", &text)?;
@@ -100,23 +101,23 @@ impl SessionId {
 }
 
 impl SessionId {
-    /// Checks an id from elsewhere, a child's among them.
+    /// Validates any session id, including those of child sessions.
     ///
     /// # Errors
-    /// [`ErrorCode::IdInvalid`] if it is empty, longer than [`MAX_ID_BYTES`] or holds a control
-    /// character.
+    /// [`ErrorCode::IdInvalid`] if the id is empty, longer than [`MAX_ID_BYTES`] or contains a
+    /// control character.
     pub fn check(&self) -> Result<()> {
         check("session", self.as_str())
     }
 
-    /// The session of a sub-agent for this call of a session. Where that would be longer than an id
-    /// may be, a digest stands for the parent's.
+    /// Returns the id of the child session that a call of a session starts. If it would be too
+    /// long, a digest replaces the parent's id.
     #[must_use]
     pub fn of_call(parent: &Self, call: &CallId) -> Self {
         Self::below(parent, &format!("-sub-{call}"))
     }
 
-    /// The session of a companion of that name.
+    /// Returns the session id of the companion with this name.
     #[must_use]
     pub fn of_companion(parent: &Self, name: &str) -> Self {
         Self::below(parent, &format!("-agent-{name}"))
@@ -133,19 +134,19 @@ impl SessionId {
 }
 
 impl RunId {
-    /// Checks an id from elsewhere.
+    /// Validates an id.
     ///
     /// # Errors
-    /// As [`chosen`](Self::chosen).
+    /// Those of [`chosen`](Self::chosen).
     pub fn check(&self) -> Result<()> {
         check("run", self.as_str())
     }
 
-    /// Checks an id that a caller chose.
+    /// Validates an id that a caller chose.
     ///
     /// # Errors
-    /// [`ErrorCode::IdInvalid`] if it is empty, longer than [`MAX_ID_BYTES`] or holds a control
-    /// character.
+    /// [`ErrorCode::IdInvalid`] if the id is empty, longer than [`MAX_ID_BYTES`] or contains a
+    /// control character.
     pub fn chosen(text: impl Into<String>) -> Result<Self> {
         let text = text.into();
         check("run", &text)?;
@@ -154,19 +155,19 @@ impl RunId {
 }
 
 impl CallId {
-    /// The id of the call at `index` (from 0) of the reply of `step`.
+    /// Returns the id of the call at `index` (from 0) in the reply of `step`.
     #[must_use]
     pub fn new(step: u32, index: usize) -> Self {
         Self::from(format!("{step}.{index}"))
     }
 
-    /// The place in its reply of a call whose id is ours, from 0.
+    /// Returns the call's index in its reply, from 0, if the id is one of the framework's.
     #[must_use]
     pub fn index(&self) -> Option<u32> {
         self.as_str().split_once('.')?.1.parse().ok()
     }
 
-    /// The step of a call whose id is ours.
+    /// Returns the step of the call, if the id is one of the framework's.
     #[must_use]
     pub fn step(&self) -> Option<u32> {
         self.as_str().split_once('.')?.0.parse().ok()
@@ -174,17 +175,17 @@ impl CallId {
 }
 
 impl AppendId {
-    /// The id that stands before the first append.
+    /// Returns the id at the position before the first append.
     #[must_use]
     pub fn none() -> Self {
         Self::from("")
     }
 
-    /// Checks the id of an append that is to be taken.
+    /// Validates the id of an append.
     ///
     /// # Errors
-    /// [`ErrorCode::IdInvalid`] if it is empty, longer than [`MAX_ID_BYTES`] or holds a control
-    /// character.
+    /// [`ErrorCode::IdInvalid`] if the id is empty, longer than [`MAX_ID_BYTES`] or contains a
+    /// control character.
     pub fn check(&self) -> Result<()> {
         check("append", self.as_str())
     }

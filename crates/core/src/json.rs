@@ -1,4 +1,4 @@
-//! JSON text that is checked once and then shared, not parsed and printed again at every hand-over.
+//! JSON text that is validated once and then shared, without being parsed and written again.
 
 mod check;
 pub(crate) mod misfit;
@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The most arrays and objects inside of each other that a value may have. A log cannot be read back
-/// beyond 127 levels, the envelope of an event included.
+/// The maximum nesting depth of arrays and objects. A log can be read back up to 127 levels,
+/// including the envelope of an event.
 pub const MAX_DEPTH: usize = 100;
 
-/// One JSON value as text on one line. Cheap to clone.
+/// A JSON value as a single line of text. Cheap to clone.
 ///
 /// [`parse`](Self::parse) and [`from_serialize`](Self::from_serialize) accept only text that
 /// [`to_value`](Self::to_value) can read.
@@ -24,53 +24,53 @@ pub const MAX_DEPTH: usize = 100;
 pub struct Json(Arc<RawValue>);
 
 impl Json {
-    /// Checks text that should be JSON.
+    /// Parses JSON text.
     ///
     /// # Errors
-    /// The parser's, if it is not, or if it cannot be read back: a surrogate without its pair, a number
-    /// beyond the range of a float, more than [`MAX_DEPTH`] levels.
+    /// The parser's error if the text is not JSON, or if it cannot be read back: an unpaired
+    /// surrogate, a number out of the range of a float, more than [`MAX_DEPTH`] levels.
     pub fn parse(text: &str) -> serde_json::Result<Self> {
         check::reads_back(text)?;
         if text.contains(['\n', '\r']) {
-            // One line each is what the log's readers rely on.
+            // Readers of the log rely on one line per value.
             return Self::from_serialize(&serde_json::from_str::<Value>(text)?);
         }
         Ok(Self(serde_json::from_str::<Box<RawValue>>(text.trim())?.into()))
     }
 
-    /// The JSON form of a value.
+    /// Serializes a value as JSON.
     ///
     /// # Errors
-    /// The serializer's: a map with keys that are no strings, or the value's own. As
-    /// [`parse`](Self::parse), if the text cannot be read back.
+    /// The serializer's error, for instance for a map whose keys are not strings. If the text
+    /// cannot be read back, as for [`parse`](Self::parse).
     pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<Self> {
         let raw = serde_json::value::to_raw_value(value)?;
         check::reads_back(raw.get())?;
         Ok(Self(raw.into()))
     }
 
-    /// An object without members.
+    /// Returns an object without members.
     #[must_use]
     pub fn empty_object() -> Self {
         Self(RawValue::from_string("{}".to_owned()).unwrap_or_default().into())
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn text(&self) -> &str {
         self.0.get()
     }
 
-    /// The value as a tree.
+    /// Returns the value as a tree.
     #[must_use]
     pub fn to_value(&self) -> Value {
         serde_json::from_str(self.text()).unwrap_or(Value::Null)
     }
 
-    /// The value as a type of the caller's.
+    /// Deserializes the value.
     ///
     /// # Errors
-    /// The deserializer's, if it does not fit.
+    /// The deserializer's error if the value does not fit the type.
     pub fn to_typed<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
         serde_json::from_str(self.text())
     }

@@ -1,8 +1,8 @@
-//! Vocabulary, contracts and the pure step machine of Helix Agents.
+//! Types, contracts and the pure step machine of Helix Agents.
 //!
-//! A session is a log; a step is an append; a runtime is a driver; a store is a place that keeps
-//! logs. What happens next is decided here, by functions of the recorded events; runtimes carry it
-//! out.
+//! A session is a log, a step is an append, a runtime drives runs and a store keeps logs. Pure
+//! functions of the recorded events in this crate decide what happens next. Runtimes execute these
+//! decisions.
 
 pub mod agent;
 pub mod budget;

@@ -1,4 +1,4 @@
-//! The contract of a model: one call, streamed while it runs.
+//! The model adapter contract: a single streamed model call.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,57 +19,57 @@ use crate::step::{ParsedToolCall, StepResult};
 use crate::tool::ToolSet;
 use crate::usage::Usage;
 
-/// Settings of the model calls of an agent.
+/// The settings of an agent's model calls.
 ///
-/// What a provider does not know is an error when it refuses the request, never dropped silently;
-/// `strict_output`, a hint, is the exception.
+/// A setting that a provider does not support is never dropped silently: the provider rejects the
+/// request. The exception is the hint `strict_output`.
 #[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LlmConfig {
-    /// `provider:model`, or a model of the only provider.
+    /// The model as `provider:model`, or a model name if there is only one provider.
     pub model: String,
-    /// The most tokens of a reply.
+    /// The maximum number of tokens in a reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
-    /// 0 to 2.
+    /// The sampling temperature, from 0 to 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// Nucleus sampling.
+    /// The nucleus sampling threshold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// Sampling from the k likeliest tokens.
+    /// Samples from the `k` most likely tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_k: Option<u32>,
-    /// Penalty on tokens that occurred.
+    /// The penalty on tokens that have occurred.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub presence_penalty: Option<f64>,
-    /// Penalty on tokens by how often they occurred.
+    /// The penalty on tokens by their frequency.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frequency_penalty: Option<f64>,
     /// Texts that end a reply.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop_sequences: Vec<String>,
-    /// For repeatable sampling, where the provider has it.
+    /// The seed for reproducible sampling, if the provider supports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// How often a failed call is tried again before its first chunk was delivered. Default 3.
+    /// How often a call that fails before its first chunk is retried. Default 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
-    /// Whether `__finish__` is constrained to its schema by the provider, where it can. A hint.
+    /// Whether the provider should constrain `__finish__` to its schema, if it can. A hint.
     pub strict_output: bool,
-    /// Whether the output is asked for by the provider's own JSON-schema response format instead
-    /// of `__finish__`.
+    /// Whether to request the output through the provider's JSON-schema response format instead of
+    /// `__finish__`.
     pub native_output: bool,
     /// Additional HTTP headers.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// Options by provider name, put into the request as they are.
+    /// Request options by provider name, merged into the request unchanged.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub provider_options: BTreeMap<String, serde_json::Map<String, Value>>,
 }
 
 impl fmt::Debug for LlmConfig {
-    /// Without the values of headers and provider options: they may hold secrets.
+    /// Omits the values of headers and provider options, because they may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LlmConfig")
             .field("model", &self.model)
@@ -87,68 +87,69 @@ impl fmt::Debug for LlmConfig {
 /// The default of [`LlmConfig::max_retries`].
 pub const DEFAULT_MAX_RETRIES: u32 = 3;
 
-/// Which tool the model is to call.
+/// The tool that the model must call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ToolChoice<'a> {
-    /// Its own choice.
+    /// The model chooses.
     #[default]
     Auto,
-    /// This one: used when the model was told to call it and did not.
+    /// This tool. Used after the model was told to call it and did not.
     Tool(&'a str),
 }
 
-/// Everything that a model call needs. It borrows: nothing is copied per step.
+/// The parameters of a model call. All fields are borrowed, so that nothing is copied per step.
 #[derive(Debug, Clone)]
 pub struct LlmRequest<'a> {
-    /// The system prompt, resolved; put in front of `messages`.
+    /// The resolved system prompt, sent before `messages`.
     pub prompt: &'a SharedMessage,
-    /// The transcript, oldest first.
+    /// The transcript, oldest message first.
     pub messages: &'a [SharedMessage],
     /// The tools that the model sees.
     pub tools: &'a Arc<ToolSet>,
-    /// Which of them to call.
+    /// The tool that the model must call, if any.
     pub tool_choice: ToolChoice<'a>,
-    /// The schema of a native structured output, if one is asked for.
+    /// The schema of native structured output, if requested.
     pub output_schema: Option<&'a Schema>,
-    /// Settings.
+    /// The settings of the call.
     pub config: &'a LlmConfig,
-    /// How often to try again; the runtime's decision, so that attempts never multiply.
+    /// The maximum number of retries. The runtime sets it, so that retries do not multiply.
     pub max_retries: u32,
-    /// Cancelling it closes the connection and ends the call with
+    /// Cancels the call: the connection is closed and the call returns
     /// [`Cancelled`](crate::error::ErrorCode::Cancelled).
     pub cancel: &'a CancellationToken,
     /// The agent's name.
     pub agent: &'a str,
-    /// The session: cache key and routing hint.
+    /// The session id, as a cache key and routing hint.
     pub session: &'a SessionId,
 }
 
-/// Where a model call delivers what it has while it runs. Calls are cheap and never block.
+/// The receiver of a model call's output while the call runs. Its methods are cheap and never
+/// block.
 pub trait LlmSink: Send + Sync {
-    /// The next piece of text.
+    /// Receives the next piece of text.
     fn text_delta(&self, delta: &str);
 
-    /// The next piece of reasoning, or all of it if `complete`.
+    /// Receives the next piece of reasoning, or all of it if `complete`.
     fn thinking(&self, content: &str, complete: bool);
 
-    /// The model began a call, the `index`-th of the reply.
+    /// Receives the start of a tool call; `index` is its position in the reply.
     fn tool_call_start(&self, index: u32, name: &str);
 
-    /// The next piece of that call's arguments.
+    /// Receives the next piece of the call's arguments.
     fn tool_call_delta(&self, index: u32, delta: &str);
 
-    /// A call is complete.
+    /// Receives a complete call.
     fn tool_call(&self, call: &ParsedToolCall);
 
-    /// The call failed after something was delivered.
+    /// Receives the error of a call that failed after its first output.
     fn error(&self, error: &Error);
 
-    /// What an adapter around another one has to show of its own, such as a plan: shown to people
-    /// as a `custom` chunk, and no part of the reply.
+    /// Receives custom output of a wrapping adapter, such as a plan. It is shown to users as a
+    /// `custom` chunk and is not part of the reply.
     fn custom(&self, _name: &str, _data: &Json) {}
 }
 
-/// A sink for calls that nobody watches.
+/// A sink that discards everything.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoSink;
 
@@ -161,16 +162,16 @@ impl LlmSink for NoSink {
     fn error(&self, _: &Error) {}
 }
 
-/// What a model call brought.
+/// The result of a model call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LlmResponse {
-    /// The step's result.
+    /// The result of the step.
     pub result: StepResult,
-    /// Tokens, as far as the provider says.
+    /// The token usage, as reported by the provider.
     pub usage: Usage,
-    /// The model that answered, as the provider names it.
+    /// The model that replied, as named by the provider.
     pub model: Option<Arc<str>>,
-    /// The provider's own word for why it stopped.
+    /// The stop reason in the provider's terms.
     pub raw_stop_reason: Option<String>,
 }
 
@@ -178,17 +179,17 @@ pub struct LlmResponse {
 ///
 /// # Contract
 ///
-/// - A failure of the provider is a [`StepResult::Error`], not an `Err`: with `should_stop` if
-///   asking again is of no use or was tried often enough, without it if the reply broke off after
-///   something was delivered.
-/// - It retries only before anything was delivered to the sink, at most `max_retries` times, and
-///   waits as long as the provider asked.
-/// - What was delivered to the sink, put together, is what the result holds.
-/// - Wire types, keys and addresses stay inside.
+/// - A failure of the provider is a [`StepResult::Error`], not an `Err`. `should_stop` is `true` if
+///   a retry is useless or the retries are exhausted, and `false` if the reply broke off after its
+///   first output.
+/// - The adapter retries only before the first output, at most `max_retries` times, and waits as
+///   long as the provider asked for.
+/// - The concatenated output that the sink received equals the content of the result.
+/// - Wire types, keys and addresses are private to the adapter.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future closes the connection; the provider may have been paid.
+/// Dropping the future closes the connection; the provider may charge for the call.
 #[async_trait]
 pub trait LlmAdapter: fmt::Debug + Send + Sync + 'static {
     /// Makes one model call.
@@ -203,7 +204,7 @@ pub trait LlmAdapter: fmt::Debug + Send + Sync + 'static {
         sink: &dyn LlmSink,
     ) -> Result<LlmResponse>;
 
-    /// Checks that `config` can be served, before a run starts with it.
+    /// Checks that `config` is supported, before a run starts with it.
     ///
     /// # Errors
     /// [`ModelUnknown`](crate::error::ErrorCode::ModelUnknown) or
@@ -211,14 +212,14 @@ pub trait LlmAdapter: fmt::Debug + Send + Sync + 'static {
     fn check(&self, config: &LlmConfig) -> Result<()>;
 }
 
-/// When and how long to wait before a failed effect is tried again.
+/// The retry policy of a failed effect.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RetryPolicy {
-    /// How often to try again at most.
+    /// The maximum number of retries.
     pub max_retries: u32,
-    /// The wait before the first retry; it doubles for each further one.
+    /// The wait before the first retry. It doubles with each further retry.
     pub base: Duration,
-    /// The longest wait. A provider that asks for more is not tried again.
+    /// The maximum wait. If a provider asks for more, there is no retry.
     pub max: Duration,
 }
 
@@ -233,9 +234,9 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// How long to wait before retry number `retry` (from 0), or `None` to give up. `jitter` is a
-    /// random number; up to half of the wait is taken off by it, never from a wait that was asked
-    /// for.
+    /// Returns the wait before retry number `retry` (from 0), or `None` if there is none. `jitter`
+    /// is a random number that reduces the wait by up to half; a wait that the provider asked for
+    /// is not reduced.
     #[must_use]
     pub fn wait(&self, retry: u32, error: &Error, jitter: u64) -> Option<Duration> {
         if retry >= self.max_retries || !error.is_retryable() {
@@ -247,8 +248,8 @@ impl RetryPolicy {
         self.backoff(retry, jitter)
     }
 
-    /// How long to wait before retry number `retry` (from 0) of something that is known to be
-    /// passing, or `None` to give up.
+    /// Returns the wait before retry number `retry` (from 0) of an error that is known to be
+    /// transient, or `None` if there is none.
     #[must_use]
     pub fn backoff(&self, retry: u32, jitter: u64) -> Option<Duration> {
         if retry >= self.max_retries {

@@ -1,4 +1,4 @@
-//! The conversation as the model sees it.
+//! Messages of a conversation with a model.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,87 +13,87 @@ use crate::id::CallId;
 use crate::json::Json;
 use crate::wire::WireCell;
 
-/// One message of a transcript, or the system prompt before it.
+/// A message of the transcript, or the system prompt.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
-    /// The prompt. Never stored: it is resolved and put in front for each model call.
+    /// The system prompt. It is never stored, but resolved and prepended for each model call.
     System {
-        /// The text.
+        /// The text of the prompt.
         content: String,
     },
-    /// What a person (or the framework, as a correction) says.
+    /// A message of the user, or a correction by the framework.
     User(UserMessage),
-    /// What the model answered.
+    /// A reply of the model.
     Assistant(Arc<AssistantMessage>),
-    /// The result of one tool call.
+    /// The result of a tool call.
     Tool(ToolResultMessage),
 }
 
-/// What a person says.
+/// A message of the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserMessage {
-    /// The text.
+    /// The text of the message.
     pub content: String,
-    /// Context for the model that a person should not be shown.
+    /// Whether to hide the message from users. It is context for the model only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
 }
 
 impl UserMessage {
-    /// A visible message.
+    /// Creates a visible message.
     pub fn new(content: impl Into<String>) -> Self {
         Self { content: content.into(), hidden: false }
     }
 }
 
-/// What the model answered.
+/// A reply of the model.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct AssistantMessage {
-    /// The text, if there was any.
+    /// The text, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
-    /// The calls, in the order in which the model made them.
+    /// The tool calls, in the order in which the model made them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
-    /// The reasoning that the provider disclosed.
+    /// The reasoning, if the provider disclosed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,
 }
 
-/// The result of one tool call, as the model reads it.
+/// The result of a tool call, as read by the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResultMessage {
-    /// The call that this answers.
+    /// The id of the call.
     pub tool_call_id: CallId,
-    /// The provider's id of that call, for the wire.
+    /// The provider's id of the call, used in requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<Arc<str>>,
-    /// The name under which the model called it.
+    /// The tool name that the model used.
     pub tool_name: String,
-    /// JSON text.
+    /// The result as JSON text.
     pub content: String,
-    /// Whether the call failed. A tool may return an `error` of its own without having failed.
+    /// Whether the call failed. A successful tool may also return a member named `error`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
 }
 
-/// One call as the model made it.
+/// A tool call of the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Ours, unique within the session.
+    /// The framework's id, unique within the session.
     pub id: CallId,
-    /// The provider's, for the wire only: some servers reuse theirs.
+    /// The provider's id, only used in requests: some servers reuse ids.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<Arc<str>>,
-    /// The tool's name as the model wrote it.
+    /// The tool name, as written by the model.
     pub name: Arc<str>,
-    /// The arguments.
+    /// The arguments of the call.
     pub arguments: Arguments,
 }
 
 impl ToolCall {
-    /// The id to put on the wire: the provider's own if it gave one.
+    /// Returns the id to use in requests: the provider's id, if there is one.
     #[must_use]
     pub fn wire_id(&self) -> &str {
         self.provider_id.as_deref().unwrap_or_else(|| self.id.as_str())
@@ -101,27 +101,26 @@ impl ToolCall {
 }
 
 impl ToolResultMessage {
-    /// The id to put on the wire: the provider's own if it gave one.
+    /// Returns the id to use in requests: the provider's id, if there is one.
     #[must_use]
     pub fn wire_id(&self) -> &str {
         self.provider_id.as_deref().unwrap_or_else(|| self.tool_call_id.as_str())
     }
 }
 
-/// Arguments of a call: JSON, or the text that should have been.
+/// The arguments of a call: JSON, or text that is not valid JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arguments {
-    /// What the model wrote.
+    /// Valid JSON.
     Json(Json),
-    /// Text that does not parse, or that no reader accepts. Such a call is never run.
+    /// Text that does not parse, or that cannot be read back. Such a call is never run.
     Malformed(String),
 }
 
 impl Arguments {
-    /// Parses what a provider sent. Nothing at all means no arguments, as several servers send it.
-    /// Control characters in strings, which JSON wants escaped and small models write as they are,
-    /// are taken for what they are.
+    /// Parses the arguments from a provider. Empty text means no arguments, as several servers send
+    /// it. Unescaped control characters in strings, which small models write, are accepted.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         if text.trim().is_empty() {
@@ -134,7 +133,7 @@ impl Arguments {
         parsed.map_or_else(|_| Self::Malformed(text.to_owned()), Self::Json)
     }
 
-    /// The arguments, unless they did not parse.
+    /// Returns the arguments, unless they are malformed.
     #[must_use]
     pub fn as_json(&self) -> Option<&Json> {
         match self {
@@ -143,8 +142,8 @@ impl Arguments {
         }
     }
 
-    /// Why arguments that have the form of JSON are no value: a number that is too large, say. None of
-    /// what the model wrote is in it.
+    /// Returns why syntactically valid JSON cannot be read as a value, for instance because a
+    /// number is too large. The error does not quote the model's text.
     pub(crate) fn unreadable(&self) -> Option<serde_json::Error> {
         let Self::Malformed(text) = self else { return None };
         let has_form = serde_json::from_str::<&RawValue>(text.trim()).is_ok();
@@ -158,7 +157,7 @@ impl From<Value> for Arguments {
     }
 }
 
-/// The text with the control characters inside of its strings escaped, if there are any.
+/// Escapes the control characters inside of JSON strings. Returns `None` if there are none.
 fn escaped_controls(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len() + 8);
     let (mut in_string, mut after_backslash, mut found) = (false, false, false);
@@ -178,20 +177,20 @@ fn escaped_controls(text: &str) -> Option<String> {
     found.then_some(out)
 }
 
-/// Reasoning that a model disclosed.
+/// Reasoning that the provider disclosed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thinking {
-    /// The text.
+    /// The reasoning text.
     pub content: String,
-    /// What the provider wants back unchanged to accept the text again.
+    /// The provider's signature, which must be sent back unchanged with the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
 }
 
-/// A message of a transcript: immutable, shared, and encoded for its provider at most once.
+/// A message of the transcript: immutable, shared, and encoded for its provider at most once.
 ///
-/// A transcript only grows, so an adapter that keeps the bytes of a message here pays for each
-/// message once per session instead of once per step.
+/// A transcript only grows. An adapter that caches the encoded messages here encodes each message
+/// once per session instead of once per step.
 #[derive(Clone)]
 pub struct SharedMessage(Arc<Shared>);
 
@@ -201,14 +200,14 @@ struct Shared {
 }
 
 impl SharedMessage {
-    /// Takes a message into sharing.
+    /// Creates a shared message.
     #[must_use]
     pub fn new(message: Message) -> Self {
         Self(Arc::new(Shared { message, wire: WireCell::default() }))
     }
 
-    /// This message's bytes in `encoding`, made by `encode` the first time. A session that changes
-    /// its provider in the middle is encoded anew for the second one.
+    /// Returns the message encoded as `encoding`. The first call runs `encode`; later calls use the
+    /// cached bytes. If a session changes its provider, the second encoding is not cached.
     pub fn encoded(
         &self,
         encoding: &'static str,

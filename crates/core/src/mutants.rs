@@ -1,24 +1,26 @@
-//! Guards that the simulation takes out, one at a time, to find out whether it would notice.
+//! Mutants: guards that the simulation disables one at a time, to check that it detects their
+//! absence.
 //!
-//! A guard that can be taken out asks [`mutant!`](crate::mutant) by name. Without the feature `mutants` the
-//! answer is the constant `false` and nothing of it is compiled. With the feature it is `false` as well, until
-//! a program [selects](select) a mutant. Production never enables the feature.
+//! A guard that can be disabled checks [`mutant!`](crate::mutant) by name. Without the feature
+//! `mutants` the macro is the constant `false`, and nothing else is compiled. With the feature it
+//! is `false` until a program [selects](select) the mutant. Production builds never enable the
+//! feature.
 
 #[cfg(feature = "mutants")]
 mod selected {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// One more than the place of the selected mutant; 0 if there is none.
+    /// The index of the selected mutant plus one; 0 if none is selected.
     static SELECTED: AtomicUsize = AtomicUsize::new(0);
 
-    /// A guard that can be taken out.
+    /// A guard that can be disabled.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Mutant {
-        /// Its name.
+        /// The name of the mutant.
         pub name: &'static str,
-        /// What the mutant does.
+        /// The effect of the mutant.
         pub does: &'static str,
-        /// The test that notices it, if no simulated story can.
+        /// The test that detects the mutant, if no simulated story can.
         pub test: Option<&'static str>,
     }
 
@@ -26,14 +28,14 @@ mod selected {
         Mutant { name, does, test: None }
     }
 
-    /// A mutant that a test notices, and no story does.
+    /// Creates a mutant that is detected by a test, not by a story.
     const fn tested(name: &'static str, does: &'static str, test: &'static str) -> Mutant {
         Mutant { name, does, test: Some(test) }
     }
 
-    /// All of them.
+    /// All mutants.
     pub const ALL: &[Mutant] = &[
-        mutant("lease-not-checked", "calls start although the lease has run out (B1)"),
+        mutant("lease-not-checked", "calls start although the lease has expired (B1)"),
         mutant("interrupt-dropped", "a takeover drops a pending interrupt (B2)"),
         mutant("abort-dropped", "a takeover drops a pending abort (B2)"),
         mutant(
@@ -47,46 +49,46 @@ mod selected {
             "late_batch::a_batch_whose_answer_is_lost_is_shown_once",
         ),
         mutant("stream-left", "a deleted session leaves its stream (B8)"),
-        mutant("stream-waited-for", "runs wait for streams that are away (B10)"),
+        mutant("stream-waited-for", "runs wait for unavailable streams (B10)"),
         mutant("answers-forgotten", "a stream forgets which batches it has (B11)"),
         mutant("mark-first", "the stream is marked before the append"),
-        mutant("fence-ignored", "a superseded run goes on"),
+        mutant("fence-ignored", "a superseded run continues"),
         mutant("lease-taken", "a run starts although another one has the lease"),
         mutant("answered-twice", "a call that was answered is answered again"),
         mutant(
             "start-not-recorded",
-            "a call that must not run twice runs before its start is on record",
+            "a call that must not run twice runs before its start is recorded",
         ),
-        mutant("doubt-ignored", "a call that may have run is run again"),
+        mutant("doubt-ignored", "a call with an unknown outcome is run again"),
         mutant("append-not-known", "a repeated append is not recognised"),
         mutant("facts-dropped", "a conflict drops the facts that were to be appended"),
         mutant("child-renamed", "the child of a call has another id in each run"),
         mutant("budget-not-counted", "model calls are not counted against the budget"),
         mutant("message-twice", "a message is queued again that was taken"),
-        mutant("interrupt-ignored", "a step begins although the run was interrupted"),
+        mutant("interrupt-ignored", "a step starts although the run was interrupted"),
         tested(
             "attempts-left",
-            "a takeover leaves in the stream what the run before showed",
+            "a takeover does not discard the previous run's chunks",
             "align::a_replaced_run_discards_nothing_of_its_successor",
         ),
         mutant("boundaries-repeated", "the stream shows boundaries again"),
-        mutant("deadline-ignored", "an answer is taken after the deadline"),
+        mutant("deadline-ignored", "an answer is accepted after the deadline"),
         mutant("head-not-kept", "the head does not follow the log"),
-        mutant("child-usage-lost", "what a child used is not told to its parent"),
-        mutant("hooks-told-twice", "hooks are told again of results"),
-        mutant("decisions-kept", "a conflict does not take decisions back"),
+        mutant("child-usage-lost", "the usage of a child is not reported to its parent"),
+        mutant("hooks-told-twice", "hooks run again for results"),
+        mutant("decisions-kept", "a conflict does not discard decisions"),
         tested(
             "lease-from-answer",
-            "the lease counts from the answer, not from the request",
+            "the lease is timed from the reply, not from the request",
             "ownership::tests::it_is_counted_from_the_sending",
         ),
     ];
 
-    /// Selects the mutant of that name, or none. Returns `false` if no mutant has the name.
+    /// Selects the mutant with this name, or none. Returns `false` if there is no such mutant.
     pub fn select(name: Option<&str>) -> bool {
         let place = match name {
             None => Some(0),
-            Some(name) => ALL.iter().position(|it| it.name == name).map(|place| place + 1),
+            Some(name) => ALL.iter().position(|mutant| mutant.name == name).map(|place| place + 1),
         };
         if let Some(place) = place {
             SELECTED.store(place, Ordering::Relaxed);
@@ -94,18 +96,18 @@ mod selected {
         place.is_some()
     }
 
-    /// Returns `true` if the mutant of that name is selected.
+    /// Returns `true` if the mutant with this name is selected.
     #[must_use]
     pub fn is_selected(name: &str) -> bool {
         let selected = SELECTED.load(Ordering::Relaxed);
-        selected > 0 && ALL.get(selected - 1).is_some_and(|it| it.name == name)
+        selected > 0 && ALL.get(selected - 1).is_some_and(|mutant| mutant.name == name)
     }
 }
 
 #[cfg(feature = "mutants")]
 pub use selected::{ALL, Mutant, is_selected, select};
 
-/// Whether the mutant of this name is selected: `false`, unless the feature `mutants` is enabled.
+/// Whether the mutant with this name is selected: `false`, unless the feature `mutants` is enabled.
 #[cfg(feature = "mutants")]
 #[macro_export]
 macro_rules! mutant {
@@ -114,7 +116,7 @@ macro_rules! mutant {
     };
 }
 
-/// Whether the mutant of this name is selected: `false`, unless the feature `mutants` is enabled.
+/// Whether the mutant with this name is selected: `false`, unless the feature `mutants` is enabled.
 #[cfg(not(feature = "mutants"))]
 #[macro_export]
 macro_rules! mutant {

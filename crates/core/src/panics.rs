@@ -1,4 +1,4 @@
-//! Panics of code that users hand in: each becomes an error of that code.
+//! Catches panics of user code and converts them into errors.
 
 use std::any::Any;
 use std::fmt;
@@ -9,27 +9,27 @@ use futures_util::FutureExt;
 use crate::error::{Error, ErrorCode};
 use crate::text::{MAX_QUOTED, excerpt};
 
-/// A panic of code that a user handed in. `Display` and `Debug` leave out the panic's message, which may
-/// repeat content: the process's panic hook has seen that, and errors go to many places.
+/// A panic of user code. `Display` and `Debug` omit the panic's message, because it may repeat
+/// content: the process's panic hook has already received it, and errors are stored in many places.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Panicked {
     what: &'static str,
     message: String,
 }
 
-/// Runs code that a user handed in. `what` names it in errors: "the system prompt".
+/// Runs user code. `what` names the code in errors, for instance "the system prompt".
 ///
 /// # Errors
-/// If it panics. What it shares with others by then is for its author to keep consistent, as with any
-/// other failure of it.
+/// An error if the code panics. The code's author is responsible for the consistency of its shared
+/// data, as with any other failure.
 pub fn caught<T>(what: &'static str, code: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(code)).map_err(|panic| Panicked::new(what, &*panic))
 }
 
-/// The same for a future, and for the code that makes it.
+/// Runs a user future, including the code that creates it.
 ///
 /// # Errors
-/// As [`caught`].
+/// Those of [`caught`].
 pub async fn caught_async<F: Future>(
     what: &'static str,
     code: impl FnOnce() -> F,
@@ -48,14 +48,15 @@ impl Panicked {
 }
 
 impl Panicked {
-    /// The error of a run or a caller.
+    /// Returns the error for a run or a caller.
     #[must_use]
     pub fn into_error(self) -> Error {
         let message = format!("{} panicked; the process's panic hook has its message", self.what);
         Error::new(ErrorCode::CodePanicked, message).with_detail(self.message)
     }
 
-    /// What panicked and with which message, for the result of a call: the log of the session keeps that.
+    /// Returns the name of the code and the panic's message, for the result of a call. It is only
+    /// kept in the session's log.
     #[must_use]
     pub fn in_full(&self) -> String {
         format!("{} panicked: {}", self.what, self.message)

@@ -1,4 +1,4 @@
-//! Asking again while a store is away: the one place that waits.
+//! Retries while a store is unavailable. This is the only place that waits for it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,29 +7,29 @@ use crate::clock::{Clock, IdSource};
 use crate::error::{Error, Result};
 use crate::llm::RetryPolicy;
 
-/// The time is what limits the number of tries.
+/// The number of retries is limited by time, not by count.
 const POLICY: RetryPolicy = RetryPolicy {
     max_retries: u32::MAX,
     base: Duration::from_millis(20),
     max: Duration::from_secs(1),
 };
 
-/// How long something that cannot answer is asked again, and by which clock.
+/// The retry timeout and the clock that measures it.
 #[derive(Debug, Clone)]
 pub(crate) struct Patience {
     clock: Arc<dyn Clock>,
-    /// What jitter is made of.
+    /// The source of the jitter.
     ids: Arc<dyn IdSource>,
-    lasts: Duration,
+    timeout: Duration,
 }
 
 impl Patience {
-    pub(crate) fn new(clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>, lasts: Duration) -> Self {
-        Self { clock, ids, lasts }
+    pub(crate) fn new(clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>, timeout: Duration) -> Self {
+        Self { clock, ids, timeout }
     }
 
-    /// Does something that may be repeated, until it does not fail with an error that is
-    /// [retryable](Error::is_retryable) or the patience is over.
+    /// Runs an operation that may be repeated, until it does not fail with a
+    /// [retryable](Error::is_retryable) error or the retry timeout has passed.
     pub(crate) async fn ask<T, F>(&self, mut operation: impl FnMut() -> F + Send) -> Result<T>
     where
         F: Future<Output = Result<T>> + Send,
@@ -41,8 +41,8 @@ impl Patience {
         self.insist(error, operation).await
     }
 
-    /// The same after it failed the first time. Apart from `ask`, so that what is nearly always done
-    /// carries nothing of it along.
+    /// Continues after the first failure. This is a separate function, to keep its state out of the
+    /// common case.
     pub(crate) async fn insist<T, F>(
         &self,
         mut error: Error,
@@ -51,19 +51,19 @@ impl Patience {
     where
         F: Future<Output = Result<T>> + Send,
     {
-        let since = self.clock.monotonic();
+        let started = self.clock.monotonic();
         let mut retry = 0;
         loop {
             let jitter = u64::try_from(self.ids.next() & u128::from(u32::MAX)).unwrap_or(0);
             let Some(wait) = POLICY.wait(retry, &error, jitter) else { return Err(error) };
-            let waited = self.clock.monotonic().saturating_sub(since);
-            if waited + wait > self.lasts {
+            let waited = self.clock.monotonic().saturating_sub(started);
+            if waited + wait > self.timeout {
                 return Err(match retry {
                     0 => error,
                     tries => error.with_context("tries", tries + 1),
                 });
             }
-            tracing::debug!(%error, retry, "asking the store again");
+            tracing::debug!(%error, retry, "retrying the store operation");
             self.clock.sleep(wait).await;
             retry += 1;
             error = match operation().await {

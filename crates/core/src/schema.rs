@@ -1,4 +1,4 @@
-//! JSON Schemas: made from types, sent to models, checked against what models write.
+//! JSON Schemas: generated from types, sent to models, and used to validate what models write.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,20 +17,20 @@ mod check;
 mod outline;
 mod weight;
 
-/// The most violations that a model is told at once.
+/// The maximum number of violations reported to a model.
 const MAX_VIOLATIONS: usize = 10;
 
-/// The most bytes of a value that a violation quotes, and the most that it has itself. All of one
-/// value have [`MAX_QUOTED`] together.
+/// The maximum size of a quoted value in a violation, and of a single violation, in bytes. All
+/// violations of one value are limited to [`MAX_QUOTED`] bytes together.
 const MAX_INSTANCE: usize = 200;
 const MAX_VIOLATION: usize = 500;
 
-/// The most that a value may weigh against a schema that refers to itself, and the most at which
-/// it is told what is wrong with it: that takes longer, and room for each thing that is.
+/// The maximum weight of a value that is validated against a recursive schema.
 const MAX_WEIGHT: u64 = 10_000_000;
-const MAX_WEIGHT_TOLD: u64 = 100_000;
+/// The maximum weight of a value whose violations are listed, which takes more time and memory.
+const MAX_WEIGHT_LISTED: u64 = 100_000;
 
-/// A JSON Schema, compiled. Cheap to clone.
+/// A compiled JSON Schema. Cheap to clone.
 #[derive(Clone)]
 pub struct Schema(Arc<Inner>);
 
@@ -38,36 +38,37 @@ struct Inner {
     value: Value,
     text: Json,
     validator: jsonschema::Validator,
-    /// Whether it refers to itself.
+    /// Whether the schema is recursive.
     recursive: bool,
     wire: WireCell,
 }
 
 impl Schema {
-    /// The schema of a type, as serde reads it.
+    /// Creates the schema of a type, as serde deserializes it.
     ///
     /// # Errors
-    /// [`ErrorCode::ToolInvalid`] if the type's schema cannot be compiled, or making it panics.
+    /// [`ErrorCode::ToolInvalid`] if the type's schema cannot be compiled, or if generating it
+    /// panics.
     pub fn of<T: JsonSchema>() -> Result<Self> {
         let schema = caught("the JSON schema of a type", || schemars::schema_for!(T));
         let schema =
             schema.map_err(|panic| Error::new(ErrorCode::ToolInvalid, panic.to_string()))?;
         let mut value = schema.to_value();
         if let Value::Object(members) = &mut value {
-            // Noise to a model, and some strict providers refuse it.
+            // Useless for a model, and some strict providers reject it.
             members.remove("$schema");
             members.remove("title");
         }
         Self::from_value(value)
     }
 
-    /// A schema from its JSON.
+    /// Creates a schema from JSON.
     ///
     /// # Errors
-    /// [`ErrorCode::ToolInvalid`] if it is not a schema, refers to something outside of itself or
-    /// otherwise than as `#/…`, leads back to itself without going into the value, is nested more
-    /// than 64 levels deep, or holds more than 10 000 schemas if each reference counts as what it
-    /// refers to.
+    /// [`ErrorCode::ToolInvalid`] if the value is not a schema; if it contains references to other
+    /// documents or references other than `#/…`; if a reference cycle does not descend into the
+    /// value; if it is nested more than 64 levels deep; or if it contains more than 10 000 schemas
+    /// after expanding all references.
     pub fn from_value(value: Value) -> Result<Self> {
         let unusable = |problem: &dyn fmt::Display| {
             Error::new(ErrorCode::ToolInvalid, format!("not a usable JSON Schema: {problem}"))
@@ -79,22 +80,23 @@ impl Schema {
         Ok(Self(Arc::new(Inner { value, text, validator, recursive, wire })))
     }
 
-    /// Checks a value.
+    /// Validates a value.
     ///
-    /// Against a schema that refers to itself this can be work that doubles with each level of the
-    /// value. A value that could meet more than 10 million schemas is refused unchecked; of one that
-    /// does not fit and could meet more than 100 000, only that is told.
+    /// Validation against a recursive schema can take time that doubles with each level of the
+    /// value. A value that may require more than 10 million schema checks is rejected without
+    /// validation. If it may require more than 100 000 and does not fit, the violations are not
+    /// listed.
     ///
     /// # Errors
-    /// What is wrong with it, one sentence each, at most ten, and at most [`MAX_QUOTED`] bytes
-    /// together: for a model to read.
+    /// The violations, one sentence each, at most ten and at most [`MAX_QUOTED`] bytes together,
+    /// for the model.
     pub fn validate(&self, value: &Value) -> Result<(), Vec<String>> {
         self.violations(value, describe)
     }
 
-    /// Says where a value does not fit, what kind of value is there and which keyword it fails, and nothing
-    /// of the value itself: for errors, which are logged and recorded. `None` if it fits. Members that the
-    /// schema does not name are written as `*`.
+    /// Describes a violation for errors that are logged and recorded: the place, the kind of the
+    /// value there and the failed keyword, without any content of the value. Returns `None` if the
+    /// value fits. Members that the schema does not name are written as `*`.
     #[must_use]
     pub fn outline(&self, value: &Value) -> Option<String> {
         let violations = self.violations(value, |error| outline::of(error, &self.0.value));
@@ -108,23 +110,23 @@ impl Schema {
     ) -> Result<(), Vec<String>> {
         let weight = if self.0.recursive { weight::weigh(&self.0.value, value) } else { 0 };
         if weight > MAX_WEIGHT {
-            let told = "the value is too large or nested too deeply to be checked against a schema \
-                        that refers to itself; make it smaller and flatter";
-            return Err(vec![told.to_owned()]);
+            let violation = "the value is too large or nested too deeply to be validated against a \
+                        recursive schema; make it smaller and flatter";
+            return Err(vec![violation.to_owned()]);
         }
         if self.0.validator.is_valid(value) {
             return Ok(());
         }
-        if weight > MAX_WEIGHT_TOLD {
-            let told = "the value does not fit the schema, and is too large or nested too deeply \
-                        to tell where";
-            return Err(vec![told.to_owned()]);
+        if weight > MAX_WEIGHT_LISTED {
+            let violation = "the value does not fit the schema, and is too large or nested too deeply \
+                        to list the violations";
+            return Err(vec![violation.to_owned()]);
         }
         let mut violations = Vec::new();
         let mut room = MAX_QUOTED;
         for error in self.0.validator.iter_errors(value).take(MAX_VIOLATIONS) {
             let violation = describe(&error);
-            // The first has room.
+            // The first violation always fits.
             let Some(left) = room.checked_sub(violation.len()) else { break };
             room = left;
             violations.push(violation);
@@ -132,14 +134,14 @@ impl Schema {
         Err(violations)
     }
 
-    /// The schema as a tree.
+    /// Returns the schema as a JSON value.
     #[must_use]
     pub fn value(&self) -> &Value {
         &self.0.value
     }
 
-    /// The schema's bytes in `encoding`, made by `encode` the first time: how a provider asks for a
-    /// native structured output.
+    /// Returns the schema encoded as `encoding`, for native structured output. The first call runs
+    /// `encode`; later calls use the cached bytes.
     pub fn encoded(
         &self,
         encoding: &'static str,
@@ -148,7 +150,7 @@ impl Schema {
         self.0.wire.get(encoding, |bytes| encode(&self.0.value, bytes))
     }
 
-    /// The schema as text.
+    /// Returns the schema as JSON text.
     #[must_use]
     pub fn json(&self) -> &Json {
         &self.0.text

@@ -1,10 +1,11 @@
-//! Changes of an agent's custom state: RFC 6902 patches that merge.
+//! Changes of an agent's custom state as RFC 6902 patches that can be merged.
 //!
-//! Two tools of one step start from the same state and change it side by side. Their patches are
-//! applied in call order, so a patch must make sense on a state that another one changed
-//! meanwhile: pushes onto an array are recorded as appends and both stay; otherwise the later call
-//! wins. A merge member by member may be no value of the agent's state type (an enum with data is an
-//! object with one member, and gets two): then the later call's whole value wins.
+//! Two tools of one step start from the same state and change it concurrently. Their patches are
+//! applied in call order, so a patch must make sense on a state that another patch has changed.
+//! Pushes onto an array are recorded as appends, and both are kept; otherwise the later call wins.
+//! Merging member by member may produce a value that does not fit the agent's state type (an enum
+//! with data is an object with one member, and would get two). Then the later call's whole value
+//! wins.
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation};
@@ -16,13 +17,13 @@ use crate::error::ErrorCode;
 use crate::json::MAX_DEPTH;
 use crate::tool::ToolError;
 
-/// An RFC 6902 patch, of `add` and `remove` operations only.
+/// An RFC 6902 patch with `add` and `remove` operations only.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Patch(Vec<PatchOperation>);
 
 impl Patch {
-    /// What makes `after` of `before`.
+    /// Returns the patch that turns `before` into `after`.
     #[must_use]
     pub fn between(before: &Value, after: &Value) -> Self {
         let mut operations = Vec::new();
@@ -30,26 +31,26 @@ impl Patch {
         Self(operations)
     }
 
-    /// This patch, and then another one.
+    /// Returns this patch followed by `next`.
     #[must_use]
     pub fn then(mut self, next: Self) -> Self {
         self.0.extend(next.0);
         self
     }
 
-    /// Whether it changes nothing.
+    /// Returns `true` if the patch changes nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The operations, in order.
+    /// Returns the operations in order.
     #[must_use]
     pub fn operations(&self) -> &[PatchOperation] {
         &self.0
     }
 
-    /// About how many bytes it takes.
+    /// Returns the approximate size in bytes.
     pub(crate) fn weight(&self) -> usize {
         let weigh = |operation: &PatchOperation| match operation {
             PatchOperation::Add(add) => add.path.as_str().len() + weight(&add.value),
@@ -58,45 +59,49 @@ impl Patch {
         self.0.iter().map(weigh).sum()
     }
 
-    /// Applies the patch. An operation whose place is gone, because a patch applied before took it
-    /// away, is left out: every patch applies to every state, with one result.
+    /// Applies the patch. An operation whose target was removed by an earlier patch is skipped. So
+    /// every patch applies to every state, with one result.
     pub fn apply(&self, state: &mut Value) {
         for operation in &self.0 {
-            // The only failure is a missing place, and leaving it out is the rule for that.
+            // The only possible failure is a missing target; such an operation is skipped.
             drop(json_patch::patch(state, std::slice::from_ref(operation)));
         }
     }
 }
 
-/// About how many bytes a value takes.
+/// Returns the approximate size of a value in bytes.
 pub(crate) fn weight(value: &Value) -> usize {
     let below = match value {
         Value::String(text) => text.len(),
         Value::Array(items) => items.iter().map(weight).sum(),
-        Value::Object(members) => members.iter().map(|(name, it)| name.len() + weight(it)).sum(),
+        Value::Object(members) => {
+            members.iter().map(|(name, member)| name.len() + weight(member)).sum()
+        }
         _ => 0,
     };
     size_of::<Value>() + below
 }
 
-/// Whether a state is nested more deeply than a log can hold.
+/// Returns `true` if a state is nested more deeply than a log can hold.
 pub(crate) fn is_too_deep(state: &Value) -> bool {
     fn exceeds(value: &Value, left: usize) -> bool {
         match value {
-            Value::Array(items) => left == 0 || items.iter().any(|it| exceeds(it, left - 1)),
-            Value::Object(members) => left == 0 || members.values().any(|it| exceeds(it, left - 1)),
+            Value::Array(items) => left == 0 || items.iter().any(|item| exceeds(item, left - 1)),
+            Value::Object(members) => {
+                left == 0 || members.values().any(|member| exceeds(member, left - 1))
+            }
             _ => false,
         }
     }
     exceeds(state, MAX_DEPTH)
 }
 
-/// A state changed by a tool or a hook, which has read it as an `S`. What is wrong with it is said
-/// without a word of its content.
+/// Applies a change of a tool or a hook to a state that is read as an `S`. Errors contain no
+/// content of the state.
 ///
 /// # Errors
-/// [`ErrorCode::StateInvalid`] if the state before does not read as an `S`, or the state after is not
-/// JSON, is nested too deeply, or does not read back.
+/// [`ErrorCode::StateInvalid`] if the state before does not read as an `S`, or if the state after
+/// is not JSON, is nested too deeply, or does not read back.
 pub(crate) fn changed<S>(before: &Value, change: impl FnOnce(&mut S)) -> Result<Value, ToolError>
 where
     S: DeserializeOwned + Serialize,
@@ -124,9 +129,9 @@ where
     Ok(after)
 }
 
-/// The state after patches that were made side by side, in their order. A result that does not fit is
-/// not kept: of what the later patch changed, the whole value is the later one's, member by member of
-/// the state first, else the whole state. A patch that does not fit even so is left out.
+/// Merges concurrent patches in order. If a result does not fit, it is discarded, and the later
+/// patch's whole value wins for what it changed: first per member of the state, otherwise for the
+/// whole state. A patch that still does not fit is dropped.
 pub(crate) fn merged<'a>(
     base: &Value,
     patches: impl IntoIterator<Item = &'a Patch>,
@@ -143,12 +148,13 @@ pub(crate) fn merged<'a>(
         let mut own = base.clone();
         patch.apply(&mut own);
         let candidates = [with_members_of(&state, base, &own), own];
-        state = candidates.into_iter().find(|it| fits(it)).unwrap_or(state);
+        state = candidates.into_iter().find(|candidate| fits(candidate)).unwrap_or(state);
     }
     state
 }
 
-/// A state with every member that differs between two others as the second one has it.
+/// Returns `state` with every member that differs between `before` and `after` replaced by that of
+/// `after`.
 fn with_members_of(state: &Value, before: &Value, after: &Value) -> Value {
     let (Value::Object(members), Value::Object(before), Value::Object(after)) =
         (state, before, after)
@@ -174,7 +180,7 @@ fn compare(path: &mut PointerBuf, before: &Value, after: &Value, out: &mut Vec<P
                 out.push(add(end, value));
             }
         }
-        // `add` replaces what is there, and puts it back if another patch removed it.
+        // `add` replaces an existing value, and restores one that another patch removed.
         _ => out.push(add(path.clone(), after)),
     }
 }

@@ -1,5 +1,5 @@
-//! What the unit tests of this crate share: replies of a model, a hand that turns the step machine
-//! without a runtime, and logs as text.
+//! Helpers of this crate's unit tests: model replies, a driver for the step machine without a
+//! runtime, and logs as text.
 
 mod hand;
 mod say;
@@ -16,32 +16,32 @@ use crate::event::Event;
 use crate::id::RunId;
 use crate::tool::{Tool, ToolContext};
 
-/// One event as it stands in a log, and the run that wrote it.
+/// A log event, and the run that wrote it.
 pub(crate) type Entry = (Option<RunId>, Event);
 
-/// An agent under way, with a prompt.
+/// Returns an agent builder with a prompt.
 pub(crate) fn builder() -> AgentBuilder {
     Agent::builder("tester").system_prompt("Be brief.")
 }
 
-/// The erased agent.
+/// Builds an agent and erases its types.
 pub(crate) fn built<S, O>(builder: AgentBuilder<S, O>) -> AnyAgent {
     builder.build().unwrap().erased()
 }
 
-/// A tool that takes `{"x": integer}` and gives `{"x": …}` back.
+/// Returns a tool that echoes its input `{"x": integer}`.
 pub(crate) fn echo(name: &str) -> Tool {
     let schema = json!({
         "type": "object",
         "properties": {"x": {"type": "integer"}},
         "additionalProperties": false,
     });
-    Tool::dynamic(name, "Gives back what it gets.", schema, |input: Value, _: ToolContext| async {
+    Tool::dynamic(name, "Returns its input.", schema, |input: Value, _: ToolContext| async {
         Ok(input)
     })
 }
 
-/// A tool that always fails with this sentence.
+/// Returns a tool that always fails with this message.
 pub(crate) fn failing(name: &str, sentence: &'static str) -> Tool {
     Tool::dynamic(
         name,
@@ -51,7 +51,7 @@ pub(crate) fn failing(name: &str, sentence: &'static str) -> Tool {
     )
 }
 
-/// The schema of `{"result": string}`.
+/// Returns the schema of `{"result": string}`.
 pub(crate) fn result_schema() -> Value {
     json!({
         "type": "object",

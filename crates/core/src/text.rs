@@ -1,15 +1,15 @@
-//! Text of unknown length, quoted up to a limit.
+//! Excerpts of text of unknown length.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
-/// The most bytes that an error or a correction quotes of a value.
+/// The maximum number of bytes that an error or a correction quotes of a value.
 pub const MAX_QUOTED: usize = 1_000;
 
-/// The most bytes that one quotes of a name that it did not expect.
+/// The maximum number of bytes that an error or a correction quotes of an unexpected name.
 pub const MAX_NAME: usize = 100;
 
-/// The beginning of a text, of at most `most` bytes and a mark that there is more.
+/// Returns the beginning of a text, at most `most` bytes and an ellipsis if the text is longer.
 #[must_use]
 pub fn excerpt(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most {
@@ -19,7 +19,7 @@ pub fn excerpt(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{kept}…"))
 }
 
-/// The same of what is displayed. What comes after the excerpt is not written.
+/// Returns an excerpt of a displayed value. The rest of the value is not formatted.
 pub fn excerpt_of(value: impl fmt::Display, most: usize) -> String {
     let mut excerpt = Excerpt { text: String::new(), most };
     let cut = write!(excerpt, "{value}").is_err();
@@ -30,7 +30,7 @@ pub fn excerpt_of(value: impl fmt::Display, most: usize) -> String {
     text
 }
 
-/// Takes so many bytes and refuses what comes after them.
+/// A writer that accepts a number of bytes and fails afterwards.
 struct Excerpt {
     text: String,
     most: usize,

@@ -1,4 +1,4 @@
-//! Tools: what a model may call, and what they are handed when it does.
+//! Tools that a model can call, and the context that they get when they run.
 
 mod approval;
 mod context;

@@ -1,4 +1,5 @@
-//! What a session used up: tokens, model calls, tools, sub-agents, and what tools count themselves.
+//! Usage of sessions: tokens, model calls, tools, sub-agents, and amounts that tools record
+//! themselves.
 
 mod bounded;
 mod entry;

@@ -1,16 +1,17 @@
-//! A place beside an immutable value for the bytes that a provider adapter made of it.
+//! A cache for the bytes into which a provider adapter encodes an immutable value.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
 
-/// Keeps the first encoding of the value beside it.
+/// Caches the first encoding of a value.
 #[derive(Default)]
 pub(crate) struct WireCell(OnceLock<(&'static str, Box<[u8]>)>);
 
 impl WireCell {
-    /// The bytes in `encoding`, made by `encode` the first time. A second encoding of the same
-    /// value is made anew each time: it occurs only when a session changes its provider.
+    /// Returns the value encoded as `encoding`. The first call runs `encode`; later calls use the
+    /// cached bytes. A second encoding of the same value is not cached, because it only occurs when
+    /// a session changes its provider.
     pub(crate) fn get(
         &self,
         encoding: &'static str,

@@ -54,7 +54,7 @@ async fn hostile_files_end_in_an_error_and_leave_nothing() {
         (with("limits.max_steps = \"9\""), "must be a whole number, not a text"),
         (with("limits.max_steps = 0"), "must be at least 1"),
         (with("limits = 3"), "`limits` must be a table, not a number"),
-        (circle, "leads in a circle"),
+        (circle, "forms a cycle"),
         (remote, "nothing is fetched"),
         (with("output.schema_file = \"../secret.txt\""), "in the agent file's folder"),
         (with("output.schema_file = \"link.txt\""), "in the agent file's folder"),

@@ -1,4 +1,4 @@
-//! How an agent is defined. Every contradiction is reported by `build`, all at once.
+//! The agent builder. `build` reports every contradiction of a definition at once.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -26,7 +26,24 @@ use crate::schema::Schema;
 use crate::step::{StepResult, build_effective_tools, output_requirement};
 use crate::tool::Tool;
 
-/// The definition of an agent under way. See [`Agent::builder`].
+/// A builder for an [`Agent`]. Start with [`Agent::builder`].
+///
+/// # Examples
+///
+/// ```
+/// use helix_agents_core::agent::Agent;
+/// use helix_agents_core::budget::Budget;
+///
+/// let agent = Agent::builder("researcher")
+///     .description("Finds facts")
+///     .model("openai:gpt-4o-mini")
+///     .system_prompt("Search before you answer.")
+///     .max_steps(10)
+///     .budget(Budget::new().tokens(100_000))
+///     .build()?;
+/// assert_eq!(agent.limits().max_steps, 10);
+/// # Ok::<(), helix_agents_core::error::Error>(())
+/// ```
 #[must_use = "call `build` to get the agent"]
 pub struct AgentBuilder<S = (), O = String> {
     parts: Parts,
@@ -89,19 +106,19 @@ impl AgentBuilder {
 }
 
 impl<S, O> AgentBuilder<S, O> {
-    /// What it is for; shown where it is listed or offered to another agent.
+    /// Sets the description, which lists and calling agents show.
     pub fn description(mut self, description: &str) -> Self {
         description.clone_into(&mut self.parts.description);
         self
     }
 
-    /// The system prompt. Required, here or as a function of the state.
+    /// Sets the system prompt. Required, unless `system_prompt_of` sets it.
     pub fn system_prompt(mut self, prompt: impl Into<String>) -> Self {
         self.parts.prompt = PromptSource::Text(prompt.into());
         self
     }
 
-    /// The system prompt as a function of the custom state, evaluated before each model call.
+    /// Sets the system prompt as a function of the custom state, evaluated before each model call.
     pub fn system_prompt_of<T: DeserializeOwned>(
         mut self,
         prompt: impl Fn(T) -> String + Send + Sync + 'static,
@@ -117,7 +134,8 @@ impl<S, O> AgentBuilder<S, O> {
         self
     }
 
-    /// Custom state: what tools and hooks may remember. A session begins with the default.
+    /// Sets the type of the custom state, which tools and hooks read and change. A new session
+    /// starts with its default value.
     pub fn state<T>(mut self) -> AgentBuilder<T, O>
     where
         T: Default + Serialize + DeserializeOwned + JsonSchema,
@@ -130,27 +148,27 @@ impl<S, O> AgentBuilder<S, O> {
         AgentBuilder { parts: self.parts, types: PhantomData }
     }
 
-    /// A tool: a function under `#[tool]`, or a [`Tool`] with options.
+    /// Adds a tool: a `#[tool]` function, or a [`Tool`] with options.
     pub fn tool(mut self, tool: impl Into<Tool>) -> Self {
         self.parts.tools.push(tool.into());
         self
     }
 
-    /// An agent that this one may call upon like a tool. It needs an output type and a description.
+    /// Adds an agent that this one can call like a tool. It needs an output type and a description.
     pub fn sub_agent(mut self, child: impl Into<SubAgent>) -> Self {
         self.parts.sub_agents.push(child.into());
         self
     }
 
-    /// An agent that stays with this one: it is begun, sent messages and asked how it is by tools
-    /// whose names begin with `companion__`. It needs a description.
+    /// Adds a companion. The model starts it, sends it messages and queries its status through
+    /// tools with the prefix `companion__`. It needs a description.
     pub fn companion<T, P>(mut self, child: &Agent<T, P>, mode: CompanionMode) -> Self {
         self.parts.companions.push(Companion::new(child, mode));
         self
     }
 
-    /// The output type. The model hands it in by `__finish__`, which is added unless there is a
-    /// finish tool.
+    /// Sets the output type. The model returns the output by calling `__finish__`, which is added
+    /// unless there is a finish tool.
     pub fn output<T>(mut self) -> AgentBuilder<S, T>
     where
         T: DeserializeOwned + JsonSchema,
@@ -159,26 +177,27 @@ impl<S, O> AgentBuilder<S, O> {
         AgentBuilder { parts: self.parts, types: PhantomData }
     }
 
-    /// An output whose schema is only known at run time.
+    /// Sets an output schema that is only known at run time.
     pub fn output_schema(mut self, schema: Value) -> AgentBuilder<S, Value> {
         self.parts.output = Some(Schema::from_value(schema));
         AgentBuilder { parts: self.parts, types: PhantomData }
     }
 
-    /// Asks for the output by the provider's JSON-schema response format instead of `__finish__`.
+    /// Requests the output through the provider's JSON-schema response format instead of
+    /// `__finish__`.
     pub fn native_output(mut self) -> Self {
         self.parts.llm.native_output = true;
         self
     }
 
-    /// Asks the provider to constrain `__finish__` to its schema. A hint: models without that get
-    /// the request without it.
+    /// Asks the provider to constrain `__finish__` to its schema. This is a hint: models without
+    /// that feature get the request without it.
     pub fn strict_output(mut self, strict: bool) -> Self {
         self.parts.llm.strict_output = strict;
         self
     }
 
-    /// The model, as `provider:model`.
+    /// Sets the model, as `provider:model`.
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.parts.llm.model = model.into();
         self
@@ -190,70 +209,72 @@ impl<S, O> AgentBuilder<S, O> {
         self
     }
 
-    /// The most steps of one turn. Default 50.
+    /// Sets the maximum number of steps in one turn. Default 50.
     pub fn max_steps(mut self, steps: u32) -> Self {
         self.parts.limits.max_steps = steps;
         self
     }
 
-    /// What each of its sessions may use up, the sessions below it included, unless the session
-    /// was begun or resumed with other limits.
+    /// Sets the default budget of each session of this agent, including its child sessions. A
+    /// session that is started or resumed with other limits uses those.
     pub fn budget(mut self, budget: Budget) -> Self {
         self.parts.budget = budget;
         self
     }
 
-    /// What its models cost, by the names under which they are set. A sub-agent has a table of its
-    /// own; clones of one are cheap.
+    /// Sets the model prices, keyed by the configured model names. A sub-agent has its own table;
+    /// clones of a table are cheap.
     pub fn prices(mut self, prices: PriceTable) -> Self {
         self.parts.prices = prices;
         self
     }
 
-    /// How often the model is told that its answer does not complete the turn. Default 2.
+    /// Sets how often the model is told that its answer does not complete the turn. Default 2.
     pub fn completion_retries(mut self, retries: u32) -> Self {
         self.parts.limits.completion_retries = retries;
         self
     }
 
-    /// How many tools of one step run at once, and beside them how many of its sub-agents. A sub-agent
-    /// that waits for people is not counted. Default 8.
+    /// Sets the maximum number of tool calls of one step that run concurrently, and separately of
+    /// its sub-agents. A sub-agent that waits for an approval or a client tool result does not
+    /// count. Default 8.
     pub fn tool_concurrency(mut self, tools: usize) -> Self {
         self.parts.limits.tool_concurrency = tools;
         self
     }
 
-    /// How long a tool without a timeout of its own may take. Default one minute.
+    /// Sets the timeout of tools that set none themselves. Default one minute.
     pub fn tool_timeout(mut self, timeout: Duration) -> Self {
         self.parts.limits.tool_timeout = timeout;
         self
     }
 
-    /// Sets how many runs in a row may take over from one whose process died, or how often an engine may try
-    /// the same part of a run again, without a result in between. The last of them fails with [`ErrorCode::CrashLoop`] and repeats nothing: it may be the call
-    /// that kills the process. A run that is resumed after it ended is not counted, nor is one that
-    /// only waits. Default 5.
+    /// Sets how many consecutive takeovers may follow a process crash, and how many consecutive
+    /// attempts of the same work item a run may make, without a result in between. The last one
+    /// fails with [`ErrorCode::CrashLoop`] and repeats nothing, because the call itself may crash
+    /// the process. Runs that resume an ended run and runs that only wait do not count. Default 5.
     pub fn max_takeovers(mut self, takeovers: u32) -> Self {
         self.parts.limits.max_takeovers = takeovers;
         self
     }
 
-    /// The number of companions that one session may have. Those that have ended count, because the model can
-    /// speak to them again. A call that would start another one fails with
-    /// [`ErrorCode::CompanionLimit`], which the model reads. Default 32.
+    /// Sets the maximum number of companions of one session. Companions that have ended count,
+    /// because the model can still send them messages. A call that would start another one fails
+    /// with [`ErrorCode::CompanionLimit`], which the model sees. Default 32.
     pub fn max_companions(mut self, companions: usize) -> Self {
         self.parts.limits.max_companions = companions;
         self
     }
 
-    /// The most bytes of one tool result as JSON; a larger one is a failure that the model is told
-    /// of. Default 1 MiB.
+    /// Sets the maximum size of one tool result as JSON, in bytes. The model sees a larger result
+    /// as a failure. Default 1 MiB.
     pub fn max_result_bytes(mut self, bytes: usize) -> Self {
         self.parts.limits.max_result_bytes = bytes;
         self
     }
 
-    /// Ends the turn as completed, without output, after a step whose result fits. Checked last.
+    /// Sets a condition that ends the turn as completed, without output, after a step whose result
+    /// matches. It is checked last.
     pub fn stop_when(
         mut self,
         condition: impl Fn(&StepResult) -> bool + Send + Sync + 'static,
@@ -262,16 +283,16 @@ impl<S, O> AgentBuilder<S, O> {
         self
     }
 
-    /// Adds hooks; they run in the order in which they were added.
+    /// Adds hooks. They run in the order in which they were added.
     pub fn hooks(mut self, hooks: impl AgentHooks) -> Self {
         self.parts.hooks.push(Arc::new(hooks));
         self
     }
 
-    /// The agent.
+    /// Builds the agent.
     ///
     /// # Errors
-    /// [`ErrorCode::AgentInvalid`] with everything that is wrong with the definition.
+    /// [`ErrorCode::AgentInvalid`] with every problem of the definition.
     pub fn build(self) -> Result<Agent<S, O>> {
         let problems = self.parts.problems();
         if !problems.is_empty() {
@@ -320,7 +341,7 @@ impl Parts {
             }
             if self.sub_agents.iter().any(|child| child.agent().name() == name) {
                 problems
-                    .push(format!("`{name}` is a sub-agent and a companion; name one otherwise"));
+                    .push(format!("`{name}` is a sub-agent and a companion; rename one of them"));
             }
         }
         if let Some(Err(error)) = &self.output {

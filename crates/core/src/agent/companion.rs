@@ -1,4 +1,5 @@
-//! Agents that stay with another agent: it begins them, sends them messages, and asks how they are.
+//! Companions: agents that stay with another agent, which starts them, sends them messages and
+//! queries their status.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,13 +22,14 @@ use crate::tool::{COMPANION_PREFIX, ToolSpec};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CompanionMode {
-    /// A call that gives it something to do ends when it is done.
+    /// A call that gives the companion work returns when the work is done.
     Blocking,
-    /// Such a call ends at once, and a message tells the caller when it is done.
+    /// A call that gives the companion work returns immediately. A message notifies the caller when
+    /// it is done.
     NonBlocking,
 }
 
-/// An agent that stays with another one, in a session of its own that keeps what was said.
+/// An agent that stays with another one, in its own session that keeps its history.
 #[derive(Clone)]
 pub struct Companion {
     agent: AnyAgent,
@@ -39,13 +41,13 @@ impl Companion {
         Self { agent: agent.erased(), mode }
     }
 
-    /// The agent.
+    /// Returns the companion's agent.
     #[must_use]
     pub fn agent(&self) -> &AnyAgent {
         &self.agent
     }
 
-    /// Whether the caller waits for it.
+    /// Returns whether the caller waits for the companion.
     #[must_use]
     pub fn mode(&self) -> CompanionMode {
         self.mode
@@ -70,49 +72,49 @@ impl fmt::Debug for Companion {
     }
 }
 
-/// What a call of a companion tool asks for.
+/// A parsed call of a companion tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompanionCall {
-    /// To begin one and give it something to do.
+    /// Starts a companion and sends it a message.
     Spawn {
-        /// Which agent.
+        /// The name of the companion's agent.
         agent: String,
-        /// What to do.
+        /// The task for the companion.
         message: String,
-        /// A name of the caller's choice.
+        /// The companion's name, if the caller chose one.
         name: Option<String>,
     },
-    /// To tell which there are.
+    /// Lists the companions.
     List,
-    /// Something of one that was begun.
+    /// Sends a command to a companion that was started.
     Of {
-        /// Its name.
+        /// The companion's name.
         name: String,
-        /// What.
+        /// The command.
         ask: CompanionCommand,
     },
 }
 
-/// What is asked of a companion that was begun.
+/// A command to a companion that was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompanionCommand {
-    /// To do something else.
+    /// Gives the companion a new message.
     Message(String),
-    /// How it is.
+    /// Queries the companion's status.
     Status,
-    /// To stop for good.
+    /// Stops the companion permanently.
     Terminate,
-    /// Its result, when it is done.
+    /// Waits until the companion is done and returns its result.
     Wait,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct SpawnInput {
-    /// Which agent to start.
+    /// The agent to start.
     agent: String,
-    /// What it is to do, with everything it has to know: it sees nothing else.
+    /// The task with all the context that is needed: the child sees nothing else.
     message: String,
-    /// A name to speak to it by later: letters, digits, `_` or `-`. Without one it is given one.
+    /// A name for later calls: letters, digits, `_` or `-`. Generated if omitted.
     name: Option<String>,
 }
 
@@ -120,7 +122,7 @@ struct SpawnInput {
 struct SendInput {
     /// The child's name.
     name: String,
-    /// What to tell it.
+    /// The message.
     message: String,
 }
 
@@ -133,7 +135,7 @@ struct NameInput {
 #[derive(Deserialize, JsonSchema)]
 struct NothingInput {}
 
-/// The tools by which a model handles its companions.
+/// The tools through which a model controls its companions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CompanionTool {
     Spawn,
@@ -159,14 +161,14 @@ impl CompanionTool {
         }
     }
 
-    /// Those that an agent with these companions has.
+    /// Returns the tools of an agent with these companions.
     fn of(companions: &[Companion]) -> impl Iterator<Item = Self> {
         let any = !companions.is_empty();
-        let blocking = companions.iter().any(|it| it.mode == CompanionMode::Blocking);
+        let blocking = companions.iter().any(|companion| companion.mode == CompanionMode::Blocking);
         Self::ALL.into_iter().filter(move |tool| any && (*tool != Self::Wait || blocking))
     }
 
-    /// The tool of that name, if an agent with these companions has it.
+    /// Returns the tool with this name, if an agent with these companions has it.
     pub(crate) fn find(companions: &[Companion], name: &str) -> Option<Self> {
         let suffix = name.strip_prefix(COMPANION_PREFIX)?;
         Self::of(companions).find(|tool| tool.suffix() == suffix)
@@ -187,34 +189,34 @@ impl CompanionTool {
                 let mut text = "Starts a child agent that stays and can be sent messages. \
                                 Agents:"
                     .to_owned();
-                for it in companions {
-                    let waits = match it.mode {
+                for companion in companions {
+                    let waits = match companion.mode {
                         CompanionMode::Blocking => "the call returns its result",
                         CompanionMode::NonBlocking => {
-                            "the call returns at once; you are told when it is done"
+                            "the call returns immediately; you get a message when it is done"
                         }
                     };
-                    let (name, what) = (it.agent.name(), it.agent.description());
+                    let (name, what) = (companion.agent.name(), companion.agent.description());
                     text.push_str(&format!("\n- {name}: {what} ({waits})"));
                 }
                 return text;
             }
             Self::Send => {
-                "Sends a message to a child: one at work gets it between two steps, one that is \
-                 done starts over with it"
+                "Sends a message to a child: a running child reads it between two steps, a child \
+                 that is done starts again with it"
             }
             Self::List => "Lists all children",
-            Self::Status => "Tells how a child is, and its output if it is done",
-            Self::Terminate => "Stops a child for good",
+            Self::Status => "Returns a child's status, and its output if it is done",
+            Self::Terminate => "Stops a child permanently",
             Self::Wait => "Waits until a child is done and returns its result",
         };
         text.to_owned()
     }
 
-    /// What the call asks for.
+    /// Parses the arguments of a call.
     ///
     /// # Errors
-    /// What is wrong with the arguments, for the model to read.
+    /// A description of what is wrong with the arguments, for the model.
     pub(crate) fn parse(self, arguments: &Json) -> Result<CompanionCall, String> {
         fn typed<T: DeserializeOwned>(arguments: &Json) -> Result<T, String> {
             arguments.to_typed().map_err(|error| {
@@ -242,12 +244,12 @@ impl CompanionTool {
     }
 }
 
-/// The companion tools as the model sees them.
+/// Returns the companion tools that the model sees.
 pub(crate) fn specs(companions: &[Companion]) -> Result<Vec<ToolSpec>> {
     let spec = |tool: CompanionTool| {
         let mut schema = tool.schema()?.json().to_value();
         if let Some(agent) = schema.pointer_mut("/properties/agent") {
-            let names: Vec<_> = companions.iter().map(|it| it.agent.name()).collect();
+            let names: Vec<_> = companions.iter().map(|companion| companion.agent.name()).collect();
             if let Some(members) = agent.as_object_mut() {
                 members.insert("enum".into(), json!(names));
             }
@@ -262,7 +264,8 @@ pub(crate) fn specs(companions: &[Companion]) -> Result<Vec<ToolSpec>> {
     CompanionTool::of(companions).map(spec).collect()
 }
 
-/// What a call of a companion tool asks for, or what is wrong with it.
+/// Parses a call of a companion tool. Returns `None` for other tools, and a description of the
+/// problem if the arguments are invalid.
 pub(crate) fn parse(
     companions: &[Companion],
     tool: &str,
@@ -275,7 +278,7 @@ pub(crate) fn parse(
     })
 }
 
-/// Whether a name can be given to a companion.
+/// Returns `true` if `name` is a valid companion name.
 #[must_use]
 pub fn is_companion_name(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';

@@ -1,4 +1,4 @@
-//! The erased form of an agent.
+//! The agent definition without its types.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,21 +18,21 @@ use crate::schema::Schema;
 use crate::step::StepResult;
 use crate::tool::{FINISH_TOOL, Tool, ToolSet};
 
-/// An agent without its types: what executors and registries hold.
+/// A shared agent definition without its types. Executors and registries hold this form.
 pub type AnyAgent = Arc<AgentDefinition>;
 
-/// A stop condition of the user's.
+/// A user-defined stop condition. A step result for which it returns `true` ends the turn.
 pub type StopWhen = Arc<dyn Fn(&StepResult) -> bool + Send + Sync>;
 
-/// A prompt as a function of the custom state.
+/// A function that computes the system prompt from the custom state.
 pub type PromptOfState = Arc<dyn Fn(&Value) -> Result<String> + Send + Sync>;
 
-/// A system prompt.
+/// The system prompt of an agent.
 #[derive(Clone)]
 pub enum Prompt {
-    /// Always the same; encoded once per agent.
+    /// A constant prompt, encoded once per agent.
     Fixed(SharedMessage),
-    /// A function of the custom state, evaluated before each model call.
+    /// A prompt computed from the custom state before each model call.
     OfState(PromptOfState),
 }
 
@@ -45,39 +45,41 @@ impl fmt::Debug for Prompt {
     }
 }
 
-/// How an agent's turn is completed.
+/// How a turn of an agent is completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Completion {
-    /// By text: the agent has no output type.
+    /// The model's text completes the turn; the agent has no output type.
     Text,
-    /// By calling `__finish__` with the output.
+    /// A call of `__finish__` with the output completes the turn.
     Finish,
-    /// By one of these tools of the user's.
+    /// A call of one of these user-defined tools completes the turn.
     FinishTools(Vec<Arc<str>>),
-    /// By the provider's own structured output.
+    /// The provider's structured output completes the turn.
     Native,
 }
 
-/// What an agent may use up.
+/// Resource limits of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Steps of one turn. Default 50.
+    /// The maximum number of steps in one turn. Default 50.
     pub max_steps: u32,
     /// How often the model is told that its answer does not complete the turn. Default 2.
     pub completion_retries: u32,
-    /// How many model calls in a row may fail after they began to deliver. Default 3.
+    /// The maximum number of consecutive model calls that may fail after their first chunk. Default
+    /// 3.
     pub model_failures: u32,
-    /// How many tools of one step run at once, and how many of its sub-agents. Default 8.
+    /// The maximum number of tool calls of one step that run concurrently, and likewise of its
+    /// sub-agents. Default 8.
     pub tool_concurrency: usize,
-    /// How long a tool without a timeout of its own may take. Default one minute.
+    /// The timeout of a tool that sets none itself. Default one minute.
     pub tool_timeout: Duration,
-    /// The most bytes of one tool result as JSON. Default 1 MiB.
+    /// The maximum size of one tool result as JSON, in bytes. Default 1 MiB.
     pub max_result_bytes: usize,
-    /// The most runs in a row that take over from one that stopped, and tries in a row of a part within a
-    /// run, without a result in between. Default 5.
+    /// The maximum number of consecutive takeovers, and of consecutive attempts of a work item
+    /// within a run, without a result in between. Default 5.
     pub max_takeovers: u32,
-    /// The most companions of one session. Default 32.
+    /// The maximum number of companions of one session. Default 32.
     pub max_companions: usize,
 }
 
@@ -96,7 +98,7 @@ impl Default for Limits {
     }
 }
 
-/// An agent without its types. Made by [`AgentBuilder`](super::AgentBuilder).
+/// An agent definition without its types. Built by [`AgentBuilder`](super::AgentBuilder).
 pub struct AgentDefinition {
     pub(crate) name: Arc<str>,
     pub(crate) description: Arc<str>,
@@ -119,50 +121,50 @@ pub struct AgentDefinition {
 }
 
 impl AgentDefinition {
-    /// The agent's name.
+    /// Returns the agent's name.
     #[must_use]
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// What it is for.
+    /// Returns the agent's description.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// The tools as the model sees them, `__finish__` included.
+    /// Returns the tools that the model sees, including `__finish__`.
     #[must_use]
     pub fn effective_tools(&self) -> &Arc<ToolSet> {
         &self.effective_tools
     }
 
-    /// One of the user's tools.
+    /// Returns the user-defined tool with this name.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
-        // There are few, and this is asked often: comparing beats hashing.
+        // A linear search: there are few tools, and comparing names is faster than hashing.
         self.tools.iter().find(|tool| *tool.name == *name)
     }
 
-    /// The sub-agent that this call is for.
+    /// Returns the sub-agent that a call of this tool starts.
     #[must_use]
     pub fn sub_agent(&self, tool: &str) -> Option<&SubAgent> {
         self.sub_agents.iter().find(|child| child.tool_name() == tool)
     }
 
-    /// The agents that stay with it.
+    /// Returns the agent's companions.
     #[must_use]
     pub fn companions(&self) -> &[Companion] {
         &self.companions
     }
 
-    /// The companion of that agent.
+    /// Returns the companion that runs this agent.
     #[must_use]
     pub fn companion(&self, agent: &str) -> Option<&Companion> {
         self.companions.iter().find(|companion| **companion.agent().name() == *agent)
     }
 
-    /// The agent of a child of this one's.
+    /// Returns the agent with this name among the sub-agents and companions.
     #[must_use]
     pub fn agent_of_child(&self, name: &str) -> Option<&AnyAgent> {
         let children = self.sub_agents.iter().map(SubAgent::agent);
@@ -174,27 +176,27 @@ impl AgentDefinition {
         companion::CompanionTool::find(&self.companions, name).is_some()
     }
 
-    /// What a call of a companion tool asks for, or what is wrong with it; none if it is no such
-    /// call.
+    /// Parses a call of a companion tool. Returns `None` for other tools, and what is wrong with
+    /// the arguments if they are invalid.
     #[must_use]
     pub fn companion_call(&self, call: &ToolCall) -> Option<Result<CompanionCall, String>> {
         companion::parse(&self.companions, &call.name, &call.arguments)
     }
 
-    /// The agents that it may call upon.
+    /// Returns the agents that this agent can call.
     #[must_use]
     pub fn sub_agents(&self) -> &[SubAgent] {
         &self.sub_agents
     }
 
-    /// How a turn is completed.
+    /// Returns how a turn is completed.
     #[must_use]
     pub fn completion(&self) -> &Completion {
         &self.completion
     }
 
-    /// The one tool that completes a turn, if there is exactly one: what a model that has to hand in
-    /// its output is made to call.
+    /// Returns the tool that completes a turn if there is exactly one. A model that does not
+    /// complete the turn is forced to call it.
     #[must_use]
     pub fn completion_tool(&self) -> Option<&str> {
         match &self.completion {
@@ -207,63 +209,63 @@ impl AgentDefinition {
         }
     }
 
-    /// The schema of a native structured output, if the output is asked for that way.
+    /// Returns the output schema if the agent uses native structured output.
     #[must_use]
     pub fn native_output_schema(&self) -> Option<&Schema> {
         let native = self.completion == Completion::Native;
         self.output.as_ref().filter(|_| native)
     }
 
-    /// The schema of the output, if the agent has an output type.
+    /// Returns the output schema, if the agent has an output type.
     #[must_use]
     pub fn output_schema(&self) -> Option<&Schema> {
         self.output.as_ref()
     }
 
-    /// The settings of its model calls.
+    /// Returns the settings of the model calls.
     #[must_use]
     pub fn llm(&self) -> &LlmConfig {
         &self.llm
     }
 
-    /// What it may use up.
+    /// Returns the resource limits.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// What each of its sessions may use up, unless the session says otherwise.
+    /// Returns the default budget of each session of this agent.
     #[must_use]
     pub fn budget(&self) -> &Budget {
         &self.budget
     }
 
-    /// What its models cost.
+    /// Returns the model prices.
     #[must_use]
     pub fn prices(&self) -> &PriceTable {
         &self.prices
     }
 
-    /// What is missing for costs to be counted, here and in the agents below.
+    /// Returns one message for each model without a price, of this agent and of its sub-agents.
     #[must_use]
     pub fn unpriced(&self) -> Vec<String> {
         let below = self.sub_agents.iter().flat_map(|child| child.agent().unpriced());
         unpriced(&self.name, &self.llm.model, &self.prices).into_iter().chain(below).collect()
     }
 
-    /// Its hooks, in order.
+    /// Returns the hooks in execution order.
     #[must_use]
     pub fn hooks(&self) -> &[Arc<dyn AgentHooks>] {
         &self.hooks
     }
 
-    /// The custom state of a new session.
+    /// Returns the custom state of a new session.
     #[must_use]
     pub fn initial_state(&self) -> &Json {
         &self.initial_state
     }
 
-    /// The system message for a model call.
+    /// Returns the system message for a model call.
     ///
     /// # Errors
     /// [`ErrorCode::StateInvalid`] if the prompt is a function of the state and the state does not
@@ -280,7 +282,7 @@ impl AgentDefinition {
     /// Checks that a recorded state still fits the agent's state type.
     ///
     /// # Errors
-    /// [`ErrorCode::StateInvalid`], naming what does not fit. The log is not touched.
+    /// [`ErrorCode::StateInvalid`], naming the part that does not fit. The log is not changed.
     pub fn check_state(&self, state: &Value) -> Result<()> {
         (self.check_state)(state).map_err(|problem| {
             Error::new(
@@ -299,7 +301,8 @@ pub(super) fn unpriced(agent: &str, model: &str, prices: &PriceTable) -> Option<
     prices.get(model).is_none().then(message)
 }
 
-/// The prompt and, for an agent that owes an output, the section that says how to hand it in.
+/// Combines the prompt with the section that describes how to return the output, if the agent has
+/// an output type.
 pub(crate) fn system_message(prompt: &str, requirement: Option<&str>) -> SharedMessage {
     let content = match requirement {
         None => prompt.to_owned(),

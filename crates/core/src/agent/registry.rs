@@ -1,4 +1,4 @@
-//! Agents by name: for whoever finds a session in a store and has to go on with it.
+//! A registry of agents by name, for processes that resume sessions they find in a store.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,16 +10,16 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::id::SessionId;
 use crate::panics::caught;
 
-/// What a factory may look at.
+/// The context that an agent factory gets.
 #[derive(Debug, Clone)]
 pub struct FactoryContext {
-    /// The session that the agent is for.
+    /// The session that the agent is built for.
     pub session: SessionId,
 }
 
 type Factory = Arc<dyn Fn(&FactoryContext) -> Result<AnyAgent> + Send + Sync>;
 
-/// Agents by name. Cheap to clone; clones share what is registered.
+/// A registry of agents by name. Cheap to clone; clones share their entries.
 #[derive(Clone, Default)]
 pub struct AgentRegistry {
     entries: Arc<RwLock<BTreeMap<Arc<str>, Entry>>>,
@@ -35,13 +35,13 @@ impl AgentRegistry {
     /// Registers an agent under its name.
     ///
     /// # Errors
-    /// [`ErrorCode::AgentInvalid`] if another agent has the name; [`replace`](Self::replace) is
-    /// for that.
+    /// [`ErrorCode::AgentInvalid`] if another agent has the name. Use [`replace`](Self::replace) to
+    /// override it.
     pub fn register<S, O>(&self, agent: &Agent<S, O>) -> Result<()> {
         self.insert(Arc::clone(agent.name()), Entry::Agent(agent.erased()))
     }
 
-    /// Registers a function that makes the agent of that name for a session.
+    /// Registers a factory that builds the agent with this name for a session.
     ///
     /// # Errors
     /// [`ErrorCode::AgentInvalid`] if another agent has the name.
@@ -53,20 +53,20 @@ impl AgentRegistry {
         self.insert(name.into(), Entry::Factory(Arc::new(factory)))
     }
 
-    /// Registers an agent in place of the one that has its name, if any.
+    /// Registers an agent, replacing the one with the same name, if any.
     pub fn replace<S, O>(&self, agent: &Agent<S, O>) {
         self.replace_erased(agent.erased());
     }
 
-    /// [`replace`](Self::replace) for an agent whose types are erased.
+    /// Does the same as [`replace`](Self::replace) for an agent without its types.
     pub fn replace_erased(&self, agent: AnyAgent) {
         self.write().insert(Arc::clone(agent.name()), Entry::Agent(agent));
     }
 
-    /// The agent of that name.
+    /// Returns the agent with this name.
     ///
     /// # Errors
-    /// [`ErrorCode::AgentNotFound`], naming those that are registered; the factory's, or
+    /// [`ErrorCode::AgentNotFound`], listing the registered names; the factory's error, or
     /// [`ErrorCode::CodePanicked`] if it panics.
     pub fn resolve(&self, name: &str, cx: &FactoryContext) -> Result<AnyAgent> {
         let entry = self.read().get(name).cloned();
@@ -82,13 +82,13 @@ impl AgentRegistry {
         }
     }
 
-    /// Whether there is an agent of that name, or a function that makes it.
+    /// Returns `true` if an agent or a factory is registered under this name.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         self.read().contains_key(name)
     }
 
-    /// The names, sorted.
+    /// Returns the registered names in sorted order.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.read().keys().map(ToString::to_string).collect()

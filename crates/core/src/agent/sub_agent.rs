@@ -1,4 +1,4 @@
-//! Agents that another agent may call upon.
+//! Sub-agents: agents that another agent calls like tools.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use crate::panics::{Panicked, caught};
 use crate::schema::Schema;
 use crate::tool::{SUB_AGENT_PREFIX, ToolSpec};
 
-/// What a sub-agent is given unless it says otherwise.
+/// The default input of a sub-agent.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct SubAgentInput {
-    /// What to do, with everything that has to be known for it: the sub-agent sees nothing else.
+    /// The task with all the context that is needed: the sub-agent sees nothing else.
     pub message: String,
 }
 
 type ToInput = Arc<dyn Fn(&Json) -> Result<Input> + Send + Sync>;
 
-/// An agent that another agent may call upon like a tool. Each call is a session of its own, with
-/// a state of its own, that ends with the call.
+/// An agent that another agent can call like a tool. Each call has its own session with its own
+/// state, which ends with the call.
 #[derive(Clone)]
 pub struct SubAgent {
     agent: AnyAgent,
@@ -37,7 +37,7 @@ pub struct SubAgent {
 }
 
 impl SubAgent {
-    /// Offers an agent. The caller writes one message, see [`SubAgentInput`].
+    /// Offers an agent as a sub-agent whose input is one message, see [`SubAgentInput`].
     #[must_use]
     pub fn new<S, O>(agent: &Agent<S, O>) -> Self {
         Self {
@@ -49,7 +49,8 @@ impl SubAgent {
         }
     }
 
-    /// Has the caller write arguments of this type, and makes the sub-agent's input of them.
+    /// Sets the type of the arguments that the caller's model writes, and how the sub-agent's input
+    /// is built from them.
     #[must_use]
     pub fn input<I>(mut self, to_input: impl Fn(I) -> Input + Send + Sync + 'static) -> Self
     where
@@ -60,30 +61,30 @@ impl SubAgent {
         self
     }
 
-    /// Describes it to the caller in other words than the agent does itself.
+    /// Replaces the description that the caller's model sees.
     #[must_use]
     pub fn described(mut self, description: &str) -> Self {
         self.description = description.trim().into();
         self
     }
 
-    /// The agent.
+    /// Returns the sub-agent's agent.
     #[must_use]
     pub fn agent(&self) -> &AnyAgent {
         &self.agent
     }
 
-    /// The name under which the caller's model calls it.
+    /// Returns the tool name under which the caller's model calls the sub-agent.
     #[must_use]
     pub fn tool_name(&self) -> &str {
         &self.tool
     }
 
-    /// What the sub-agent is begun with.
+    /// Builds the sub-agent's input from the call's arguments.
     ///
     /// # Errors
     /// [`ErrorCode::ToolInputInvalid`] if the arguments do not fit, [`ErrorCode::CodePanicked`] if
-    /// what makes an input of them panics.
+    /// the user's conversion panics.
     pub fn input_of(&self, arguments: &Json) -> Result<Input> {
         (self.to_input)(arguments)
     }
@@ -109,7 +110,7 @@ impl SubAgent {
         })
     }
 
-    /// Everything that is wrong with it, one sentence each.
+    /// Returns every problem of the definition, one sentence each.
     pub(crate) fn problems(&self) -> Vec<String> {
         let name = self.agent.name();
         let mut problems = Vec::new();

@@ -1,4 +1,4 @@
-//! Definitions: every contradiction is reported, all at once; and agents by name.
+//! Tests of agent definitions, whose problems are all reported at once, and of the registry.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ fn a_prompt_is_required_and_may_be_empty() {
 }
 
 #[test]
-fn limits_leave_room_to_work() {
+fn limits_must_be_positive() {
     let limits = builder().max_steps(0).tool_concurrency(0).tool_timeout(Duration::ZERO);
     problems(
         limits,
@@ -69,7 +69,7 @@ fn tool_names_are_unique_and_not_reserved() {
 }
 
 #[test]
-fn tools_are_described_and_their_schemas_are_schemas() {
+fn tools_need_a_description_and_a_valid_schema() {
     let error = builder().tool(echo("t").described(" \n")).build().unwrap_err();
     assert!(error.message().contains("tool `t` has no description"), "{error}");
     let error = builder().tool(broken_schema("t")).build().unwrap_err();
@@ -77,7 +77,7 @@ fn tools_are_described_and_their_schemas_are_schemas() {
 }
 
 #[test]
-fn options_of_a_tool_fit_its_effect_class() {
+fn tool_options_must_fit_the_effect_class() {
     let reconcile = |_: Value, _| async { ReconcileOutcome::Unknown };
     problems(
         builder().tool(echo("a").reconcile(reconcile)),
@@ -92,7 +92,7 @@ fn options_of_a_tool_fit_its_effect_class() {
 }
 
 #[test]
-fn a_tool_that_waits_for_people_is_only_that() {
+fn client_tools_and_approvals_exclude_other_options() {
     let ask = || Tool::client::<NoInput>("ask", "Asks.");
     problems(
         builder().tool(ask().finish_with()),
@@ -114,7 +114,7 @@ fn child(name: &str) -> Agent<(), Value> {
 }
 
 #[test]
-fn agents_below_have_names_of_their_own() {
+fn sub_agents_and_companions_need_unique_names() {
     let both = || builder().companion(&child("a"), CompanionMode::Blocking);
     problems(
         both().companion(&child("a"), CompanionMode::NonBlocking),
@@ -124,12 +124,12 @@ fn agents_below_have_names_of_their_own() {
         both().sub_agent(&child("a")),
         &expect![[r#"
         `a` is a sub-agent and a companion
-        name one otherwise"#]],
+        rename one of them"#]],
     );
     assert!(both().sub_agent(&child("b")).build().is_ok());
 }
 
-/// What a model may call.
+/// Returns the names of the tools that the model sees.
 fn offered<S, O>(builder: AgentBuilder<S, O>) -> Vec<String> {
     let agent = builder.build().unwrap().erased();
     agent.effective_tools().specs().iter().map(|spec| spec.name.to_string()).collect()
@@ -144,14 +144,14 @@ fn a_sub_agent_is_shown_as_a_tool() {
 }
 
 #[test]
-fn companions_are_handled_by_five_tools_or_six_and_are_none_themselves() {
+fn companions_add_five_or_six_tools() {
     let five = ["spawnAgent", "sendMessage", "listChildren", "getChildStatus", "terminateChild"];
     let five = five.map(|name| format!("companion__{name}"));
-    let beside = || builder().companion(&child("a"), CompanionMode::NonBlocking);
-    assert_eq!(offered(beside()), five);
+    let non_blocking = || builder().companion(&child("a"), CompanionMode::NonBlocking);
+    assert_eq!(offered(non_blocking()), five);
     let mut six = five.to_vec();
     six.push("companion__waitForResult".to_owned());
-    assert_eq!(offered(beside().companion(&child("b"), CompanionMode::Blocking)), six);
+    assert_eq!(offered(non_blocking().companion(&child("b"), CompanionMode::Blocking)), six);
     assert_eq!(offered(builder().sub_agent(&child("a"))), ["subagent__a"]);
 }
 
@@ -166,7 +166,7 @@ fn native_output_needs_an_output_type_and_excludes_finish_tools() {
 }
 
 #[test]
-fn an_output_schema_is_a_schema() {
+fn an_output_schema_must_be_valid() {
     let error = builder().output_schema(json!({"type": 1})).build().unwrap_err();
     assert!(error.message().starts_with("the output type: not a usable"), "{error}");
 }
@@ -201,16 +201,16 @@ impl Serialize for Even {
 #[test]
 fn the_default_state_reads_back_and_fits_the_prompts_type() {
     let error = builder().state::<Even>().build().unwrap_err();
-    assert_eq!(error.message(), "the default state does not read back: its type refuses the value");
+    assert_eq!(error.message(), "the default state does not read back: its type rejects the value");
     let error = builder().system_prompt_of(|_: Notes| String::new()).build().unwrap_err();
     assert!(error.message().contains("the prompt's state type does not fit"), "{error}");
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_at_once() {
+fn all_problems_are_reported_at_once() {
     let all = Agent::builder("my agent").max_steps(0).native_output();
     let error = all.tool(echo("__finish__")).tool(broken_schema("b")).build().unwrap_err();
-    let told = [
+    let expected = [
         "the agent's name must be",
         "there is no system prompt",
         "must be at least 1",
@@ -218,13 +218,13 @@ fn everything_that_is_wrong_is_told_at_once() {
         "tool `b`: not a usable",
         "`native_output` needs",
     ];
-    for problem in told {
+    for problem in expected {
         assert!(error.message().contains(problem), "{problem} is missing: {error}");
     }
 }
 
 #[test]
-fn a_state_that_no_longer_fits_is_told_by_name() {
+fn a_state_that_no_longer_fits_is_reported_with_its_place() {
     let agent = builder().state::<Notes>().build().unwrap();
     assert!(agent.check_state(&json!({"notes": []})).is_ok());
     let error = agent.check_state(&json!({"notes": 1})).unwrap_err();
@@ -241,7 +241,7 @@ fn cx() -> FactoryContext {
 }
 
 #[test]
-fn a_registry_resolves_by_name_and_names_what_it_knows() {
+fn a_registry_resolves_by_name_and_lists_known_names() {
     let registry = AgentRegistry::default();
     registry.register(&named("b", "")).unwrap();
     registry.clone().register(&named("a", "")).unwrap();
@@ -253,7 +253,7 @@ fn a_registry_resolves_by_name_and_names_what_it_knows() {
 }
 
 #[test]
-fn a_name_is_taken_once_and_replaced_on_purpose() {
+fn a_registered_name_must_be_replaced_explicitly() {
     let registry = AgentRegistry::default();
     registry.register(&named("a", "old")).unwrap();
     assert_eq!(registry.register(&named("a", "x")).unwrap_err().code(), ErrorCode::AgentInvalid);
@@ -274,7 +274,7 @@ fn a_factory_that_panics_is_an_error_that_names_its_agent() {
 }
 
 #[test]
-fn a_factory_makes_an_agent_for_the_session_or_says_why_not() {
+fn a_factory_builds_an_agent_for_the_session_or_fails() {
     let registry = AgentRegistry::default();
     let made = |cx: &FactoryContext| match cx.session.as_str() {
         "s" => Ok(named("a", cx.session.as_str()).erased()),

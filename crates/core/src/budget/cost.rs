@@ -1,15 +1,15 @@
-//! Money.
+//! Amounts of money.
 
 use std::fmt;
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-/// Parts of a dollar in a dollar.
+/// The number of units in a dollar.
 const PARTS: f64 = 1e12;
 
-/// An amount of US dollars, exact to a millionth of a millionth: so that a token of the cheapest
-/// model has a price in whole numbers.
+/// An amount of US dollars with a resolution of a trillionth of a dollar, so that one token of the
+/// cheapest model has an integer price.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -17,7 +17,7 @@ const PARTS: f64 = 1e12;
 pub struct Cost(pub u64);
 
 impl Cost {
-    /// So many dollars; nothing for what is less than nothing or no number.
+    /// Creates an amount from US dollars. Negative values and NaN become zero.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
@@ -28,14 +28,14 @@ impl Cost {
         Self((dollars * PARTS).round() as u64)
     }
 
-    /// In dollars, for people.
+    /// Returns the amount in US dollars, for display.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "for people")]
+    #[expect(clippy::cast_precision_loss, reason = "for display")]
     pub fn as_usd(self) -> f64 {
         self.0 as f64 / PARTS
     }
 
-    /// Whether it is nothing.
+    /// Returns `true` if the amount is zero.
     #[must_use]
     pub const fn is_zero(&self) -> bool {
         self.0 == 0

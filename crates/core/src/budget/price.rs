@@ -1,4 +1,4 @@
-//! What models cost.
+//! Model prices.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,34 +8,34 @@ use serde::{Deserialize, Serialize};
 use super::cost::Cost;
 use crate::usage::Usage;
 
-/// What a model's tokens cost, in US dollars per million.
+/// The price of a model's tokens, in US dollars per million.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// Input that the provider had not cached.
+    /// The price of uncached input.
     pub input: f64,
-    /// Input that it had cached; without it, as other input.
+    /// The price of cached input. Default: the price of uncached input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<f64>,
-    /// Output, reasoning included.
+    /// The price of output, including reasoning.
     pub output: f64,
 }
 
 impl Price {
-    /// Dollars per million tokens of input and of output.
+    /// Creates a price in US dollars per million tokens of input and of output.
     #[must_use]
     pub const fn per_million(input: f64, output: f64) -> Self {
         Self { input, cached: None, output }
     }
 
-    /// Dollars per million tokens of input that the provider had cached.
+    /// Sets the price in US dollars per million tokens of cached input.
     #[must_use]
     pub const fn cached(mut self, cached: f64) -> Self {
         self.cached = Some(cached);
         self
     }
 
-    /// What these tokens cost.
+    /// Returns the cost of this usage.
     #[must_use]
     pub fn of(&self, usage: &Usage) -> Cost {
         let cached = usage.cached_tokens.min(usage.input_tokens);
@@ -51,14 +51,15 @@ impl Price {
     }
 }
 
-/// A dollar per million tokens is a millionth of a dollar per token.
+/// A price of one dollar per million tokens is a millionth of a dollar per token.
 fn per_token(per_million: f64, tokens: u64) -> Cost {
     let one = Cost::usd(per_million / 1e6);
     Cost(one.0.saturating_mul(tokens))
 }
 
-/// Prices by model, as `provider:model`, just as agents name it. There are none built in: prices
-/// change, and what a provider takes is between it and you. Cheap to clone.
+/// Prices by model, keyed by `provider:model` exactly as in the agent's definition. There are no
+/// built-in prices, because prices change and depend on your contract with the provider. Cheap to
+/// clone.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PriceTable {
@@ -66,7 +67,7 @@ pub struct PriceTable {
 }
 
 impl PriceTable {
-    /// Without any price.
+    /// Creates an empty table.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -79,13 +80,13 @@ impl PriceTable {
         self
     }
 
-    /// The price of a model.
+    /// Returns the price of a model.
     #[must_use]
     pub fn get(&self, model: &str) -> Option<&Price> {
         self.prices.get(model)
     }
 
-    /// The models whose price is no amount.
+    /// Returns the models whose price is not a valid amount.
     pub(crate) fn unsound(&self) -> impl Iterator<Item = &str> {
         self.prices.iter().filter(|(_, price)| !price.is_sound()).map(|(model, _)| model.as_str())
     }

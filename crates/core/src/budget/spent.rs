@@ -1,4 +1,4 @@
-//! What was used of a budget.
+//! The usage that counts against a budget.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -10,23 +10,25 @@ use super::cost::Cost;
 use crate::error::{ErrorCode, ErrorRecord};
 use crate::usage::UsageRollup;
 
-/// What a session has used of a budget, the children that ended included. It never becomes less.
+/// The usage of a session that counts against its budget, including children that ended. It never
+/// decreases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct BudgetUsage {
-    /// Model calls.
+    /// The number of model calls.
     pub steps: u64,
-    /// Input and output tokens.
+    /// The number of input and output tokens.
     pub tokens: u64,
-    /// Tool calls.
+    /// The number of tool calls.
     pub tool_calls: u64,
-    /// Milliseconds during which its own runs were under way. What children take lies within it.
+    /// The time during which the session's own runs were in progress, in milliseconds. The
+    /// children's time lies within it.
     pub wall_time_ms: u64,
-    /// What the model calls cost.
+    /// The cost of the model calls.
     pub cost: Cost,
 }
 
 impl BudgetUsage {
-    /// What a child is set down with.
+    /// Converts the usage of a child into the amount charged to its parent.
     #[must_use]
     pub fn of_child(used: &UsageRollup) -> Self {
         Self {
@@ -38,7 +40,7 @@ impl BudgetUsage {
         }
     }
 
-    /// What came on top of `earlier`.
+    /// Returns the usage since `earlier`.
     #[must_use]
     pub const fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -50,7 +52,7 @@ impl BudgetUsage {
         }
     }
 
-    /// The greater of the two in every respect: the later one of two reports of the same session.
+    /// Returns the maximum of each value: the later of two reports about the same session.
     pub(crate) fn max(self, other: Self) -> Self {
         Self {
             steps: self.steps.max(other.steps),
@@ -61,7 +63,7 @@ impl BudgetUsage {
         }
     }
 
-    /// What a child may use, as if it had.
+    /// Returns the usage as if a child had used its whole allowance.
     #[must_use]
     pub fn all_of(allowance: &Budget) -> Self {
         Self {
@@ -84,24 +86,24 @@ impl AddAssign for BudgetUsage {
     }
 }
 
-/// Which limit of a budget.
+/// The kind of a budget limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BudgetLimit {
-    /// Model calls.
+    /// The limit on model calls.
     Steps,
-    /// Tokens.
+    /// The limit on tokens.
     Tokens,
-    /// Tool calls.
+    /// The limit on tool calls.
     ToolCalls,
-    /// Time under way.
+    /// The limit on the time during which runs are in progress.
     WallTime,
-    /// Money.
+    /// The limit on the cost of model calls.
     Cost,
 }
 
 impl BudgetLimit {
-    /// Its name in errors and in the budget.
+    /// Returns the name that is used in errors and in the budget.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -114,19 +116,19 @@ impl BudgetLimit {
     }
 }
 
-/// A limit that was reached.
+/// A budget limit that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exceeded {
-    /// Which one.
+    /// The kind of the limit.
     pub limit: BudgetLimit,
-    /// What was used: a count, milliseconds, or parts of a dollar as [`Cost`] has them.
+    /// The usage: a count, milliseconds, or units of [`Cost`].
     pub used: u64,
-    /// What was allowed.
+    /// The value of the limit.
     pub allowed: u64,
 }
 
 impl Exceeded {
-    /// The error of the run.
+    /// Returns the error that ends the run.
     #[must_use]
     pub fn error(&self) -> ErrorRecord {
         let message = format!("the budget is used up: {self}; resume with a larger budget");

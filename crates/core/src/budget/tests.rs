@@ -1,4 +1,4 @@
-//! Limits, shares and prices.
+//! Tests of limits, shares and prices.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ fn spent() -> BudgetUsage {
 }
 
 #[test]
-fn each_limit_says_what_was_used_and_allowed() {
-    let told = |budget: Budget| budget.exceeded(&spent()).map(|it| it.to_string());
+fn each_limit_reports_usage_and_allowance() {
+    let reached = |budget: Budget| budget.exceeded(&spent()).map(|limit| limit.to_string());
     let just = [
         (Budget::new().steps(3), "steps, 3 used of 3"),
         (Budget::new().tokens(99), "tokens, 100 used of 99"),
@@ -22,22 +22,22 @@ fn each_limit_says_what_was_used_and_allowed() {
         (Budget::new().cost(Cost::usd(0.2)), "cost, $0.250000 used of $0.200000"),
     ];
     for (budget, expected) in just {
-        assert_eq!(told(budget).as_deref(), Some(expected));
+        assert_eq!(reached(budget).as_deref(), Some(expected));
     }
     let calls = Budget::new().tool_calls(5);
-    assert_eq!(told(calls), None, "the model may do without");
+    assert_eq!(reached(calls), None, "the model may reply without tools");
     let exceeded = calls.tool_calls_exceeded(&spent()).unwrap();
     assert_eq!(
         exceeded.error().to_string(),
         "budget_exceeded: the budget is used up: tool_calls, 5 used of 5; resume with a larger budget"
     );
     let more = Budget::new().steps(4).tokens(101).tool_calls(6).cost(Cost::usd(0.26));
-    assert_eq!((told(more), more.tool_calls_exceeded(&spent())), (None, None));
-    assert_eq!(told(Budget::new()), None);
+    assert_eq!((reached(more), more.tool_calls_exceeded(&spent())), (None, None));
+    assert_eq!(reached(Budget::new()), None);
 }
 
 #[test]
-fn limits_that_are_not_named_stay_as_they_were() {
+fn unset_limits_stay_unchanged() {
     let agents = Budget::new().steps(9).tokens(100);
     let raised = Budget::new().tokens(200);
     assert_eq!(raised.or(agents), Budget::new().steps(9).tokens(200));
@@ -65,7 +65,7 @@ fn a_share_divides_all_but_the_time() {
 
 proptest! {
     #[test]
-    fn shares_never_are_more_than_what_is_left(
+    fn shares_never_exceed_the_remaining_budget(
         limit in any::<u64>(),
         used in any::<u64>(),
         parts in 1..50_u64,
@@ -76,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn money_is_added_up_to_the_last_part(
+    fn costs_are_added_exactly(
         calls in proptest::collection::vec((0..1_000_000_u64, 0..1_000_000_u64), 1..20),
     ) {
         let price = Price::per_million(0.15, 0.6);
@@ -93,7 +93,7 @@ proptest! {
 }
 
 #[test]
-fn cached_input_has_a_price_of_its_own() {
+fn cached_input_has_its_own_price() {
     let usage = Usage {
         input_tokens: 1_000_000,
         cached_tokens: 400_000,
@@ -104,7 +104,11 @@ fn cached_input_has_a_price_of_its_own() {
     assert_eq!(price.of(&usage), Cost::usd(6.0));
     assert_eq!(price.cached(0.5).of(&usage), Cost::usd(5.4));
     let odd = Usage { input_tokens: 1, cached_tokens: 5, ..Usage::default() };
-    assert_eq!(price.of(&odd), Cost::usd(0.000_002), "no more is cached than there is");
+    assert_eq!(
+        price.of(&odd),
+        Cost::usd(0.000_002),
+        "cached tokens are capped at the input tokens"
+    );
     assert_eq!(Price::per_million(0.0375, 0.0).of(&odd), Cost(37_500));
 }
 
@@ -114,7 +118,7 @@ fn problems(budget: Budget, prices: PriceTable) -> String {
 }
 
 #[test]
-fn what_cannot_be_a_limit_is_an_error_of_the_definition() {
+fn invalid_limits_are_definition_errors() {
     let zero = problems(Budget::new().tokens(0), PriceTable::new());
     assert_eq!(zero, "each limit of a `budget` must be more than zero");
     let unknown = problems(
@@ -134,7 +138,7 @@ fn what_cannot_be_a_limit_is_an_error_of_the_definition() {
 }
 
 #[test]
-fn an_agent_below_needs_a_price_too() {
+fn a_sub_agent_needs_a_price_too() {
     let prices = PriceTable::new().model("big", Price::per_million(1.0, 1.0));
     let below = crate::agent::Agent::builder("below")
         .description("Helps.")

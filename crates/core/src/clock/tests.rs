@@ -1,4 +1,4 @@
-//! Points in time, and fresh ids.
+//! Tests of timestamps and ids.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -40,7 +40,7 @@ impl IdSource for Counting {
 }
 
 #[test]
-fn fresh_ids_say_what_they_name() {
+fn ids_have_a_prefix_for_their_kind() {
     let ids: &dyn IdSource = &Counting::default();
     let zeros = "0".repeat(31);
     assert_eq!(ids.session().as_str(), format!("ses_{zeros}0"));

@@ -1,4 +1,4 @@
-//! An error as a session's log keeps it.
+//! The form of an error in a session's log.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,19 +8,20 @@ use serde::{Deserialize, Serialize};
 use super::{Error, ErrorCode, ErrorKind, bytes_of, in_full};
 use crate::text::{MAX_QUOTED, excerpt};
 
-/// An error as it is kept in a log: it outlives the process and the build that met it, so its code
+/// An error in a session's log. It outlives the process and the build that created it, so its code
 /// is a string.
 ///
-/// The record of a run or of a model call keeps content in its detail alone, as [`Error`] does. That of a
-/// tool's result is what the model reads, so its message may be content; it is in the session's log and
-/// stream only.
+/// The record of a run or of a model call has content in its detail only, as [`Error`] does. The
+/// message of a tool result's record is read by the model and may contain content; it is only kept
+/// in the session's log and stream.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorRecord {
-    /// The error's kind: whether a caller may try again, has to wait, or has to change something.
+    /// The error's kind, which tells whether the caller can retry, must wait, or must change
+    /// something.
     pub kind: ErrorKind,
     /// The stable code.
     pub code: Cow<'static, str>,
-    /// The sentence for people.
+    /// The message for humans.
     pub message: String,
     /// Text that may repeat content. Neither `Display` nor `Debug` shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,33 +29,33 @@ pub struct ErrorRecord {
 }
 
 impl ErrorRecord {
-    /// The record of an error that never was an [`Error`] value.
+    /// Creates the record of an error that was never an [`Error`] value.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         let (kind, code) = (code.kind(), Cow::Borrowed(code.as_str()));
         Self { kind, code, message: message.into(), detail: None }
     }
 
-    /// Adds text that may repeat content. At most [`MAX_QUOTED`] bytes of it are kept.
+    /// Adds text that may repeat content. At most [`MAX_QUOTED`] bytes are kept.
     #[must_use]
     pub fn with_detail(mut self, detail: impl AsRef<str>) -> Self {
         self.detail = Some(excerpt(detail.as_ref(), MAX_QUOTED).into_owned());
         self
     }
 
-    /// The record as it may be kept outside of the session's log.
+    /// Removes the detail, so that the record can be kept outside of the session's log.
     #[must_use]
     pub fn without_detail(mut self) -> Self {
         self.detail = None;
         self
     }
 
-    /// The message with the detail, for those who may read the session.
+    /// Returns the message with the detail, for users with access to the session.
     #[must_use]
     pub fn in_full(&self) -> String {
         in_full(&self.message, self.detail.as_deref())
     }
 
-    /// The error that was recorded. A code that this build does not know becomes `unknown`.
+    /// Converts the record into an error. A code that this build does not know becomes `unknown`.
     #[must_use]
     pub fn to_error(&self, unknown: ErrorCode) -> Error {
         let code = ErrorCode::ALL.iter().copied().find(|code| self.is(*code));
@@ -65,7 +66,7 @@ impl ErrorRecord {
         }
     }
 
-    /// Returns `true` if this record has that code.
+    /// Returns `true` if the record has this code.
     #[must_use]
     pub fn is(&self, code: ErrorCode) -> bool {
         self.code == code.as_str()

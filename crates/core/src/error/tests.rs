@@ -1,4 +1,4 @@
-//! Errors: codes, kinds, and how they read.
+//! Tests of error codes, kinds and formatting.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn codes_have_unique_names_in_snake_case() {
 }
 
 #[test]
-fn a_codes_name_is_its_variants() {
+fn code_names_match_their_variants() {
     for code in ErrorCode::ALL {
         let variant = format!("{code:?}");
         let mut snake = String::new();
@@ -30,7 +30,7 @@ fn a_codes_name_is_its_variants() {
 }
 
 #[test]
-fn only_what_passes_by_itself_is_retryable() {
+fn only_transient_kinds_are_retryable() {
     let retryable: BTreeSet<_> = ErrorCode::ALL
         .iter()
         .filter(|code| code.kind().is_retryable())
@@ -49,7 +49,7 @@ fn only_what_passes_by_itself_is_retryable() {
 }
 
 #[test]
-fn an_error_reads_as_code_operation_sentence_and_context() {
+fn an_error_displays_code_operation_message_and_context() {
     let source = std::io::Error::other("disk on fire");
     let error = Error::new(ErrorCode::StoreFull, "could not append")
         .with_operation("store::append")
@@ -66,12 +66,12 @@ fn an_error_reads_as_code_operation_sentence_and_context() {
     assert_eq!(error.retry_after(), Some(Duration::from_secs(1)));
     assert_eq!(error.context().collect::<Vec<_>>(), [("session", "s1"), ("bytes", "7")]);
     let source = std::error::Error::source(&error).unwrap();
-    assert_eq!(source.to_string(), "disk on fire", "told by the source, not repeated");
+    assert_eq!(source.to_string(), "disk on fire", "in the source, not repeated");
     assert!(format!("{error:#?}").contains("disk on fire"));
 }
 
 #[test]
-fn a_main_that_returns_an_error_shows_it_to_people() {
+fn debug_output_lists_the_causes() {
     let cause = Error::new(ErrorCode::StoreFull, "no room").with_source(std::fmt::Error);
     let error = Error::new(ErrorCode::Internal, "it broke").with_context("session", "s1");
     assert_eq!(format!("{error:?}"), "internal: it broke; session=s1");
@@ -83,7 +83,7 @@ fn a_main_that_returns_an_error_shows_it_to_people() {
 }
 
 #[test]
-fn a_record_is_what_the_log_keeps() {
+fn a_record_omits_the_context() {
     let error = Error::new(ErrorCode::Refusal, "the model refused").with_context("secret", "x");
     let record = error.record();
     assert_eq!(record, ErrorRecord::new(ErrorCode::Refusal, "the model refused"));
@@ -122,7 +122,7 @@ fn a_record_with_a_code_of_another_version_is_kept() {
 }
 
 #[test]
-fn context_stays_in_its_line() {
+fn context_stays_on_one_line() {
     let error =
         Error::new(ErrorCode::SessionNotFound, "none").with_context("session", "a\n\u{1b}[1mb");
     assert_eq!(error.to_string(), r"session_not_found: none; session=a\n\u{1b}[1mb");

@@ -1,4 +1,4 @@
-//! What a log says of other sessions: the one that it is a child of, and its children.
+//! References to other sessions in a log: the parent and the children.
 
 use std::sync::Arc;
 
@@ -9,60 +9,61 @@ use crate::budget::Budget;
 use crate::id::{CallId, SessionId};
 use crate::usage::UsageRollup;
 
-/// Who made a session that is a child.
+/// The parent of a child session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParentRef {
-    /// The session that made it.
+    /// The parent session's id.
     pub session: SessionId,
-    /// For which of its calls.
+    /// The call of the parent session that started the child.
     pub call: CallId,
-    /// The session at the top of the tree.
+    /// The root session of the tree.
     pub root: SessionId,
-    /// As what the child stays, if it does not end with the call.
+    /// The companion's name and mode, if the child is a companion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub companion: Option<CompanionRef>,
 }
 
-/// A child's session.
+/// A child session that was started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildStart {
-    /// The call that it is for.
+    /// The call that started the child.
     pub call: CallId,
-    /// The session.
+    /// The child session's id.
     pub session: SessionId,
-    /// Its agent's name.
+    /// The name of the child's agent.
     pub agent: Arc<str>,
-    /// As what it stays, if it does not end with the call.
+    /// The companion's name and mode, if the child is a companion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub companion: Option<CompanionRef>,
-    /// What it may use, taken from its parent's budget; what it does not use comes back with its
-    /// result.
+    /// The part of the parent's budget that the child may use. What the child does not use returns
+    /// to the parent with the child's result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowance: Option<Budget>,
 }
 
-/// As what a child stays with its parent.
+/// The name and mode of a companion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompanionRef {
-    /// Its name.
+    /// The companion's name.
     pub name: String,
-    /// Whether calls that give it something to do wait for it.
+    /// Whether calls that give the companion work wait for it.
     pub mode: CompanionMode,
 }
 
 impl CompanionRef {
-    /// Whether it works beside its parent, and tells it when it is done.
+    /// Returns `true` if the companion runs concurrently with its parent and sends it a message
+    /// when it is done.
     #[must_use]
     pub fn is_background(&self) -> bool {
         self.mode == CompanionMode::NonBlocking
     }
 }
 
-/// What a message says of a companion's run.
+/// The companion run that a message reports.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChildNotice {
     /// The companion's session.
     pub session: SessionId,
-    /// What it has used up, all in all.
+    /// The companion's total usage.
     pub used: Arc<UsageRollup>,
 }

@@ -1,4 +1,4 @@
-//! Events with their envelopes, and how a batch of them is written.
+//! Events with their envelopes, and the encoding of event batches.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -9,30 +9,30 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::id::{RunId, SessionId};
 use crate::store::StoredAppend;
 
-/// An event with its envelope, as a reader of the log gets it.
+/// An event with its envelope, as read from the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordedEvent {
-    /// Its place in the log, from 1.
+    /// The event's sequence number in the log, from 1.
     pub seq: u64,
-    /// When the store took it, by the store's clock; of an imported log, the store that took it
-    /// first.
+    /// The time of the append, by the store's clock. For an imported log, the time in the original
+    /// store.
     pub at: Timestamp,
-    /// The run that wrote it; none for requests from outside.
+    /// The run that wrote the event. `None` for requests from outside a run.
     pub run: Option<RunId>,
-    /// The schema it was written in.
+    /// The schema number that the event was written with.
     pub schema: u16,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 
-/// Events of an imported log: they happened before this store took them.
+/// Events of an imported log with their original times.
 #[derive(Serialize, Deserialize)]
 struct Dated<E> {
     at: Vec<Timestamp>,
     events: Vec<E>,
 }
 
-/// The wire form of a batch of events: what one append carries.
+/// Encodes a batch of events as the body of one append.
 ///
 /// # Errors
 /// [`ErrorCode::Internal`] if an event cannot be written as JSON.
@@ -40,20 +40,20 @@ pub fn encode(events: &[Event]) -> Result<Bytes> {
     write(&events)
 }
 
-/// The same, with the time of each event.
+/// Encodes a batch of events together with the time of each event.
 pub(crate) fn encode_dated(recorded: &[RecordedEvent]) -> Result<Bytes> {
     let at = recorded.iter().map(|recorded| recorded.at).collect();
     let events = recorded.iter().map(|recorded| &recorded.event).collect();
     write(&Dated { at, events })
 }
 
-/// Adds the wire form of one event, as it stands between the brackets of a batch.
+/// Appends the encoding of one event, without the brackets of the batch.
 pub(crate) fn encode_into(bytes: &mut Vec<u8>, event: &Event) -> Result<()> {
     write_into(bytes, event)
 }
 
 fn write(batch: &impl Serialize) -> Result<Bytes> {
-    // Most appends are about this long.
+    // Most appends fit into this size.
     let mut bytes = Vec::with_capacity(512);
     write_into(&mut bytes, batch)?;
     Ok(bytes.into())
@@ -65,11 +65,11 @@ fn write_into(bytes: &mut Vec<u8>, value: &impl Serialize) -> Result<()> {
     })
 }
 
-/// The events of one append, with their envelopes.
+/// Decodes the events of one append, with their envelopes.
 ///
 /// # Errors
 /// [`ErrorCode::SchemaUnknown`] if this build does not know the schema or one of the events;
-/// [`ErrorCode::LogInvalid`] if the text is not what [`encode`] writes.
+/// [`ErrorCode::LogInvalid`] if the body was not written by [`encode`].
 pub fn decode(session: &SessionId, append: &StoredAppend) -> Result<Vec<RecordedEvent>> {
     if append.schema > SCHEMA {
         return Err(Error::new(
@@ -86,16 +86,19 @@ pub fn decode(session: &SessionId, append: &StoredAppend) -> Result<Vec<Recorded
         } else {
             (ErrorCode::LogInvalid, "an append of the log cannot be read")
         };
-        // The parser's text may quote the log.
+        // The parser's message is not included, because it may quote the log.
         Error::new(code, message)
             .with_context("session", session)
             .with_context("first", append.first)
             .with_context("column", error.column())
     })?;
     if batch.events.len() != append.count as usize || batch.at.len() != batch.events.len() {
-        return Err(Error::new(ErrorCode::LogInvalid, "an append holds another number of events")
-            .with_context("session", session)
-            .with_context("first", append.first));
+        return Err(Error::new(
+            ErrorCode::LogInvalid,
+            "the number of events differs from the append's count",
+        )
+        .with_context("session", session)
+        .with_context("first", append.first));
     }
     Ok((append.first..)
         .zip(batch.at)

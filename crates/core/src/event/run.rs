@@ -1,4 +1,4 @@
-//! Why runs begin, and how they end.
+//! The reasons for runs to start, and the ways in which they end.
 
 use std::sync::Arc;
 
@@ -8,53 +8,54 @@ use super::Suspension;
 use crate::error::ErrorRecord;
 use crate::json::Json;
 
-/// Why a run began.
+/// The reason why a run started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Trigger {
-    /// The first turn of a session.
+    /// The first turn of a session started.
     Execute,
-    /// A further turn of a session.
+    /// A further turn of a session started.
     Continue,
-    /// A turn that was suspended, interrupted or failed continues.
+    /// A turn that was suspended, interrupted or failed was resumed.
     Resume,
-    /// The run before it stopped without ending. What that run was asked for holds for this one.
+    /// The previous run stopped without ending, and this run took over. Requests to the previous
+    /// run apply to this one.
     Recover,
     /// A caller aborted a session that had no live run.
     Abort,
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunOutcome {
-    /// The turn has its answer.
+    /// The turn is complete.
     Completed {
-        /// The output: of the agent's output type, or the model's text, or nothing.
+        /// The output: a value of the agent's output type, the model's text, or nothing.
         output: Option<Json>,
     },
-    /// The run cannot go on.
+    /// The run failed.
     Failed {
-        /// Why.
+        /// The error that ended the run.
         error: ErrorRecord,
     },
-    /// Stopped on request at a step boundary; it can be resumed.
+    /// The run stopped on request at a step boundary. It can be resumed.
     Interrupted {
-        /// As given with the request.
+        /// The reason given with the request.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// Stopped on request at once.
+    /// The run was stopped immediately on request.
     Aborted {
-        /// As given with the request.
+        /// The reason given with the request.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// The step cannot go on before somebody answered. Nothing waits in memory.
+    /// The step waits for answers or child sessions. The run holds no resources while it waits.
     Suspended {
-        /// What it waits for.
+        /// The pending calls and child sessions.
         on: Arc<Suspension>,
     },
 }

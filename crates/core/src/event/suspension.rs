@@ -1,4 +1,4 @@
-//! What a run waits for when it is suspended, and what people answer.
+//! Suspended runs: the pending calls and their answers.
 
 use std::sync::Arc;
 
@@ -9,37 +9,37 @@ use crate::clock::Timestamp;
 use crate::id::CallId;
 use crate::json::Json;
 
-/// What a suspended run waits for. Everything that whoever answers has to know stands in it, so
-/// that an answer can be checked by a process which does not have the agent.
+/// The reason for a suspension. It holds all data that is needed to validate an answer, so that a
+/// process without the agent definition can do so.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Suspension {
-    /// The step that waits.
+    /// The suspended step.
     #[serde(default)]
     pub step: u32,
-    /// Calls that wait for people, in call order.
+    /// The pending calls of this session, in call order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<Arc<PendingCall>>,
-    /// Those of them that an earlier run of the step was suspended on already.
+    /// The ids of the calls on which an earlier run of the step was suspended already.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<CallId>,
-    /// Children that wait.
+    /// The child sessions that are waited for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<Arc<ChildStart>>,
 }
 
-/// Why a run has to wait, in one word.
+/// The kind of a suspension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SuspendReason {
-    /// Its own calls wait for people.
+    /// The session's own calls wait for a client tool result or an approval.
     ClientTool,
-    /// Only children wait.
+    /// Only child sessions are waited for.
     AwaitingChildren,
 }
 
 impl Suspension {
-    /// Why, in one word.
+    /// Returns the kind of the suspension.
     #[must_use]
     pub fn reason(&self) -> SuspendReason {
         if self.calls.is_empty() {
@@ -49,54 +49,54 @@ impl Suspension {
         }
     }
 
-    /// Until when the first of the calls has to be answered, by the store's clock.
+    /// Returns the earliest deadline of the pending calls, by the store's clock.
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
         self.calls.iter().filter_map(|pending| pending.deadline).min()
     }
 
-    /// The calls that people have not been told of before.
+    /// Returns the pending calls that no earlier suspension of the step has reported.
     pub fn news(&self) -> impl Iterator<Item = &PendingCall> {
         let calls = self.calls.iter().filter(|pending| !self.before.contains(&pending.call));
         calls.map(|pending| &**pending)
     }
 }
 
-/// A call that waits for people.
+/// A call that waits for a client tool result or an approval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PendingCall {
-    /// The call.
+    /// The id of the call.
     pub call: CallId,
     /// The tool's name.
     pub tool: Arc<str>,
-    /// What it waits for.
+    /// The kind of answer that the call waits for.
     pub kind: PendingKind,
-    /// A digest of the arguments: what was seen is what is answered.
+    /// A digest of the arguments, to ensure that the answer is for the arguments that were shown.
     pub digest: String,
-    /// Until when it can be answered, by the store's clock. Without it, forever.
+    /// The deadline of the answer, by the store's clock. `None` means that there is no deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
-    /// What a result, or edited arguments, have to fit.
+    /// The schema of a result, or of edited arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Json>,
 }
 
-/// What a call waits for.
+/// The kind of answer that a pending call waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PendingKind {
-    /// Its result: the caller of the agent carries it out.
+    /// A result: the caller of the agent executes the tool.
     Client,
-    /// A yes or no before it runs. An editable one may be answered with other arguments.
+    /// An approval before the call runs. An editable call can be approved with other arguments.
     Approval {
-        /// Whether whoever approves may change the arguments.
+        /// Whether the approver may change the arguments.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         editable: bool,
     },
 }
 
-/// What somebody answered to a call that waited for people.
+/// An answer to a pending call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -104,24 +104,24 @@ pub enum Answer {
     /// The result of a client tool.
     #[serde(rename = "result")]
     Returned(Json),
-    /// A client tool failed; the message is for the model.
+    /// The failure message of a client tool, for the model.
     Error(String),
-    /// The call may run.
+    /// The call is approved.
     Approved {
-        /// The arguments to run it with, if they were changed.
+        /// The arguments to run the call with, if the approver changed them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         edited: Option<Json>,
     },
-    /// The call must not run.
+    /// The call is denied.
     Denied {
-        /// For the model.
+        /// The reason, for the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
 }
 
 impl Answer {
-    /// Whether it is an answer to what the call waits for.
+    /// Returns `true` if this kind of answer is valid for a pending call of this kind.
     #[must_use]
     pub fn fits(&self, kind: PendingKind) -> bool {
         match kind {

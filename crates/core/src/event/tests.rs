@@ -1,4 +1,4 @@
-//! The wire format of the log, and what a reply is made of.
+//! Tests of the wire format of the log, and of model replies.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -41,18 +41,18 @@ fn an_append_decodes_to_events_with_their_envelopes() {
 }
 
 #[test]
-fn a_newer_log_is_told_from_a_damaged_one() {
+fn a_newer_log_is_distinguished_from_a_damaged_one() {
     assert_eq!(refused(SCHEMA + 1, 1, CLOSED).code(), ErrorCode::SchemaUnknown);
     let unknown = r#"[{"moon_rose":{"phase":2}}]"#;
     assert_eq!(refused(SCHEMA, 1, unknown).code(), ErrorCode::SchemaUnknown);
     for damaged in ["", "[", r#"[{"step_closed":{}}]"#, "{}", r#"[{"step_closed":{"step":"x"}}]"#] {
         assert_eq!(refused(SCHEMA, 1, damaged).code(), ErrorCode::LogInvalid, "{damaged}");
     }
-    assert_eq!(refused(SCHEMA, 2, CLOSED).code(), ErrorCode::LogInvalid, "one is missing");
+    assert_eq!(refused(SCHEMA, 2, CLOSED).code(), ErrorCode::LogInvalid, "an event is missing");
 }
 
 #[test]
-fn optional_fields_may_be_missing_and_unknown_ones_are_read_over() {
+fn optional_fields_may_be_missing_and_unknown_ones_are_ignored() {
     let minimal = r#"[{"model_replied":{"step":1,"should_stop":true,"new_field":[1]}}]"#;
     let events = decode(&"s".into(), &append(SCHEMA, 1, minimal)).unwrap();
     let Event::ModelReplied(reply) = &events[0].event else { panic!("{events:?}") };
@@ -76,7 +76,7 @@ fn the_name_of_an_event_is_its_tag() {
 }
 
 #[test]
-fn what_depends_on_what_came_before_is_a_decision() {
+fn decisions_are_distinguished_from_facts() {
     assert!(Event::StepClosed { step: 1 }.is_decision());
     assert!(!Event::HistoryHealed { results: Vec::new() }.is_decision());
     assert!(!reply_event(text("x")).is_decision());
@@ -100,7 +100,7 @@ fn reply_event(result: StepResult) -> Event {
 }
 
 #[test]
-fn calls_get_ids_of_ours_and_keep_the_providers() {
+fn calls_get_framework_ids_and_keep_provider_ids() {
     let step = StepResult::ToolCalls {
         content: Some("Both.".to_owned()),
         tool_calls: vec![ParsedToolCall::new("call_a", "search", json!({}).into())],
@@ -129,7 +129,7 @@ fn calls_get_ids_of_ours_and_keep_the_providers() {
 }
 
 #[test]
-fn a_reply_gives_back_the_result_that_it_was_made_of() {
+fn a_reply_round_trips_to_its_step_result() {
     let results =
         [text("Hi."), output(json!({"a": 1})), error_step(ErrorCode::ModelError, true), text("")];
     for result in results {
@@ -138,7 +138,7 @@ fn a_reply_gives_back_the_result_that_it_was_made_of() {
 }
 
 #[test]
-fn only_text_and_calls_leave_a_message() {
+fn only_text_and_calls_produce_a_message() {
     assert!(reply(text("x")).message.is_some());
     assert!(reply(calls([("t", json!({}))])).message.is_some());
     assert!(reply(output(json!(1))).message.is_none());
@@ -160,7 +160,7 @@ fn thinking_stays_with_the_message() {
 }
 
 #[test]
-fn the_providers_own_reason_is_kept_where_ours_says_nothing() {
+fn the_raw_stop_reason_is_kept_if_the_normalized_one_is_unknown() {
     assert_eq!(reply(text("x")).raw_stop_reason, None);
     let unknown = reply(stopped(text("x"), StopReason::Unknown));
     assert_eq!(unknown.raw_stop_reason.as_deref(), Some("raw"));

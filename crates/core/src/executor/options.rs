@@ -1,4 +1,4 @@
-//! What executors are told: with what a turn begins, and how.
+//! Inputs and options of executor methods.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,12 +12,12 @@ use crate::hooks::AgentHooks;
 use crate::id::{RunId, SessionId};
 use crate::message::UserMessage;
 
-/// What a turn begins with.
+/// The input of a turn.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Input {
-    /// Messages, at least one.
+    /// The messages, at least one.
     pub messages: Vec<UserMessage>,
-    /// Members of the custom state to set first.
+    /// Members of the custom state to set before the turn starts.
     pub state: Option<Value>,
 }
 
@@ -43,27 +43,27 @@ impl From<UserMessage> for Input {
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ExecuteOptions {
-    /// The session: a new one, or one to continue. Without it a new one with a fresh id.
+    /// The session: a new one, or one to continue. Default: a new session with a generated id.
     pub session: Option<SessionId>,
-    /// The run's id. A second `execute` with it attaches to the run of the first.
+    /// The run's id. A second `execute` with the same id attaches to the first run.
     pub run: Option<RunId>,
-    /// Labels of a new session.
+    /// The labels of a new session.
     pub tags: BTreeMap<String, String>,
-    /// Limits on what the session may use up.
+    /// Limits on the session's usage.
     pub budget: Option<Budget>,
-    /// Hooks of this execution; they run after the agent's.
+    /// Hooks of this execution. They run after the agent's hooks.
     pub hooks: Vec<Arc<dyn AgentHooks>>,
 }
 
 impl ExecuteOptions {
-    /// Names the session.
+    /// Sets the session id.
     #[must_use]
     pub fn session(mut self, session: impl Into<SessionId>) -> Self {
         self.session = Some(session.into());
         self
     }
 
-    /// Names the run.
+    /// Sets the run id.
     #[must_use]
     pub fn run(mut self, run: impl Into<RunId>) -> Self {
         self.run = Some(run.into());
@@ -77,8 +77,8 @@ impl ExecuteOptions {
         self
     }
 
-    /// Limits what the session may use up, from its beginning on. The limits are in its log and
-    /// hold whoever goes on with it; each takes the place of the agent's.
+    /// Limits the session's usage over its whole lifetime. The limits are recorded in the log and
+    /// apply to every process that continues the session. Each limit replaces that of the agent.
     #[must_use]
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = Some(budget);
@@ -109,56 +109,60 @@ impl fmt::Debug for ExecuteOptions {
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ResumeOptions {
-    /// The session's last run as the caller saw it. If another one has begun since, the caller is
-    /// told [`ErrorCode::AlreadyResumed`](crate::error::ErrorCode::AlreadyResumed). Without it, what the executor sees when it is called.
+    /// The session's last run as seen by the caller. If another run has started since, the call
+    /// fails with [`ErrorCode::AlreadyResumed`](crate::error::ErrorCode::AlreadyResumed). Default:
+    /// the last run at the time of the call.
     pub after: Option<RunId>,
-    /// A message to go on with.
+    /// A message to continue with.
     pub message: Option<UserMessage>,
-    /// Limits on what the session may use up, in place of those that it had.
+    /// Limits on the session's usage, replacing the previous ones.
     pub budget: Option<Budget>,
-    /// The checkpoint to go back to first. Without it, it goes on where the session stopped.
+    /// The checkpoint to rewind to first. Default: continue where the session stopped.
     pub checkpoint: Option<u64>,
-    /// How long to wait for the lease of a run that may have died. A run whose lease is renewed
-    /// meanwhile is alive, and the caller is told [`ErrorCode::AlreadyRunning`](crate::error::ErrorCode::AlreadyRunning) at once.
+    /// How long to wait for the lease of a run whose process may have crashed. If the lease is
+    /// renewed meanwhile, the run is alive, and the call fails with
+    /// [`ErrorCode::AlreadyRunning`](crate::error::ErrorCode::AlreadyRunning) immediately.
     pub wait: Duration,
-    /// Hooks of this execution; they run after the agent's.
+    /// Hooks of this execution. They run after the agent's hooks.
     pub hooks: Vec<Arc<dyn AgentHooks>>,
 }
 
 impl ResumeOptions {
-    /// Only if this still is the session's last run.
+    /// Requires that `run` still is the session's last run.
     #[must_use]
     pub fn after(mut self, run: impl Into<RunId>) -> Self {
         self.after = Some(run.into());
         self
     }
 
-    /// Goes on with a message.
+    /// Adds a message to continue with.
     #[must_use]
     pub fn message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(UserMessage::new(message));
         self
     }
 
-    /// Sets other limits on what the session may use up, from its beginning on: what was used
-    /// counts. Limits that it does not name stay as they were.
+    /// Sets new limits on the session's usage over its whole lifetime: past usage counts. Limits
+    /// that are not set stay as they were.
     #[must_use]
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = Some(budget);
         self
     }
 
-    /// Goes back to a checkpoint first, one of [`Session::checkpoints`](crate::session::Session::checkpoints): the conversation and the
-    /// state are again what they were there. What came after it stays in the log. So a session that
-    /// is complete or aborted, or waits for people, can be resumed as well; one with a sub-agent
-    /// that is not done cannot. A step that ended the turn ends it again, unless there is a message.
+    /// Rewinds to a checkpoint first, one of
+    /// [`Session::checkpoints`](crate::session::Session::checkpoints). The conversation and the
+    /// state are then as they were at the checkpoint. Later events stay in the log. With a
+    /// checkpoint, sessions that are complete, aborted or suspended can be resumed as well; one
+    /// with an unfinished sub-agent cannot. A step that ended the turn ends it again, unless a
+    /// message is given.
     #[must_use]
     pub fn from_checkpoint(mut self, version: u64) -> Self {
         self.checkpoint = Some(version);
         self
     }
 
-    /// Waits this long for the lease of a run that may have died.
+    /// Waits up to `wait` for the lease of a run whose process may have crashed.
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
@@ -190,24 +194,25 @@ impl fmt::Debug for ResumeOptions {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ForkOptions {
-    /// The checkpoint. Without it the last one.
+    /// The checkpoint. Default: the last one.
     pub checkpoint: Option<u64>,
-    /// The new session. Without it one with a fresh id.
+    /// The new session's id. Default: a generated one.
     pub session: Option<SessionId>,
-    /// Labels of the new session, beside and instead of the original's.
+    /// Labels of the new session. They extend and override those of the original.
     pub tags: BTreeMap<String, String>,
 }
 
 impl ForkOptions {
-    /// Forks at this checkpoint, one of [`Session::checkpoints`](crate::session::Session::checkpoints) or one that the session went back
-    /// behind.
+    /// Forks at this checkpoint: one of
+    /// [`Session::checkpoints`](crate::session::Session::checkpoints), or one that a rewind has
+    /// removed from that list.
     #[must_use]
     pub fn at(mut self, version: u64) -> Self {
         self.checkpoint = Some(version);
         self
     }
 
-    /// Names the new session.
+    /// Sets the id of the new session.
     #[must_use]
     pub fn session(mut self, session: impl Into<SessionId>) -> Self {
         self.session = Some(session.into());

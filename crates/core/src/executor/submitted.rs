@@ -4,12 +4,12 @@ use super::RunHandle;
 use crate::error::Error;
 use crate::id::SessionId;
 
-/// An answer that is recorded.
+/// A recorded answer.
 #[derive(Debug)]
 pub struct Submitted {
-    /// The session that made the call: the root, or one below it.
+    /// The session that made the call: the root session, or one below it.
     pub session: SessionId,
-    /// The outcome of resuming the root.
+    /// The outcome of resuming the root session.
     pub resumption: Resumption,
 }
 
@@ -17,17 +17,19 @@ pub struct Submitted {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Resumption {
-    /// No: the executor was built without `auto_resume`, so that is left to `resume`.
+    /// The session was not resumed: the executor was built without `auto_resume`. Call `resume`.
     NotRequested,
-    /// Yes: this run was started.
+    /// This run was started.
     Started(RunHandle),
-    /// No: a run is under way, here or in another process, and takes the answer.
+    /// The session was not resumed: a run in this or another process is live and handles the
+    /// answer.
     Running,
-    /// No: other calls or children still have to be waited for.
+    /// The session was not resumed: it still waits for other calls or children.
     Waiting,
-    /// No: the session has ended meanwhile.
+    /// The session was not resumed: it has ended.
     Ended,
-    /// No: it failed with this error. The answer stays recorded. `resume` or `sweep` resumes the session later, and
-    /// so does submitting the answer again under the same [`request`](crate::session::Submission::request).
+    /// Resuming failed with this error. The answer stays recorded. `resume` or `sweep` can resume
+    /// the session later, and so can submitting the answer again under the same
+    /// [`request`](crate::session::Submission::request).
     Failed(Error),
 }

@@ -1,4 +1,4 @@
-//! Results of runs, and what a turn begins with.
+//! Tests of run results and inputs.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ fn result(status: RunStatus) -> AgentResult {
 }
 
 #[test]
-fn the_output_comes_out_as_its_type() {
+fn the_output_is_converted_to_its_type() {
     let completed =
         AgentResult { output: Some(json!([1, 2]).into()), ..result(RunStatus::Completed) };
     assert_eq!(completed.clone().typed::<Vec<u8>>().unwrap().into_output().unwrap(), [1, 2]);
@@ -20,7 +20,7 @@ fn the_output_comes_out_as_its_type() {
 }
 
 #[test]
-fn without_output_there_is_a_reason() {
+fn a_missing_output_is_an_error() {
     let code = |result: AgentResult| result.into_output().unwrap_err().code();
     assert_eq!(code(result(RunStatus::Completed)), ErrorCode::OutputInvalid);
     for status in [RunStatus::Interrupted, RunStatus::Aborted, RunStatus::Superseded] {

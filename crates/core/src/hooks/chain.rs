@@ -1,4 +1,4 @@
-//! Hooks in their order, with their failures contained.
+//! Runs hooks in order and contains their failures.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,44 +19,44 @@ use crate::panics::{caught, caught_async};
 use crate::session::result_message;
 use crate::step::{CallResult, ResultOf};
 
-/// All hooks of a run, in the order in which they are told; for runtimes. Those of the sessions above
-/// come first, then the agent's, then those of the execution.
+/// All hooks of a run, in execution order; for runtimes. The hooks of ancestor sessions come first,
+/// then those of the agent, then those of the execution.
 #[derive(Clone)]
 pub struct HookChain(Arc<[Arc<dyn AgentHooks>]>);
 
 impl HookChain {
-    /// No hooks.
+    /// Returns a chain without hooks.
     #[must_use]
     pub fn none() -> Self {
         Self(Arc::new([]))
     }
 
-    /// Those of the sessions above, of the agent and of the execution.
+    /// Combines the hooks of the ancestor sessions, of the agent and of the execution.
     #[must_use]
     pub fn new(above: &Self, agent: &AgentDefinition, execution: &[Arc<dyn AgentHooks>]) -> Self {
         Self(above.0.iter().chain(agent.hooks()).chain(execution).cloned().collect())
     }
 
-    /// Those of the agents of the sessions above, the root's first.
+    /// Returns the hooks of the agents of the ancestor sessions, starting with the root.
     #[must_use]
     pub fn of_lineage(above: &[AnyAgent]) -> Self {
         Self(above.iter().flat_map(|agent| agent.hooks()).cloned().collect())
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no hooks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// A turn begins.
+    /// Runs the hooks for the start of a turn.
     pub async fn agent_start(&self, cx: &HookContext) {
         for hooks in self.0.iter() {
             log_failure(cx, "on_agent_start", contained(|| hooks.on_agent_start(cx)).await);
         }
     }
 
-    /// A run is about to end so. Returns the change of the state that goes into the log.
+    /// Runs the hooks for the end of a run. Returns the state change to append to the log.
     pub async fn ends(
         &self,
         place: &HookPlace,
@@ -107,7 +107,7 @@ impl HookChain {
         }
     }
 
-    /// A run goes on with what another one was suspended on.
+    /// Runs the hooks for a run that resumes a suspended one.
     pub async fn agent_resumed(&self, cx: &HookContext, from: &Suspension) {
         for hooks in self.0.iter() {
             log_failure(
@@ -118,10 +118,11 @@ impl HookChain {
         }
     }
 
-    /// What the model call becomes. A hook that fails refuses.
+    /// Runs the hooks before a model call and returns their changes. A hook that fails refuses the
+    /// call.
     ///
     /// # Errors
-    /// Why it is refused.
+    /// The reason of the refusal.
     pub async fn before_llm_call(
         &self,
         cx: &HookContext,
@@ -143,7 +144,7 @@ impl HookChain {
         Ok(change)
     }
 
-    /// A model call was made.
+    /// Runs the hooks after a model call.
     pub async fn after_llm_call(&self, cx: &HookContext, response: &LlmResponse) {
         for hooks in self.0.iter() {
             log_failure(
@@ -154,11 +155,11 @@ impl HookChain {
         }
     }
 
-    /// What the arguments become, if they change, or why the call is refused. A hook that fails
-    /// refuses.
+    /// Runs the hooks before a tool and returns the changed arguments, if any. A hook that fails
+    /// refuses the call.
     ///
     /// # Errors
-    /// Why it is refused.
+    /// The reason of the refusal.
     pub async fn before_tool(
         &self,
         cx: &HookContext,
@@ -178,8 +179,8 @@ impl HookChain {
         Ok(changed)
     }
 
-    /// A call has its result: the change of the state, the message, the end of the call, in this order.
-    /// Returns the change of the state that goes into the log.
+    /// Runs the hooks for the result of a call: state change, message and end of the call, in this
+    /// order. Returns the state change to append to the log.
     pub async fn result(
         &self,
         place: &HookPlace,
@@ -196,13 +197,13 @@ impl HookChain {
         let (id, outcome) = (&call.id, &finish.outcome);
         if !finish.state_patch.is_empty() {
             for hooks in self.0.iter() {
-                let told = contained(|| hooks.on_state_change(&cx, &finish.state_patch)).await;
-                log_failure(&cx, "on_state_change", told);
+                let returned = contained(|| hooks.on_state_change(&cx, &finish.state_patch)).await;
+                log_failure(&cx, "on_state_change", returned);
             }
         }
         self.message(&cx, &Message::Tool(result_message(call, outcome))).await;
         for hooks in self.0.iter() {
-            let told = match of {
+            let returned = match of {
                 ResultOf::Tool => {
                     let view = ToolCallView { call: id, tool: &call.name, input };
                     contained(|| hooks.after_tool(&cx, view, outcome)).await
@@ -213,15 +214,15 @@ impl HookChain {
                 }
                 ResultOf::Finish => Ok(()),
             };
-            log_failure(&cx, hook, told);
+            log_failure(&cx, hook, returned);
         }
         changed(&cx, hook)
     }
 
-    /// Whether a sub-agent is begun.
+    /// Runs the hooks before a sub-agent is started.
     ///
     /// # Errors
-    /// Why it is not.
+    /// The reason why it is not started.
     pub async fn before_sub_agent(
         &self,
         cx: &HookContext,
@@ -234,15 +235,15 @@ impl HookChain {
         Ok(())
     }
 
-    /// A message is about to be recorded.
+    /// Runs the hooks for a message that is about to be recorded.
     pub async fn message(&self, cx: &HookContext, message: &Message) {
         for hooks in self.0.iter() {
             log_failure(cx, "on_message", contained(|| hooks.on_message(cx, message)).await);
         }
     }
 
-    /// Messages of people are about to be recorded. Returns the changes of the state that go into the
-    /// log.
+    /// Runs the hooks for user messages that are about to be recorded. Returns the state changes to
+    /// append to the log.
     pub async fn user_messages(
         &self,
         place: &HookPlace,
@@ -265,14 +266,14 @@ impl HookChain {
         events
     }
 
-    /// Text arrives.
+    /// Runs the hooks for a piece of text.
     pub fn text_delta(&self, cx: &HookContext, delta: &str) {
         for hooks in self.0.iter() {
             drop(caught("the hook `on_text_delta`", || hooks.on_text_delta(cx, delta)));
         }
     }
 
-    /// Reasoning arrives.
+    /// Runs the hooks for a piece of reasoning.
     pub fn thinking(&self, cx: &HookContext, content: &str, complete: bool) {
         for hooks in self.0.iter() {
             drop(caught("the hook `on_thinking`", || hooks.on_thinking(cx, content, complete)));
@@ -286,22 +287,22 @@ impl fmt::Debug for HookChain {
     }
 }
 
-/// Awaits a hook. One that panics has failed.
+/// Awaits a hook. A panic counts as a failure.
 async fn contained<T, F: Future<Output = HookResult<T>>>(
     hook: impl FnOnce() -> F,
 ) -> HookResult<T> {
     caught_async("the hook", hook).await?
 }
 
-/// Takes what hooks changed into the state that the next ones see; for runtimes. Hooks run one after the
-/// other, so their changes never have to be merged.
+/// Applies the changes of hooks to the state that the next hooks see; for runtimes. Hooks run
+/// sequentially, so their changes never have to be merged.
 pub fn follow(state: &mut Arc<Value>, change: Option<&Event>) {
     if let Some(Event::StateChanged { patch, .. }) = change {
         patch.apply(Arc::make_mut(state));
     }
 }
 
-/// The event that records what hooks changed, if they did; for runtimes.
+/// Returns the event that records the changes of the hooks, if any; for runtimes.
 #[must_use]
 pub fn changed(cx: &HookContext, by: &str) -> Option<Event> {
     let patch = cx.changes();

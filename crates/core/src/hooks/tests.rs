@@ -1,4 +1,4 @@
-//! What a hook is handed.
+//! Tests of the hook context.
 
 use std::sync::Arc;
 
@@ -23,14 +23,14 @@ fn context() -> HookContext {
 }
 
 #[test]
-fn it_knows_where_it_is() {
+fn a_context_knows_its_place() {
     let cx = context();
     assert_eq!((&*cx.agent, cx.session.as_str(), cx.run.as_str()), ("a", "s", "r1"));
     assert_eq!((cx.turn, cx.step), (2, 3));
 }
 
 #[test]
-fn its_key_is_the_same_in_every_run_and_another_at_every_point() {
+fn the_key_is_the_same_in_every_run_and_differs_at_every_point() {
     let key = |place: &HookPlace, point| {
         HookContext::new(place, point, Arc::new(json!(null))).key().to_owned()
     };
@@ -47,7 +47,7 @@ fn its_key_is_the_same_in_every_run_and_another_at_every_point() {
 }
 
 #[test]
-fn it_changes_the_state_and_tells_how() {
+fn state_changes_are_reported_as_a_patch() {
     let cx = context();
     assert!(cx.changes().is_empty());
     cx.update_state(|count: &mut Count| count.n += 1).unwrap();
@@ -58,7 +58,7 @@ fn it_changes_the_state_and_tells_how() {
 }
 
 #[test]
-fn a_state_that_cannot_be_is_an_error_and_changes_nothing() {
+fn an_invalid_state_is_an_error_and_changes_nothing() {
     let cx = context();
     assert!(cx.state::<Vec<u8>>().is_err());
     assert!(cx.update_state(|_: &mut Vec<u8>| {}).is_err());
@@ -68,7 +68,7 @@ fn a_state_that_cannot_be_is_an_error_and_changes_nothing() {
 }
 
 #[test]
-fn going_on_is_the_default_and_a_refusal_is_an_error_of_the_run() {
+fn the_default_is_to_continue_and_a_refusal_is_a_run_error() {
     assert_eq!(HookDecision::<()>::default(), HookDecision::Continue);
     let error = refused("not today");
     assert_eq!(error.code(), ErrorCode::HookRefused);

@@ -1,10 +1,10 @@
-//! Ids that callers choose.
+//! Tests of ids.
 
 use super::{AppendId, CallId, MAX_ID_BYTES, RunId, SessionId};
 use crate::error::ErrorCode;
 
 #[test]
-fn an_id_of_ordinary_text_is_taken_as_it_is() {
+fn ordinary_text_is_a_valid_id() {
     for text in ["a", "user/42", "日本語", "with space", "subagent", "agent-1", "a-sub", "ses_0"]
     {
         assert_eq!(SessionId::chosen(text).unwrap().as_str(), text);
@@ -51,7 +51,7 @@ fn a_call_id_is_its_step_and_its_place_in_the_reply() {
 }
 
 #[test]
-fn ids_are_plain_strings_in_json_and_name_themselves_to_programmers() {
+fn ids_are_plain_strings_in_json_and_debug_with_their_type() {
     let id = SessionId::from("s");
     assert_eq!(serde_json::to_string(&id).unwrap(), r#""s""#);
     assert_eq!(serde_json::from_str::<SessionId>(r#""s""#).unwrap(), id);

@@ -1,5 +1,5 @@
-//! Whether JSON text can be read as a value. A [`RawValue`](serde_json::value::RawValue) checks less:
-//! it skips over strings, numbers and levels that no reader accepts.
+//! Checks that JSON text can be read as a value. A [`RawValue`](serde_json::value::RawValue) checks
+//! less: it skips strings, numbers and nesting levels that no reader accepts.
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::MAX_DEPTH;
 
-/// Reads one value, and keeps nothing of it.
+/// Reads one value and discards it.
 ///
 /// # Errors
-/// The parser's, or that the value has more than [`MAX_DEPTH`] levels.
+/// The parser's error, or an error if the value has more than [`MAX_DEPTH`] levels.
 pub(super) fn reads_back(text: &str) -> serde_json::Result<()> {
     let mut parser = serde_json::Deserializer::from_str(text);
     Checked { left: MAX_DEPTH }.deserialize(&mut parser)?;
     parser.end()
 }
 
-/// A value that may have so many levels more.
+/// A value with a remaining number of nesting levels.
 #[derive(Clone, Copy)]
 struct Checked {
     left: usize,

@@ -1,5 +1,5 @@
-//! Says why a value does not deserialize as a type, without a word of the value: where, what kind of value
-//! is there, and what the type expects.
+//! Describes why a value does not deserialize as a type, without any content of the value: the
+//! place, the kind of the value there, and what the type expects.
 
 use std::fmt;
 
@@ -13,11 +13,11 @@ use serde_json::{Map, Value};
 
 use crate::text::{MAX_QUOTED, excerpt_of};
 
-/// The start of the names by which serde_json asks for its own types.
+/// The prefix of the names by which serde_json requests its own types.
 const PRIVATE: &str = "$serde_json::private::";
 
-/// Returns why `value` is no `T`, in at most [`MAX_QUOTED`] bytes. Members of a map, whose names are
-/// content as well, are written as `*`.
+/// Returns why `value` does not deserialize as `T`, in at most [`MAX_QUOTED`] bytes. Names of map
+/// members are content too, and are written as `*`.
 pub(crate) fn misfit<T: DeserializeOwned>(value: &Value) -> String {
     let misfit = match T::deserialize(Reader(value)) {
         Ok(_) => Misfit::refused(),
@@ -26,7 +26,7 @@ pub(crate) fn misfit<T: DeserializeOwned>(value: &Value) -> String {
     excerpt_of(misfit, MAX_QUOTED)
 }
 
-/// Returns what kind of value this is, and how long.
+/// Returns the kind and length of a value.
 pub(crate) fn kind(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
@@ -39,7 +39,7 @@ pub(crate) fn kind(value: &Value) -> String {
     }
 }
 
-/// The place where a value does not fit, the innermost segment first, and the reason.
+/// The place where a value does not fit, innermost segment first, and the reason.
 #[derive(Debug)]
 struct Misfit {
     path: Vec<String>,
@@ -52,7 +52,7 @@ impl Misfit {
     }
 
     fn refused() -> Self {
-        Self::new("its type refuses the value".to_owned())
+        Self::new("its type rejects the value".to_owned())
     }
 
     fn below(mut self, segment: impl Into<String>) -> Self {
@@ -77,7 +77,7 @@ impl fmt::Display for Misfit {
 impl std::error::Error for Misfit {}
 
 impl de::Error for Misfit {
-    /// The text is the type's own, and may quote the value.
+    /// The type's own text is dropped, because it may quote the value.
     fn custom<T: fmt::Display>(_: T) -> Self {
         Self::refused()
     }
@@ -107,7 +107,7 @@ impl de::Error for Misfit {
     }
 
     fn duplicate_field(field: &'static str) -> Self {
-        Self::new(format!("the member `{field}` is there twice"))
+        Self::new(format!("the member `{field}` occurs twice"))
     }
 }
 
@@ -131,7 +131,7 @@ fn kind_of(found: Unexpected<'_>) -> String {
     }
 }
 
-/// A value as a deserializer whose errors are [`Misfit`]s.
+/// A deserializer over a value that reports errors as [`Misfit`].
 struct Reader<'a>(&'a Value);
 
 impl<'de> Deserializer<'de> for Reader<'de> {
@@ -140,12 +140,12 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
         match self.0 {
             Value::Null => visitor.visit_unit(),
-            Value::Bool(it) => visitor.visit_bool(*it),
+            Value::Bool(flag) => visitor.visit_bool(*flag),
             Value::Number(number) => {
-                if let Some(it) = number.as_u64() {
-                    visitor.visit_u64(it)
-                } else if let Some(it) = number.as_i64() {
-                    visitor.visit_i64(it)
+                if let Some(unsigned) = number.as_u64() {
+                    visitor.visit_u64(unsigned)
+                } else if let Some(signed) = number.as_i64() {
+                    visitor.visit_i64(signed)
                 } else {
                     visitor.visit_f64(number.as_f64().unwrap_or(f64::NAN))
                 }
@@ -239,14 +239,14 @@ impl<'de> SeqAccess<'de> for Items<'de> {
         let Some(item) = self.items.next() else { return Ok(None) };
         let index = self.index;
         self.index += 1;
-        seed.deserialize(Reader(item)).map(Some).map_err(|it| it.below(index.to_string()))
+        seed.deserialize(Reader(item)).map(Some).map_err(|misfit| misfit.below(index.to_string()))
     }
 }
 
 struct Members<'a> {
     members: serde_json::map::Iter<'a>,
     value: Option<(&'a str, &'a Value)>,
-    /// The names that are the type's, not content.
+    /// The names that belong to the type and are not content.
     fields: &'static [&'static str],
 }
 
@@ -275,14 +275,14 @@ impl<'de> MapAccess<'de> for Members<'de> {
     }
 }
 
-/// The name of a member, which may stand for a number or a boolean.
+/// The name of a member, which may represent a number or a boolean.
 struct Name<'a>(&'a str);
 
 macro_rules! parsed {
     ($($method:ident $visit:ident $type:ty;)+) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
             match self.0.parse::<$type>() {
-                Ok(it) => visitor.$visit(it),
+                Ok(parsed) => visitor.$visit(parsed),
                 Err(_) => visitor.visit_borrowed_str(self.0),
             }
         }
@@ -339,7 +339,7 @@ impl<'de> Deserializer<'de> for Name<'de> {
     }
 }
 
-/// The one member of an object that stands for a variant, or the text that does.
+/// An enum variant: the only member of an object, or a string.
 struct Variant<'a> {
     variant: &'a str,
     value: Option<&'a Value>,

@@ -1,4 +1,4 @@
-//! JSON text that is checked once.
+//! Tests of validated JSON text.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ fn equality_is_that_of_the_values() {
 }
 
 #[test]
-fn values_go_in_and_come_out() {
+fn values_round_trip() {
     assert_eq!(Json::from(json!({"a": [1]})).to_value(), json!({"a": [1]}));
     assert_eq!(Json::empty_object().to_typed::<BTreeMap<String, Value>>().unwrap().len(), 0);
     assert_eq!(Json::from_serialize("x").unwrap().text(), "\"x\"");
@@ -47,7 +47,7 @@ fn values_go_in_and_come_out() {
 }
 
 #[test]
-fn inside_of_other_json_it_is_no_string() {
+fn json_nests_as_a_value_and_not_as_a_string() {
     let json = Json::from(json!({"a": 1}));
     assert_eq!(serde_json::to_string(&[&json]).unwrap(), r#"[{"a":1}]"#);
     assert_eq!(serde_json::from_str::<Vec<Json>>(r#"[{"a":1}]"#).unwrap(), vec![json.clone()]);
@@ -79,7 +79,7 @@ fn text_that_no_reader_accepts_is_refused() {
     }
 }
 
-/// Folds of one log are equal in every process only if a float reads back as it was written.
+/// Folds of one log are only equal in every process if floats read back exactly as written.
 #[test]
 fn floats_read_back_as_they_were_written() {
     for float in [0.1 + 0.2, 1.0 / 3.0, 51.24817837550540_4, f64::MIN_POSITIVE, f64::MAX] {

@@ -1,4 +1,4 @@
-//! When a failed effect is tried again; settings as JSON.
+//! Tests of the retry policy and of settings as JSON.
 
 use std::time::Duration;
 
@@ -19,27 +19,31 @@ fn unavailable() -> Error {
 
 fn waits(jitter: u64) -> Vec<Option<u128>> {
     (0..5)
-        .map(|retry| POLICY.wait(retry, &unavailable(), jitter).map(|it| it.as_millis()))
+        .map(|retry| POLICY.wait(retry, &unavailable(), jitter).map(|wait| wait.as_millis()))
         .collect()
 }
 
 #[test]
-fn waits_double_up_to_the_longest_and_end_with_the_retries() {
+fn waits_double_up_to_the_maximum_and_end_with_the_retries() {
     assert_eq!(waits(0), [Some(100), Some(200), Some(350), None, None]);
 }
 
 #[test]
-fn jitter_takes_off_at_most_half() {
+fn jitter_reduces_a_wait_by_at_most_half() {
     for jitter in 0..2000 {
         let wait = POLICY.wait(1, &unavailable(), jitter).unwrap();
         assert!((100..=200).contains(&wait.as_millis()), "{wait:?}");
     }
-    assert_eq!(POLICY.wait(1, &unavailable(), 100).unwrap().as_millis(), 100, "the whole half");
+    assert_eq!(
+        POLICY.wait(1, &unavailable(), 100).unwrap().as_millis(),
+        100,
+        "jitter removes the whole half"
+    );
     assert!(POLICY.wait(1, &unavailable(), u64::MAX).is_some());
 }
 
 #[test]
-fn a_wait_that_was_asked_for_is_kept_exactly_and_given_up_if_it_is_too_long() {
+fn a_requested_wait_is_exact_and_there_is_no_retry_if_it_is_too_long() {
     let asked = |millis| unavailable().with_retry_after(Duration::from_millis(millis));
     for jitter in [0, 7, 99] {
         assert_eq!(POLICY.wait(0, &asked(350), jitter), Some(Duration::from_millis(350)));
@@ -49,7 +53,7 @@ fn a_wait_that_was_asked_for_is_kept_exactly_and_given_up_if_it_is_too_long() {
 }
 
 #[test]
-fn only_errors_that_pass_are_tried_again() {
+fn only_transient_errors_are_retried() {
     for code in ErrorCode::ALL {
         let wait = POLICY.wait(0, &Error::new(*code, "x"), 0);
         assert_eq!(wait.is_some(), code.kind().is_retryable(), "{code}");
@@ -74,7 +78,7 @@ fn the_default_is_three_retries_from_half_a_second_to_a_minute() {
 }
 
 #[test]
-fn settings_leave_out_what_is_not_set_and_refuse_what_they_do_not_know() {
+fn unset_settings_are_omitted_and_unknown_ones_rejected() {
     let config = LlmConfig { model: "p:m".to_owned(), ..LlmConfig::default() };
     let expected = json!({"model": "p:m", "strict_output": false, "native_output": false});
     assert_eq!(serde_json::to_value(&config).unwrap(), expected);
@@ -84,7 +88,7 @@ fn settings_leave_out_what_is_not_set_and_refuse_what_they_do_not_know() {
 }
 
 #[test]
-fn what_is_printed_of_settings_holds_no_secret() {
+fn debug_output_of_settings_has_no_secrets() {
     let mut config = super::LlmConfig::default();
     config.headers.insert("x-key".to_owned(), "hush".to_owned());
     let text = format!("{config:?}");

@@ -1,4 +1,4 @@
-//! Messages: arguments, wire ids, and what is encoded at most once.
+//! Tests of arguments, wire ids and encoding.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Arguments, AssistantMessage, Message, SharedMessage, ToolCall, UserMessage};
 
 #[test]
-fn arguments_are_json_or_the_text_that_should_have_been() {
+fn arguments_are_json_or_malformed_text() {
     assert_eq!(Arguments::parse(r#"{"a": 1}"#), json!({"a": 1}).into());
     assert_eq!(Arguments::parse("7"), json!(7).into(), "judged by the schema, not here");
     for nothing in ["", "  ", "\n"] {
@@ -39,7 +39,7 @@ fn the_wire_id_is_the_providers_if_it_gave_one() {
 }
 
 #[test]
-fn empty_parts_of_a_message_are_left_out() {
+fn empty_parts_of_a_message_are_omitted() {
     let assistant = Message::Assistant(Arc::new(AssistantMessage::default()));
     assert_eq!(serde_json::to_value(assistant).unwrap(), json!({"role": "assistant"}));
     let user = Message::User(UserMessage::new("hi"));
@@ -64,13 +64,13 @@ fn a_message_is_encoded_once_per_encoding_and_shared_by_clones() {
     let first = bytes(&message, "a");
     assert_eq!(bytes(&message.clone(), "a"), first);
     assert_eq!(encoded.get(), 1);
-    assert_eq!(bytes(&message, "b"), first, "another provider gets bytes of its own");
+    assert_eq!(bytes(&message, "b"), first, "another provider gets its own bytes");
     assert_eq!(bytes(&message, "a"), first);
-    assert_eq!(encoded.get(), 2, "and the first keeps its own");
+    assert_eq!(encoded.get(), 2, "the first encoding stays cached");
 }
 
 #[test]
-fn control_characters_in_strings_are_taken_for_what_they_are() {
+fn unescaped_control_characters_in_strings_are_accepted() {
     let parsed = Arguments::parse("{ \"a\": \"one\ntwo\tthree\",\n \"b\": \"q\\\"\n\" }");
     let wanted = serde_json::json!({"a": "one\ntwo\tthree", "b": "q\"\n"});
     assert_eq!(parsed, Arguments::from(wanted));

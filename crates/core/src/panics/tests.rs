@@ -1,4 +1,4 @@
-//! Panics that are caught.
+//! Tests of caught panics.
 
 use futures_util::FutureExt;
 
@@ -7,32 +7,32 @@ use crate::error::ErrorCode;
 
 #[test]
 fn code_that_does_not_panic_returns() {
-    assert_eq!(caught("it", || 1), Ok(1));
-    assert_eq!(caught_async("it", || async { 1 }).now_or_never(), Some(Ok(1)));
+    assert_eq!(caught("the code", || 1), Ok(1));
+    assert_eq!(caught_async("the code", || async { 1 }).now_or_never(), Some(Ok(1)));
 }
 
 #[test]
 fn a_panic_is_an_error_without_its_message() {
     let formatted = caught("the hook", || panic!("at {}", 1)).map(|(): ()| ()).unwrap_err();
     assert_eq!(formatted.to_string(), "the hook panicked");
-    let other = caught("it", || std::panic::panic_any(1)).map(|(): ()| ()).unwrap_err();
+    let other = caught("the code", || std::panic::panic_any(1)).map(|(): ()| ()).unwrap_err();
     assert_eq!(format!("{other:?}"), "Panicked { what: \"it\", .. }");
     assert_eq!(
         (formatted.in_full(), other.in_full()),
-        ("the hook panicked: at 1".into(), "it panicked: no message".into())
+        ("the hook panicked: at 1".into(), "the code panicked: no message".into())
     );
 }
 
 #[test]
-fn a_future_is_caught_when_it_is_made_and_when_it_is_polled() {
-    let making = caught_async("it", || -> std::future::Ready<()> { panic!("early") });
-    assert_eq!(making.now_or_never().unwrap().unwrap_err().to_string(), "it panicked");
-    let polling = caught_async("it", || async { panic!("late") }).now_or_never().unwrap();
-    assert_eq!(polling.map(|(): ()| ()).unwrap_err().to_string(), "it panicked");
+fn a_future_is_caught_on_creation_and_on_poll() {
+    let making = caught_async("the code", || -> std::future::Ready<()> { panic!("early") });
+    assert_eq!(making.now_or_never().unwrap().unwrap_err().to_string(), "the code panicked");
+    let polling = caught_async("the code", || async { panic!("late") }).now_or_never().unwrap();
+    assert_eq!(polling.map(|(): ()| ()).unwrap_err().to_string(), "the code panicked");
 }
 
 #[test]
-fn the_error_of_a_run_does_not_repeat_what_a_panic_said() {
+fn a_run_error_does_not_repeat_the_panic_message() {
     let panicked = caught("`stop_when`", || panic!("secret")).map(|(): ()| ()).unwrap_err();
     let error = panicked.into_error();
     assert_eq!(error.code(), ErrorCode::CodePanicked);

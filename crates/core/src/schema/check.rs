@@ -1,41 +1,42 @@
-//! Whether a schema can be worked with: it refers to nothing but itself, not to itself in a
-//! circle, is not nested without end, and is not endless once every reference in it is replaced by
-//! what it refers to: a value that does not fit is held against each of the parts.
+//! Checks that a schema is usable: it only refers to itself, has no reference cycle at the same
+//! value, is not nested too deeply, and does not grow too large when all references are expanded.
+//! The expanded size matters because a value that does not fit is checked against each part.
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-/// The deepest nesting of a schema, and the longest chain of references in it.
+/// The maximum nesting depth of a schema, and the maximum length of a reference chain.
 const MOST_DEPTH: usize = 64;
 
-/// The most schemas in a schema if each reference counts as what it refers to, and the longest way
-/// into it.
+/// The maximum number of schemas after expanding all references, and the maximum length of a path
+/// into the schema.
 const MOST_EXPANDED: usize = 10_000;
 const MOST_EXPANDED_DEPTH: usize = 256;
 
-/// What holds a schema for the value that the schema around it describes. One that leads back to
-/// itself this way says nothing.
+/// Keywords whose schemas apply to the same value as the enclosing schema. A cycle through them
+/// describes nothing.
 pub(super) const SAME_VALUE: [&str; 4] = ["not", "if", "then", "else"];
 pub(super) const SAME_VALUE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 pub(super) const SAME_VALUE_NAMED: [&str; 2] = ["dependencies", "dependentSchemas"];
 
-/// What holds values, not schemas.
+/// Keywords that contain values, not schemas.
 const DATA: [&str; 4] = ["const", "default", "enum", "examples"];
 
-/// What holds schemas by names of people's choice, which are no keywords.
+/// Keywords that contain schemas by user-defined names.
 const NAMED: [&str; 6] =
     ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
 
-/// What is only there to be referred to.
+/// Keywords that contain schemas for reference only.
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
 
-/// Other ways to name a schema or to refer to one.
+/// Other keywords that name a schema or refer to one.
 const OTHER_NAMES: [&str; 6] =
     ["$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "$recursiveRef", "id"];
 
-/// Checks a schema, and says what is wrong with it, or whether it refers to itself: then it is for
-/// each value to find out how much work it is to [`weigh`](super::weight::weigh).
+/// Checks a schema. Returns a description of the problem, or whether the schema is recursive. For a
+/// recursive schema the cost of validation depends on the value, see
+/// [`weigh`](super::weight::weigh).
 pub(super) fn check(schema: &Value) -> Result<bool, String> {
     let mut walk =
         Walk { root: schema, seen: HashMap::new(), sizes: HashMap::new(), returns: false };
@@ -51,12 +52,12 @@ pub(super) fn check(schema: &Value) -> Result<bool, String> {
 
 struct Walk<'a> {
     root: &'a Value,
-    /// By address: what is being followed, and what was found to end.
+    /// The state of each visited schema, by address.
     seen: HashMap<*const Value, Followed>,
-    /// By address: how many schemas there are in it, references and all. None as long as they are
-    /// being counted.
+    /// The expanded number of schemas in each schema, by address. `None` while it is being
+    /// computed.
     sizes: HashMap<*const Value, Option<usize>>,
-    /// Whether one leads back into itself.
+    /// Whether a schema is recursive.
     returns: bool,
 }
 
@@ -72,7 +73,7 @@ impl<'a> Walk<'a> {
             return Err(format!("it is nested more than {MOST_DEPTH} levels deep"));
         }
         match schema {
-            Value::Array(items) => items.iter().try_for_each(|it| self.visit(it, depth + 1)),
+            Value::Array(items) => items.iter().try_for_each(|item| self.visit(item, depth + 1)),
             Value::Object(members) => {
                 self.follow(schema, 0)?;
                 if depth > 0
@@ -81,7 +82,7 @@ impl<'a> Walk<'a> {
                         .find(|name| members.get(**name).is_some_and(Value::is_string))
                 {
                     return Err(format!(
-                        "`{name}` in it is not understood; refer to `#/$defs/NAME` instead"
+                        "`{name}` is not supported; refer to `#/$defs/NAME` instead"
                     ));
                 }
                 parts(members).try_for_each(|(key, part)| match part {
@@ -95,11 +96,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// How many schemas there are in one if each reference counts as what it refers to. Where one
-    /// leads back into itself, values decide how often it counts.
+    /// Returns the number of schemas in `schema` after expanding references. A recursive reference
+    /// counts once, because the value determines the depth.
     fn size(&mut self, schema: &'a Value, depth: usize) -> Result<usize, String> {
         if depth > MOST_EXPANDED_DEPTH {
-            return Err(format!("it refers to itself over more than {MOST_EXPANDED_DEPTH} levels"));
+            return Err(format!(
+                "it refers to itself through more than {MOST_EXPANDED_DEPTH} levels"
+            ));
         }
         if let Some(size) = self.sizes.get(&std::ptr::from_ref(schema)) {
             self.returns |= size.is_none();
@@ -133,11 +136,11 @@ impl<'a> Walk<'a> {
         Ok(size)
     }
 
-    /// Follows everything that describes the same value as `schema` does.
+    /// Follows all references and keywords that apply to the same value as `schema`.
     fn follow(&mut self, schema: &'a Value, depth: usize) -> Result<(), String> {
         let Value::Object(members) = schema else { return Ok(()) };
         match self.seen.insert(schema, Followed::UnderWay) {
-            Some(Followed::UnderWay) => return Err("a `$ref` in it leads in a circle".to_owned()),
+            Some(Followed::UnderWay) => return Err("a `$ref` in it forms a cycle".to_owned()),
             Some(Followed::Ends) => {}
             None if depth > MOST_DEPTH => {
                 return Err(format!("more than {MOST_DEPTH} references in a row"));
@@ -162,23 +165,23 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What a reference leads to, as far as that is told by a path. Whether the rest exists is found
-/// out when the schema is compiled.
+/// Resolves a reference, as far as its path determines the target. Compiling the schema detects
+/// missing targets.
 pub(super) fn target<'a>(root: &'a Value, reference: &str) -> Result<Option<&'a Value>, String> {
     match reference.strip_prefix('#') {
         Some("") => Ok(Some(root)),
         Some(pointer) if pointer.starts_with('/') && !pointer.contains('%') => {
             Ok(root.pointer(pointer))
         }
-        Some(_) => Err(format!("`$ref` to `{reference}` is no path such as `#/$defs/NAME`")),
+        Some(_) => Err(format!("`$ref` to `{reference}` is not a path such as `#/$defs/NAME`")),
         None => Err(format!(
-            "`$ref` to `{reference}` leads out of it, and nothing is fetched; put that schema \
+            "`$ref` to `{reference}` points outside of it, and nothing is fetched; put that schema \
              under `$defs` and refer to it as `#/$defs/NAME`"
         )),
     }
 }
 
-/// The members of a schema that are schemas, or hold some.
+/// Returns the members of a schema that are or contain schemas.
 pub(super) fn parts(members: &Map<String, Value>) -> impl Iterator<Item = (&str, &Value)> {
     let members = members.iter().map(|(key, part)| (key.as_str(), part));
     members.filter(|(key, _)| !DATA.contains(key))

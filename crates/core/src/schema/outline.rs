@@ -1,4 +1,4 @@
-//! A violation of a schema, told without a word of the value.
+//! Describes a schema violation without any content of the value.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,28 +13,28 @@ use super::check::parts;
 use crate::json::misfit::kind;
 use crate::text::excerpt_of;
 
-/// Says where in the value the violation is, what kind of value is there, and which keyword of `schema` it
-/// fails.
+/// Describes the place of the violation in the value, the kind of the value there, and the failed
+/// keyword of `schema`.
 pub(super) fn of(error: &ValidationError<'_>, schema: &Value) -> String {
-    let mut told = place(error, schema);
+    let mut text = place(error, schema);
     match error.kind() {
         ValidationErrorKind::Required { property } => {
-            let _infallible = write!(told, "the member {property} is missing");
+            let _infallible = write!(text, "the member {property} is missing");
         }
         failed => {
             let found = kind(error.instance());
-            let _infallible = write!(told, "{found} does not satisfy `{}`", failed.keyword());
+            let _infallible = write!(text, "{found} does not satisfy `{}`", failed.keyword());
             if let ValidationErrorKind::Type { .. } = failed
                 && let Some(expected) = schema.pointer(error.schema_path().as_str())
             {
-                let _infallible = write!(told, ": {expected}");
+                let _infallible = write!(text, ": {expected}");
             }
         }
     }
-    excerpt_of(told, MAX_VIOLATION)
+    excerpt_of(text, MAX_VIOLATION)
 }
 
-/// The path of the value, of names that stand in the schema.
+/// Returns the path of the value, using only names that the schema contains.
 fn place(error: &ValidationError<'_>, schema: &Value) -> String {
     let mut known = BTreeSet::new();
     names(schema, &mut known);
@@ -49,7 +49,7 @@ fn place(error: &ValidationError<'_>, schema: &Value) -> String {
     if place.is_empty() { place } else { format!("at {place}: ") }
 }
 
-/// The names of members that the schema describes, wherever in it.
+/// Collects the names of all members that the schema describes.
 fn names<'a>(schema: &'a Value, known: &mut BTreeSet<&'a str>) {
     match schema {
         Value::Array(items) => items.iter().for_each(|item| names(item, known)),

@@ -1,4 +1,4 @@
-//! Schemas of types, and what is wrong with values.
+//! Tests of type schemas and violations.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ struct Query {
 }
 
 #[test]
-fn the_schema_of_a_type_has_its_documentation_and_no_noise() {
+fn a_type_schema_has_descriptions_and_no_schema_uri() {
     let schema = Schema::of::<Query>().unwrap();
     assert_eq!(schema.value()["type"], "object");
     assert_eq!(schema.value()["properties"]["query"]["description"], "What to look for.");
@@ -43,14 +43,14 @@ fn violations_name_their_place() {
 }
 
 #[test]
-fn at_most_ten_violations_are_told() {
+fn at_most_ten_violations_are_reported() {
     let schema = Schema::from_value(json!({"items": {"type": "integer"}})).unwrap();
     let many = json!(vec!["x"; 50]);
     assert_eq!(schema.validate(&many).unwrap_err().len(), 10);
 }
 
 #[test]
-fn what_is_not_a_schema_is_refused() {
+fn an_invalid_schema_is_rejected() {
     for value in [json!({"type": 1}), json!({"type": "strnig"}), json!(7)] {
         let error = Schema::from_value(value.clone()).unwrap_err();
         assert_eq!(error.code(), ErrorCode::ToolInvalid, "{value}");
@@ -74,7 +74,7 @@ fn true_accepts_everything() {
     }
 }
 
-/// A list of lists of …, in two ways at each level.
+/// A recursive schema of nested lists with two alternatives at each level.
 fn lists_in_two_ways() -> Schema {
     let way = json!({ "type": "array", "items": { "$ref": "#/$defs/a" } });
     let schema = json!({ "$defs": { "a": { "anyOf": [way, way] } }, "$ref": "#/$defs/a" });
@@ -86,17 +86,21 @@ fn lists(levels: usize) -> serde_json::Value {
 }
 
 #[test]
-fn a_schema_that_refers_to_itself_does_not_take_forever() {
+fn validation_against_a_recursive_schema_is_bounded() {
     let schema = lists_in_two_ways();
-    let told = |levels| schema.validate(&lists(levels)).unwrap_err();
-    // It would take 2^100 looks at the word.
-    assert!(told(100)[0].contains("make it smaller and flatter"), "{:?}", told(100));
-    assert!(told(20)[0].contains("does not fit"), "{:?}", told(20));
-    assert!(told(3)[0].contains("is not valid under any of the schemas"), "{:?}", told(3));
+    let violations = |levels| schema.validate(&lists(levels)).unwrap_err();
+    // Without the limit this would take 2^100 checks.
+    assert!(violations(100)[0].contains("make it smaller and flatter"), "{:?}", violations(100));
+    assert!(violations(20)[0].contains("does not fit"), "{:?}", violations(20));
+    assert!(
+        violations(3)[0].contains("is not valid under any of the schemas"),
+        "{:?}",
+        violations(3)
+    );
 }
 
 #[test]
-fn a_type_that_holds_itself_may_be_deep() {
+fn a_recursive_type_may_be_deep() {
     #[derive(JsonSchema)]
     #[serde(tag = "op", rename_all = "snake_case")]
     #[expect(dead_code, reason = "only its schema is used")]
@@ -139,15 +143,15 @@ fn a_type_whose_schema_panics_has_none() {
 }
 
 #[test]
-fn what_is_told_of_a_large_value_is_bounded() {
+fn violations_of_a_large_value_are_bounded() {
     let schema = json!({"type": "object", "additionalProperties": {"type": "integer"}});
     let schema = Schema::from_value(schema).unwrap();
     let large = "x".repeat(100_000);
     let members = (0..20).map(|index| (format!("{index}{large}"), json!([large]))).collect();
     let violations = schema.validate(&serde_json::Value::Object(members)).unwrap_err();
     assert!(!violations.is_empty());
-    let told: usize = violations.iter().map(String::len).sum();
-    assert!(told <= crate::text::MAX_QUOTED + 3, "{told} bytes");
+    let total: usize = violations.iter().map(String::len).sum();
+    assert!(total <= crate::text::MAX_QUOTED + 3, "{total} bytes");
     let one = schema.validate(&json!({"a": large})).unwrap_err();
     assert!(
         one[0].starts_with("at /a: \"xxx") && one[0].ends_with("x… is not of type \"integer\"")
@@ -155,7 +159,7 @@ fn what_is_told_of_a_large_value_is_bounded() {
 }
 
 #[test]
-fn the_outline_of_a_violation_names_the_place_and_nothing_of_the_value() {
+fn the_outline_of_a_violation_has_the_place_and_no_content() {
     let schema = json!({
         "type": "object",
         "required": ["total"],

@@ -1,6 +1,6 @@
-//! How much work it is to hold a value against a schema that refers to itself. Where two parts of
-//! it describe the same value, and so do two parts of each of them, the work doubles with each level
-//! on which the value is nested.
+//! Estimates the cost of validating a value against a recursive schema. If two parts of the schema
+//! describe the same value, and so do two parts of each of them, the cost doubles with each nesting
+//! level of the value.
 
 use std::collections::HashMap;
 
@@ -8,23 +8,23 @@ use serde_json::{Map, Value};
 
 use super::check::{SAME_VALUE, SAME_VALUE_LISTS, SAME_VALUE_NAMED, parts, target};
 
-/// More than any value may weigh.
+/// A weight greater than that of any value.
 pub(super) const ENDLESS: u64 = u64::MAX;
 
-/// The most schemas and values around each other while weighing, and pairs of one and the other.
+/// The maximum nesting depth of schemas and values while weighing, and of pairs of both.
 const MOST_DEPTH: usize = 512;
 const MOST_PAIRS: usize = 500_000;
 
-/// The most schemas that a validator meets if it looks into each part that describes something of
-/// the value, as often as there are ways to it. That counts each way, but walks each pair of a schema
-/// and a value once only.
+/// Returns the number of schema checks of a validator that checks every part that applies to the
+/// value, once per path. Each path is counted, but each pair of a schema and a value is visited
+/// only once.
 pub(super) fn weigh(schema: &Value, value: &Value) -> u64 {
     Scales { root: schema, weights: HashMap::new() }.weigh(schema, value, 0)
 }
 
 struct Scales<'a> {
     root: &'a Value,
-    /// By the addresses of schema and value.
+    /// The computed weights, by the addresses of schema and value.
     weights: HashMap<(*const Value, *const Value), u64>,
 }
 
@@ -85,7 +85,9 @@ impl<'a> Scales<'a> {
                     members_of(value).for_each(|member| add(self, part, member));
                 }
                 "items" | "prefixItems" if part.is_array() => {
-                    schemas(part).zip(items_of(value)).for_each(|(part, it)| add(self, part, it));
+                    schemas(part)
+                        .zip(items_of(value))
+                        .for_each(|(part, item)| add(self, part, item));
                 }
                 "items" | "additionalItems" | "unevaluatedItems" | "contains" => {
                     items_of(value).for_each(|item| add(self, part, item));
@@ -93,14 +95,14 @@ impl<'a> Scales<'a> {
                 _ => {}
             }
         }
-        // What is left over is found by going through everything beside it once more.
+        // Finding the unevaluated members requires checking all adjacent keywords again.
         let twice = ["unevaluatedItems", "unevaluatedProperties"];
         let twice = twice.iter().any(|key| members.contains_key(*key));
         if twice { weight.saturating_mul(2) } else { weight }
     }
 }
 
-/// The schemas in a list, or by name.
+/// Returns the schemas in a list or map.
 fn schemas(part: &Value) -> impl Iterator<Item = &Value> {
     items_of(part).chain(members_of(part))
 }

@@ -1,4 +1,4 @@
-//! Patches merge as two tools of one step need it.
+//! Tests of merging the patches of concurrent tools.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ fn is_doc(state: &Value) -> bool {
 }
 
 #[test]
-fn of_an_enum_the_later_calls_whole_value_wins_and_other_members_merge() {
+fn for_an_enum_the_later_calls_whole_value_wins_and_other_members_merge() {
     let doc = |phase: Value, notes: &[&str]| json!({"phase": phase, "notes": notes});
     let base = doc(json!({"draft": {"words": 0}}), &["a"]);
     let review = doc(json!({"review": {"by": "me"}}), &["a", "b"]);
@@ -57,13 +57,13 @@ fn if_the_members_do_not_fit_together_the_later_calls_whole_state_wins() {
     assert_eq!(merged_if(&base, &sides, ordered), json!({"low": 3, "high": 9}));
     let sides = [json!({"low": -9, "high": -8}), json!({"low": 1, "high": -10})];
     let merged = merged_if(&base, &sides, ordered);
-    assert_eq!(merged, json!({"low": -9, "high": -8}), "what never fits is left out");
+    assert_eq!(merged, json!({"low": -9, "high": -8}), "a patch that never fits is dropped");
 }
 
 #[test]
 fn a_member_that_the_later_call_removed_stays_removed() {
     let base = json!({"a": 1, "b": 1, "c": 1});
-    let fits = |state: &Value| state.as_object().is_some_and(|it| it.len() != 3);
+    let fits = |state: &Value| state.as_object().is_some_and(|members| members.len() != 3);
     let sides = [json!({"a": 1, "b": 1, "c": 1, "d": 1}), json!({"b": {"x": 1}, "c": 1})];
     assert_eq!(merged_if(&base, &sides, fits), json!({"b": {"x": 1}, "c": 1}));
 }
@@ -83,7 +83,7 @@ fn the_later_call_wins_a_scalar_and_other_keys_stay() {
 }
 
 #[test]
-fn a_change_below_a_removed_place_is_left_out() {
+fn a_change_below_a_removed_target_is_skipped() {
     let base = json!({"x": {"y": 1}, "k": 0});
     let sides = [json!({"k": 0}), json!({"x": {"y": 2}, "k": 7})];
     assert_eq!(merged(&base, &sides), json!({"k": 7}));

@@ -1,20 +1,22 @@
-//! All sessions that a filter selects, whatever is deleted meanwhile.
+//! Lists all sessions that match a filter, even while sessions are deleted.
 
 use std::collections::HashSet;
 
 use super::{Head, MAX_PAGE, Page, SessionFilter, StateStore};
 use crate::error::{ErrorCode, Result};
 
-/// How often a list is started again because the session after which it was to continue was deleted.
+/// The maximum number of times that a listing restarts because the session that ended a page was
+/// deleted.
 const MAX_RESTARTS: u32 = 16;
 
 /// Lists the heads of all sessions that a filter selects, page by page, each session once.
 ///
-/// A page continues after a session, which may be deleted by then. The list starts again in that case and
-/// leaves out what it has.
+/// A page continues after a session that may have been deleted meanwhile. The listing then restarts
+/// and skips the sessions that it has already returned.
 ///
 /// # Errors
-/// Those of [`StateStore::list`]; [`ErrorCode::SessionNotFound`] only if sessions are deleted without pause.
+/// Those of [`StateStore::list`]; [`ErrorCode::SessionNotFound`] only if sessions are deleted
+/// continuously.
 pub async fn list_all(store: &dyn StateStore, filter: &SessionFilter) -> Result<Vec<Head>> {
     let mut page = Page { after: None, limit: MAX_PAGE };
     let (mut heads, mut known, mut restarts) = (Vec::new(), HashSet::new(), 0);

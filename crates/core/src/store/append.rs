@@ -1,4 +1,4 @@
-//! What is asked of a log, and what came of it.
+//! Appends and their outcomes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,96 +12,99 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::id::{AppendId, RunId, SessionId};
 use crate::usage::UsageRollup;
 
-/// The most bytes that the events of one append may have together: 64 MiB.
+/// The maximum size of the events of one append: 64 MiB.
 pub const MAX_APPEND_BYTES: usize = 64 * 1024 * 1024;
 
-/// The least that a store's limit on the bytes of one append may be: 16 KiB. What a run records of
-/// something that was too large is smaller.
+/// The minimum value of a store's limit on the size of one append: 16 KiB. The record that replaces
+/// an oversized value is smaller.
 pub const MIN_APPEND_BYTES: usize = 16 * 1024;
 
-/// A place in a log: how many events it has, and the append that brought it there.
+/// A position in a log: the number of events, and the append that ends there.
 ///
-/// The id is what tells a log that went on from one that was rolled back and went on differently.
+/// The append id distinguishes a log that was extended from one that was rolled back and then
+/// extended differently.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
-    /// How many events.
+    /// The number of events.
     pub version: u64,
-    /// The last append.
+    /// The id of the last append.
     pub append: AppendId,
 }
 
 impl Position {
-    /// Before the first append.
+    /// Returns the position before the first append.
     #[must_use]
     pub fn start() -> Self {
         Self { version: 0, append: AppendId::none() }
     }
 }
 
-/// What an append does to the lease.
+/// The effect of an append on the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseChange {
-    /// Nothing.
+    /// Leaves the lease unchanged.
     Keep,
-    /// The owner counts as alive for this long from now, by the store's clock.
+    /// Sets the lease to expire after this duration, by the store's clock.
     Take(Duration),
-    /// There is no owner any more.
+    /// Clears the lease.
     Clear,
 }
 
-/// What must hold, by the store's clock and inside the append, beside the expected position.
+/// A condition that must hold at the time of the append, by the store's clock, in addition to the
+/// expected position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
-    /// Nothing more.
+    /// No further condition.
     None,
-    /// The store's clock has not passed this point.
+    /// The store's clock must not be later than this time.
     NotAfter(Timestamp),
-    /// Nobody holds a lease that ends later than now: what starting a run asks for.
+    /// No lease may be held. Required to start a run.
     LeaseFree,
 }
 
-/// One append, before it is taken.
+/// An append request.
 #[derive(Debug, Clone)]
 pub struct Append {
-    /// The session.
+    /// The session id.
     pub session: SessionId,
-    /// Where the writer believes the log ends.
+    /// The expected end of the log.
     pub expected: Position,
-    /// This append's own id.
+    /// The id of this append.
     pub id: AppendId,
-    /// The run that writes; none for requests from outside.
+    /// The run that writes. `None` for requests from outside a run.
     pub run: Option<RunId>,
-    /// The schema of the events.
+    /// The schema number of the events.
     pub schema: u16,
-    /// How many events; at least one.
+    /// The number of events; at least one.
     pub count: u32,
-    /// The events, encoded.
+    /// The encoded events.
     pub body: Bytes,
-    /// The head after it; `None` leaves the summary as it is (requests from outside).
+    /// The summary after the append. `None` leaves the summary unchanged (requests from outside a
+    /// run).
     pub summary: Option<Summary>,
-    /// The usage of the session itself after it: totals, not what this append adds. `None` leaves
-    /// them as they are.
+    /// The total usage of the session itself after the append. `None` leaves it unchanged.
     pub usage: Option<Arc<UsageRollup>>,
-    /// What becomes of the lease.
+    /// The effect on the lease.
     pub lease: LeaseChange,
-    /// What must hold.
+    /// The condition that must hold.
     pub guard: Guard,
 }
 
 impl Append {
-    /// Refuses what no store takes; for stores to call first.
+    /// Checks the limits that all stores share. Stores call it first.
     ///
     /// # Errors
     /// [`ErrorCode::IdInvalid`] if the id of the session, of the append, of its run or of the
-    /// summary's run is empty, too long or holds a control character; [`ErrorCode::InputInvalid`]
-    /// without an event; [`ErrorCode::TooLarge`] above [`MAX_APPEND_BYTES`].
+    /// summary's run is empty, too long or contains a control character;
+    /// [`ErrorCode::InputInvalid`] without events; [`ErrorCode::TooLarge`] above
+    /// [`MAX_APPEND_BYTES`].
     pub fn check(&self) -> Result<()> {
         self.session.check()?;
         self.id.check()?;
         let current = self.summary.as_ref().and_then(|summary| summary.run.as_ref());
         [self.run.as_ref(), current].into_iter().flatten().try_for_each(RunId::check)?;
         if self.count == 0 {
-            return Err(self.invalid("an append has at least one event"));
+            return Err(self.invalid("an append must have at least one event"));
         }
         if self.body.len() > MAX_APPEND_BYTES {
             let message = "the events of one append are larger than 64 MiB together";
@@ -112,34 +115,34 @@ impl Append {
         Ok(())
     }
 
-    /// Refuses a first append that does not begin a log; returns its summary.
+    /// Checks the first append of a new session and returns its summary.
     ///
     /// # Errors
-    /// As [`check`](Self::check) and [`NewSession::check`], and [`ErrorCode::InputInvalid`] if it
-    /// expects a log or has no summary.
+    /// Those of [`check`](Self::check) and [`NewSession::check`], and [`ErrorCode::InputInvalid`]
+    /// if the append does not expect an empty log or has no summary.
     pub fn check_first(&self, new: &NewSession) -> Result<&Summary> {
         self.check()?;
         new.check()?;
         if self.expected != Position::start() {
-            return Err(self.invalid("a session begins at the start of its log"));
+            return Err(self.invalid("a session's first append must be at the start of its log"));
         }
         let summary = self.summary.as_ref();
         summary.ok_or_else(|| self.invalid("a session's first append needs a summary"))
     }
 
-    /// Refuses a fork's first append that goes on from nothing; returns its summary.
+    /// Checks the first append of a fork and returns its summary.
     ///
     /// # Errors
-    /// As [`check`](Self::check) and [`NewSession::check`], and [`ErrorCode::InputInvalid`] if it
-    /// expects no log, expects the session's own, or has no summary.
+    /// Those of [`check`](Self::check) and [`NewSession::check`], and [`ErrorCode::InputInvalid`]
+    /// if the append expects an empty log, belongs to the original session, or has no summary.
     pub fn check_fork(&self, from: &SessionId, new: &NewSession) -> Result<&Summary> {
         self.check()?;
         new.check()?;
         if self.expected.version == 0 {
-            return Err(self.invalid("a fork goes on from an append of the original"));
+            return Err(self.invalid("a fork must continue after an append of the original"));
         }
         if self.session == *from {
-            return Err(self.invalid("a fork is a session of its own"));
+            return Err(self.invalid("a fork must not have the id of the original"));
         }
         let summary = self.summary.as_ref();
         summary.ok_or_else(|| self.invalid("a session's first append needs a summary"))
@@ -150,85 +153,85 @@ impl Append {
     }
 }
 
-/// One append as the store keeps it.
+/// An append as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAppend {
-    /// The place of its first event, from 1.
+    /// The sequence number of the first event, from 1.
     pub first: u64,
-    /// How many events.
+    /// The number of events.
     pub count: u32,
-    /// Its id.
+    /// The id of the append.
     pub id: AppendId,
-    /// The run that wrote it.
+    /// The run that wrote the append, if any.
     pub run: Option<RunId>,
-    /// The schema of the events.
+    /// The schema number of the events.
     pub schema: u16,
-    /// When it was taken, by the store's clock; never decreasing within a session.
+    /// The time of the append, by the store's clock. It never decreases within a session.
     pub at: Timestamp,
-    /// The events, encoded.
+    /// The encoded events.
     pub body: Bytes,
 }
 
 impl StoredAppend {
-    /// The version after it.
+    /// Returns the version after the append.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.first + u64::from(self.count) - 1
     }
 
-    /// The position after it.
+    /// Returns the position after the append.
     #[must_use]
     pub fn position(&self) -> Position {
         Position { version: self.version(), append: self.id.clone() }
     }
 }
 
-/// What came of an append that the store could judge.
+/// The outcome of an append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AppendOutcome {
-    /// Taken, now or when it was sent the first time.
+    /// The append is stored, by this call or by an earlier one that it repeats.
     Appended {
-        /// When, by the store's clock.
+        /// The time of the append, by the store's clock.
         at: Timestamp,
     },
-    /// The log goes on after the expected position; nothing was written.
+    /// The log continues after the expected position; nothing was written.
     Conflict {
-        /// What was missed, in order.
+        /// The appends after the expected position, in order.
         missed: Vec<StoredAppend>,
     },
     /// The guard does not hold; nothing was written.
     GuardFailed {
-        /// The lease that is in the way, if it is one.
+        /// The expiry of the lease that prevents the append, if that is the reason.
         lease_until: Option<Timestamp>,
-        /// The store's clock.
+        /// The current time, by the store's clock.
         now: Timestamp,
     },
-    /// The log does not hold what the expected position says; nothing was written.
+    /// The log does not contain the expected position; nothing was written.
     HistoryLost,
 }
 
-/// What came of creating a session.
+/// The outcome of creating a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CreateOutcome {
-    /// This call created it, now or when it was sent the first time.
+    /// The session was created, by this call or by an earlier one that it repeats.
     Created {
-        /// When, by the store's clock.
+        /// The time of the creation, by the store's clock.
         at: Timestamp,
     },
-    /// Somebody else created it.
+    /// Another caller created the session.
     Exists,
 }
 
-/// What came of forking a session.
+/// The outcome of forking a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ForkOutcome {
-    /// This call made the new session, now or when it was sent the first time.
+    /// The new session was created, by this call or by an earlier one that it repeats.
     Created {
-        /// When, by the store's clock.
+        /// The time of the creation, by the store's clock.
         at: Timestamp,
     },
-    /// Somebody else created a session of that id.
+    /// Another caller created a session with this id.
     Exists,
-    /// The original's log never ended at the expected position; nothing was written.
+    /// The original's log has no append that ends at the expected position; nothing was written.
     HistoryLost,
 }

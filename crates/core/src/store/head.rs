@@ -1,4 +1,4 @@
-//! What is known of a session without its log.
+//! Session heads: the data that a store has about a session without reading its log.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,13 +11,13 @@ use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::id::{RunId, SessionId};
 
-/// Session status.
+/// The status of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionStatus {
-    /// A turn is under way: running, stopped without ending, or waiting for people.
+    /// A turn is in progress: it is running, stopped without ending, or suspended.
     Active,
-    /// The last turn has its answer.
+    /// The last turn completed.
     Completed,
     /// The last run failed.
     Failed,
@@ -28,11 +28,11 @@ pub enum SessionStatus {
 }
 
 impl SessionStatus {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [Self; 5] =
         [Self::Active, Self::Completed, Self::Failed, Self::Interrupted, Self::Aborted];
 
-    /// The name in logs and on the command line.
+    /// Returns the name that is used in logs and on the command line.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ impl SessionStatus {
         }
     }
 
-    /// The status of that name.
+    /// Returns the status with this name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == name)
@@ -57,57 +57,57 @@ impl fmt::Display for SessionStatus {
     }
 }
 
-/// What lists and sweepers know of a session without reading its log.
+/// The data about a session that listings and sweepers need, without reading its log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Head {
-    /// The session.
+    /// The session id.
     pub session: SessionId,
-    /// What it was created as.
+    /// The immutable data of the session.
     pub created: NewSession,
-    /// Where its log ends.
+    /// The end of the log.
     pub position: Position,
-    /// What the writer of the last append said.
+    /// The summary of the last append.
     pub summary: Summary,
-    /// The end of the lease: until then, and not at that moment any more, the owner counts as alive.
-    /// None if the last append that changed it cleared it, or none has taken one. The store keeps it
-    /// whatever the summary says of a run; a writer that ends a run clears it.
+    /// The lease expiry: the owner counts as alive before this time, not at it. `None` if the last
+    /// change cleared the lease, or if there was none. The store keeps it independently of the
+    /// summary; a writer that ends a run clears it.
     pub lease_until: Option<Timestamp>,
-    /// When it was created, by the store's clock.
+    /// The time of the creation, by the store's clock.
     pub created_at: Timestamp,
-    /// When the last append was taken, by the store's clock.
+    /// The time of the last append, by the store's clock.
     pub updated_at: Timestamp,
-    /// The store's clock when this head was read: what `lease_until` is compared with.
+    /// The store's clock when this head was read, for comparison with `lease_until`.
     pub read_at: Timestamp,
 }
 
 impl Head {
-    /// Whether somebody held a lease that was still good when this head was read.
+    /// Returns `true` if the session had an unexpired lease when this head was read.
     #[must_use]
     pub fn is_leased(&self) -> bool {
         self.lease_until.is_some_and(|until| until > self.read_at)
     }
 }
 
-/// The part of a head that never changes.
+/// The immutable part of a head.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewSession {
     /// The agent's name.
     pub agent: Arc<str>,
-    /// The session at the top of the tree: itself, unless it is a child.
+    /// The root session of the tree: the session itself, unless it is a child.
     pub root: SessionId,
-    /// The session that created it, if it is a child.
+    /// The parent session, if the session is a child.
     pub parent: Option<SessionId>,
-    /// Free labels.
+    /// Labels for listing.
     pub tags: BTreeMap<String, String>,
 }
 
 impl NewSession {
-    /// Refuses a session whose place in the tree cannot be; for stores to call first, as the checks
-    /// of a first append do.
+    /// Checks the session's place in the tree. Stores call it first, as the checks of a first
+    /// append do.
     ///
     /// # Errors
     /// [`ErrorCode::IdInvalid`](crate::error::ErrorCode::IdInvalid) if the id of the root or of the
-    /// parent is empty, too long or holds a control character.
+    /// parent is empty, too long or contains a control character.
     pub fn check(&self) -> Result<()> {
         self.root.check()?;
         self.parent.as_ref().map_or(Ok(()), SessionId::check)
@@ -117,24 +117,24 @@ impl NewSession {
 /// The part of a head that the writer of an append computes from the fold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Status after the append.
+    /// The status after the append.
     pub status: SessionStatus,
-    /// The run that is not ended, if there is one.
+    /// The run that has not ended, if any.
     pub run: Option<RunId>,
-    /// The runtime of the last run.
+    /// The kind of runtime of the last run.
     pub runtime: Arc<str>,
-    /// How many calls wait for people.
+    /// The number of pending calls.
     pub pending: u32,
-    /// When a sweeper should look at it.
+    /// The time at which a sweeper should check the session.
     pub wake_at: Option<Timestamp>,
 }
 
-/// What came of renewing a lease.
+/// The result of renewing a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Renewal {
-    /// Whether the run still is the session's current one; if not, nothing was renewed.
+    /// Whether the lease was renewed: the run still is the session's current one.
     pub renewed: bool,
-    /// The head afterwards: how an owner hears of requests from outside. Its `read_at` is the moment
-    /// of the renewal, so that the lease ends `ttl` after it.
+    /// The head after the renewal, through which an owner notices requests from outside. Its
+    /// `read_at` is the time of the renewal, so the lease expires `ttl` after it.
     pub head: Head,
 }

@@ -1,4 +1,4 @@
-//! A store that is asked again while it cannot answer.
+//! A store wrapper that retries operations while the store is unavailable.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,21 +15,22 @@ use crate::guarantee::Guarantee;
 use crate::id::{RunId, SessionId};
 use crate::patience::Patience;
 
-/// A store that repeats what another one could not answer, so that a restart of a server or a
-/// dropped connection costs a wait and nothing else.
+/// A store wrapper that retries failed operations, so that a server restart or a dropped connection
+/// only causes a delay.
 ///
-/// Every operation of a [`StateStore`] may be repeated: an append whose answer was lost is asked for
-/// again under its id and answered as the first time, never guessed at. Repeated is what failed
-/// with an error that is [retryable](crate::error::Error::is_retryable), after waits that double
-/// from 20 ms to a second, until the patience is over; the last error is the answer then. A deletion
-/// whose answer was lost is answered by the second one, which finds nothing.
+/// Every operation of a [`StateStore`] can be retried. An append whose reply was lost is repeated
+/// with the same id and returns its first result. Operations that fail with a
+/// [retryable](crate::error::Error::is_retryable) error are repeated with backoff from 20 ms to one
+/// second, until the retry timeout; then the last error is returned. A deletion whose reply was
+/// lost is repeated, and then reports that nothing existed.
 ///
-/// Runtimes put this around the store that they are given, and a
-/// [`RetryingStreams`](crate::stream::RetryingStreams) around its streams; neither what is above them nor
-/// the store itself waits for a server to come back.
+/// Runtimes wrap their store in it, and its streams in
+/// [`RetryingStreams`](crate::stream::RetryingStreams). Neither the layers above nor the store
+/// itself wait for a server to come back.
 ///
 /// # Cancel safety
-/// As the store's own: dropping a future leaves open whether the operation took place.
+/// That of the wrapped store: after a future was dropped it is unknown whether the operation took
+/// place.
 #[derive(Debug, Clone)]
 pub struct RetryingStore {
     inner: Arc<dyn StateStore>,
@@ -37,14 +38,14 @@ pub struct RetryingStore {
 }
 
 impl RetryingStore {
-    /// The store, asked for so long. The ids are what jitter is made of.
+    /// Wraps a store with a retry timeout. The ids are the source of the jitter.
     pub fn new(
         inner: Arc<dyn StateStore>,
         clock: Arc<dyn Clock>,
         ids: Arc<dyn IdSource>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Self {
-        Self { inner, patience: Patience::new(clock, ids, patience) }
+        Self { inner, patience: Patience::new(clock, ids, timeout) }
     }
 }
 

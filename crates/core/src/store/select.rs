@@ -1,4 +1,4 @@
-//! Which sessions are meant: to be listed, or forgotten.
+//! Filters for listing and purging sessions.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,35 +8,36 @@ use super::{Head, SessionStatus};
 use crate::clock::Timestamp;
 use crate::id::SessionId;
 
-/// The most sessions that one [`StateStore::list`](super::StateStore::list) returns.
+/// The maximum number of sessions that one [`StateStore::list`](super::StateStore::list) call
+/// returns.
 pub const MAX_PAGE: u32 = 1000;
 
-/// Which sessions to list. All given conditions must hold.
+/// A filter for listing sessions. All conditions must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionFilter {
-    /// Of this agent.
+    /// Sessions of this agent.
     pub agent: Option<Arc<str>>,
-    /// In this status.
+    /// Sessions with this status.
     pub status: Option<SessionStatus>,
-    /// Below this root, itself included.
+    /// Sessions in the tree of this root, including the root.
     pub root: Option<SessionId>,
-    /// Whose last run was of this runtime.
+    /// Sessions whose last run was of this kind of runtime.
     pub runtime: Option<Arc<str>>,
-    /// With calls that wait for people.
+    /// Only sessions with pending calls.
     pub pending: bool,
-    /// With a current run whose lease was cleared, or ends at this moment of the store's clock or
-    /// earlier.
+    /// Only sessions with a current run whose lease was cleared or has expired, by the store's
+    /// clock.
     pub lease_expired: bool,
-    /// With a wake-up time that is this moment of the store's clock or earlier.
+    /// Only sessions whose wake-up time has been reached, by the store's clock.
     pub wake_due: bool,
-    /// Created at this moment of the store's clock or later.
+    /// Sessions created at this time or later, by the store's clock.
     pub created_from: Option<Timestamp>,
-    /// Created before this moment of the store's clock.
+    /// Sessions created before this time, by the store's clock.
     pub created_before: Option<Timestamp>,
 }
 
 impl SessionFilter {
-    /// Returns `true` if a session that was created at `at` is in the range of creation times.
+    /// Returns `true` if the creation time `at` is in the range of the filter.
     #[must_use]
     pub fn is_created_in_range(&self, at: Timestamp) -> bool {
         self.created_from.is_none_or(|from| from <= at)
@@ -44,12 +45,12 @@ impl SessionFilter {
     }
 }
 
-/// A part of a list.
+/// A page of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// Go on after this session, the last one of the page before.
+    /// The last session of the previous page.
     pub after: Option<SessionId>,
-    /// At most this many; held at [`MAX_PAGE`].
+    /// The maximum number of sessions; capped at [`MAX_PAGE`].
     pub limit: u32,
 }
 
@@ -59,32 +60,35 @@ impl Default for Page {
     }
 }
 
-/// Which sessions to forget, with all below them: roots, and children whose parent is gone.
+/// A selection of sessions to delete, with all sessions below them: roots, and children whose
+/// parent was deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Purge {
-    /// Nothing was appended to any session of the tree for so long, by the store's clock. A tree is all
-    /// sessions with the same root, whether that is still there or not.
+    /// The minimum time since the last append to any session of the tree, by the store's clock. A
+    /// tree consists of all sessions with the same root, even if that was deleted.
     pub older_than: Duration,
-    /// In one of these states. One that runs or waits is [`Active`](SessionStatus::Active).
+    /// The statuses of the sessions. A running or suspended session is
+    /// [`Active`](SessionStatus::Active).
     pub statuses: Vec<SessionStatus>,
 }
 
 impl Purge {
-    /// The sessions to forget with all below them, of the heads of all sessions; for stores that have
-    /// those at hand.
+    /// Returns the sessions to delete, given the heads of all sessions. For stores that can list
+    /// those cheaply.
     #[must_use]
     pub fn roots(&self, heads: &[Head]) -> Vec<SessionId> {
         let is_young = |head: &&Head| !self.is_old(head);
-        let kept: BTreeSet<_> = heads.iter().filter(is_young).map(|it| &it.created.root).collect();
-        let all: BTreeSet<_> = heads.iter().map(|it| &it.session).collect();
+        let kept: BTreeSet<_> =
+            heads.iter().filter(is_young).map(|head| &head.created.root).collect();
+        let all: BTreeSet<_> = heads.iter().map(|head| &head.session).collect();
         let is_top =
             |head: &Head| head.created.parent.as_ref().is_none_or(|above| !all.contains(above));
         let is_named = |head: &&Head| is_top(head) && self.statuses.contains(&head.summary.status);
-        let named = heads.iter().filter(is_named).filter(|it| !kept.contains(&it.created.root));
+        let named = heads.iter().filter(is_named).filter(|head| !kept.contains(&head.created.root));
         named.map(|head| head.session.clone()).collect()
     }
 
-    /// Whether a session has no owner, and nothing was appended to it for long enough.
+    /// Returns `true` if the session has no owner and its last append is old enough.
     #[must_use]
     pub fn is_old(&self, head: &Head) -> bool {
         !head.is_leased() && head.read_at.since(head.updated_at) >= self.older_than

@@ -1,4 +1,4 @@
-//! Snapshots: what a store keeps for those who would otherwise read a long log.
+//! Snapshots, which spare readers from reading a long log.
 
 use bytes::Bytes;
 
@@ -6,22 +6,22 @@ use super::Position;
 use super::append::MAX_APPEND_BYTES;
 use crate::error::{Error, ErrorCode, Result};
 
-/// The fold of a log up to a position, so that the next reader starts there.
+/// The fold of a log up to a position, from which the next reader continues.
 ///
-/// To a store it is bytes beside a position. It is a cache: it can be lost at any time, and its reader
-/// compares it with the log before using it.
+/// A store treats it as opaque bytes at a position. It is a cache: it can be lost at any time, and
+/// its reader verifies it against the log before using it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The end of the append up to which the log was read.
+    /// The log position of the snapshot: the end of an append.
     pub position: Position,
-    /// Which fold made it. Another fold does not read it.
+    /// The version of the fold that created it. Other fold versions ignore it.
     pub fold: u32,
-    /// The fold of the log, encoded.
+    /// The encoded fold.
     pub body: Bytes,
 }
 
 impl Snapshot {
-    /// Refuses a snapshot that no store keeps; for stores to call first.
+    /// Checks the limits that all stores share. Stores call it first.
     ///
     /// # Errors
     /// [`TooLarge`](ErrorCode::TooLarge) if the body has more than [`MAX_APPEND_BYTES`], and
@@ -36,8 +36,9 @@ impl Snapshot {
         Err(Error::new(ErrorCode::TooLarge, message))
     }
 
-    /// Returns `true` if a store keeps this snapshot: its log has come as far, and what is kept is not
-    /// newer. `end` is the version of the log, `kept` that of the snapshot that is kept.
+    /// Returns `true` if a store should keep this snapshot: the log reaches its version, and the
+    /// store has no newer snapshot. `end` is the version of the log, `kept` that of the stored
+    /// snapshot.
     #[must_use]
     pub fn is_kept(&self, end: u64, kept: Option<u64>) -> bool {
         let version = self.position.version;

@@ -1,16 +1,16 @@
-//! The usage that a store keeps of each session.
+//! The usage of each session, as recorded by a store.
 
 use std::sync::Arc;
 
 use super::Head;
 use crate::usage::UsageRollup;
 
-/// A session with the usage that its appends said last.
+/// A session with its recorded usage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionUsage {
-    /// The session.
+    /// The head of the session.
     pub head: Head,
-    /// The usage of the session itself, without its children. `None` if no append has said any:
-    /// then only the log knows it.
+    /// The usage of the session itself, without its children. `None` if no append carried usage:
+    /// then only the log has it.
     pub usage: Option<Arc<UsageRollup>>,
 }

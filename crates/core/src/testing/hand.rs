@@ -1,4 +1,4 @@
-//! A hand that turns the step machine: a runtime without I/O, and without opinions.
+//! A driver of the step machine: a runtime without I/O.
 
 use std::sync::Arc;
 
@@ -22,18 +22,18 @@ use crate::stream::ChunkKind;
 use crate::tool::{ToolContext, ToolContextConfig, ToolStream, finish_output, judge};
 use crate::usage::Usage;
 
-/// The machine, and the log of all that went into it.
+/// The step machine, and the log of all events applied to it.
 #[derive(Clone)]
 pub(crate) struct Hand {
     pub(crate) iterator: StepIterator,
     pub(crate) log: Vec<Entry>,
-    /// What the store's clock said when each of them was put in.
+    /// The time of the store's clock for each event.
     pub(crate) times: Vec<Timestamp>,
     runs: u32,
 }
 
 impl Hand {
-    /// A session whose first run `r1` has begun with the message "go".
+    /// Creates a session whose first run `r1` has started with the message "go".
     pub(crate) fn new(agent: &AnyAgent) -> Self {
         let session = Session::new(SessionId::from("s"));
         let iterator = StepIterator::new(Arc::clone(agent), session);
@@ -50,12 +50,12 @@ impl Hand {
         hand
     }
 
-    /// The machine over these events, folded anew.
+    /// Creates the machine from a log, with a new fold.
     pub(crate) fn refolded(agent: &AnyAgent, log: &[Entry]) -> Self {
         Self::refolded_at(agent, log, &vec![Timestamp(0); log.len()])
     }
 
-    /// The machine over these events, folded anew, each at its time.
+    /// Creates the machine from a log with times, with a new fold.
     pub(crate) fn refolded_at(agent: &AnyAgent, log: &[Entry], times: &[Timestamp]) -> Self {
         let mut session = Session::new(SessionId::from("s"));
         for ((run, event), at) in log.iter().zip(times) {
@@ -75,7 +75,7 @@ impl Hand {
         self.iterator.next()
     }
 
-    /// An event of the current run's, or, for a start, of the run that it starts.
+    /// Applies an event of the current run, or the start of a new run.
     pub(crate) fn put(&mut self, event: Event) -> Result<()> {
         let run = match &event {
             Event::RunStarted { run, .. } => Some(run.clone()),
@@ -84,7 +84,7 @@ impl Hand {
         self.put_as(run.as_ref(), event)
     }
 
-    /// An event of that run's.
+    /// Applies an event of the given run.
     pub(crate) fn put_as(&mut self, run: Option<&RunId>, event: Event) -> Result<()> {
         self.iterator.session_mut().apply(&event, run)?;
         self.log.push((run.cloned(), event));
@@ -92,17 +92,17 @@ impl Hand {
         Ok(())
     }
 
-    /// The next run, `r2` and so on, for that reason.
+    /// Starts the next run (`r2` and so on).
     pub(crate) fn start(&mut self, trigger: Trigger) -> Result<()> {
         self.start_with(trigger, None)
     }
 
-    /// The next run, with other limits.
+    /// Starts the next run with other limits.
     pub(crate) fn start_with(&mut self, trigger: Trigger, budget: Option<Budget>) -> Result<()> {
         self.start_as(trigger, budget, None)
     }
 
-    /// The next run, by a caller who clears this interrupt.
+    /// Starts the next run and clears this interrupt.
     pub(crate) fn start_clearing(&mut self, trigger: Trigger, clears: &RequestId) -> Result<()> {
         self.start_as(trigger, None, Some(clears.clone()))
     }
@@ -127,7 +127,7 @@ impl Hand {
         Ok(())
     }
 
-    /// Goes back to a checkpoint, with the next run.
+    /// Rewinds to a checkpoint and starts the next run.
     pub(crate) fn go_back(&mut self, to: u64) -> Result<()> {
         let trigger = match self.session().current_run() {
             Some(_) => Trigger::Recover,
@@ -154,19 +154,19 @@ impl Hand {
         self.put_as(None, Event::AbortRequested { request, run, reason }).unwrap();
     }
 
-    /// Somebody answers a call.
+    /// Submits an answer to a call.
     pub(crate) fn answer(&mut self, call: &str, answer: Answer) -> Result<()> {
         let (request, call) = (self.request_id(), CallId::from(call));
         self.put_as(None, Event::Submitted { request, call, answer, by: None })
     }
 
-    /// Somebody puts in a message.
+    /// Queues a message.
     pub(crate) fn queue(&mut self, text: &str) {
         let (request, message) = (self.request_id(), UserMessage::new(text));
         self.put_as(None, Event::MessageQueued { request, message, from: None }).unwrap();
     }
 
-    /// The store's clock says so much.
+    /// Sets the store's clock.
     pub(crate) fn clock(&mut self, millis: i64) {
         self.iterator.session_mut().observe(Timestamp(millis));
     }
@@ -180,7 +180,7 @@ impl Hand {
         (self.request_id(), run)
     }
 
-    /// Carries out the decisions that are due.
+    /// Executes the decisions that are due.
     pub(crate) fn decide(&mut self) {
         let run = self.session().current_run().map(|run| run.id.clone());
         let decided = self.iterator.decide().unwrap();
@@ -188,7 +188,7 @@ impl Hand {
         self.log.extend(decided.into_iter().map(|event| (run.clone(), event)));
     }
 
-    /// The model answers; decisions follow.
+    /// Applies a model reply, and then the decisions that follow.
     pub(crate) fn reply(&mut self, result: StepResult) -> &mut Self {
         let step = self.session().last_step() + 1;
         let response = LlmResponse {
@@ -202,15 +202,15 @@ impl Hand {
         self
     }
 
-    /// A call has this result, by the current run; decisions follow.
+    /// Applies the result of a call by the current run, and then the decisions that follow.
     pub(crate) fn result(&mut self, call: &str, result: serde_json::Value) -> &mut Self {
         self.put(Event::from(success(call, result))).unwrap();
         self.decide();
         self
     }
 
-    /// Carries out effects and decisions with the agent's own tools, taking the model's answers
-    /// from the script, until the run ends or the script does.
+    /// Executes effects and decisions with the agent's own tools and the scripted model replies,
+    /// until the run or the script ends.
     pub(crate) fn drive(&mut self, script: impl IntoIterator<Item = StepResult>) -> &mut Self {
         let mut script = script.into_iter();
         loop {
@@ -233,7 +233,7 @@ impl Hand {
         }
     }
 
-    /// Records the starts of those that must not run twice.
+    /// Records the starts of at-most-once calls.
     pub(crate) fn start_tools(&mut self, tasks: &[CallTask]) -> &mut Self {
         for task in tasks.iter().filter(|task| task.at_most_once) {
             let (call, attempt) = (task.call.clone(), task.attempt);
@@ -242,7 +242,8 @@ impl Hand {
         self
     }
 
-    /// Runs the calls, and records their results last call first: the order must not matter.
+    /// Runs the calls and records their results in reverse order, because the order must not
+    /// matter.
     fn run_tools(&mut self, tasks: &[CallTask]) -> &mut Self {
         let results: Vec<_> = tasks.iter().map(|task| run_tool(&self.iterator, task)).collect();
         for result in results.into_iter().rev() {
@@ -251,19 +252,19 @@ impl Hand {
         self
     }
 
-    /// The log as text, without its first three lines, which are always the same.
+    /// Returns the log as text, without the first three lines, which are always the same.
     pub(crate) fn story(&self) -> String {
         log_text(self.log.get(3..).unwrap())
     }
 }
 
-/// A result of a tool that ran.
+/// Returns the successful result of a tool call.
 pub(crate) fn success(call: &str, result: serde_json::Value) -> ToolFinish {
     let outcome = ToolOutcome::Success(result.into());
     ToolFinish { attempts: 1, ..ToolFinish::without_run(CallId::from(call), outcome) }
 }
 
-/// What comes of running a call with the agent's own tool.
+/// Returns the result of running a call with the agent's own tool.
 pub(crate) fn run_tool(iterator: &StepIterator, task: &CallTask) -> ToolFinish {
     let (agent, session) = (iterator.agent(), iterator.session());
     let step = session.open_step().unwrap();
@@ -283,12 +284,12 @@ pub(crate) fn run_tool(iterator: &StepIterator, task: &CallTask) -> ToolFinish {
         timeout: None,
         cancel: CancellationToken::new(),
         state: session.step_state(),
-        stream: Arc::new(Nobody),
+        stream: Arc::new(DiscardStream),
     });
     let returned: std::result::Result<Json, _> =
         tool.invoke(input, cx.clone()).now_or_never().unwrap();
     let outcome = judge(agent, tool, returned);
-    // As the runtimes have it: what a failed tool did to the state is not kept.
+    // Like the runtimes, it discards the state changes of a failed tool.
     let kept = matches!(outcome, ToolOutcome::Success(_));
     ToolFinish {
         call: call.id.clone(),
@@ -302,8 +303,8 @@ pub(crate) fn run_tool(iterator: &StepIterator, task: &CallTask) -> ToolFinish {
     }
 }
 
-struct Nobody;
+struct DiscardStream;
 
-impl ToolStream for Nobody {
+impl ToolStream for DiscardStream {
     fn show(&self, _: ChunkKind) {}
 }

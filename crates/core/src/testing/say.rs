@@ -1,4 +1,4 @@
-//! What a model may answer.
+//! Model replies.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::message::Arguments;
 use crate::step::{ParsedToolCall, StepResult, StopReason};
 use crate::tool::FINISH_TOOL;
 
-/// Text that ends the turn.
+/// Returns text that ends the turn.
 pub(crate) fn text(content: &str) -> StepResult {
     StepResult::Text {
         content: content.to_owned(),
@@ -17,7 +17,7 @@ pub(crate) fn text(content: &str) -> StepResult {
     }
 }
 
-/// Text after which the model goes on.
+/// Returns text that does not end the turn.
 pub(crate) fn more_text(content: &str) -> StepResult {
     StepResult::Text {
         content: content.to_owned(),
@@ -27,13 +27,13 @@ pub(crate) fn more_text(content: &str) -> StepResult {
     }
 }
 
-/// Calls, with the provider's ids `p0`, `p1` …
+/// Returns calls with the provider ids `p0`, `p1` …
 pub(crate) fn calls<const N: usize>(calls: [(&str, Value); N]) -> StepResult {
     let calls = calls.into_iter().map(|(name, input)| (name, Arguments::from(input)));
     tool_calls(calls.collect())
 }
 
-/// One call whose arguments are this text.
+/// Returns a call with this text as arguments.
 pub(crate) fn raw_call(name: &str, arguments: &str) -> StepResult {
     tool_calls(vec![(name, Arguments::parse(arguments))])
 }
@@ -51,12 +51,12 @@ fn tool_calls(calls: Vec<(&str, Arguments)>) -> StepResult {
     }
 }
 
-/// The call of `__finish__`.
+/// Returns a call of `__finish__`.
 pub(crate) fn finish(output: Value) -> StepResult {
     calls([(FINISH_TOOL, output)])
 }
 
-/// A native structured output.
+/// Returns native structured output.
 pub(crate) fn output(output: Value) -> StepResult {
     StepResult::StructuredOutput {
         output: output.into(),
@@ -65,7 +65,7 @@ pub(crate) fn output(output: Value) -> StepResult {
     }
 }
 
-/// A failed model call.
+/// Returns a failed model call.
 pub(crate) fn error_step(code: ErrorCode, should_stop: bool) -> StepResult {
     StepResult::Error {
         error: ErrorRecord::new(code, "as arranged"),
@@ -74,7 +74,7 @@ pub(crate) fn error_step(code: ErrorCode, should_stop: bool) -> StepResult {
     }
 }
 
-/// The same answer, stopped for another reason.
+/// Returns the same reply with another stop reason.
 pub(crate) fn stopped(mut result: StepResult, reason: StopReason) -> StepResult {
     let (StepResult::Text { stop_reason, .. }
     | StepResult::ToolCalls { stop_reason, .. }

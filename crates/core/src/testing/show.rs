@@ -9,7 +9,7 @@ use crate::event::{
 use crate::message::{Arguments, Message, SharedMessage, ToolCall};
 use crate::step::{Action, CallTask};
 
-/// A log, one line per event.
+/// Formats a log with one line per event.
 pub(crate) fn log_text(log: &[Entry]) -> String {
     let mut text = String::new();
     for (_, event) in log {
@@ -72,7 +72,8 @@ fn outcome_text(outcome: &RunOutcome) -> String {
 
 fn suspended(on: &Suspension) -> String {
     let calls = on.calls.iter().map(|pending| {
-        let until = pending.deadline.map_or_else(String::new, |it| format!(" until {}", it.0));
+        let until =
+            pending.deadline.map_or_else(String::new, |deadline| format!(" until {}", deadline.0));
         format!(" {} {} {:?}{until}", pending.call, pending.tool, pending.kind)
     });
     format!("suspended on{}", calls.collect::<Vec<_>>().join(","))
@@ -126,7 +127,7 @@ fn json<T: serde::Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap()
 }
 
-/// A transcript, one line per message.
+/// Formats a transcript with one line per message.
 pub(crate) fn transcript_text(transcript: &[SharedMessage]) -> String {
     let mut text = String::new();
     for message in transcript {
@@ -148,7 +149,7 @@ pub(crate) fn transcript_text(transcript: &[SharedMessage]) -> String {
     text
 }
 
-/// What to do next, on one line.
+/// Formats an action on one line.
 pub(crate) fn action_text(action: &Action) -> String {
     let tasks = |tasks: &[CallTask]| tasks.iter().map(task).collect::<Vec<_>>().join(", ");
     match action {

@@ -1,4 +1,4 @@
-//! Excerpts.
+//! Tests of excerpts.
 
 use super::{excerpt, excerpt_of};
 
@@ -17,7 +17,7 @@ fn long_text_is_cut_between_two_characters() {
 }
 
 #[test]
-fn what_comes_after_an_excerpt_is_not_written() {
+fn text_after_an_excerpt_is_not_formatted() {
     struct Endless;
     impl std::fmt::Display for Endless {
         fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

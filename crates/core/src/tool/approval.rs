@@ -1,4 +1,4 @@
-//! Tools that wait for people: those that the caller carries out, and those that need a yes first.
+//! Tools that wait for a human or a client: client tools, and tools that require approval.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::id::{CallId, SessionId};
 use crate::panics::caught;
 use crate::schema::Schema;
 
-/// When a call needs an approval.
+/// The condition under which a call needs an approval.
 #[derive(Clone)]
 pub(crate) enum Approval {
     Always,
@@ -23,32 +23,32 @@ pub(crate) enum Approval {
 
 type Predicate = Arc<dyn Fn(&Value, &ApprovalContext<'_>) -> Result<bool, ToolError> + Send + Sync>;
 
-/// What a condition for approval may look at, beside the arguments.
+/// The context of an approval condition, in addition to the arguments.
 #[derive(Debug, Clone, Copy)]
 pub struct ApprovalContext<'a> {
     /// The agent's name.
     pub agent: &'a str,
-    /// The session.
+    /// The session id.
     pub session: &'a SessionId,
-    /// The call.
+    /// The id of the call.
     pub call: &'a CallId,
     /// The tool's name.
     pub tool: &'a str,
-    /// The custom state as the step found it.
+    /// The custom state at the start of the step.
     pub(crate) state: &'a Value,
 }
 
 impl ApprovalContext<'_> {
-    /// The custom state as the step found it.
+    /// Returns the custom state at the start of the step.
     ///
     /// # Errors
-    /// If it does not fit `S`.
+    /// An error if the state does not fit `S`.
     pub fn state<S: DeserializeOwned>(&self) -> Result<S, ToolError> {
         Ok(S::deserialize(self.state)?)
     }
 }
 
-/// What keeps a tool waiting for people.
+/// The options of a tool that waits for a client result or an approval.
 #[derive(Clone, Default)]
 pub(crate) struct People {
     pub(crate) client: bool,
@@ -58,13 +58,13 @@ pub(crate) struct People {
 }
 
 impl Tool {
-    /// A tool that the caller of the agent carries out: the run is suspended until its result is
-    /// submitted. The caller sees name and arguments.
+    /// Creates a client tool, which the caller of the agent executes. The run is suspended until
+    /// the result is submitted. The caller gets the tool's name and arguments.
     pub fn client<I: JsonSchema>(name: &str, description: &str) -> Self {
         Self::carried_out_elsewhere(name, description, Schema::of::<I>())
     }
 
-    /// A client tool whose schema is only known at run time.
+    /// Creates a client tool whose schema is only known at run time.
     #[must_use]
     pub fn client_dynamic(name: &str, description: &str, input_schema: Value) -> Self {
         Self::carried_out_elsewhere(name, description, Schema::from_value(input_schema))
@@ -72,23 +72,24 @@ impl Tool {
 
     fn carried_out_elsewhere(name: &str, description: &str, input: Result<Schema>) -> Self {
         let mut tool = Self::erased(name, description, input, |_, _| {
-            Box::pin(async { Err(ToolError::new("a client tool is carried out by the caller")) })
+            Box::pin(async { Err(ToolError::new("a client tool is executed by the caller")) })
         });
         tool.people.client = true;
         tool
     }
 
-    /// Every call needs an approval before it runs: the run is suspended until somebody submits
-    /// one. Unless its effect class is set, such a tool is [`EffectClass::AtMostOnce`].
+    /// Requires an approval for every call. The run is suspended until one is submitted. Such a
+    /// tool is [`EffectClass::AtMostOnce`], unless its effect class is set.
     #[must_use]
     pub fn requires_approval(mut self) -> Self {
         self.people.approval = Some(Approval::Always);
         self
     }
 
-    /// As [`requires_approval`](Self::requires_approval), for calls that the condition holds for.
-    /// It should depend on what it is given and nothing else. One that fails or panics, and
-    /// arguments that do not fit `I`, count as yes.
+    /// Requires an approval for calls that meet a condition, as
+    /// [`requires_approval`](Self::requires_approval) does for all calls. The condition should
+    /// depend on its inputs only. If it fails or panics, or if the arguments do not fit `I`, the
+    /// call requires approval.
     #[must_use]
     pub fn requires_approval_if<I: DeserializeOwned>(
         mut self,
@@ -99,33 +100,34 @@ impl Tool {
         self
     }
 
-    /// Whoever approves a call may change its arguments; what it runs with is on record.
+    /// Allows the approver to change the arguments of a call. The log records the arguments that
+    /// the call runs with.
     #[must_use]
     pub fn editable(mut self) -> Self {
         self.people.editable = true;
         self
     }
 
-    /// How long a call may wait for people. After that it fails, and the model is told so. Without
-    /// it calls wait forever.
+    /// Sets how long a call may wait for an answer. After that the call fails, and the model is
+    /// told so. Without a deadline calls wait indefinitely.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.people.deadline = Some(deadline);
         self
     }
 
-    /// Whether the caller carries it out.
+    /// Returns `true` if the caller executes the tool.
     #[must_use]
     pub fn is_client(&self) -> bool {
         self.people.client
     }
 
-    /// Whether its calls may need an approval.
+    /// Returns `true` if calls of the tool may need an approval.
     pub(crate) fn asks_people(&self) -> bool {
         self.people.approval.is_some()
     }
 
-    /// Whether this call needs an approval. Whatever goes wrong in finding out counts as yes.
+    /// Returns `true` if this call needs an approval. A condition that fails counts as `true`.
     #[must_use]
     pub fn needs_approval(&self, input: &Value, cx: &ApprovalContext<'_>) -> bool {
         match &self.people.approval {
@@ -160,14 +162,14 @@ impl Tool {
                 deadline.is_some() && !*client && !gated,
                 "`deadline` is for client tools and approvals; use `timeout`",
             ),
-            (deadline.is_some_and(|it| it.is_zero()), "`deadline` must be more than zero"),
+            (deadline.is_some_and(|time| time.is_zero()), "`deadline` must be more than zero"),
             (*client && self.timeout.is_some(), "a client tool has no `timeout`; use `deadline`"),
             (
                 *client && self.retry.is_some(),
                 "a client tool cannot have `retry`: its caller runs it",
             ),
             (
-                *client && self.effect.is_some_and(|it| it == EffectClass::AtMostOnce),
+                *client && self.effect == Some(EffectClass::AtMostOnce),
                 "a client tool has no effect class: its caller runs it",
             ),
         ];

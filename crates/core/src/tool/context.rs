@@ -1,4 +1,4 @@
-//! What a tool is handed when it runs.
+//! The context of a running tool.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,54 +15,72 @@ use crate::id::{CallId, RunId, SessionId};
 use crate::state::{self, Patch};
 use crate::stream::ChunkKind;
 
-/// Where a running tool's progress and custom chunks go. Calls are cheap and never block.
+/// The destination of a running tool's progress and custom chunks. Calls are cheap and never block.
 pub trait ToolStream: Send + Sync {
-    /// Shows a chunk.
+    /// Writes a chunk to the stream.
     fn show(&self, kind: ChunkKind);
 }
 
-/// What a context is made of: for runtimes, and for tests of tools.
+/// The data of a [`ToolContext`]; for runtimes, and for tests of tools.
 #[expect(missing_debug_implementations, reason = "holds a stream, which has nothing to show")]
 pub struct ToolContextConfig {
     /// The agent's name.
     pub agent: Arc<str>,
-    /// The session.
+    /// The session id.
     pub session: SessionId,
-    /// The run.
+    /// The run id.
     pub run: RunId,
-    /// A number that is greater for later runs of the session.
+    /// The fencing token, which is greater for later runs of the session.
     pub fencing_token: u64,
-    /// The step.
+    /// The step number.
     pub step: u32,
-    /// The call.
+    /// The id of the call.
     pub call: CallId,
     /// The tool's name.
     pub tool: Arc<str>,
-    /// The arguments of the model, or of the human who approved the call, as text: for the idempotency
-    /// key. What a hook made of them is not meant.
+    /// The arguments as text, from the model or from the human who approved the call. The
+    /// idempotency key is derived from them, so changes by a hook are not included.
     pub arguments: String,
-    /// Which try this is, from 1.
+    /// The attempt number, from 1.
     pub attempt: u32,
-    /// How long this try may take.
+    /// The timeout of this attempt.
     pub timeout: Option<Duration>,
-    /// Cancelled when the run is aborted or the tool's time is up.
+    /// Cancelled when the run is aborted or the timeout expires.
     pub cancel: CancellationToken,
-    /// The custom state as the step's phase found it.
+    /// The custom state at the start of the step's phase.
     pub state: Arc<Value>,
-    /// Where progress goes.
+    /// The destination of progress and custom chunks.
     pub stream: Arc<dyn ToolStream>,
 }
 
-/// What a tool did beside returning a result.
+/// The side effects of a tool call in addition to its result.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolEffects {
-    /// Its change of the custom state.
+    /// The change of the custom state.
     pub state_patch: Patch,
-    /// What it recorded with [`ToolContext::record_usage`]: name and amount.
+    /// Names and amounts recorded with [`ToolContext::record_usage`].
     pub usage: Vec<(String, f64)>,
 }
 
-/// What a tool is handed when it runs. Cheap to clone.
+/// The context of a running tool. Cheap to clone.
+///
+/// # Examples
+///
+/// ```
+/// use helix_agents_core::tool::{ToolContext, ToolError};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Notes {
+///     notes: Vec<String>,
+/// }
+///
+/// async fn note(text: String, cx: &ToolContext) -> Result<usize, ToolError> {
+///     cx.progress("saving", None);
+///     cx.update_state(|state: &mut Notes| state.notes.push(text))?;
+///     Ok(cx.state::<Notes>()?.notes.len())
+/// }
+/// ```
 #[derive(Clone)]
 pub struct ToolContext(Arc<Inner>);
 
@@ -77,30 +95,30 @@ struct Work {
 }
 
 impl ToolContext {
-    /// A context for one try at one call.
+    /// Creates the context of one attempt at a call.
     #[must_use]
     pub fn new(parts: ToolContextConfig) -> Self {
         let work = Mutex::new(Work { state: Arc::clone(&parts.state), usage: Vec::new() });
         Self(Arc::new(Inner { parts, work }))
     }
 
-    /// The custom state: as the step's phase found it, with this call's own changes.
+    /// Returns the custom state at the start of the step's phase, with this call's own changes.
     ///
     /// # Errors
-    /// If it does not fit `S`.
+    /// An error if the state does not fit `S`.
     pub fn state<S: DeserializeOwned>(&self) -> Result<S, ToolError> {
         let state = Arc::clone(&self.work().state);
         Ok(S::deserialize(&*state)?)
     }
 
-    /// Changes the custom state. The change is recorded with the call's result, so it takes effect
-    /// exactly if the result does. Tools that run side by side do not see each other's changes;
-    /// they are merged in call order.
+    /// Changes the custom state. The change is recorded together with the call's result. Tools that
+    /// run concurrently do not see each other's changes; the changes are merged in call order.
     ///
     /// # Errors
-    /// [`ErrorCode::StateInvalid`](crate::error::ErrorCode::StateInvalid) if the state does not fit `S`,
-    /// or the new one is not JSON, does not read back as an `S` (a NaN is written as null), or is nested
-    /// more deeply than [`MAX_DEPTH`](crate::json::MAX_DEPTH). Then nothing is changed.
+    /// [`ErrorCode::StateInvalid`](crate::error::ErrorCode::StateInvalid) if the state does not fit
+    /// `S`, or if the new state is not JSON, does not read back as an `S` (a NaN is written as
+    /// null), or is nested more deeply than [`MAX_DEPTH`](crate::json::MAX_DEPTH). Then nothing is
+    /// changed.
     pub fn update_state<S>(&self, change: impl FnOnce(&mut S)) -> Result<(), ToolError>
     where
         S: DeserializeOwned + Serialize,
@@ -110,17 +128,17 @@ impl ToolContext {
         Ok(())
     }
 
-    /// Shows a chunk of the tool's own in the stream.
+    /// Writes a custom chunk to the stream.
     ///
     /// # Errors
-    /// If `data` is not JSON.
+    /// An error if `data` cannot be written as JSON.
     pub fn emit<T: Serialize>(&self, name: &str, data: &T) -> Result<(), ToolError> {
         let data = serde_json::to_string(data)?;
         self.0.parts.stream.show(ChunkKind::Custom { name: name.to_owned(), data });
         Ok(())
     }
 
-    /// Shows how far the tool is; `fraction` lies between 0 and 1.
+    /// Reports progress; `fraction` is between 0 and 1.
     pub fn progress(&self, message: impl Into<String>, fraction: Option<f64>) {
         let call = self.0.parts.call.clone();
         self.0.parts.stream.show(ChunkKind::ToolProgress {
@@ -130,20 +148,21 @@ impl ToolContext {
         });
     }
 
-    /// Records something that this call used up, to be found in the log beside the tokens. An
-    /// amount that is not a finite number is left out, with a warning in the program's log.
+    /// Records usage of this call in the log, next to the tokens. An amount that is not a finite
+    /// number is dropped with a warning in the process log.
     pub fn record_usage(&self, name: impl Into<String>, amount: f64) {
         let name = name.into();
         if amount.is_finite() {
             self.work().usage.push((name, amount));
         } else {
-            tracing::warn!(name, amount, call = %self.call(), "not a finite amount: left out");
+            tracing::warn!(name, amount, call = %self.call(), "not a finite amount: dropped");
         }
     }
 
-    /// The same for every try at this call, in every process, and different for every other call:
-    /// hand it to whatever must not act twice. It is made of the arguments of the model, or of the
-    /// human who approved the call: a hook that changes them does not change it.
+    /// Returns the idempotency key. It is the same for every attempt at this call, in every
+    /// process, and different for every other call. Pass it to services that must not act twice. It
+    /// is derived from the arguments of the model, or of the human who approved the call; changes
+    /// by a hook do not affect it.
     #[must_use]
     pub fn idempotency_key(&self) -> String {
         let parts = &self.0.parts;
@@ -151,69 +170,71 @@ impl ToolContext {
         format!("{}/{}/{}/{digest}", parts.session, parts.call, parts.tool)
     }
 
-    /// A number that grows with every run of the session, and so with every takeover. It is the time at which
-    /// the run started, in milliseconds since 1970 by the store's clock, or one more than that of the run before
-    /// if that is greater. A session that is created anew under the id of a deleted one has greater numbers, too,
-    /// unless the store's clock went back in between.
+    /// Returns the fencing token, a number that grows with every run of the session, and so with
+    /// every takeover. It is the start time of the run in milliseconds since 1970 by the store's
+    /// clock, or one more than the token of the previous run if that is greater. A session that is
+    /// created again under the id of a deleted one also has greater tokens, unless the store's
+    /// clock went back in between.
     ///
-    /// A process that stood still between the last check of its ownership and the call itself still acts with
-    /// the smaller number of its own run. A resource that refuses a number
-    /// smaller than the greatest it has seen for this [session](Self::session) refuses what such a process does.
+    /// A process that was paused between its last ownership check and the call itself still uses
+    /// the smaller token of its own run. A resource that refuses tokens smaller than the greatest
+    /// it has seen for this [session](Self::session) rejects the actions of such a process.
     #[must_use]
     pub fn fencing_token(&self) -> u64 {
         self.0.parts.fencing_token
     }
 
-    /// Cancelled when the run is aborted or the tool's time is up. A tool that holds something up
-    /// should watch it; a future that is dropped at an await needs nothing.
+    /// Returns a token that is cancelled when the run is aborted or the timeout expires. Tools that
+    /// block or spawn work should watch it. A future that is only dropped at an await point needs
+    /// nothing.
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
         &self.0.parts.cancel
     }
 
-    /// The agent's name.
+    /// Returns the agent's name.
     #[must_use]
     pub fn agent(&self) -> &str {
         &self.0.parts.agent
     }
 
-    /// The session.
+    /// Returns the session id.
     #[must_use]
     pub fn session(&self) -> &SessionId {
         &self.0.parts.session
     }
 
-    /// The run.
+    /// Returns the run id.
     #[must_use]
     pub fn run(&self) -> &RunId {
         &self.0.parts.run
     }
 
-    /// The step.
+    /// Returns the step number.
     #[must_use]
     pub fn step(&self) -> u32 {
         self.0.parts.step
     }
 
-    /// The call.
+    /// Returns the id of the call.
     #[must_use]
     pub fn call(&self) -> &CallId {
         &self.0.parts.call
     }
 
-    /// Which try this is, from 1.
+    /// Returns the attempt number, from 1.
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.0.parts.attempt
     }
 
-    /// How long this try may take.
+    /// Returns the timeout of this attempt.
     #[must_use]
     pub fn timeout(&self) -> Option<Duration> {
         self.0.parts.timeout
     }
 
-    /// What was done beside returning a result; for runtimes.
+    /// Returns the side effects of the call; for runtimes.
     #[must_use]
     pub fn effects(&self) -> ToolEffects {
         let work = self.work();
@@ -243,7 +264,7 @@ impl fmt::Debug for ToolContext {
     }
 }
 
-/// A digest of arguments: the same text, the same digest.
+/// Returns a digest of the arguments. Equal texts have equal digests.
 pub(crate) fn digest(arguments: &str) -> String {
     let digest = Sha256::digest(arguments.as_bytes());
     digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()

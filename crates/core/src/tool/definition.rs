@@ -1,4 +1,4 @@
-//! The erased form of a tool: what agents hold and runtimes run.
+//! The erased form of a tool, which agents hold and runtimes run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,43 +20,64 @@ use crate::llm::RetryPolicy;
 use crate::schema::Schema;
 use crate::text::{MAX_QUOTED, excerpt_of};
 
-/// What running a tool a second time does, and so what happens to a call whose outcome a crash
-/// left in doubt.
+/// The effect of running a tool twice. It decides how a call is handled whose outcome is unknown
+/// after a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EffectClass {
-    /// It only reads. It runs again.
+    /// The tool only reads. It runs again.
     Pure,
-    /// Running it twice with one idempotency key is as good as once. It runs again.
+    /// Running the tool twice with the same idempotency key has the same effect as running it once.
+    /// It runs again.
     #[default]
     Idempotent,
-    /// It must not run twice. Its start is recorded before it runs, and a call in doubt goes to
-    /// the tool's `reconcile`, or the model is told that the outcome is unknown.
+    /// The tool must not run twice. Its start is recorded before it runs. A call with an unknown
+    /// outcome is passed to the tool's `reconcile`; without one the model is told that the outcome
+    /// is unknown.
     AtMostOnce,
 }
 
-/// What became of a call in doubt, as far as the outside world can tell.
+/// The result of reconciling a call whose outcome is unknown.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReconcileOutcome {
-    /// It acted, and this is its result.
+    /// The call took effect and returned this result.
     Completed(Value),
-    /// It did not act: run it now.
+    /// The call had no effect: run it now.
     NotExecuted,
-    /// Nobody can tell: the model is told so.
+    /// The outcome cannot be determined. The model is told so.
     Unknown,
 }
 
-/// Makes an agent's output of a finish tool's result.
+/// Converts the result of a finish tool into the agent's output.
 pub type FinishTransform = Arc<dyn Fn(Value) -> Result<Value, ToolError> + Send + Sync>;
 
-/// Finds out what became of a call in doubt. It gets the call's arguments and the context with its
-/// idempotency key.
+/// Determines the outcome of a call that a crash interrupted. It gets the call's arguments and a
+/// context with its idempotency key.
 pub type Reconcile =
     Arc<dyn Fn(Value, ToolContext) -> BoxFuture<'static, ReconcileOutcome> + Send + Sync>;
 
 type Run =
     Arc<dyn Fn(&Json, ToolContext) -> BoxFuture<'static, Result<Json, ToolError>> + Send + Sync>;
 
-/// A tool with its options. Made from a `#[tool]` function, or by [`Tool::function`].
+/// A tool with its options. Created from a `#[tool]` function, or by [`Tool::function`].
+///
+/// # Examples
+///
+/// ```
+/// use helix_agents_core::tool::{EffectClass, Tool, ToolContext};
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Lookup {
+///     city: String,
+/// }
+///
+/// let tool = Tool::function("lookup", "Looks up a city", |input: Lookup, _cx: ToolContext| {
+///     async move { Ok(format!("{} has 3 entries", input.city)) }
+/// })
+/// .effect(EffectClass::Pure);
+/// assert_eq!(tool.name(), "lookup");
+/// ```
 #[derive(Clone)]
 pub struct Tool {
     pub(crate) name: Arc<str>,
@@ -85,7 +106,8 @@ impl<T: ToolFunction> From<T> for Tool {
 }
 
 impl Tool {
-    /// A tool from an async closure. It gets its context as a cheap clone.
+    /// Creates a tool from an async closure. The closure gets the context by value; cloning it is
+    /// cheap.
     pub fn function<I, O, F, Fut>(name: &str, description: &str, run: F) -> Self
     where
         I: DeserializeOwned + JsonSchema + Send,
@@ -105,8 +127,8 @@ impl Tool {
         })
     }
 
-    /// A tool whose schema is only known at run time. Its arguments fit the schema when `run` is
-    /// called.
+    /// Creates a tool whose schema is only known at run time. The arguments are validated against
+    /// the schema before `run` is called.
     pub fn dynamic<F, Fut>(name: &str, description: &str, input_schema: Value, run: F) -> Self
     where
         F: Fn(Value, ToolContext) -> Fut + Send + Sync + 'static,
@@ -129,7 +151,7 @@ impl Tool {
         Self {
             name: name.into(),
             description: description.trim().into(),
-            // Reported when the agent is built, with everything else that is wrong.
+            // An invalid schema is reported when the agent is built, with all other problems.
             input: input.map_err(Arc::new),
             output: None,
             run: Arc::new(run),
@@ -144,37 +166,37 @@ impl Tool {
         }
     }
 
-    /// Gives it another name, for instance to use one function twice.
+    /// Sets another name, for instance to use one function twice.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Gives it another description.
+    /// Sets another description.
     #[must_use]
     pub fn described(mut self, description: &str) -> Self {
         self.description = description.trim().into();
         self
     }
 
-    /// Checks results against the schema of `T` too; one that does not fit is a failure.
+    /// Validates results against the schema of `T`. A result that does not fit is a failure.
     #[must_use]
     pub fn output_schema<T: JsonSchema>(mut self) -> Self {
         self.output = Some(Schema::of::<T>().map_err(Arc::new));
         self
     }
 
-    /// Makes it a way to complete the agent: its result is the output. An agent with such a tool
-    /// has no `__finish__`.
+    /// Makes this a finish tool: its result is the agent's output. An agent with a finish tool has
+    /// no `__finish__`.
     #[must_use]
     pub fn finish_with(mut self) -> Self {
         self.finish = true;
         self
     }
 
-    /// Makes it a way to complete the agent whose result is turned into the output first. The
-    /// transform should be pure and simple: if it fails, the run fails.
+    /// Makes this a finish tool whose result is transformed into the agent's output. The transform
+    /// should be pure and simple: if it fails, the run fails.
     #[must_use]
     pub fn finish_with_transform<R, O>(
         mut self,
@@ -191,38 +213,38 @@ impl Tool {
         self
     }
 
-    /// Asks the provider to constrain the arguments to the schema. A hint: models without that get
-    /// the request without it.
+    /// Asks the provider to constrain the arguments to the schema. This is a hint: models without
+    /// that feature get the request without it.
     #[must_use]
     pub fn strict(mut self) -> Self {
         self.strict = true;
         self
     }
 
-    /// How long one try may take. Without it the agent's `tool_timeout` holds.
+    /// Sets the timeout of one attempt. Default: the agent's `tool_timeout`.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Runs it again after failures that it calls [retryable](ToolError::retryable), and after
-    /// timeouts. Without it there is one try.
+    /// Retries the tool after [retryable](ToolError::retryable) failures and after timeouts.
+    /// Default: one attempt.
     #[must_use]
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = Some(policy);
         self
     }
 
-    /// What running it twice does. Default: [`EffectClass::Idempotent`], and
-    /// [`EffectClass::AtMostOnce`] for a tool that requires approval.
+    /// Sets the effect class. Default: [`EffectClass::Idempotent`], and [`EffectClass::AtMostOnce`]
+    /// for a tool that requires approval.
     #[must_use]
     pub fn effect(mut self, effect: EffectClass) -> Self {
         self.effect = Some(effect);
         self
     }
 
-    /// Finds out what became of a call that a crash left in doubt; for
+    /// Sets a function that determines the outcome of a call that a crash interrupted. Used for
     /// [`EffectClass::AtMostOnce`].
     #[must_use]
     pub fn reconcile<F, Fut>(mut self, reconcile: F) -> Self
@@ -234,47 +256,47 @@ impl Tool {
         self
     }
 
-    /// The name under which models call it.
+    /// Returns the name under which models call the tool.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What running it twice does.
+    /// Returns the effect class.
     #[must_use]
     pub fn effect_class(&self) -> EffectClass {
         let gated = self.people.approval.is_some();
         self.effect.unwrap_or(if gated { EffectClass::AtMostOnce } else { EffectClass::default() })
     }
 
-    /// Whether it completes the agent.
+    /// Returns `true` if the tool is a finish tool.
     #[must_use]
     pub fn is_finish(&self) -> bool {
         self.finish
     }
 
-    /// How long one try may take, if it has a timeout of its own.
+    /// Returns the tool's own timeout of one attempt, if it has one.
     #[must_use]
     pub fn own_timeout(&self) -> Option<Duration> {
         self.timeout
     }
 
-    /// When it is tried again, if it is.
+    /// Returns the retry policy, if the tool has one.
     #[must_use]
     pub fn retry_policy(&self) -> Option<&RetryPolicy> {
         self.retry.as_ref()
     }
 
-    /// What finds out about a call in doubt.
+    /// Returns the function that determines the outcome of an interrupted call.
     #[must_use]
     pub fn reconciler(&self) -> Option<&Reconcile> {
         self.reconcile.as_ref()
     }
 
-    /// Checks arguments against the input schema.
+    /// Validates arguments against the input schema.
     ///
     /// # Errors
-    /// What is wrong with them, one sentence each, for the model to read.
+    /// The violations, one sentence each, for the model.
     pub fn validate(&self, input: &Value) -> Result<(), Vec<String>> {
         match &self.input {
             Ok(schema) => schema.validate(input),
@@ -282,11 +304,10 @@ impl Tool {
         }
     }
 
-    /// Runs it once; for runtimes. The arguments must have been
-    /// [validated](Self::validate).
+    /// Runs the tool once; for runtimes. The arguments must have been [validated](Self::validate).
     ///
     /// # Cancel safety
-    /// Dropping the future stops the tool at its next await.
+    /// Dropping the future stops the tool at its next await point.
     #[must_use]
     pub fn invoke(
         &self,
@@ -296,7 +317,7 @@ impl Tool {
         (self.run)(input, cx)
     }
 
-    /// Everything that is wrong with the definition, one sentence each.
+    /// Returns every problem of the definition, one sentence each.
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let name = &self.name;

@@ -1,14 +1,14 @@
-//! The error of a tool: a sentence for the model.
+//! The error of a tool: a message for the model.
 
 use std::fmt;
 
 use crate::error::ErrorCode;
 
-/// What a tool returns when it fails. The message goes to the model, so it should say what the
-/// model can do about it, and hold no secret. It is a result: it stands in the session's log and stream,
-/// and in no error, trace or record of an engine.
+/// An error that a tool returns. The model reads the message, so it should say what the model can
+/// do about it, and hold no secret. The message is a tool result: it is kept in the session's log
+/// and stream, but not in errors, traces or records of an engine.
 ///
-/// Every `std::error::Error` turns into one by `?`.
+/// Any `std::error::Error` converts into it with `?`.
 pub struct ToolError {
     message: String,
     retryable: bool,
@@ -16,37 +16,39 @@ pub struct ToolError {
 }
 
 impl ToolError {
-    /// A failure that the model is told of.
+    /// Creates an error whose message the model reads.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), retryable: false, code: ErrorCode::ToolFailed }
     }
 
-    /// Marks it as passing: the tool is run again first, as its `retry` option says.
+    /// Marks the error as transient: the tool's `retry` option applies before the model sees the
+    /// error.
     #[must_use]
     pub fn retryable(mut self) -> Self {
         self.retryable = true;
         self
     }
 
-    /// Whether it is passing.
+    /// Returns `true` if the error is transient.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.retryable
     }
 
-    /// Gives it another code than [`ErrorCode::ToolFailed`].
+    /// Sets another code than [`ErrorCode::ToolFailed`].
     pub(crate) fn with_code(mut self, code: ErrorCode) -> Self {
         self.code = code;
         self
     }
 
-    /// Its code: [`ErrorCode::ToolFailed`], unless the framework refused what the tool asked for.
+    /// Returns the error code: [`ErrorCode::ToolFailed`], unless the framework refused a request of
+    /// the tool.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         self.code
     }
 
-    /// The sentence for the model.
+    /// Returns the message for the model.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message

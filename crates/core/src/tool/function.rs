@@ -1,4 +1,4 @@
-//! The typed form of a tool, which `#[tool]` writes.
+//! The typed form of a tool, which `#[tool]` generates.
 
 use std::future::Future;
 
@@ -10,25 +10,25 @@ use super::context::ToolContext;
 use super::definition::Tool;
 use super::error::ToolError;
 
-/// A tool as a type: what `#[tool]` makes of an async function.
+/// A tool as a type. `#[tool]` generates an implementation from an async function.
 ///
-/// Write it by hand where a tool carries data of its own (a client, a pool).
+/// Implement it by hand for a tool that carries its own data (a client, a pool).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",
     note = "put `#[tool]` on an async function, or implement `ToolFunction`"
 )]
 pub trait ToolFunction: Send + Sync + 'static {
-    /// What the model has to write; its schema is what the model is shown.
+    /// The arguments. The model sees the JSON schema of this type.
     type Input: DeserializeOwned + JsonSchema + Send;
-    /// What the model gets to read, as JSON.
+    /// The result, which the model reads as JSON.
     type Output: Serialize;
 
-    /// The name under which models call it.
+    /// The name under which models call the tool.
     const NAME: &'static str;
-    /// What it does and when to call it: the model reads this.
+    /// A description for the model: what the tool does and when to call it.
     const DESCRIPTION: &'static str;
 
-    /// Runs the tool. It may run again after a crash, with the same
+    /// Runs the tool. After a crash it may run again with the same
     /// [`idempotency_key`](ToolContext::idempotency_key), unless its effect class forbids that.
     fn call(
         &self,
@@ -36,7 +36,7 @@ pub trait ToolFunction: Send + Sync + 'static {
         cx: &ToolContext,
     ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
 
-    /// The erased form, to set options on.
+    /// Converts the function into a [`Tool`], on which options can be set.
     fn into_tool(self) -> Tool
     where
         Self: Sized,
@@ -45,12 +45,12 @@ pub trait ToolFunction: Send + Sync + 'static {
     }
 }
 
-/// The input of a tool that needs none: an object, whatever is in it.
+/// The input of a tool without arguments: a JSON object whose content is ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(description = "")]
 pub struct NoInput {}
 
-/// What a function under `#[tool]` may return.
+/// A return type of functions under `#[tool]`.
 #[diagnostic::on_unimplemented(
     message = "a tool must return `Result<T, E>`, not `{Self}`",
     note = "`T` is shown to the model as JSON; `E` is `ToolError` or any error type"
@@ -59,10 +59,10 @@ pub trait ToolReturn {
     /// The success type.
     type Output: Serialize;
 
-    /// The same with the error as the model reads it.
+    /// Converts the error into a [`ToolError`].
     ///
     /// # Errors
-    /// The function's own.
+    /// The function's error.
     fn into_result(self) -> Result<Self::Output, ToolError>;
 }
 

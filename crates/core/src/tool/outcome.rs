@@ -1,4 +1,4 @@
-//! What a tool's return means: decided here, so that every runtime decides alike.
+//! Converts tool results into outcomes. It is shared code, so that all runtimes decide alike.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::state::Patch;
 use crate::step::repair_output;
 use crate::text::excerpt;
 
-/// The outcome of a tool that returned.
+/// Converts the return value of a tool into an outcome.
 #[must_use]
 pub fn judge(
     agent: &AgentDefinition,
@@ -44,7 +44,7 @@ pub fn judge(
     ToolOutcome::Success(result)
 }
 
-/// An error's message, of which at most `most` bytes are kept: it goes where results go.
+/// Shortens an error message to at most `most` bytes, the limit of results.
 fn error_text(message: &str, most: usize) -> Cow<'_, str> {
     match excerpt(message, most) {
         Cow::Owned(kept) => {
@@ -54,8 +54,8 @@ fn error_text(message: &str, most: usize) -> Cow<'_, str> {
     }
 }
 
-/// The fact of a call that was carried out: completes a finish with what the outcome means. What a
-/// tool that failed did to the state is not kept.
+/// Completes the record of an executed call with what its outcome means for the turn. The state
+/// changes of a failed tool are discarded.
 #[must_use]
 pub fn settle(agent: &AgentDefinition, tool: &Tool, mut finish: ToolFinish) -> ToolFinish {
     finish.finish = finish_output(agent, tool, &finish.outcome);
@@ -65,8 +65,8 @@ pub fn settle(agent: &AgentDefinition, tool: &Tool, mut finish: ToolFinish) -> T
     finish
 }
 
-/// What a finish tool's outcome makes of the turn. A failed tool does not complete it: the model
-/// sees the error.
+/// Returns the effect of a finish tool's outcome on the turn. A failed tool does not complete the
+/// turn: the model sees the error.
 #[must_use]
 pub fn finish_output(
     agent: &AgentDefinition,
@@ -81,7 +81,7 @@ pub fn finish_output(
     }
     let output = match &tool.transform {
         None => result.to_value(),
-        Some(transform) => match caught("it", || transform(result.to_value())) {
+        Some(transform) => match caught("the transform", || transform(result.to_value())) {
             Ok(Ok(output)) => output,
             Err(_) => {
                 let message = format!("the transform of `{}` panicked", tool.name);

@@ -1,4 +1,4 @@
-//! The tools as a model sees them.
+//! The set of tools that a model sees.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,38 +6,38 @@ use std::sync::Arc;
 use crate::json::Json;
 use crate::wire::WireCell;
 
-/// The tool by which a model hands in the output of an agent with an output type.
+/// The name of the tool by which a model returns the output of an agent with an output type.
 pub const FINISH_TOOL: &str = "__finish__";
 
-/// Before the name of a sub-agent in the transcript.
+/// The prefix of tool names that start a sub-agent.
 pub const SUB_AGENT_PREFIX: &str = "subagent__";
 
-/// Before the names of the tools by which a model handles its companions.
+/// The prefix of tool names that control companions.
 pub const COMPANION_PREFIX: &str = "companion__";
 
 const RESERVED_PREFIXES: [&str; 3] = [SUB_AGENT_PREFIX, COMPANION_PREFIX, "workspace__"];
 
-/// Whether a tool of the user's must not have this name.
+/// Returns `true` if user-defined tools must not have this name.
 #[must_use]
 pub fn is_reserved(name: &str) -> bool {
     name == FINISH_TOOL || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// One tool as a model sees it.
+/// The description of a tool that the model sees.
 #[derive(Debug, Clone)]
 pub struct ToolSpec {
-    /// Its name.
+    /// The tool's name.
     pub name: Arc<str>,
-    /// What it does and when to call it.
+    /// What the tool does and when to call it.
     pub description: Arc<str>,
-    /// The schema of its arguments.
+    /// The JSON schema of the arguments.
     pub input_schema: Json,
-    /// Whether the provider should constrain the arguments to the schema, where it can.
+    /// Whether the provider should constrain the arguments to the schema, if it can.
     pub strict: bool,
 }
 
-/// All tools of an agent as a model sees them: built once per agent, in a fixed order, so that
-/// providers' prompt caches stay warm.
+/// All tools of an agent that the model sees. The set is built once per agent, in a fixed order, so
+/// that the prompt caches of providers stay valid.
 #[derive(Debug, Default)]
 pub struct ToolSet {
     specs: Vec<ToolSpec>,
@@ -45,25 +45,26 @@ pub struct ToolSet {
 }
 
 impl ToolSet {
-    /// The set of these, in this order.
+    /// Creates a set of these tools, in this order.
     #[must_use]
     pub fn new(specs: Vec<ToolSpec>) -> Self {
         Self { specs, wire: WireCell::default() }
     }
 
-    /// The tools in order.
+    /// Returns the tools in order.
     #[must_use]
     pub fn specs(&self) -> &[ToolSpec] {
         &self.specs
     }
 
-    /// Whether there is none.
+    /// Returns `true` if the set has no tools.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.specs.is_empty()
     }
 
-    /// The set's bytes in `encoding`, made by `encode` the first time.
+    /// Returns the set encoded as `encoding`. The first call runs `encode`; later calls use the
+    /// cached bytes.
     pub fn encoded(
         &self,
         encoding: &'static str,

@@ -1,4 +1,4 @@
-//! Usage of many names in bounded space: totals stay exact, rare names share one.
+//! Bounds the size of usage data: totals stay exact, and rare names are merged.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,19 +7,21 @@ use std::sync::Arc;
 
 use super::rollup::{UsageRollup, add_amount};
 
-/// The name under which usage is added up whose own name found no place.
+/// The name under which usage is merged if the maximum number of names is reached.
 pub const OTHERS: &str = "(others)";
 
-/// The most names of each kind (models, tools, sub-agents, custom sources) in the usage that a store
-/// keeps of one session.
+/// The maximum number of names of each kind (models, tools, sub-agents, custom sources) in the
+/// usage that a store keeps for one session.
 pub const MAX_SESSION_SOURCES: usize = 250;
 
-/// The longest name in the usage that a store keeps, in bytes. Longer names are cut.
+/// The maximum length of a name in the usage that a store keeps, in bytes. Longer names are
+/// truncated.
 pub const MAX_SOURCE_BYTES: usize = 256;
 
 impl UsageRollup {
-    /// The same usage with at most [`MAX_SESSION_SOURCES`] names of each kind, none longer than
-    /// [`MAX_SOURCE_BYTES`]. What finds no place is added up under [`OTHERS`], so all totals stay.
+    /// Returns the same usage with at most [`MAX_SESSION_SOURCES`] names of each kind, none longer
+    /// than [`MAX_SOURCE_BYTES`]. The remaining usage is merged under [`OTHERS`], so all totals
+    /// stay the same.
     #[must_use]
     pub fn bounded(self: &Arc<Self>) -> Arc<Self> {
         if self.is_bounded() {
@@ -43,7 +45,8 @@ impl UsageRollup {
             && count(&self.custom) <= MAX_SESSION_SOURCES
     }
 
-    /// Adds other usage. New names of a kind that has `most` already are added up under [`OTHERS`].
+    /// Adds other usage. New names of a kind that already has `most` names are merged under
+    /// [`OTHERS`].
     pub(crate) fn add_up_to(&mut self, other: &Self, most: usize) {
         self.tokens += other.tokens;
         self.steps = self.steps.saturating_add(other.steps);
@@ -85,7 +88,7 @@ fn add_each<T: Copy + Default + AddAssign>(
     }
 }
 
-/// Adds to a source, or to the one of all others.
+/// Adds to the named source, or to [`OTHERS`].
 fn place<T: Default>(
     to: &mut ByTypeAndName<T>,
     source_type: &Arc<str>,
@@ -103,7 +106,7 @@ fn place<T: Default>(
     add(to.entry(source_type).or_default().entry(name).or_default());
 }
 
-/// The name, or its beginning if it is too long where names are bounded at all.
+/// Returns the name, truncated if it is too long and names are bounded.
 fn cut(name: &Arc<str>, most: usize) -> Cow<'_, Arc<str>> {
     const MARK: &str = "…";
     if most == usize::MAX || name.len() <= MAX_SOURCE_BYTES {

@@ -1,4 +1,4 @@
-//! One thing that was used.
+//! A single usage entry.
 
 use std::sync::Arc;
 
@@ -10,74 +10,75 @@ use crate::budget::Cost;
 use crate::clock::Timestamp;
 use crate::id::{CallId, RunId, SessionId};
 
-/// One thing that was used, as the fold finds it in the log.
+/// A usage entry that the fold finds in the log.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UsageEntry {
-    /// The run that used it.
+    /// The run that caused the usage.
     pub run: Option<RunId>,
-    /// The step.
+    /// The step number.
     pub step: u32,
-    /// When it was recorded, by the store's clock.
+    /// The time of the record, by the store's clock.
     pub at: Option<Timestamp>,
-    /// What.
+    /// The kind of the usage.
     pub kind: UsageKind,
 }
 
-/// What was used.
+/// The kind of a usage entry.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum UsageKind {
-    /// A model call.
+    /// The tokens of a model call.
     Tokens {
-        /// The model that answered, as the provider names it; none if it said nothing.
+        /// The model that replied, as named by the provider. `None` if the provider did not report
+        /// it.
         model: Option<Arc<str>>,
-        /// What it counted.
+        /// The token usage.
         tokens: Usage,
-        /// What that cost, if the agent has a price for the model.
+        /// The cost, if the agent has a price for the model.
         cost: Option<Cost>,
-        /// Whether the call brought a reply.
+        /// Whether the call produced a reply.
         success: bool,
-        /// Milliseconds from request to end of reply.
+        /// The time from request to end of reply, in milliseconds.
         took_ms: u64,
     },
-    /// A tool that ran, or that people were asked for.
+    /// A tool call that ran or that waited for an answer.
     Tool {
-        /// The call.
+        /// The id of the call.
         call: CallId,
-        /// The tool.
+        /// The tool's name.
         tool: Arc<str>,
-        /// Whether it returned.
+        /// Whether the tool returned a result.
         success: bool,
-        /// Milliseconds from start to end.
+        /// The time from start to end, in milliseconds.
         took_ms: u64,
-        /// How often it was started; 0 if people carried it out, or nobody did in time.
+        /// The number of attempts; 0 for a client tool and for a call whose deadline passed.
         attempts: u32,
     },
     /// A sub-agent that ended.
     SubAgent {
-        /// The call.
+        /// The id of the call.
         call: CallId,
-        /// Its agent's name.
+        /// The agent's name.
         agent: Arc<str>,
-        /// Its session.
+        /// The child session's id.
         session: SessionId,
-        /// Whether it gave an output.
+        /// Whether the sub-agent produced an output.
         success: bool,
-        /// What its session used up, from its beginning on, its own children included.
+        /// The total usage of the child session, including its own children.
         used: Arc<UsageRollup>,
     },
-    /// What a tool or hook counted itself.
+    /// An amount recorded by a tool or hook.
     Custom {
-        /// What kind of thing.
+        /// The type of the usage source.
         source_type: Arc<str>,
-        /// Which one.
+        /// The name of the usage source.
         source_name: Arc<str>,
-        /// How much.
+        /// The amount used.
         amount: f64,
-        /// The call that it is about, if it is about one.
+        /// The call that caused the usage, if any.
         call: Option<CallId>,
-        /// Whether what was paid for came about.
+        /// Whether the operation that caused the usage succeeded.
         success: bool,
     },
 }

@@ -1,4 +1,4 @@
-//! Usage as rows: one for each source.
+//! Usage as rows, one for each source.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::rollup::{CustomRecords, UsageRollup};
 use super::tokens::Usage;
 use crate::budget::Cost;
 
-/// The kinds of things that are used.
+/// The kind of a usage source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -24,7 +24,7 @@ pub enum UsageSource {
 }
 
 impl UsageSource {
-    /// The name in reports.
+    /// Returns the name that is used in reports.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -36,24 +36,25 @@ impl UsageSource {
     }
 }
 
-/// The usage of one source. What does not exist for a kind is 0.
+/// The usage of one source. Values that do not apply to the kind of source are 0.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UsageGroup {
     /// The kind of source.
     pub source: UsageSource,
-    /// The source type: that of a custom amount, as it was recorded; the kind's name for all others.
+    /// The source type: the recorded one of a custom amount; the name of the kind for all others.
     pub source_type: Arc<str>,
-    /// The model, tool or sub-agent, or the source name of a custom amount.
+    /// The name of the model, tool or sub-agent, or the source name of a custom amount.
     pub source_name: Arc<str>,
-    /// How many calls, or how often an amount was recorded.
+    /// The number of calls, or of records of a custom amount.
     pub calls: u64,
-    /// How many of them failed.
+    /// The number of failed calls.
     pub failed: u64,
-    /// Tokens of a model, or those of a sub-agent and all below it as its callers recorded them.
+    /// The tokens of a model, or of a sub-agent and all sessions below it as recorded by its
+    /// callers.
     pub tokens: Usage,
-    /// What a model's calls cost, as far as they have prices.
+    /// The cost of a model's calls, as far as prices are known.
     pub cost: Cost,
-    /// Milliseconds that calls of a model or tool took.
+    /// The total duration of the calls of a model or tool, in milliseconds.
     pub took_ms: u64,
     /// The sum of custom amounts.
     pub amount: f64,
@@ -76,8 +77,8 @@ impl UsageGroup {
 }
 
 impl UsageRollup {
-    /// One row for each source: models, tools, sub-agents and custom amounts, each in the order of
-    /// their names.
+    /// Returns one row for each source: models, tools, sub-agents and custom amounts, each sorted
+    /// by name.
     #[must_use]
     pub fn groups(&self) -> Vec<UsageGroup> {
         let models = self.models.iter().map(|(name, used)| UsageGroup {

@@ -1,4 +1,4 @@
-//! Usage added up.
+//! Aggregated usage.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -11,37 +11,37 @@ use super::tokens::Usage;
 use crate::budget::Cost;
 use crate::id::SessionId;
 
-/// The name under which calls are added up whose model is not known: most of them failed.
+/// The name under which calls of an unknown model are counted. Most of them failed.
 const UNKNOWN: &str = "unknown";
 
-/// Usage added up: of one session, or of a session and all below it. Its size goes with the number
-/// of different models, tools, agents and sources, never with that of calls.
+/// Aggregated usage of one session, or of a session tree. Its size depends on the number of
+/// distinct models, tools, agents and sources, not on the number of calls.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UsageRollup {
-    /// Tokens.
+    /// The token usage.
     #[serde(skip_serializing_if = "Usage::is_zero")]
     pub tokens: Usage,
-    /// Model calls, those that failed included.
+    /// The number of model calls, including failed ones.
     pub steps: u64,
-    /// Tool calls that were run.
+    /// The number of tool calls that ran.
     pub tool_calls: u64,
-    /// What the model calls cost, as far as they have prices.
+    /// The cost of the model calls, as far as prices are known.
     #[serde(skip_serializing_if = "Cost::is_zero")]
     pub cost: Cost,
-    /// By model, as the provider names it.
+    /// The usage by model, as named by the provider.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<Arc<str>, ModelUsage>,
-    /// By tool, those that people carry out included.
+    /// The usage by tool, including client tools.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<Arc<str>, ToolUsage>,
-    /// By sub-agent.
+    /// The usage by sub-agent.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sub_agents: BTreeMap<Arc<str>, SubAgentUsage>,
-    /// What tools and hooks counted themselves, by source type and name.
+    /// The amounts recorded by tools and hooks, by source type and name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub custom: BTreeMap<Arc<str>, BTreeMap<Arc<str>, f64>>,
-    /// How often they did, by source type and name. Older versions did not record it.
+    /// The number of those records, by source type and name. Older versions did not record it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub custom_records: BTreeMap<Arc<str>, BTreeMap<Arc<str>, CustomRecords>>,
 }
@@ -50,16 +50,16 @@ pub struct UsageRollup {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModelUsage {
-    /// How many.
+    /// The number of calls.
     pub calls: u64,
-    /// How many of them failed.
+    /// The number of failed calls.
     pub failed: u64,
-    /// Tokens.
+    /// The token usage.
     pub tokens: Usage,
-    /// What they cost.
+    /// The cost of the calls.
     #[serde(skip_serializing_if = "Cost::is_zero")]
     pub cost: Cost,
-    /// Milliseconds that they took. Older versions did not record it.
+    /// The total duration of the calls, in milliseconds. Older versions did not record it.
     pub took_ms: u64,
 }
 
@@ -67,11 +67,11 @@ pub struct ModelUsage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolUsage {
-    /// How many.
+    /// The number of calls.
     pub calls: u64,
-    /// How many of them failed.
+    /// The number of failed calls.
     pub failed: u64,
-    /// Milliseconds that they took.
+    /// The total duration of the calls, in milliseconds.
     pub took_ms: u64,
 }
 
@@ -79,32 +79,33 @@ pub struct ToolUsage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SubAgentUsage {
-    /// How many.
+    /// The number of calls.
     pub calls: u64,
-    /// How many of them failed.
+    /// The number of failed calls.
     pub failed: u64,
-    /// Tokens, those of its own children included.
+    /// The token usage, including that of the sub-agent's own children.
     pub tokens: Usage,
 }
 
-/// How often an amount of one source was recorded.
+/// The records of one custom source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CustomRecords {
-    /// How often.
+    /// The number of records.
     pub calls: u64,
-    /// How many of them are of something that failed.
+    /// The number of records whose operation failed.
     pub failed: u64,
 }
 
 impl UsageRollup {
-    /// What a session used up itself: a sub-agent counts as a call, its tokens stand beside it.
+    /// Aggregates the usage of a session itself: a sub-agent counts as a call, and its tokens are
+    /// listed separately.
     #[must_use]
     pub fn of<'a>(entries: impl IntoIterator<Item = &'a UsageEntry>) -> Self {
         Self::collect(entries, |_| {})
     }
 
-    /// What a session and all below it used up.
+    /// Aggregates the usage of a session and of all sessions below it.
     #[must_use]
     pub fn of_tree<'a>(entries: impl IntoIterator<Item = &'a UsageEntry>) -> Self {
         let mut below = Self::default();
@@ -118,7 +119,7 @@ impl UsageRollup {
         child: impl FnMut(&Self),
     ) -> Self {
         let mut rollup = Self::default();
-        // A child's session that is called upon again tells its whole usage again.
+        // A child session that is called again reports its whole usage again.
         let mut children = BTreeMap::<&SessionId, &Self>::new();
         for entry in entries {
             let mut before = None;
@@ -134,14 +135,15 @@ impl UsageRollup {
         rollup
     }
 
-    /// Returns `true` if this is an earlier report of the same session. Reports of a companion's turns can arrive in
-    /// another order than the turns ended, and totals of a session never become less.
+    /// Returns `true` if this is an earlier report about the same session. Reports about a
+    /// companion's turns can arrive in another order than the turns ended, and totals of a session
+    /// never decrease.
     pub(super) fn is_before(&self, later: &Self) -> bool {
-        let order = |it: &Self| (it.steps, it.tool_calls, it.tokens.total());
+        let order = |usage: &Self| (usage.steps, usage.tool_calls, usage.tokens.total());
         order(self) < order(later)
     }
 
-    /// Adds what was used. `before` is what the same child's session had told before, if it had.
+    /// Adds usage. `before` is the previous report about the same child session, if any.
     pub(super) fn add(&mut self, kind: &UsageKind, before: Option<&Self>) {
         match kind {
             UsageKind::Tokens { model, tokens, cost, success, took_ms } => {
@@ -183,7 +185,7 @@ impl AddAssign<&Self> for UsageRollup {
     }
 }
 
-/// Adds an amount. The sum of finite amounts stays finite, because JSON has no other numbers.
+/// Adds an amount. The sum of finite amounts stays finite, because JSON has no infinite numbers.
 pub(super) fn add_amount(to: &mut f64, amount: f64) {
     *to = (*to + amount).clamp(f64::MIN, f64::MAX);
 }

@@ -1,4 +1,4 @@
-//! Adding up.
+//! Tests of usage aggregation.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ fn child_of(session: &str, used: UsageRollup, success: bool) -> UsageEntry {
 }
 
 #[test]
-fn everything_is_added_up_under_its_name() {
+fn usage_is_aggregated_by_name() {
     let below = UsageRollup::of_tree(&[tokens(Some("small"), 30, true), tool("read", true, 1)]);
     let entries = [
         tokens(Some("big"), 10, true),
@@ -161,7 +161,7 @@ fn everything_is_added_up_under_its_name() {
 }
 
 #[test]
-fn what_older_logs_say_of_a_child_is_read() {
+fn child_usage_of_older_logs_is_read() {
     let text = r#"{"call":"1.0","outcome":{"success":1},"took_ms":0,
         "child":{"tokens":{"input_tokens":20,"output_tokens":10},"steps":2,"tool_calls":1}}"#;
     let finish: ToolFinish = serde_json::from_str(text).unwrap();
@@ -170,7 +170,7 @@ fn what_older_logs_say_of_a_child_is_read() {
 }
 
 #[test]
-fn a_session_that_is_called_upon_twice_is_counted_once() {
+fn a_child_that_is_called_twice_is_counted_once() {
     let first = vec![tokens(Some("small"), 30, true)];
     let mut both = first.clone();
     both.push(tokens(Some("small"), 12, true));
@@ -186,8 +186,8 @@ fn a_session_that_is_called_upon_twice_is_counted_once() {
 }
 
 #[test]
-fn an_earlier_report_that_arrives_late_takes_nothing_back() {
-    let reports = [30, 12, 7].map(|it| tokens(Some("small"), it, true));
+fn a_late_earlier_report_does_not_decrease_totals() {
+    let reports = [30, 12, 7].map(|input| tokens(Some("small"), input, true));
     let report = |turns: usize| child_of("one", UsageRollup::of_tree(&reports[..turns]), true);
     let entries = [report(1), report(3), report(2)];
     let (mut totals, tree) = (UsageTotals::default(), UsageRollup::of_tree(&entries));
@@ -199,17 +199,17 @@ fn an_earlier_report_that_arrives_late_takes_nothing_back() {
     }
 }
 
-/// What names and totals of a rollup come to.
+/// Returns the totals over all names of a rollup.
 fn totals(rollup: &UsageRollup) -> (u64, u64, f64, u64) {
     let amounts = rollup.custom.values().flat_map(|names| names.values());
     let records = rollup.custom_records.values().flat_map(|names| names.values());
-    let models = rollup.models.values().map(|it| it.calls).sum();
-    let tools = rollup.tools.values().map(|it| it.took_ms).sum();
-    (models, tools, amounts.sum(), records.map(|it| it.calls).sum())
+    let models = rollup.models.values().map(|model| model.calls).sum();
+    let tools = rollup.tools.values().map(|tool| tool.took_ms).sum();
+    (models, tools, amounts.sum(), records.map(|records| records.calls).sum())
 }
 
 #[test]
-fn many_names_are_bounded_and_lose_nothing_of_the_totals() {
+fn many_names_are_bounded_and_totals_stay_exact() {
     let names = || (0..1000).map(|number| format!("{number:04}"));
     let entries: Vec<_> = names()
         .flat_map(|name| [tokens(Some(&name), 1, true), tool(&name, true, 1), custom(&name, 1.0)])
@@ -259,7 +259,7 @@ fn a_rollup_has_a_row_for_each_source() {
     let rows = UsageRollup::of(&entries).groups();
     let rows: Vec<_> = rows
         .iter()
-        .map(|it| (&*it.source_type, &*it.source_name, it.calls, it.failed, it.took_ms))
+        .map(|row| (&*row.source_type, &*row.source_name, row.calls, row.failed, row.took_ms))
         .collect();
     let expected = [
         ("tokens", "big", 1, 0, 5),
@@ -282,7 +282,7 @@ fn entries() -> impl Strategy<Value = Vec<UsageEntry>> {
 }
 
 proptest! {
-    /// Whether a thing is used here or below makes no difference for the tree.
+    /// The usage of a tree is the same whether the session itself or a child caused it.
     #[test]
     fn a_parent_and_its_children_agree(above in entries(), below in entries(), deeper in entries()) {
         let lowest = UsageRollup::of_tree(&deeper);

@@ -1,31 +1,31 @@
-//! Tokens of model calls.
+//! Token counts of model calls.
 
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-/// Tokens of one model call, or of many added up.
+/// The token counts of one or more model calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// Tokens of the request, cached ones included.
+    /// The number of input tokens, including cached ones.
     pub input_tokens: u64,
-    /// Tokens of the reply, reasoning included.
+    /// The number of output tokens, including reasoning.
     pub output_tokens: u64,
-    /// The part of the input that the provider had cached.
+    /// The number of input tokens that the provider had cached.
     pub cached_tokens: u64,
-    /// The part of the output that was reasoning.
+    /// The number of output tokens used for reasoning.
     pub reasoning_tokens: u64,
 }
 
 impl Usage {
-    /// Whether nothing was counted.
+    /// Returns `true` if all counts are zero.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What came on top of `earlier`.
+    /// Returns the usage since `earlier`.
     #[must_use]
     pub const fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -36,7 +36,7 @@ impl Usage {
         }
     }
 
-    /// Input and output together: what budgets count.
+    /// Returns the sum of input and output tokens, which budgets count.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)

@@ -1,4 +1,4 @@
-//! The running totals of a session.
+//! The running usage totals of a session.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use super::entry::UsageKind;
 use super::rollup::UsageRollup;
 use crate::id::SessionId;
 
-/// The usage of a session, added up as its log is read, so that no list has to be kept.
+/// The usage of a session, aggregated while its log is read, so that no list of entries is kept.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct UsageTotals {
-    /// What it used itself.
+    /// The usage of the session itself.
     own: Arc<UsageRollup>,
-    /// What children used that are called once.
+    /// The usage of sub-agents that end with their call.
     below: UsageRollup,
-    /// What each child that stays said last: each time it tells all that it has used.
+    /// The last report of each companion. Each report contains the companion's whole usage.
     staying: BTreeMap<SessionId, Arc<UsageRollup>>,
 }
 
 impl UsageTotals {
-    /// Adds what was used. `stays` says whether the child that used it may be called again.
+    /// Adds a usage entry. `stays` is `true` if the child that caused it is a companion.
     pub(crate) fn add(&mut self, kind: &UsageKind, stays: bool) {
         let mut before = None;
         if let UsageKind::SubAgent { session, used, .. } = kind {
@@ -37,12 +37,12 @@ impl UsageTotals {
         Arc::make_mut(&mut self.own).add(kind, before.as_deref());
     }
 
-    /// What the session used up itself, without its children.
+    /// Returns the usage of the session itself, without its children.
     pub(crate) fn own(&self) -> &Arc<UsageRollup> {
         &self.own
     }
 
-    /// What the session and its children used up.
+    /// Returns the usage of the session and its children.
     pub(crate) fn tree(&self) -> UsageRollup {
         let mut below = self.below.clone();
         self.staying.values().for_each(|used| below += used);

@@ -109,7 +109,7 @@ fn pipes_and_devices_are_refused_without_waiting() {
 
 #[test]
 fn output_schemas_that_go_in_circles_or_lead_out_are_refused() {
-    refused(&with("[output]\nschema = { \"$ref\" = \"#\" }"), "leads in a circle");
+    refused(&with("[output]\nschema = { \"$ref\" = \"#\" }"), "forms a cycle");
     let to = |target: &str| with(&format!("[output]\nschema = {{ \"$ref\" = \"{target}\" }}"));
     refused(&to("https://example.com/schema.json"), "nothing is fetched");
     refused(&to("file:///etc/passwd"), "nothing is fetched");

@@ -1,4 +1,4 @@
-//! What is said of values that do not fit, and that nothing of them is.
+//! Tests of misfit descriptions, which contain no content of the value.
 
 use std::collections::BTreeMap;
 
@@ -65,8 +65,8 @@ fn fitting() -> Value {
     })
 }
 
-/// The same with another value there; serde agrees that it does not fit.
-fn told(place: &str, value: Value) -> String {
+/// Returns the misfit after replacing the value at `place`. serde also rejects the result.
+fn reported(place: &str, value: Value) -> String {
     let mut whole = fitting();
     *whole.pointer_mut(place).unwrap() = value;
     wrong::<All>(&whole)
@@ -74,9 +74,9 @@ fn told(place: &str, value: Value) -> String {
 
 fn wrong<T: DeserializeOwned>(value: &Value) -> String {
     assert!(serde_json::from_value::<T>(value.clone()).is_err(), "{value} fits");
-    let told = misfit::<T>(value);
-    assert!(!told.contains("secret"), "{told}");
-    told
+    let reported = misfit::<T>(value);
+    assert!(!reported.contains("secret"), "{reported}");
+    reported
 }
 
 #[test]
@@ -85,13 +85,13 @@ fn a_value_that_fits_is_read_as_serde_reads_it() {
     for choice in [json!("none"), json!({"one": 1}), json!({"two": [1, 2]})] {
         let mut whole = fitting();
         whole["choice"] = choice;
-        // Nothing is wrong, so no place is named.
-        assert_eq!(misfit::<All>(&whole), "its type refuses the value");
+        // Nothing is wrong, so no place is reported.
+        assert_eq!(misfit::<All>(&whole), "its type rejects the value");
     }
 }
 
 #[test]
-fn the_place_the_kind_and_what_is_expected_are_told() {
+fn the_place_the_kind_and_the_expectation_are_reported() {
     for (place, value, expected) in [
         ("/number", json!("secret"), "at /number: a string of 6 bytes where u32 is expected"),
         ("/number", json!(-4111), "at /number: an integer is not u32"),
@@ -131,19 +131,19 @@ fn the_place_the_kind_and_what_is_expected_are_told() {
             "at /tagged/*: an unknown variant; the variants are small",
         ),
         ("/tagged/of", json!("secret"), "at /tagged: a string of 6 bytes where u32 is expected"),
-        ("/checked", json!("secret"), "at /checked: its type refuses the value"),
+        ("/checked", json!("secret"), "at /checked: its type rejects the value"),
     ] {
-        assert_eq!(told(place, value), expected);
+        assert_eq!(reported(place, value), expected);
     }
 }
 
 #[test]
-fn members_are_named_by_the_type_alone() {
+fn only_member_names_of_the_type_are_reported() {
     let mut whole = fitting();
     whole.as_object_mut().unwrap().remove("number");
     assert_eq!(wrong::<All>(&whole), "the member `number` is missing");
     let mut whole = fitting();
     whole["secret"] = json!(1);
-    let told = wrong::<All>(&whole);
-    assert!(told.starts_with("an unknown member; the members are number, list"), "{told}");
+    let reported = wrong::<All>(&whole);
+    assert!(reported.starts_with("an unknown member; the members are number, list"), "{reported}");
 }

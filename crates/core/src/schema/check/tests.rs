@@ -1,4 +1,4 @@
-//! Which schemas are refused before anything is built of them.
+//! Tests of schemas that are rejected before they are compiled.
 
 use serde_json::{Value, json};
 
@@ -11,8 +11,8 @@ fn refused(schema: &Value, because: &str) {
 }
 
 #[test]
-fn references_that_go_in_a_circle_are_refused() {
-    let circle = "leads in a circle";
+fn reference_cycles_are_rejected() {
+    let circle = "forms a cycle";
     refused(&json!({ "$ref": "#" }), circle);
     refused(&json!({ "allOf": [{ "$ref": "#" }] }), circle);
     refused(&json!({ "dependentSchemas": { "const": { "$ref": "#" } } }), circle);
@@ -26,7 +26,7 @@ fn references_that_go_in_a_circle_are_refused() {
 }
 
 #[test]
-fn a_tree_may_hold_trees() {
+fn a_recursive_tree_is_accepted() {
     let tree = json!({
         "type": "object",
         "properties": { "children": { "type": "array", "items": { "$ref": "#" } } },
@@ -34,7 +34,7 @@ fn a_tree_may_hold_trees() {
     assert_eq!(check(&tree), Ok(true));
 }
 
-/// Schemas of which each refers twice to the next one.
+/// Returns schemas each of which refers to the next one twice.
 fn pairs(levels: usize, pair: impl Fn(Value) -> Value) -> Value {
     let mut defs = serde_json::Map::new();
     for level in 0..levels {
@@ -46,7 +46,7 @@ fn pairs(levels: usize, pair: impl Fn(Value) -> Value) -> Value {
 }
 
 #[test]
-fn one_schema_may_be_referred_to_often() {
+fn a_schema_may_be_referenced_often() {
     let any = |next: Value| json!({ "anyOf": [next.clone(), next] });
     assert_eq!(check(&pairs(8, any)), Ok(false));
     let nodes: Vec<Value> = (0..1000).map(|_| json!({ "$ref": "#/$defs/a" })).collect();
@@ -54,25 +54,25 @@ fn one_schema_may_be_referred_to_often() {
 }
 
 #[test]
-fn references_that_multiply_are_refused() {
+fn exponential_references_are_rejected() {
     let multiply = "multiply to more than 10000 schemas";
-    // As a tree this would have 2^30 leaves.
+    // Expanded, this would have 2^30 leaves.
     refused(&pairs(30, |next| json!({ "anyOf": [next.clone(), next] })), multiply);
     refused(&pairs(30, |next| json!({ "allOf": [next.clone()], "if": next })), multiply);
-    // A value that is nested as deeply meets as many of them.
+    // A value of the same depth requires as many checks.
     let nested = |next: Value| json!({ "properties": { "enum": next } });
     let both = |next: Value| json!({ "anyOf": [nested(next.clone()), nested(next)] });
     refused(&pairs(30, both), multiply);
-    refused(&pairs(200, |next| json!({ "items": next })), "over more than 256 levels");
+    refused(&pairs(200, |next| json!({ "items": next })), "through more than 256 levels");
 }
 
 #[test]
-fn other_ways_to_refer_are_refused() {
+fn other_kinds_of_references_are_rejected() {
     let anchors = json!({ "items": { "$ref": "#a" }, "$defs": { "a": { "$anchor": "a" } } });
-    refused(&anchors, "is no path such as");
-    refused(&json!({ "$defs": { "a": { "$anchor": "a" } } }), "`$anchor` in it is not understood");
-    refused(&json!({ "items": { "$ref": "#/%24defs/a" } }), "is no path such as");
-    refused(&json!({ "items": { "$dynamicRef": "#" } }), "`$dynamicRef` in it is not understood");
+    refused(&anchors, "is not a path such as");
+    refused(&json!({ "$defs": { "a": { "$anchor": "a" } } }), "`$anchor` is not supported");
+    refused(&json!({ "items": { "$ref": "#/%24defs/a" } }), "is not a path such as");
+    refused(&json!({ "items": { "$dynamicRef": "#" } }), "`$dynamicRef` is not supported");
     let id =
         json!({ "$id": "https://example.com/a", "properties": { "id": { "type": "string" } } });
     assert_eq!(check(&id), Ok(false));
@@ -80,7 +80,7 @@ fn other_ways_to_refer_are_refused() {
 
 #[test]
 fn nothing_is_fetched() {
-    let out = "leads out of it, and nothing is fetched";
+    let out = "points outside of it, and nothing is fetched";
     refused(&json!({ "$ref": "https://example.com/schema.json" }), out);
     refused(&json!({ "properties": { "a": { "$ref": "file:///etc/passwd" } } }), out);
     refused(&json!({ "items": { "$ref": "other.json#/a" } }), out);
@@ -102,7 +102,7 @@ fn depth_is_bounded() {
 }
 
 #[test]
-fn what_only_looks_like_a_reference_is_none() {
+fn data_that_looks_like_a_reference_is_ignored() {
     let data = json!({ "const": { "$ref": "https://example.com" }, "examples": [{ "$ref": "#" }] });
     assert_eq!(check(&data), Ok(false));
     assert_eq!(check(&json!(true)), Ok(false));

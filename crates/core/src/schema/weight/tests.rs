@@ -1,23 +1,23 @@
-//! What values weigh against schemas that refer to themselves.
+//! Tests of the weights of values for recursive schemas.
 
 use serde_json::{Value, json};
 
 use super::{ENDLESS, weigh};
 
-/// A list in a list, and so on, and at the bottom a word.
+/// Returns a string inside of nested lists.
 fn nested(levels: usize) -> Value {
     (0..levels).fold(json!("x"), |inner, _| json!([inner]))
 }
 
 #[test]
-fn one_way_into_a_value_weighs_as_much_as_the_value() {
+fn a_single_path_weighs_as_much_as_the_value() {
     let list = json!({ "type": "array", "items": { "$ref": "#" } });
     let weights = [1, 2, 50].map(|levels| weigh(&list, &nested(levels)));
     assert_eq!(weights, [3, 5, 101]);
 }
 
 #[test]
-fn two_ways_weigh_twice_as_much_at_each_level() {
+fn two_paths_double_the_weight_at_each_level() {
     let way = json!({ "items": { "$ref": "#" } });
     for two in [
         json!({ "anyOf": [way, way] }),
@@ -33,7 +33,7 @@ fn two_ways_weigh_twice_as_much_at_each_level() {
 }
 
 #[test]
-fn members_are_ways_into_a_value_too() {
+fn members_are_paths_into_a_value_too() {
     let deep = (0..20).fold(json!("x"), |inner, _| json!({ "a": inner }));
     let to = json!({ "$ref": "#" });
     for two in [
@@ -48,7 +48,7 @@ fn members_are_ways_into_a_value_too() {
 }
 
 #[test]
-fn depth_and_width_have_an_end() {
+fn depth_and_width_are_bounded() {
     let list = json!({ "items": { "$ref": "#" } });
     assert_eq!(weigh(&list, &nested(600)), ENDLESS);
     let wide = json!(vec![json!([1, 2, 3]); 100_000]);

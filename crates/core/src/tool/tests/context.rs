@@ -1,4 +1,4 @@
-//! The context of one try at one call.
+//! Tests of the context of one attempt at a call.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -50,7 +50,7 @@ fn key(change: impl FnOnce(&mut ToolContextConfig)) -> String {
 }
 
 #[test]
-fn the_idempotency_key_is_the_same_for_every_try_in_every_run() {
+fn the_idempotency_key_is_the_same_for_every_attempt_in_every_run() {
     let first = key(|_| {});
     assert_eq!(key(|parts| parts.attempt = 7), first);
     assert_eq!(key(|parts| parts.run = "r2".into()), first);
@@ -73,7 +73,7 @@ fn the_idempotency_key_differs_for_every_other_call() {
 }
 
 #[test]
-fn state_changes_are_seen_by_the_call_itself_and_told_as_a_patch() {
+fn state_changes_are_seen_by_the_call_itself_and_reported_as_a_patch() {
     let cx = ToolContext::new(parts());
     cx.update_state(|state: &mut Notes| state.notes.push("b".to_owned())).unwrap();
     cx.clone().update_state(|state: &mut Notes| state.notes.push("c".to_owned())).unwrap();
@@ -114,17 +114,17 @@ fn a_state_that_does_not_read_back_is_refused_and_changes_nothing() {
     let state = Arc::new(json!({"average": 1.5}));
     let cx = ToolContext::new(ToolContextConfig { state, ..parts() });
     for bad in [f64::NAN, f64::INFINITY] {
-        let error = cx.update_state(|it: &mut Score| it.average = bad).unwrap_err();
+        let error = cx.update_state(|score: &mut Score| score.average = bad).unwrap_err();
         assert_eq!(error.code(), ErrorCode::StateInvalid);
         assert!(error.message().contains("does not read back as `"), "{error}");
     }
     assert!(cx.effects().state_patch.is_empty());
-    cx.update_state(|it: &mut Score| it.average = 0.1 + 0.2).unwrap();
+    cx.update_state(|score: &mut Score| score.average = 0.1 + 0.2).unwrap();
     assert_eq!(cx.state::<Score>().unwrap().average, 0.1 + 0.2);
 }
 
 #[test]
-fn usage_is_collected_and_what_is_no_number_is_left_out() {
+fn usage_is_collected_and_non_finite_amounts_are_dropped() {
     let cx = ToolContext::new(parts());
     cx.record_usage("pages", 2.0);
     cx.record_usage("pages", f64::NAN);
@@ -134,7 +134,7 @@ fn usage_is_collected_and_what_is_no_number_is_left_out() {
 }
 
 #[test]
-fn progress_and_chunks_of_its_own_are_shown() {
+fn progress_and_custom_chunks_are_written() {
     let seen = Arc::new(Seen::default());
     let cx = ToolContext::new(ToolContextConfig { stream: Arc::<Seen>::clone(&seen), ..parts() });
     cx.progress("half", Some(0.5));
@@ -151,7 +151,7 @@ fn progress_and_chunks_of_its_own_are_shown() {
 }
 
 #[test]
-fn it_knows_where_it_is_and_whether_to_go_on() {
+fn a_context_knows_its_call_and_cancellation() {
     let token = CancellationToken::new();
     let cx = ToolContext::new(ToolContextConfig { cancel: token.clone(), ..parts() });
     assert_eq!((cx.agent(), cx.session().as_str(), cx.run().as_str()), ("a", "s", "r1"));

@@ -1,4 +1,4 @@
-//! What a tool's return means.
+//! Tests of tool return values.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ fn returned(value: Value) -> Result<Json, ToolError> {
 }
 
 #[test]
-fn a_result_is_a_success_and_an_error_a_sentence_for_the_model() {
+fn a_result_is_a_success_and_an_error_a_message_for_the_model() {
     let outcome = judge(&agent(), &echo("t"), returned(json!({"a": 1})));
     assert_eq!(outcome, ToolOutcome::Success(json!({"a": 1}).into()));
     let outcome = judge(&agent(), &echo("t"), Err(ToolError::new("no index")));
@@ -136,7 +136,7 @@ fn a_typed_tool_has_its_name_description_and_schema() {
 }
 
 #[test]
-fn any_error_type_becomes_a_sentence() {
+fn any_error_type_converts_to_a_tool_error() {
     let parsed: Result<u8, _> = "x".parse::<u8>();
     let error = parsed.into_result().unwrap_err();
     assert_eq!(error.message(), "invalid digit found in string");
@@ -145,7 +145,7 @@ fn any_error_type_becomes_a_sentence() {
 }
 
 #[test]
-fn no_input_accepts_whatever_object_a_model_sends() {
+fn no_input_accepts_any_object() {
     let tool = Tool::function("t", "d", |_: NoInput, _| async { Ok(1) });
     assert_eq!(tool.validate(&json!({})), Ok(()));
     assert_eq!(tool.validate(&json!({"thoughts": "none"})), Ok(()));
