@@ -43,7 +43,7 @@ impl Fold for SessionOverview {
 
 /// The outcome of bringing a cached fold up to date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum CatchUpOutcome {
     /// It is as its log is now.
     UpToDate,
     /// Its log is another one now, because the session was deleted and began anew.
@@ -60,7 +60,7 @@ pub(super) enum Kept {
 pub async fn load(store: &dyn StateStore, session: &SessionId) -> Result<Session> {
     for _ in 0..MAX_LOOKS {
         let mut fold = Session::new(session.clone());
-        let is_another = follow(store, &mut fold).await? == Kept::OfAnotherLog;
+        let is_another = follow(store, &mut fold).await? == CatchUpOutcome::OfAnotherLog;
         if !is_another && fold.position().version == 0 {
             return Err(not_found(session));
         }
@@ -131,7 +131,7 @@ pub(super) async fn from_snapshot(store: &dyn StateStore, head: &Head) -> Option
     let mut overview = SessionOverview::from_snapshot(session, &snapshot)?;
     // Whatever is wrong with it, the log has it all, and its reader finds out what is wrong with that.
     let kept = catch_up_from_cache(store, &mut overview, head).await;
-    matches!(kept, Ok(Kept::UpToDate)).then_some(overview)
+    matches!(kept, Ok(CatchUpOutcome::UpToDate)).then_some(overview)
 }
 
 /// Takes in what was appended since the fold was made.
@@ -140,31 +140,31 @@ pub(super) async fn from_snapshot(store: &dyn StateStore, head: &Head) -> Option
 /// As [`load`]. The fold is of no use then.
 pub async fn catch_up(store: &dyn StateStore, fold: &mut Session) -> Result<()> {
     match follow(store, fold).await? {
-        Kept::OfAnotherLog => Err(not_found(fold.id())),
-        Kept::UpToDate | Kept::NeedsHistory => Ok(()),
+        CatchUpOutcome::OfAnotherLog => Err(not_found(fold.id())),
+        CatchUpOutcome::UpToDate | CatchUpOutcome::NeedsHistory => Ok(()),
     }
 }
 
 /// Takes in what was appended since the fold was made, up to what takes the history.
-pub(super) async fn follow(store: &dyn StateStore, fold: &mut impl Fold) -> Result<Kept> {
+pub(super) async fn follow(store: &dyn StateStore, fold: &mut impl Fold) -> Result<CatchUpOutcome> {
     let session = fold.known().id().clone();
     loop {
         let position = fold.known().position().clone();
         let page = store.read_log(&session, position.version, PAGE).await?;
         if page.is_empty() {
-            return Ok(Kept::UpToDate);
+            return Ok(CatchUpOutcome::UpToDate);
         }
         // Read after the page. If the log still has the fold's last append, the page is of the same log.
         if position.version > 0 {
             let start = fold.known().last_append().start;
             let last = store.read_log(&session, start, 1).await?;
             if last.first().is_none_or(|last| last.position() != position) {
-                return Ok(Kept::OfAnotherLog);
+                return Ok(CatchUpOutcome::OfAnotherLog);
             }
         }
         for append in &page {
             if fold.take(append)? == Folding::NeedsHistory {
-                return Ok(Kept::NeedsHistory);
+                return Ok(CatchUpOutcome::NeedsHistory);
             }
         }
     }
@@ -178,9 +178,9 @@ pub(super) async fn catch_up_from_cache(
     store: &dyn StateStore,
     fold: &mut impl Fold,
     head: &Head,
-) -> Result<Kept> {
+) -> Result<CatchUpOutcome> {
     if *fold.known().position() == head.position {
-        return Ok(Kept::UpToDate);
+        return Ok(CatchUpOutcome::UpToDate);
     }
     // The fold's last append is read once more: a log that has it is the same up to there.
     let start = fold.known().last_append().start;
@@ -188,17 +188,17 @@ pub(super) async fn catch_up_from_cache(
     let mut appends = page.iter();
     let is_last = |last: &StoredAppend| last.position() == *fold.known().position();
     if !appends.next().is_some_and(is_last) {
-        return Ok(Kept::OfAnotherLog);
+        return Ok(CatchUpOutcome::OfAnotherLog);
     }
     for append in appends {
         if fold.take(append)? == Folding::NeedsHistory {
-            return Ok(Kept::NeedsHistory);
+            return Ok(CatchUpOutcome::NeedsHistory);
         }
     }
     if fold.known().position().version < head.position.version {
         return follow(store, fold).await;
     }
-    Ok(Kept::UpToDate)
+    Ok(CatchUpOutcome::UpToDate)
 }
 
 pub(super) fn not_found(session: &SessionId) -> Error {

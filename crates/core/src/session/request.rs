@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::load::{Kept, follow, not_found};
+use super::load::{CatchUpOutcome, follow, not_found};
 use super::{Request, SessionCache, SessionOverview, SessionReader};
 use crate::clock::IdSource;
 use crate::error::{Error, ErrorCode, Result};
@@ -210,7 +210,7 @@ impl<'a> Outside<'a> {
                 }
                 AppendOutcome::Conflict { .. } => {
                     fold = before;
-                    if follow(self.store, &mut fold).await? != Kept::UpToDate {
+                    if follow(self.store, &mut fold).await? != CatchUpOutcome::UpToDate {
                         fold = self.logs().overview(session).await?;
                     }
                 }
