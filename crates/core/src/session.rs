@@ -321,9 +321,9 @@ impl Session {
     /// Undoes everything applied since the savepoint was made.
     pub fn rollback(&mut self, savepoint: Savepoint) {
         let history = &mut self.history;
-        history.mend(savepoint.position().version);
+        history.undo_cuts(savepoint.position().version);
         history.checkpoints.truncate(savepoint.checkpoints);
-        history.marks.truncate(savepoint.checkpoints);
+        history.checkpoint_states.truncate(savepoint.checkpoints);
         history.changes.split_off(savepoint.changes);
         let unpaired = &savepoint.overview.fold_state.unpaired;
         if self.overview.fold_state.unpaired.is_empty() {

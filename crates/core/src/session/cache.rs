@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::load::{
-    CatchUpOutcome as State, catch_up_from_cache, from_snapshot, glance, load, look, not_found,
+    CatchUpOutcome as State, catch_up_from_cache, from_snapshot, load, load_with_head, not_found,
+    overview_with_head,
 };
 use super::{Session, SessionOverview};
 use crate::error::Result;
@@ -68,7 +69,7 @@ impl<'a> SessionReader<'a> {
     /// As [`load`](super::load), and [`StoreBusy`](crate::error::ErrorCode::StoreBusy) if others
     /// append continuously.
     pub async fn look(self, session: &SessionId) -> Result<Option<(Head, Session)>> {
-        look(self, session).await
+        load_with_head(self, session).await
     }
 
     /// Returns the overview of a session with its latest events. If the session is not cached, this
@@ -91,7 +92,7 @@ impl<'a> SessionReader<'a> {
         self,
         session: &SessionId,
     ) -> Result<Option<(Head, SessionOverview)>> {
-        glance(self, session).await
+        overview_with_head(self, session).await
     }
 
     /// Returns an overview that is at least as recent as the head.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::fold_state::CompanionRecord;
-use super::history::Notes;
+use super::history::HistorySink;
 use super::{RunStatus, SessionOverview};
 use crate::budget::BudgetUsage;
 use crate::event::{ChildNotice, ChildStart, CompanionRef};
@@ -62,7 +62,7 @@ impl SessionOverview {
     }
 
     /// Returns the remaining allowances of all companions that no open call waits for.
-    pub(super) fn companions_aside(&self) -> BudgetUsage {
+    pub(super) fn companions_reserved(&self) -> BudgetUsage {
         let mut aside = BudgetUsage::default();
         for record in self.fold_state.companions.values() {
             let open = self.open_children().any(|child| child.session == record.start.session);
@@ -87,13 +87,13 @@ impl SessionOverview {
         &mut self,
         notice: &ChildNotice,
         run: Option<&RunId>,
-        notes: &mut Notes<'_>,
+        sink: &mut HistorySink<'_>,
     ) {
         let mut companions = self.fold_state.companions.values();
         let Some(record) = companions.find(|record| record.start.session == notice.session) else {
             return;
         };
         let start = Arc::clone(&record.start);
-        self.spend_child(&start, &notice.used, true, run, notes);
+        self.spend_child(&start, &notice.used, true, run, sink);
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct History {
     pub checkpoints: Vec<Checkpoint>,
     pub usage_entries: Vec<UsageEntry>,
     /// The data for a rewind to each of the checkpoints.
-    pub marks: Vec<CheckpointState>,
+    pub checkpoint_states: Vec<CheckpointState>,
     /// The changes of the custom state.
     pub changes: Changes,
     /// Removed parts of the history that the store has not acknowledged yet.
@@ -28,9 +28,9 @@ pub(super) struct History {
 
 /// The history that a fold adds to, if it has one. The fold of an overview has none.
 #[derive(Debug)]
-pub(super) struct Notes<'a>(pub Option<&'a mut History>);
+pub(super) struct HistorySink<'a>(pub Option<&'a mut History>);
 
-impl Notes<'_> {
+impl HistorySink<'_> {
     /// Adds to the history, if there is one.
     pub(super) fn add(&mut self, add: impl FnOnce(&mut History)) {
         if let Some(history) = self.0.as_deref_mut() {
@@ -70,7 +70,7 @@ pub(super) struct Cut {
     left: (usize, usize, usize),
     messages: Vec<SharedMessage>,
     checkpoints: Vec<Checkpoint>,
-    marks: Vec<CheckpointState>,
+    checkpoint_states: Vec<CheckpointState>,
     changes: Changes,
     /// The usage of the original session, if the event is a fork.
     usage: Option<Vec<UsageEntry>>,
@@ -98,7 +98,7 @@ impl History {
     /// Returns the step with that number as it was when it was closed, even if it no longer affects
     /// the turn.
     pub(super) fn closed_step(&self, step: u32) -> Option<&StepRecord> {
-        let mut steps = self.marks.iter().rev().map(|mark| &*mark.closed);
+        let mut steps = self.checkpoint_states.iter().rev().map(|saved| &*saved.closed);
         steps.find(|closed| closed.reply.step == step)
     }
 
@@ -121,7 +121,7 @@ impl History {
             at: None,
             messages: fold_state.messages,
         });
-        self.marks.push(CheckpointState::of(fold_state, self.changes.count(), closed));
+        self.checkpoint_states.push(CheckpointState::of(fold_state, self.changes.count(), closed));
     }
 
     /// Fills in the time of entries that were added before the store's response provided it.
@@ -157,10 +157,10 @@ impl History {
         to: u64,
     ) -> Option<(Checkpoint, CheckpointState)> {
         let index = self.checkpoints.partition_point(|checkpoint| checkpoint.version < to);
-        let found = self.checkpoints.get(index).zip(self.marks.get(index));
-        let (checkpoint, mark) = found.map(|(at, mark)| (at.clone(), mark.clone()))?;
-        self.cut(version, (checkpoint.messages, index + 1, mark.changes), None);
-        Some((checkpoint, mark))
+        let found = self.checkpoints.get(index).zip(self.checkpoint_states.get(index));
+        let (checkpoint, saved) = found.map(|(at, saved)| (at.clone(), saved.clone()))?;
+        self.cut(version, (checkpoint.messages, index + 1, saved.changes), None);
+        Some((checkpoint, saved))
     }
 
     fn cut(&mut self, version: u64, left: (usize, usize, usize), usage: Option<Vec<UsageEntry>>) {
@@ -173,7 +173,7 @@ impl History {
             left,
             messages: tail(&mut self.transcript, messages),
             checkpoints: tail(&mut self.checkpoints, checkpoints),
-            marks: tail(&mut self.marks, checkpoints),
+            checkpoint_states: tail(&mut self.checkpoint_states, checkpoints),
             changes: self.changes.split_off(changes),
             usage,
         });
@@ -181,18 +181,18 @@ impl History {
 
     /// Undoes every cut that was made after a version. A rollback calls this and undoes the rest
     /// itself.
-    pub(super) fn mend(&mut self, version: u64) {
+    pub(super) fn undo_cuts(&mut self, version: u64) {
         while let Some(cut) = self.cuts.pop_if(|cut| cut.version > version) {
             // Entries added after the cut do not belong to the restored history.
             let (messages, checkpoints, changes) = cut.left;
             self.transcript.truncate(messages);
             self.checkpoints.truncate(checkpoints);
-            self.marks.truncate(checkpoints);
+            self.checkpoint_states.truncate(checkpoints);
             self.changes.split_off(changes);
             self.changes.put_back(cut.changes);
             self.transcript.extend(cut.messages);
             self.checkpoints.extend(cut.checkpoints);
-            self.marks.extend(cut.marks);
+            self.checkpoint_states.extend(cut.checkpoint_states);
             if let Some(usage) = cut.usage {
                 self.usage_entries = usage;
             }

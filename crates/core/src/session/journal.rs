@@ -84,7 +84,7 @@ pub enum StartOutcome {
 /// it forever.
 #[derive(Debug)]
 pub struct Journal {
-    parts: JournalConfig,
+    config: JournalConfig,
     iterator: StepIterator,
     run: RunId,
     held: Batch,
@@ -97,21 +97,21 @@ pub struct Journal {
     limit: usize,
     /// The usage that the store received last. `None` before this journal's first append, because
     /// an earlier writer may not have sent any usage.
-    told_usage: Option<Arc<UsageRollup>>,
+    reported_usage: Option<Arc<UsageRollup>>,
 }
 
 impl Journal {
     /// Creates the journal of `run`, which is the session's current run or is about to start.
     #[must_use]
-    pub fn new(parts: JournalConfig, agent: AnyAgent, session: Session, run: RunId) -> Self {
+    pub fn new(config: JournalConfig, agent: AnyAgent, session: Session, run: RunId) -> Self {
         let iterator = StepIterator::new(agent, session);
-        let limit = parts.store.max_append_bytes();
+        let limit = config.store.max_append_bytes();
         let (held, by_others) = (Batch::default(), Vec::new());
         // The run's appends do not show results from before its start.
         let is_current = iterator.session().current_run().is_some_and(|current| current.id == run);
         let late = if is_current { iterator.session().late_results().to_vec() } else { Vec::new() };
-        let (savepoint, told_usage) = (None, None);
-        Self { parts, iterator, run, held, savepoint, by_others, late, limit, told_usage }
+        let (savepoint, reported_usage) = (None, None);
+        Self { config, iterator, run, held, savepoint, by_others, late, limit, reported_usage }
     }
 
     /// Returns the session, including staged events.
@@ -168,7 +168,7 @@ impl Journal {
         let append = self.append_of_held(Guard::None);
         fault::point("journal.before_create");
         let sent = append.id.clone();
-        match self.parts.store.create_session(new, append).await? {
+        match self.config.store.create_session(new, append).await? {
             CreateOutcome::Created { at } => {
                 fault::point("journal.after_create");
                 self.acknowledge(sent, at);
@@ -196,7 +196,7 @@ impl Journal {
         let append = self.append_of_held(guard);
         let append_id = append.id.clone();
         fault::point("journal.before_start");
-        match self.parts.store.append(append).await? {
+        match self.config.store.append(append).await? {
             AppendOutcome::Appended { at } => {
                 fault::point("journal.after_start");
                 self.acknowledge(append_id, at);
@@ -257,7 +257,7 @@ impl Journal {
     /// # Errors
     /// Returns the store's errors.
     pub async fn observe_clock(&mut self) -> Result<()> {
-        if let Some(head) = self.parts.store.head(self.session().id()).await? {
+        if let Some(head) = self.config.store.head(self.session().id()).await? {
             self.iterator.session_mut().observe(head.read_at);
         }
         Ok(())
@@ -266,7 +266,7 @@ impl Journal {
     /// Returns `true` if [`commit`](Self::commit) would append something now.
     #[must_use]
     pub fn is_due(&self) -> bool {
-        let at_once = self.parts.durability == Durability::PerEffect
+        let at_once = self.config.durability == Durability::PerEffect
             || self.held.bytes() > batch::target(self.limit);
         !self.held.is_empty() && (at_once || self.must_flush() || self.reaches_others())
     }
@@ -318,7 +318,7 @@ impl Journal {
                     return Ok(committed.up_to(self.acknowledged()));
                 };
                 fault::point("journal.between_appends");
-                self.hold_again(next)?;
+                self.restage(next)?;
             } else if later.is_empty()
                 && self.held.bytes() > batch::target(self.limit)
                 && !mutant!("append-not-divided")
@@ -328,7 +328,7 @@ impl Journal {
             let append = self.append_of_held(Guard::None);
             let append_id = append.id.clone();
             fault::point("journal.before_append");
-            match self.parts.store.append(append).await? {
+            match self.config.store.append(append).await? {
                 AppendOutcome::Appended { at } => {
                     fault::point("journal.after_append");
                     committed.take(self.acknowledge(append_id, at));
@@ -339,9 +339,9 @@ impl Journal {
                         let message = "others append to the session without pause";
                         return Err(self.error(ErrorCode::StoreBusy, message));
                     }
-                    later.drain(..).try_for_each(|batch| self.hold_again(batch))?;
+                    later.drain(..).try_for_each(|batch| self.restage(batch))?;
                     committed.skip(&missed);
-                    self.take_in(&missed, decides).await?;
+                    self.absorb(&missed, decides).await?;
                 }
                 AppendOutcome::HistoryLost | AppendOutcome::GuardFailed { .. } => {
                     return Err(self.history_lost());
@@ -393,8 +393,8 @@ impl Journal {
     /// As [`commit`](Self::commit).
     pub async fn catch_up(&mut self) -> Result<()> {
         let after = self.acknowledged();
-        let missed = self.parts.store.read_log(self.session().id(), after, MAX_CONFLICTS).await?;
-        if missed.is_empty() { Ok(()) } else { self.take_in(&missed, true).await }
+        let missed = self.config.store.read_log(self.session().id(), after, MAX_CONFLICTS).await?;
+        if missed.is_empty() { Ok(()) } else { self.absorb(&missed, true).await }
     }
 
     fn must_flush(&self) -> bool {
@@ -476,7 +476,7 @@ impl Journal {
     fn acknowledge(&mut self, append: AppendId, at: Timestamp) -> Vec<Event> {
         self.iterator.settle(append, at);
         self.savepoint = None;
-        self.told_usage = Some(Arc::clone(self.session().own_usage()));
+        self.reported_usage = Some(Arc::clone(self.session().own_usage()));
         std::mem::take(&mut self.held).into_events()
     }
 
@@ -492,22 +492,22 @@ impl Journal {
         Append {
             session: session.id().clone(),
             expected,
-            id: self.parts.ids.append(),
+            id: self.config.ids.append(),
             run: Some(self.run.clone()),
             schema: SCHEMA,
             count,
             body,
             summary: (!mutant!("head-not-kept") || !ended).then(|| session.summary()),
-            usage: self.usage_to_tell(),
-            lease: if ended { LeaseChange::Clear } else { LeaseChange::Take(self.parts.lease) },
+            usage: self.usage_to_report(),
+            lease: if ended { LeaseChange::Clear } else { LeaseChange::Take(self.config.lease) },
             guard,
         }
     }
 
     /// Returns the usage including staged events, unless the store has it already.
-    fn usage_to_tell(&self) -> Option<Arc<UsageRollup>> {
+    fn usage_to_report(&self) -> Option<Arc<UsageRollup>> {
         let own = self.session().own_usage();
-        let is_reported = self.told_usage.as_ref().is_some_and(|known| Arc::ptr_eq(known, own));
+        let is_reported = self.reported_usage.as_ref().is_some_and(|known| Arc::ptr_eq(known, own));
         (!is_reported).then(|| own.bounded())
     }
 

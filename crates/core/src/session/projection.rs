@@ -23,7 +23,7 @@ pub fn boundaries<'a>(
     };
     let (mut projection, mut chunks) = (Vec::new(), Vec::new());
     for (seq, event) in events {
-        of_event(session, seq, event, &finishes, &mut chunks);
+        push_event_chunks(session, seq, event, &finishes, &mut chunks);
         projection.extend(chunks.drain(..).map(|kind| (seq, kind)));
     }
     projection
@@ -31,7 +31,7 @@ pub fn boundaries<'a>(
 
 /// Appends the chunks of an event to `chunks`. `finishes` returns the results of a step, in any
 /// order.
-pub(super) fn of_event<'a>(
+pub(super) fn push_event_chunks<'a>(
     session: &Session,
     seq: u64,
     event: &Event,
@@ -74,7 +74,7 @@ pub(super) fn of_event<'a>(
         }
         Event::RunEnded { outcome } => {
             if let RunOutcome::Suspended { on } = outcome {
-                chunks.extend(on.news().filter_map(|pending| question(session, pending)));
+                chunks.extend(on.news().filter_map(|pending| pending_call_chunk(session, pending)));
             }
             chunks.extend(end_of_run(outcome));
         }
@@ -123,7 +123,7 @@ fn end_of_run(outcome: &RunOutcome) -> Vec<ChunkKind> {
 }
 
 /// Returns the chunk that presents a pending call to the user.
-fn question(session: &Session, pending: &PendingCall) -> Option<ChunkKind> {
+fn pending_call_chunk(session: &Session, pending: &PendingCall) -> Option<ChunkKind> {
     let arguments = session.tool_call(&pending.call)?.arguments.as_json()?.text().to_owned();
     let (call, tool) = (pending.call.clone(), Arc::clone(&pending.tool));
     Some(match pending.kind {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::projection::{late_end, of_event};
+use super::projection::{late_end, push_event_chunks};
 use super::{Session, SessionReader, load_events};
 use crate::clock::{Clock, IdSource};
 use crate::error::Result;
@@ -43,11 +43,11 @@ pub async fn plan_stream_repair(
     // Attempts of a later run belong to that run.
     let Writer { fencing_token, .. } = session.stream_writer();
     info.open.retain(|open| open.fencing_token <= fencing_token);
-    lacking(store, clock, session, version, info).await
+    missing_operations(store, clock, session, version, info).await
 }
 
 /// Computes the repair for stream information that was read before the session.
-async fn lacking(
+async fn missing_operations(
     store: &dyn StateStore,
     clock: &dyn Clock,
     session: &Session,
@@ -74,7 +74,7 @@ async fn lacking(
             all.filter(|finish| finish.call.step() == Some(step)).collect()
         };
         let projection = match marked {
-            0 => before_open_turn(&events, version).unwrap_or(version),
+            0 => version_before_open_turn(&events, version).unwrap_or(version),
             marked => marked,
         };
         let mut current = None;
@@ -84,7 +84,7 @@ async fn lacking(
             }
             if recorded.seq > projection && recorded.seq <= version {
                 let mut kinds = Vec::new();
-                of_event(session, recorded.seq, &recorded.event, &finishes, &mut kinds);
+                push_event_chunks(session, recorded.seq, &recorded.event, &finishes, &mut kinds);
                 let run = recorded.run.as_ref();
                 if let Event::ToolFinished(finish) = &recorded.event
                     && finish.attempts > 0
@@ -113,7 +113,7 @@ fn is_late(session: &Session, effect: &Effect) -> bool {
 /// session at its start has ended, and the runs before it have shown nothing of the abort. In a
 /// fork whose own runs have not ended, it is the version before the fork event, which shows the
 /// shared run as interrupted.
-fn before_open_turn(events: &[RecordedEvent], version: u64) -> Option<u64> {
+fn version_before_open_turn(events: &[RecordedEvent], version: u64) -> Option<u64> {
     let mut first = None;
     let mut is_last = true;
     for recorded in events.iter().rev().filter(|recorded| recorded.seq <= version) {
@@ -176,12 +176,15 @@ pub async fn repair_ended_stream(
     }
     let version = fold.position().version;
     let StreamRepair { settled, discarded, boundaries } =
-        lacking(logs.store, clock, &fold, version, info).await?;
+        missing_operations(logs.store, clock, &fold, version, info).await?;
     let origin = chunk(clock, &fold, None, ChunkKind::Checkpoint { version });
-    let mark = Watermark { version, settled, discarded, origin, boundaries };
-    let mark = StreamOp::Watermark(Box::new(mark));
+    let watermark = Watermark { version, settled, discarded, origin, boundaries };
+    let watermark = StreamOp::Watermark(Box::new(watermark));
     // The stream ignores this if a run has started meanwhile. That run repairs the stream itself.
-    streams.write(stream, Batch::new(ids.batch(), fold.stream_writer(), [mark])).await.map(drop)
+    streams
+        .write(stream, Batch::new(ids.batch(), fold.stream_writer(), [watermark]))
+        .await
+        .map(drop)
 }
 
 fn chunk(clock: &dyn Clock, session: &Session, run: Option<&RunId>, kind: ChunkKind) -> Chunk {

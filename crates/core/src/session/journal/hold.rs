@@ -100,13 +100,13 @@ impl Journal {
         let mut batches = std::mem::take(&mut self.held).divide(self.limit);
         self.roll_back();
         if let Some(first) = batches.pop_front() {
-            self.hold_again(first)?;
+            self.restage(first)?;
         }
         Ok(batches)
     }
 
     /// Stages a batch again that [`divide`](Self::divide) had removed from the fold.
-    pub(super) fn hold_again(&mut self, batch: Batch) -> Result<()> {
+    pub(super) fn restage(&mut self, batch: Batch) -> Result<()> {
         self.open_savepoint();
         for event in batch.events() {
             self.iterator.session_mut().apply(event, Some(&self.run))?;

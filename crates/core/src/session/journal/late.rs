@@ -11,7 +11,7 @@ impl Journal {
     /// Applies what others appended and rebases the staged events. If another run has taken over,
     /// this method first appends the results of calls that are still open, then returns the error.
     /// Without these results, the successor would not know the outcome of those effects.
-    pub(super) async fn take_in(&mut self, missed: &[StoredAppend], decides: bool) -> Result<()> {
+    pub(super) async fn absorb(&mut self, missed: &[StoredAppend], decides: bool) -> Result<()> {
         let started = |call: &CallId| {
             let is_start =
                 |event: &Event| matches!(event, Event::ChildStarted(start) if start.call == *call);
@@ -27,14 +27,14 @@ impl Journal {
         let results: Vec<_> = self.staged().iter().filter(ran).cloned().collect();
         let rebased = self.rebase(missed, decides);
         let superseded = rebased.as_ref().is_err_and(|error| error.code() == ErrorCode::Superseded);
-        if superseded && let Err(error) = self.hand_in(results).await {
+        if superseded && let Err(error) = self.append_late_results(results).await {
             tracing::debug!(%error, run = %self.run, "a late result could not be recorded");
         }
         rebased
     }
 
     /// Appends facts only. Head and lease belong to the successor.
-    async fn hand_in(&mut self, mut results: Vec<Event>) -> Result<()> {
+    async fn append_late_results(&mut self, mut results: Vec<Event>) -> Result<()> {
         let mut attempts = MAX_CONFLICTS;
         loop {
             results.retain(|event| self.session().check(event, Some(&self.run), false).is_ok());
@@ -56,7 +56,7 @@ impl Journal {
             let append = Append {
                 session: self.session().id().clone(),
                 expected: self.session().position().clone(),
-                id: self.parts.ids.append(),
+                id: self.config.ids.append(),
                 run: Some(self.run.clone()),
                 schema: SCHEMA,
                 count: u32::try_from(batch.events().len()).unwrap_or(u32::MAX),
@@ -67,7 +67,7 @@ impl Journal {
                 guard: Guard::None,
             };
             let (session, id) = (self.iterator.session_mut(), append.id.clone());
-            match self.parts.store.append(append).await? {
+            match self.config.store.append(append).await? {
                 AppendOutcome::Appended { at } => {
                     for event in results.drain(..batch.events().len()) {
                         session.apply(&event, Some(&self.run))?;

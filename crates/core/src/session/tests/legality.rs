@@ -152,7 +152,7 @@ fn replies_come_one_at_a_time_in_the_order_of_their_steps() {
 #[test]
 fn a_reply_is_refused_before_the_first_message() {
     let mut hand = Hand::refolded(&agent(), &working().log[..2]);
-    refused(&mut hand, reply(1, text("x")), "no turn has begun");
+    refused(&mut hand, reply(1, text("x")), "no turn has started");
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_run_does_not_end_in_an_open_step_or_complete_without_a_step() {
     refused(&mut in_step(), completed(), "a step is open");
     let interrupted = Event::RunEnded { outcome: RunOutcome::Interrupted { reason: None } };
     refused(&mut in_step(), interrupted.clone(), "a step is open");
-    refused(&mut working(), completed(), "no step brought it about");
+    refused(&mut working(), completed(), "no closed step completed the turn");
     working().put(interrupted).unwrap();
 }
 
