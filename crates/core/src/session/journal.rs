@@ -336,7 +336,7 @@ impl Journal {
                 AppendOutcome::Conflict { missed } => {
                     attempts -= 1;
                     if attempts == 0 {
-                        let message = "others append to the session without pause";
+                        let message = "the session has too many concurrent appends";
                         return Err(self.error(ErrorCode::StoreBusy, message));
                     }
                     later.drain(..).try_for_each(|batch| self.restage(batch))?;
@@ -516,7 +516,7 @@ impl Journal {
     }
 
     fn history_lost(&self) -> Error {
-        self.error(ErrorCode::HistoryLost, "the store lost what it had acknowledged; the run stops")
+        self.error(ErrorCode::HistoryLost, "the store lost acknowledged events; the run stops")
     }
 
     fn error(&self, code: ErrorCode, message: &'static str) -> Error {

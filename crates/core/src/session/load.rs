@@ -211,7 +211,7 @@ pub(super) fn not_found(session: &SessionId) -> Error {
 }
 
 fn busy(session: &SessionId) -> Error {
-    Error::new(ErrorCode::StoreBusy, "others append to the session without pause")
+    Error::new(ErrorCode::StoreBusy, "the session has too many concurrent appends")
         .with_context("session", session)
 }
 

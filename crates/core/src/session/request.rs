@@ -223,13 +223,13 @@ impl<'a> Outside<'a> {
                     fold.observe(now);
                 }
                 AppendOutcome::HistoryLost => {
-                    let message = "the store lost what it had acknowledged";
+                    let message = "the store lost acknowledged events";
                     return Err(Error::new(ErrorCode::HistoryLost, message)
                         .with_context("session", session));
                 }
             }
         }
-        Err(Error::new(ErrorCode::StoreBusy, "others append to the session without pause")
+        Err(Error::new(ErrorCode::StoreBusy, "the session has too many concurrent appends")
             .with_context("session", session))
     }
 }

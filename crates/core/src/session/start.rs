@@ -256,7 +256,7 @@ pub(super) fn check_after(session: &Session, after: Option<&RunId>) -> Result<()
         return Ok(());
     }
     let winner = last.map_or_else(String::new, RunId::to_string);
-    Err(Error::new(ErrorCode::AlreadyResumed, "another run has begun meanwhile")
+    Err(Error::new(ErrorCode::AlreadyResumed, "another run has started meanwhile")
         .with_context("session", session.id())
         .with_context("run", winner))
 }
@@ -264,7 +264,7 @@ pub(super) fn check_after(session: &Session, after: Option<&RunId>) -> Result<()
 fn waiting(session: &Session) -> Error {
     let calls: Vec<_> = session.pending_calls().map(|pending| pending.call.as_str()).collect();
     let children: Vec<_> = session.open_children().map(|child| child.session.as_str()).collect();
-    let message = "the session waits for people: submit answers to its calls, or abort it";
+    let message = "the session has pending calls: submit answers to them, or abort it";
     let mut error = Error::new(ErrorCode::Suspended, message).with_context("session", session.id());
     if !calls.is_empty() {
         error = error.with_context("calls", calls.join(", "));

@@ -208,7 +208,7 @@ fn evaluate(
 fn refusal(fold: &SessionOverview, call: &CallId, settled: Option<&ResolvedCall>) -> Error {
     let (code, message) = match settled {
         Some(ResolvedCall::Answered(_)) => {
-            (ErrorCode::AlreadyAnswered, "the call was answered already")
+            (ErrorCode::AlreadyAnswered, "the call has already been answered")
         }
         Some(ResolvedCall::Expired) => {
             (ErrorCode::AnswerExpired, "the call's deadline had passed when the answer came")

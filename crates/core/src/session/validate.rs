@@ -156,7 +156,7 @@ impl SessionOverview {
     ) -> Result<()> {
         let last = self.fold_state.run.as_ref();
         if last.map(|run| &run.id) != after {
-            return Err(Error::new(ErrorCode::Superseded, "another run has begun meanwhile")
+            return Err(Error::new(ErrorCode::Superseded, "another run has started meanwhile")
                 .with_context("session", &self.id));
         }
         let unended = last.is_some_and(|run| run.status == RunStatus::Running);
