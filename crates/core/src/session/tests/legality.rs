@@ -213,7 +213,7 @@ fn a_run_starts_only_after_the_last_one_that_the_caller_saw() {
     let code = ErrorCode::Superseded;
     for after in [None, Some("r0")] {
         let event = started("r2", after, Trigger::Recover);
-        refused_as(&mut working(), Some("r2"), event, code, "another run has begun");
+        refused_as(&mut working(), Some("r2"), event, code, "another run has started");
     }
     let twice = started("r1", Some("r1"), Trigger::Recover);
     refused(&mut working(), twice, "a run has this id already");

@@ -8,13 +8,13 @@ use crate::state::Patch;
 use crate::testing::{Hand, builder, built, calls, echo};
 
 #[derive(Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-struct HistorySink {
-    sink: Vec<u32>,
+struct Notes {
+    notes: Vec<u32>,
     last: u32,
 }
 
 fn agent() -> AnyAgent {
-    built(builder().state::<HistorySink>().tool(echo("note")).tool(echo("submit").finish_with()))
+    built(builder().state::<Notes>().tool(echo("note")).tool(echo("submit").finish_with()))
 }
 
 /// A result that pushes `n` and makes it the last.
