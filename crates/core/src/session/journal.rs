@@ -89,9 +89,11 @@ pub struct Journal {
     run: RunId,
     held: Batch,
     savepoint: Option<Savepoint>,
-    /// Events that another worker of the same run recorded since the last commit, with their versions.
+    /// Events that another worker of the same run has recorded since the last commit, with their
+    /// versions.
     by_others: Vec<(u64, Event)>,
-    /// Results that an earlier run handed in since the last append of this run, with their versions.
+    /// Late results that an earlier run has recorded since the last append of this run, with their
+    /// versions.
     late: Vec<(u64, Arc<ToolFinish>)>,
     /// The maximum size of one append, in bytes.
     limit: usize,

@@ -87,15 +87,15 @@ pub async fn session_page(
     } else {
         load_until(logs.store, session, version).await?
     };
-    let began = info.open.iter().map(|open| open.began).filter(|began| *began < marked.seq).min();
+    let first = info.open.iter().map(|open| open.began).filter(|seq| *seq < marked.seq).min();
     let mut live = Vec::new();
-    if let Some(began) = began {
-        let mut chunks = streams.read(session, began + 1).await?;
+    if let Some(first) = first {
+        let mut chunks = streams.read(session, first + 1).await?;
         while let Some(stored) = chunks.next().await {
             let stored = stored?;
             // The chunk is after the watermark, or belongs to a new stream because this one was
             // deleted meanwhile.
-            if stored.seq > marked.seq || stored.seq <= began {
+            if stored.seq > marked.seq || stored.seq <= first {
                 break;
             }
             let last = stored.seq == marked.seq;

@@ -142,7 +142,8 @@ impl SessionOverview {
         let version = fold_state.position.version;
         let Some((checkpoint, saved)) = history.rewind(version, to) else { return };
         fold_state.rewound_at = version;
-        // No time is counted between the last append of the run before and the start of the next run.
+        // The time between the last append of the previous run and the start of the next one does
+        // not count.
         fold_state.seen = None;
         fold_state.messages = checkpoint.messages;
         fold_state.checkpoint =

@@ -21,7 +21,7 @@ pub(super) async fn overviews(
     for head in list_all(logs.store, &filter).await? {
         match logs.overview(&head.session).await {
             Ok(fold) => folds.push(fold),
-            // It was deleted since it was listed.
+            // The session was deleted after it was listed.
             Err(error) if error.code() == ErrorCode::SessionNotFound => {}
             Err(error) => return Err(error),
         }
