@@ -189,7 +189,7 @@ impl SessionOverview {
                 self.agent = Arc::clone(agent);
                 self.tags = Arc::new(tags.clone());
                 self.fold_state.state = Arc::new(state.to_value());
-                sink.add(|history| history.changes.begin(&self.fold_state.state));
+                sink.add(|history| history.changes.reset(&self.fold_state.state));
             }
             Event::RunStarted { run, trigger, runtime, stream_from, budget, clears, .. } => {
                 if let Some(budget) = budget {

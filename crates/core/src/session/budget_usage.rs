@@ -71,12 +71,12 @@ impl SessionOverview {
     /// Returns the budget that is reserved for children that have not ended.
     #[must_use]
     pub fn set_aside(&self) -> BudgetUsage {
-        let mut aside = BudgetUsage::default();
+        let mut reserved = BudgetUsage::default();
         for allowance in self.open_children().filter_map(|child| child.allowance.as_ref()) {
-            aside += BudgetUsage::all_of(allowance);
+            reserved += BudgetUsage::all_of(allowance);
         }
-        aside += self.companions_reserved();
-        aside
+        reserved += self.companions_reserved();
+        reserved
     }
 
     /// Returns `true` if the last reply requested more tool calls than the budget allowed.

@@ -43,7 +43,7 @@ pub(super) struct Changes {
 
 impl Changes {
     /// Starts over with the initial state of a session.
-    pub(super) fn begin(&mut self, state: &Arc<Value>) {
+    pub(super) fn reset(&mut self, state: &Arc<Value>) {
         *self = Self::default();
         self.keep_whole(state);
     }

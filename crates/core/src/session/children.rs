@@ -63,14 +63,14 @@ impl SessionOverview {
 
     /// Returns the remaining allowances of all companions that no open call waits for.
     pub(super) fn companions_reserved(&self) -> BudgetUsage {
-        let mut aside = BudgetUsage::default();
+        let mut reserved = BudgetUsage::default();
         for record in self.fold_state.companions.values() {
             let open = self.open_children().any(|child| child.session == record.start.session);
             if let Some(allowance) = record.start.allowance.as_ref().filter(|_| !open) {
-                aside += BudgetUsage::all_of(allowance).since(&record.spent);
+                reserved += BudgetUsage::all_of(allowance).since(&record.spent);
             }
         }
-        aside
+        reserved
     }
 
     pub(super) fn keep_companion(&mut self, start: &Arc<ChildStart>) {

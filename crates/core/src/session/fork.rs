@@ -56,7 +56,8 @@ pub async fn fork(
         parent: None,
         tags: tags.clone(),
     };
-    // Only an imported log can be the prefix of these events.
+    // Schema 0 marks an imported log. The rest of a shared append keeps it, other events have the
+    // current schema.
     let schema = if partial.schema == 0 { 0 } else { SCHEMA };
     let mut events = partial.events;
     let own = healed(&fold).into_iter().chain([Event::Forked { from: from.clone(), at, tags }]);
