@@ -1,4 +1,4 @@
-//! The session: the fold of its log.
+//! The session: the state computed from its log (the fold).
 
 mod apply;
 mod budget_usage;
@@ -71,16 +71,16 @@ use crate::stream::{Effect, Writer};
 use changes::Changes;
 use history::History;
 
-/// A session as its log tells it: transcript, state, runs, usage, what is under way.
+/// A session as computed from its log: transcript, state, runs, usage and the work in progress.
 ///
-/// It changes only by [`apply`](Self::apply), which refuses what is not legal. It is a
-/// [`SessionOverview`], which does not grow with each step, and the history, which does and is
-/// append-only. So a [`Savepoint`] costs little.
+/// It changes only through [`apply`](Self::apply), which rejects illegal events. It consists of the
+/// [`SessionOverview`], which does not grow with each step, and the history, which grows and is
+/// append-only. A [`Savepoint`] is therefore cheap.
 #[derive(Debug, Clone)]
 pub struct Session {
     overview: SessionOverview,
     history: History,
-    /// The version of the last snapshot that this process knows of.
+    /// The version of the last snapshot that this process knows.
     snapshot: u64,
 }
 
@@ -92,67 +92,69 @@ impl Deref for Session {
     }
 }
 
-/// One run, as the fold keeps it.
+/// One run of a session, as kept in the fold.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// The run.
+    /// The run's id.
     pub id: RunId,
-    /// The turn that it works on, from 1.
+    /// The number of the turn that the run works on, starting at 1.
     pub turn: u32,
-    /// Why it began.
+    /// The reason why the run was started.
     pub trigger: Trigger,
-    /// The version of the log at which it began: greater than that of every run before it, and so the
-    /// [fencing token](crate::tool::ToolContext::fencing_token) of its tools.
+    /// The version of the log at which the run started. It is greater than that of every earlier
+    /// run, which makes it the [fencing token](crate::tool::ToolContext::fencing_token) of the
+    /// run's tools.
     pub version: u64,
-    /// The kind of runtime.
+    /// The kind of the runtime that executes the run.
     pub runtime: Arc<str>,
-    /// How it stands.
+    /// The run's status.
     pub status: RunStatus,
-    /// Steps that it closed.
+    /// The number of steps that the run closed.
     pub steps: u32,
-    /// When it began.
+    /// The time when the run started.
     pub started: Option<Timestamp>,
-    /// When it ended.
+    /// The time when the run ended.
     pub ended: Option<Timestamp>,
-    /// The stream's last sequence number when it began: chunks after it are this run's.
+    /// The stream's last sequence number when the run started. Later chunks belong to this run.
     pub stream_from: u64,
-    /// The output, if it completed with one.
+    /// The output, if the run completed with one.
     pub output: Option<Json>,
-    /// The error, if it failed.
+    /// The error, if the run failed.
     pub error: Option<ErrorRecord>,
-    /// The reason that was given, if it was interrupted or aborted.
+    /// The given reason, if the run was interrupted or aborted.
     pub reason: Option<String>,
-    /// What it waits for, if it was suspended.
+    /// The pending calls and children, if the run was suspended.
     pub suspended: Option<Arc<Suspension>>,
 }
 
-/// How a run stands.
+/// The status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunStatus {
-    /// Not ended, as far as the log knows.
+    /// The log does not contain the end of the run.
     Running,
-    /// The turn has its answer.
+    /// The turn has its final answer.
     Completed,
-    /// It could not go on.
+    /// The run failed with an error.
     Failed,
-    /// Stopped at a step boundary on request.
+    /// The run stopped at a step boundary on request.
     Interrupted,
-    /// Stopped at once on request.
+    /// The run stopped immediately on request.
     Aborted,
-    /// It waits for people.
+    /// The run waits for client tool results or approvals.
     SuspendedClientTool,
-    /// It waits for children that wait for people.
+    /// The run waits for children that have pending calls.
     SuspendedAwaitingChildren,
-    /// It waits, and part of what it waited for has come already; or it waits for both.
+    /// The run waits and has already received some of the results, or it waits for both calls and
+    /// children.
     SuspendedStepPartial,
-    /// It stopped without ending, and another run took over.
+    /// The run stopped without ending, and another run took over.
     Superseded,
 }
 
 impl RunStatus {
-    /// The name in logs and on the command line.
+    /// Returns the name that logs and the command line use.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -168,7 +170,7 @@ impl RunStatus {
         }
     }
 
-    /// Whether it ended because it has to wait.
+    /// Returns `true` if the run ended because it has to wait.
     #[must_use]
     pub const fn is_suspended(self) -> bool {
         matches!(
@@ -179,7 +181,8 @@ impl RunStatus {
         )
     }
 
-    /// Whether a run that resumes the turn goes on in it: limits that the turn has reached hold.
+    /// Returns `true` if a run that resumes the session continues the same turn. Limits that the
+    /// turn has reached still apply then.
     pub(crate) const fn leaves_turn_open(self) -> bool {
         self.is_suspended() || matches!(self, Self::Superseded | Self::Interrupted)
     }
@@ -188,19 +191,19 @@ impl RunStatus {
 /// A version at which a step was closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Checkpoint {
-    /// The log's version.
+    /// The version of the log.
     pub version: u64,
-    /// The step.
+    /// The number of the closed step.
     pub step: u32,
-    /// The turn.
+    /// The number of the step's turn.
     pub turn: u32,
-    /// When it was closed.
+    /// The time when the step was closed.
     pub at: Option<Timestamp>,
-    /// How many messages the transcript has there.
+    /// The number of messages in the transcript at this version.
     pub messages: usize,
 }
 
-/// A state of a session to go back to, while nothing after it was acknowledged by the store.
+/// A state of a session to roll back to, as long as the store has not acknowledged any later event.
 #[derive(Debug, Clone)]
 pub struct Savepoint {
     overview: SessionOverview,
@@ -211,7 +214,7 @@ pub struct Savepoint {
 }
 
 impl Session {
-    /// A session without any event.
+    /// Creates a session without any event.
     #[must_use]
     pub fn new(id: SessionId) -> Self {
         let (overview, history) = (SessionOverview::new(id), History::default());
@@ -230,42 +233,42 @@ impl Session {
         self.overview
     }
 
-    /// The conversation. Results of a step follow its reply once the step is closed, in call
-    /// order.
+    /// Returns the conversation. The tool results of a step follow the model's reply once the step
+    /// is closed, in call order.
     #[must_use]
     pub fn transcript(&self) -> &[SharedMessage] {
         &self.history.transcript
     }
 
-    /// The writer of the stream for the last run. Its fencing token is final once the start of the run is
-    /// [settled](Self::settle).
+    /// Returns the stream writer for the last run. Its fencing token is final once the start of the
+    /// run is [settled](Self::settle).
     #[must_use]
     pub fn stream_writer(&self) -> Writer {
         Writer { session: self.id().clone(), fencing_token: self.fold_state.fencing_token }
     }
 
-    /// All runs, oldest first.
+    /// Returns all runs, oldest first.
     pub fn runs(&self) -> impl DoubleEndedIterator<Item = &RunRecord> {
         self.history.past_runs.iter().chain(&self.fold_state.run)
     }
 
-    /// One run.
+    /// Returns the run with this id.
     #[must_use]
     pub fn run(&self, id: &RunId) -> Option<&RunRecord> {
         self.runs().find(|run| run.id == *id)
     }
 
-    /// Every version at which a step was closed, oldest first. Those that the session went back
-    /// behind are not among them.
+    /// Returns every version at which a step was closed, oldest first. Checkpoints that a rewind
+    /// removed are not included.
     #[must_use]
     pub fn checkpoints(&self) -> &[Checkpoint] {
         &self.history.checkpoints
     }
 
-    /// A call as the model made it, wherever in the transcript.
+    /// Returns a tool call as the model made it, from anywhere in the transcript.
     #[must_use]
     pub fn tool_call(&self, id: &CallId) -> Option<&ToolCall> {
-        // The calls that are asked for are nearly always those of the last step.
+        // Callers nearly always ask for calls of the last step.
         self.history.transcript.iter().rev().find_map(|message| match &**message {
             Message::Assistant(assistant) => {
                 assistant.tool_calls.iter().find(|call| call.id == *id)
@@ -274,8 +277,9 @@ impl Session {
         })
     }
 
-    /// Whether the log holds the outcome of this effect. A call that was answered without its tool, as
-    /// by an abort, has its result; what a try at it came to was lost.
+    /// Returns `true` if the log contains the outcome of this effect. For a call that was answered
+    /// without running its tool (by an abort, for example), the log has a result, but the outcome
+    /// of any attempt was lost.
     #[must_use]
     pub fn has_outcome(&self, effect: &Effect) -> bool {
         match effect {
@@ -285,7 +289,8 @@ impl Session {
             {
                 false
             }
-            // A call that begins a child or waits for one is shown before that stands in the log.
+            // The stream shows a call that starts a child or waits for one before the log records
+            // it.
             Effect::Tool { call } | Effect::Child { call } => {
                 let closed =
                     || call.step().and_then(|step| self.history.closed_step(step)?.call(call));
@@ -300,7 +305,7 @@ impl Session {
         }
     }
 
-    /// Remembers this state, to [`rollback`](Self::rollback) to.
+    /// Captures the current state for a later [`rollback`](Self::rollback).
     #[must_use]
     pub fn savepoint(&self) -> Savepoint {
         let History { past_runs, checkpoints, changes, usage_entries, .. } = &self.history;
@@ -313,17 +318,17 @@ impl Session {
         }
     }
 
-    /// Forgets everything applied since the savepoint was made.
+    /// Undoes everything applied since the savepoint was made.
     pub fn rollback(&mut self, savepoint: Savepoint) {
         let history = &mut self.history;
-        history.mend(savepoint.position().version);
+        history.undo_cuts(savepoint.position().version);
         history.checkpoints.truncate(savepoint.checkpoints);
-        history.marks.truncate(savepoint.checkpoints);
+        history.checkpoint_states.truncate(savepoint.checkpoints);
         history.changes.split_off(savepoint.changes);
         let unpaired = &savepoint.overview.fold_state.unpaired;
         if self.overview.fold_state.unpaired.is_empty() {
             history.unshift_checkpoints(unpaired);
-            // A heal is the one change in the middle of the transcript.
+            // Healing is the only change in the middle of the transcript.
             for (shift, open) in unpaired.iter().enumerate().rev() {
                 history.transcript.remove(open.insert_at + shift);
             }
@@ -334,7 +339,7 @@ impl Session {
         history.transcript.truncate(savepoint.overview.fold_state.messages);
         history.past_runs.truncate(savepoint.past_runs);
         history.usage_entries.truncate(savepoint.usage_entries);
-        // What is known of the time stays known.
+        // The observed clock never goes back.
         let now = self.overview.fold_state.clock;
         self.overview = savepoint.overview;
         self.observe(now);
@@ -342,7 +347,7 @@ impl Session {
 }
 
 impl Savepoint {
-    /// Where the log ended when the savepoint was made.
+    /// Returns the end of the log when the savepoint was made.
     #[must_use]
     pub fn position(&self) -> &Position {
         self.overview.position()

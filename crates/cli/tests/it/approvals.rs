@@ -166,7 +166,7 @@ async fn what_waits_is_listed_shown_approved_and_gone_on_with() {
 
     let twice = place.helix(&["approvals", "approve", &call]).await;
     assert_eq!((twice.code, &*twice.stdout), (1, ""));
-    assert!(twice.stderr.contains("somebody else answered the call first"), "{twice:?}");
+    assert!(twice.stderr.contains("the call has already been answered"), "{twice:?}");
     let shown = place.helix(&["approvals", "show", &call]).await;
     assert!(shown.stderr.contains("the call was answered"), "{shown:?}");
     assert_eq!(place.helix(&["approvals", "list", "--json"]).await.json(), json!([]));

@@ -1,4 +1,4 @@
-//! The fold: what each event makes of a session.
+//! The fold: the effect of each event on a session.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::fold_state::{
     ChildCall, FoldState, LastCheckpoint, OpenCall, QueuedMessage, StartedCall, StepRecord,
     Unpaired,
 };
-use super::history::{History, Notes};
+use super::history::{History, HistorySink};
 use super::pending_calls::WAIT_USAGE;
 use super::{RunRecord, RunStatus, Session, SessionOverview};
 use crate::clock::Timestamp;
@@ -23,32 +23,34 @@ use crate::store::{SessionStatus, StoredAppend};
 use crate::usage::UsageKind;
 
 impl Session {
-    /// Takes the next event of this run's into the fold. Its append is
-    /// [settled](Self::settle) once the store took it.
+    /// Applies the next event of this run. Its append is [settled](Self::settle) once the store has
+    /// accepted it.
     ///
     /// # Errors
-    /// If the event is not legal here; then nothing is changed.
+    /// Returns an error if the event is illegal here. Nothing is changed then.
     pub fn apply(&mut self, event: &Event, run: Option<&RunId>) -> Result<()> {
         self.overview.fold(event, run, false, Some(&mut self.history))
     }
 
-    /// Takes a recorded event into the fold.
+    /// Applies a recorded event.
     ///
     /// # Errors
-    /// If it is not legal here, or does not come next; then nothing is changed.
+    /// Returns an error if the event is illegal here, or is not the next one of the log. Nothing is
+    /// changed then.
     pub fn apply_recorded(&mut self, recorded: &RecordedEvent) -> Result<()> {
         self.overview.fold_recorded(recorded, Some(&mut self.history))
     }
 
-    /// Learns what the store's clock says: what has expired by then is taken for expired.
+    /// Advances the known time of the store's clock. Calls whose deadline has passed count as
+    /// expired.
     pub fn observe(&mut self, now: Timestamp) {
         self.overview.observe(now);
     }
 
-    /// Takes one append of the log into the fold.
+    /// Applies one append of the log.
     ///
     /// # Errors
-    /// If it cannot be read, or is not legal here.
+    /// Returns an error if the append cannot be read, or is illegal here.
     pub fn apply_append(&mut self, append: &StoredAppend) -> Result<()> {
         for recorded in decode(self.id(), append)? {
             self.apply_recorded(&recorded)?;
@@ -57,7 +59,7 @@ impl Session {
         Ok(())
     }
 
-    /// Notes that the store took the events applied since the last append, as this one.
+    /// Records that the store accepted the events applied since the last append, as this append.
     pub fn settle(&mut self, append: AppendId, at: Timestamp) {
         self.end_append(append);
         self.observe(at);
@@ -72,24 +74,26 @@ impl Session {
 }
 
 impl SessionOverview {
-    /// Takes the next event into the fold, if that can be done without the history.
+    /// Applies the next event, if that is possible without the history.
     ///
     /// # Errors
-    /// If the event is not legal here, or takes the history as [`Event::Rewound`] does; then nothing is
-    /// changed.
+    /// Returns an error if the event is illegal here, or needs the history as [`Event::Rewound`]
+    /// does. Nothing is changed then.
     pub fn apply(&mut self, event: &Event, run: Option<&RunId>) -> Result<()> {
         self.fold(event, run, false, None)
     }
 
-    /// Learns what the store's clock says: what has expired by then is taken for expired.
+    /// Advances the known time of the store's clock. Calls whose deadline has passed count as
+    /// expired.
     pub fn observe(&mut self, now: Timestamp) {
         self.fold_state.clock = self.fold_state.clock.max(now);
     }
 
-    /// Takes one append of the log into the fold, if that can be done without the history.
+    /// Applies one append of the log, if that is possible without the history.
     ///
     /// # Errors
-    /// If it cannot be read, or is not legal here. The overview is of no use then.
+    /// Returns an error if the append cannot be read, or is illegal here. The overview must be
+    /// discarded then.
     pub fn apply_append(&mut self, append: &StoredAppend) -> Result<Folding> {
         let events = decode(&self.id, append)?;
         if events.iter().any(|recorded| takes_history(&recorded.event)) {
@@ -120,7 +124,7 @@ impl SessionOverview {
         }
         self.fold(event, run, recorded.schema == 0, history.as_deref_mut())?;
         self.stamp(recorded.at);
-        // The hours to a deadline that is inferred to have passed are not spent.
+        // The time until an inferred deadline does not count as wall time.
         self.fold_state.seen = self.fold_state.seen.map(|seen| seen.max(self.fold_state.clock));
         if let Some(history) = history {
             history.stamp(recorded.at);
@@ -128,8 +132,8 @@ impl SessionOverview {
         Ok(())
     }
 
-    /// Infers that a deadline has passed from a resumption that has no other reason. The store's clock may
-    /// have gone back between the look of the process that resumed and its append.
+    /// Infers from a resumption without another reason that a deadline has passed. The store's
+    /// clock may have gone back after the resuming process read it and before its append.
     fn observe_passed_deadline(&mut self) {
         if !self.is_suspended_without_news() {
             return;
@@ -146,7 +150,7 @@ impl SessionOverview {
         *last_append = last_append.end..position.version;
     }
 
-    /// The one fold: what an event makes of a session, whether its history is at hand or not.
+    /// Checks an event and applies it, with or without the history.
     fn fold(
         &mut self,
         event: &Event,
@@ -157,11 +161,12 @@ impl SessionOverview {
         self.check_with(event, run, legacy, history.as_deref())?;
         self.fold_state.position.version += 1;
         self.note_late(event, run);
-        self.take(event, run, &mut Notes(history));
+        self.take(event, run, &mut HistorySink(history));
         Ok(())
     }
 
-    /// Keeps the results of earlier runs until the current run appends: until then, its stream may not show them.
+    /// Keeps late results of earlier runs until the current run appends, because the stream may not
+    /// show them before.
     fn note_late(&mut self, event: &Event, run: Option<&RunId>) {
         let FoldState { run: current, late, position, .. } = &mut self.fold_state;
         match (current, run) {
@@ -177,14 +182,14 @@ impl SessionOverview {
         }
     }
 
-    fn take(&mut self, event: &Event, run: Option<&RunId>, notes: &mut Notes<'_>) {
+    fn take(&mut self, event: &Event, run: Option<&RunId>, sink: &mut HistorySink<'_>) {
         match event {
             Event::SessionCreated { agent, tags, state, parent } => {
                 self.parent = parent.clone().map(Arc::new);
                 self.agent = Arc::clone(agent);
                 self.tags = Arc::new(tags.clone());
                 self.fold_state.state = Arc::new(state.to_value());
-                notes.add(|history| history.changes.begin(&self.fold_state.state));
+                sink.add(|history| history.changes.reset(&self.fold_state.state));
             }
             Event::RunStarted { run, trigger, runtime, stream_from, budget, clears, .. } => {
                 if let Some(budget) = budget {
@@ -194,23 +199,23 @@ impl SessionOverview {
                 if let Some(request) = clears {
                     self.fold_state.clear_interrupt(request);
                 }
-                self.start_run(run, *trigger, runtime, *stream_from, notes);
+                self.start_run(run, *trigger, runtime, *stream_from, sink);
             }
             Event::RunEnded { outcome } => self.end_run(outcome),
             Event::UserMessages { messages } => {
                 for message in messages {
-                    self.say(notes, || Message::User(message.clone()));
+                    self.push_message(sink, || Message::User(message.clone()));
                 }
                 self.begin_turn();
             }
-            Event::ModelReplied(reply) => self.take_reply(reply, run, notes),
+            Event::ModelReplied(reply) => self.take_reply(reply, run, sink),
             Event::CorrectionSent { message, .. } => {
                 self.fold_state.corrections += 1;
                 if let Some(step) = &mut self.fold_state.step {
                     step.correction = Some(message.clone());
                 }
             }
-            Event::HistoryHealed { results } => self.heal(results, notes),
+            Event::HistoryHealed { results } => self.heal(results, sink),
             Event::ToolStarted { call, attempt, timeout_ms } => {
                 let started = run.map(|run| StartedCall {
                     run: run.clone(),
@@ -240,29 +245,31 @@ impl SessionOverview {
                     child.waits = true;
                 }
             }
-            Event::ToolFinished(finish) => self.take_finish(finish, run, notes),
+            Event::ToolFinished(finish) => self.take_finish(finish, run, sink),
             Event::InterruptRequested { request, reason, .. } => {
-                self.fold_state.interrupt = Some(self.fold_state.asked(request, reason.as_deref()));
+                self.fold_state.interrupt =
+                    Some(self.fold_state.record_request(request, reason.as_deref()));
             }
             Event::AbortRequested { request, reason, .. } => {
-                self.fold_state.abort = Some(self.fold_state.asked(request, reason.as_deref()));
+                self.fold_state.abort =
+                    Some(self.fold_state.record_request(request, reason.as_deref()));
             }
             Event::Submitted { request, call, answer, by } => {
                 self.take_answer(request, call, answer, by.as_deref());
             }
             Event::MessageQueued { request, message, from } => {
                 if let Some(notice) = from {
-                    self.take_notice(notice, run, notes);
+                    self.take_notice(notice, run, sink);
                 }
                 let (request, message) = (request.clone(), message.clone());
                 self.fold_state.queue.push(Arc::new(QueuedMessage { request, message }));
             }
-            Event::MessagesTaken { requests } => self.take_queued(requests.len(), notes),
+            Event::MessagesTaken { requests } => self.take_queued(requests.len(), sink),
             Event::StateChanged { patch, .. } => {
-                // The hook saw what the tools had done, so that goes in first.
-                self.take_patches(notes);
+                // The hook saw the tools' state changes, so those are applied first.
+                self.take_patches(sink);
                 patch.apply(Arc::make_mut(&mut self.fold_state.state));
-                notes.add(|history| {
+                sink.add(|history| {
                     history.changed(Change::Other(Arc::new(patch.clone())), &self.fold_state);
                 });
             }
@@ -282,11 +289,11 @@ impl SessionOverview {
                     call: call.clone(),
                     success: *success,
                 };
-                self.use_up(kind, false, run, notes);
+                self.use_up(kind, false, run, sink);
             }
-            Event::StepClosed { .. } => self.close_step(notes),
-            Event::Forked { from, at, tags } => self.take_fork(from, *at, tags, notes),
-            Event::Rewound { to } => self.rewind(*to, notes),
+            Event::StepClosed { .. } => self.close_step(sink),
+            Event::Forked { from, at, tags } => self.take_fork(from, *at, tags, sink),
+            Event::Rewound { to } => self.rewind(*to, sink),
         }
     }
 
@@ -296,12 +303,12 @@ impl SessionOverview {
         trigger: Trigger,
         runtime: &Arc<str>,
         stream_from: u64,
-        notes: &mut Notes<'_>,
+        sink: &mut HistorySink<'_>,
     ) {
         let fold_state = &mut self.fold_state;
         fold_state.next_fencing_token();
         let begins_turn = matches!(trigger, Trigger::Execute | Trigger::Continue);
-        let mut goes_on = false;
+        let mut turn_continues = false;
         if let Some(mut past) = fold_state.run.take() {
             if past.status == RunStatus::Running {
                 if mutant!("interrupt-dropped") {
@@ -312,7 +319,7 @@ impl SessionOverview {
                 }
                 past.status = RunStatus::Superseded;
                 fold_state.count_takeover();
-                // It may have begun what this one finds open.
+                // The superseded run may have started calls that are still open.
                 if let Some(step) = &mut fold_state.step {
                     step.runs += 1;
                 }
@@ -321,24 +328,24 @@ impl SessionOverview {
                 let calls = fold_state.step.iter_mut().flat_map(|step| &mut step.calls);
                 calls.for_each(|call| call.repeats = 0);
             }
-            goes_on = !begins_turn && (fold_state.rewound || past.status.leaves_turn_open());
+            turn_continues = !begins_turn && (fold_state.rewound || past.status.leaves_turn_open());
             fold_state.past_runs += 1;
-            notes.add(|history| history.past_runs.push(past));
+            sink.add(|history| history.past_runs.push(past));
         }
-        if !goes_on {
-            // What the last step meant for the turn was carried out by the run that ended.
+        if !turn_continues {
+            // The run that ended has handled the last step's effect on the turn.
             fold_state.closed = None;
             fold_state.turn_steps = 0;
             fold_state.corrections = 0;
             fold_state.model_failures = 0;
         }
-        // Whether children still wait is for this run to find out.
+        // The new run has to find out whether children still wait.
         let calls = fold_state.step.iter_mut().flat_map(|step| &mut step.calls);
         for child in calls.filter_map(|call| call.child.as_mut()) {
             child.waits = false;
         }
         fold_state.rewound = false;
-        // The run brings its stream into line with all that is on record before it.
+        // The run brings its stream into line with all earlier events.
         fold_state.late.clear();
         fold_state.status = SessionStatus::Active;
         fold_state.run = Some(RunRecord {
@@ -368,7 +375,7 @@ impl SessionOverview {
             RunOutcome::Aborted { .. } => (RunStatus::Aborted, SessionStatus::Aborted),
         };
         self.fold_state.status = status;
-        // The turn of a suspended run is open, and so is what its caller asked for.
+        // The turn of a suspended run stays open, and so do its requests.
         if !run_status.is_suspended() {
             self.fold_state.settle_requests(run_status);
         }
@@ -398,7 +405,12 @@ impl SessionOverview {
         }
     }
 
-    fn take_reply(&mut self, reply: &Arc<ModelReply>, run: Option<&RunId>, notes: &mut Notes<'_>) {
+    fn take_reply(
+        &mut self,
+        reply: &Arc<ModelReply>,
+        run: Option<&RunId>,
+        sink: &mut HistorySink<'_>,
+    ) {
         let fold_state = &mut self.fold_state;
         fold_state.last_step = reply.step;
         fold_state.takeovers = 0;
@@ -412,7 +424,7 @@ impl SessionOverview {
         }
         let calls = reply.message.as_deref().map_or(0, |message| message.tool_calls.len());
         if let Some(message) = &reply.message {
-            self.say(notes, || Message::Assistant(Arc::clone(message)));
+            self.push_message(sink, || Message::Assistant(Arc::clone(message)));
         }
         self.fold_state.step = Some(StepRecord {
             reply: Arc::clone(reply),
@@ -420,19 +432,19 @@ impl SessionOverview {
             correction: None,
             runs: 1,
         });
-        self.spend_reply(reply, run, notes);
+        self.spend_reply(reply, run, sink);
     }
 
     fn take_finish(
         &mut self,
         finish: &Arc<ToolFinish>,
         run: Option<&RunId>,
-        notes: &mut Notes<'_>,
+        sink: &mut HistorySink<'_>,
     ) {
         if finish.attempts > 0 {
             self.fold_state.takeovers = 0;
         }
-        self.spend_call(finish, run, notes);
+        self.spend_call(finish, run, sink);
         self.settle_waiting(&finish.call);
         if let Some(state) = self.open_call(&finish.call) {
             state.finish = Some(Arc::clone(finish));
@@ -445,24 +457,26 @@ impl SessionOverview {
         step.calls.get_mut(index)
     }
 
-    /// Takes the state changes of the open step's results into the state: in call order, whatever
-    /// the order in which the calls ended, and finish tools last, as they ran last.
-    fn take_patches(&mut self, notes: &mut Notes<'_>) {
+    /// Applies the state changes of the open step's results in call order, regardless of the order
+    /// in which the calls ended. Changes by finish tools are applied last, because these tools ran
+    /// last.
+    fn take_patches(&mut self, sink: &mut HistorySink<'_>) {
         let FoldState { step: Some(step), state, .. } = &mut self.fold_state else {
             return;
         };
         for finish in step.open_changes() {
             finish.state_patch.apply(Arc::make_mut(state));
-            notes.add(|history| history.changes.made(Change::Call(Arc::clone(finish)), state));
+            sink.add(|history| history.changes.made(Change::Call(Arc::clone(finish)), state));
         }
         for call in step.calls.iter_mut().filter(|call| call.finish.is_some()) {
             call.patched = true;
         }
     }
 
-    /// Results enter in call order, whatever the order in which the calls ended.
-    fn close_step(&mut self, notes: &mut Notes<'_>) {
-        self.take_patches(notes);
+    /// Closes the open step. Results enter the transcript in call order, regardless of the order in
+    /// which the calls ended.
+    fn close_step(&mut self, sink: &mut HistorySink<'_>) {
+        self.take_patches(sink);
         let Some(step) = self.fold_state.step.take() else {
             return;
         };
@@ -472,15 +486,16 @@ impl SessionOverview {
                 unpaired.push(call.clone());
                 continue;
             };
-            self.say(notes, || Message::Tool(result_message(call, &finish.outcome)));
+            self.push_message(sink, || Message::Tool(result_message(call, &finish.outcome)));
         }
-        // A healed result comes right after the results of the message that made the call.
+        // A healed result is inserted right after the other results of the message that made the
+        // call.
         let insert_at = self.fold_state.messages;
         self.fold_state
             .unpaired
             .extend(unpaired.into_iter().map(|call| Unpaired { call, insert_at }));
         if let Some(correction) = &step.correction {
-            self.say(notes, || Message::User(correction.clone()));
+            self.push_message(sink, || Message::User(correction.clone()));
         }
         if let Some(run) = &mut self.fold_state.run {
             run.steps += 1;
@@ -488,20 +503,20 @@ impl SessionOverview {
         let version = self.fold_state.position.version;
         self.fold_state.checkpoint = Some(LastCheckpoint { version, at: None });
         let closed = Arc::new(step);
-        notes.add(|history| history.close_step(&self.fold_state, &closed));
+        sink.add(|history| history.close_step(&self.fold_state, &closed));
         self.fold_state.closed = Some(closed);
     }
 
-    fn heal(&mut self, results: &[(CallId, ToolOutcome)], notes: &mut Notes<'_>) {
+    fn heal(&mut self, results: &[(CallId, ToolOutcome)], sink: &mut HistorySink<'_>) {
         let unpaired = std::mem::take(&mut self.fold_state.unpaired);
-        notes.add(|history| history.shift_checkpoints(&unpaired));
+        sink.add(|history| history.shift_checkpoints(&unpaired));
         for (shift, open) in unpaired.into_iter().enumerate() {
             let outcome = results.iter().find(|(id, _)| *id == open.call.id);
             let Some((_, outcome)) = outcome else {
                 continue;
             };
             self.fold_state.messages += 1;
-            notes.add(|history| {
+            sink.add(|history| {
                 let message = Message::Tool(result_message(&open.call, outcome));
                 history.transcript.insert(open.insert_at + shift, SharedMessage::new(message));
             });
@@ -509,15 +524,19 @@ impl SessionOverview {
     }
 
     /// Adds a message to the transcript.
-    pub(super) fn say(&mut self, notes: &mut Notes<'_>, message: impl FnOnce() -> Message) {
+    pub(super) fn push_message(
+        &mut self,
+        sink: &mut HistorySink<'_>,
+        message: impl FnOnce() -> Message,
+    ) {
         self.fold_state.messages += 1;
-        notes.add(|history| history.transcript.push(SharedMessage::new(message())));
+        sink.add(|history| history.transcript.push(SharedMessage::new(message())));
     }
 
-    /// Fills in the time of what was applied before the store had said it.
+    /// Fills in the time of events that were applied before the store's response provided it.
     fn stamp(&mut self, at: Timestamp) {
         let running = self.current_run().is_some();
-        self.fold_state.pass(at, running);
+        self.fold_state.count_time(at, running);
         self.fold_state.date_fencing_token(at);
         if let Some(run) = &mut self.fold_state.run {
             run.started.get_or_insert(at);
@@ -545,9 +564,9 @@ impl SessionOverview {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Folding {
-    /// It is part of the overview.
+    /// The append was applied to the overview.
     Done,
-    /// It goes back to a checkpoint, which only the whole session knows: nothing was changed.
+    /// The append contains a rewind, which needs the whole session. Nothing was changed.
     NeedsHistory,
 }
 
@@ -556,7 +575,7 @@ pub(super) const fn takes_history(event: &Event) -> bool {
     matches!(event, Event::Rewound { .. })
 }
 
-/// The message that answers `call`.
+/// Returns the message that answers `call`.
 #[must_use]
 pub fn result_message(call: &ToolCall, outcome: &ToolOutcome) -> ToolResultMessage {
     let outcome = match outcome {

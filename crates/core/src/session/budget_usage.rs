@@ -1,9 +1,9 @@
-//! What the fold knows of usage and budgets.
+//! Usage and budgets in the fold.
 
 use std::sync::Arc;
 
 use super::fold_state::FoldState;
-use super::history::Notes;
+use super::history::HistorySink;
 use super::{Session, SessionOverview};
 use crate::agent::AgentDefinition;
 use crate::budget::{Budget, BudgetUsage};
@@ -15,8 +15,8 @@ use crate::mutant;
 use crate::usage::{UsageEntry, UsageKind, UsageRollup};
 
 impl Session {
-    /// Everything that was used, oldest first: model calls, tools, sub-agents, and what tools and
-    /// hooks counted themselves.
+    /// Returns all usage entries, oldest first: model calls, tools, sub-agents, and custom usage
+    /// recorded by tools and hooks.
     #[must_use]
     pub fn usage_entries(&self) -> &[UsageEntry] {
         &self.history.usage_entries
@@ -24,61 +24,62 @@ impl Session {
 }
 
 impl SessionOverview {
-    /// What the session used up itself, without its children.
+    /// Returns the session's own usage, without its children.
     #[must_use]
     pub fn usage_rollup(&self) -> UsageRollup {
         UsageRollup::clone(self.fold_state.totals.own())
     }
 
-    /// The same, shared. It is another one once more was used.
+    /// Returns the session's own usage as a shared value. A new `Arc` is created when usage is
+    /// added.
     pub(super) fn own_usage(&self) -> &Arc<UsageRollup> {
         self.fold_state.totals.own()
     }
 
-    /// What the whole session used up, its children that ended included, as far as its own log knows:
-    /// what worked beside a child and outlived it was told to the child alone.
-    /// [`usage_of_tree`](super::usage_of_tree) reads the others' logs.
+    /// Returns the usage of the session and its ended children, as far as its own log knows. The
+    /// usage of a descendant that outlived its parent was reported to that parent only.
+    /// [`usage_of_tree`](super::usage_of_tree) reads the logs of all sessions.
     #[must_use]
     pub fn tree_usage(&self) -> UsageRollup {
         self.fold_state.totals.tree()
     }
 
-    /// The limits that were given to this session, at its start or on resuming it.
+    /// Returns the limits that were given to this session, at its start or when it was resumed.
     #[must_use]
     pub fn recorded_budget(&self) -> &Budget {
         const UNLIMITED: &Budget = &Budget::new();
         self.fold_state.budget.as_deref().unwrap_or(UNLIMITED)
     }
 
-    /// The limits that hold: those of the session, and of the agent's those that it does not name.
+    /// Returns the effective limits: the session's, and the agent's where the session has none.
     #[must_use]
     pub fn budget(&self, agent: &AgentDefinition) -> Budget {
         self.recorded_budget().or(*agent.budget())
     }
 
-    /// What was used of the budget, children that ended included.
+    /// Returns the budget usage, including ended children.
     #[must_use]
     pub fn spent(&self) -> BudgetUsage {
         let fold_state = &self.fold_state;
         let mut spent = fold_state.spent;
-        let under_way =
+        let in_progress =
             fold_state.seen.map(|seen| millis(seen, fold_state.clock)).unwrap_or_default();
-        spent.wall_time_ms = spent.wall_time_ms.saturating_add(under_way);
+        spent.wall_time_ms = spent.wall_time_ms.saturating_add(in_progress);
         spent
     }
 
-    /// What children that have not ended may still use.
+    /// Returns the budget that is reserved for children that have not ended.
     #[must_use]
     pub fn set_aside(&self) -> BudgetUsage {
-        let mut aside = BudgetUsage::default();
+        let mut reserved = BudgetUsage::default();
         for allowance in self.open_children().filter_map(|child| child.allowance.as_ref()) {
-            aside += BudgetUsage::all_of(allowance);
+            reserved += BudgetUsage::all_of(allowance);
         }
-        aside += self.companions_aside();
-        aside
+        reserved += self.companions_reserved();
+        reserved
     }
 
-    /// Whether the model asked for more tool calls than were left, the last time it was asked.
+    /// Returns `true` if the last reply requested more tool calls than the budget allowed.
     pub(crate) fn is_short_of_tool_calls(&self) -> bool {
         self.fold_state.short_of_tool_calls
     }
@@ -87,7 +88,7 @@ impl SessionOverview {
         &mut self,
         reply: &ModelReply,
         run: Option<&RunId>,
-        notes: &mut Notes<'_>,
+        sink: &mut HistorySink<'_>,
     ) {
         let fold_state = &mut self.fold_state;
         fold_state.short_of_tool_calls = false;
@@ -104,15 +105,15 @@ impl SessionOverview {
             success: reply.error.is_none(),
             took_ms: reply.took_ms,
         };
-        self.use_up(kind, false, run, notes);
+        self.use_up(kind, false, run, sink);
     }
 
-    /// Notes what a call used; before its result enters the step.
+    /// Records a call's usage, before its result enters the step.
     pub(super) fn spend_call(
         &mut self,
         finish: &ToolFinish,
         run: Option<&RunId>,
-        notes: &mut Notes<'_>,
+        sink: &mut HistorySink<'_>,
     ) {
         if finish.attempts > 0 {
             self.fold_state.tool_calls += 1;
@@ -124,7 +125,7 @@ impl SessionOverview {
         let success = !matches!(finish.outcome, ToolOutcome::Error(_));
         if let (Some(used), Some(child)) = (&finish.child, &state.child) {
             let start = Arc::clone(&child.start);
-            return self.spend_child(&start, used, success, run, notes);
+            return self.spend_child(&start, used, success, run, sink);
         }
         if finish.attempts > 0 || state.waiting.is_some() {
             let kind = UsageKind::Tool {
@@ -134,7 +135,7 @@ impl SessionOverview {
                 took_ms: finish.took_ms,
                 attempts: finish.attempts,
             };
-            return self.use_up(kind, false, run, notes);
+            return self.use_up(kind, false, run, sink);
         }
         if let ToolOutcome::Error(error) = &finish.outcome {
             self.fold_state.short_of_tool_calls |= error.is(ErrorCode::BudgetExceeded);
@@ -147,7 +148,7 @@ impl SessionOverview {
         used: &Arc<UsageRollup>,
         success: bool,
         run: Option<&RunId>,
-        notes: &mut Notes<'_>,
+        sink: &mut HistorySink<'_>,
     ) {
         let spent = BudgetUsage::of_child(used);
         let mut before = BudgetUsage::default();
@@ -155,7 +156,7 @@ impl SessionOverview {
             && let Some(record) =
                 Arc::make_mut(&mut self.fold_state.companions).get_mut(&companion.name)
         {
-            // A session that is called upon again tells its whole usage again; an earlier report may arrive late.
+            // A companion reports its total usage each time, and an earlier report may arrive late.
             before = record.spent;
             record.spent = before.max(spent);
         }
@@ -167,28 +168,29 @@ impl SessionOverview {
             success,
             used: Arc::clone(used),
         };
-        self.use_up(kind, start.companion.is_some(), run, notes);
+        self.use_up(kind, start.companion.is_some(), run, sink);
     }
 
-    /// Notes what was used. `stays` says whether the child that used it may be called again.
+    /// Records usage. `stays` tells whether the child that caused it is a companion and may be
+    /// called again.
     pub(super) fn use_up(
         &mut self,
         kind: UsageKind,
         stays: bool,
         run: Option<&RunId>,
-        notes: &mut Notes<'_>,
+        sink: &mut HistorySink<'_>,
     ) {
         Arc::make_mut(&mut self.fold_state.totals).add(&kind, stays);
         let step = self.fold_state.last_step;
-        notes.add(|history| {
+        sink.add(|history| {
             history.usage_entries.push(UsageEntry { run: run.cloned(), step, at: None, kind });
         });
     }
 }
 
 impl FoldState {
-    /// Counts the time from the last append on, if a run was under way.
-    pub(super) fn pass(&mut self, at: Timestamp, running: bool) {
+    /// Adds the time since the last append to the wall time, if a run was in progress.
+    pub(super) fn count_time(&mut self, at: Timestamp, running: bool) {
         if let Some(seen) = self.seen {
             let passed = millis(seen, at);
             self.spent.wall_time_ms = self.spent.wall_time_ms.saturating_add(passed);

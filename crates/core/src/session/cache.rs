@@ -1,55 +1,57 @@
-//! Sessions as a process saw them last, so that the next look reads only what came since.
+//! A cache of sessions, so that a later access reads only the new appends.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::load::{
-    Kept as State, catch_up_from_cache, from_snapshot, glance, load, look, not_found,
+    CatchUpOutcome as State, catch_up_from_cache, from_snapshot, load, load_with_head, not_found,
+    overview_with_head,
 };
 use super::{Session, SessionOverview};
 use crate::error::Result;
 use crate::id::SessionId;
 use crate::store::{Head, StateStore};
 
-/// The most sessions that are kept, and the most overviews of others.
+/// The maximum number of cached sessions, and also of cached overviews of other sessions.
 pub const MAX_CACHED_SESSIONS: usize = 256;
 
-/// How many events the logs of the sessions that are kept may have together. The session that was used
-/// last is kept whatever its length.
+/// The maximum total number of events in the logs of cached sessions. The most recently used
+/// session stays cached whatever its length.
 pub const MAX_CACHED_EVENTS: u64 = 250_000;
 
-/// The sessions that a process looked at last. A session whose log was deleted, lost or began anew is
-/// noticed, and read from its beginning.
+/// The sessions that a process has used recently. If a log was deleted, lost or replaced, the cache
+/// detects it and reads the new log from its beginning.
 #[derive(Debug, Default)]
-pub struct SessionCache(Mutex<Kept>);
+pub struct SessionCache(Mutex<Entries>);
 
 #[derive(Debug, Default)]
-struct Kept {
-    /// With the time of their last use.
+struct Entries {
+    /// Cached sessions, each with the time of its last use.
     folds: HashMap<SessionId, (u64, Arc<Session>)>,
-    /// Likewise, of sessions that are not among those, or newer.
+    /// Cached overviews of sessions that are not in `folds` or are older there, each with the time
+    /// of its last use.
     overviews: HashMap<SessionId, (u64, SessionOverview)>,
     time: u64,
     events: u64,
 }
 
-/// The logs of a store, and what a process remembers of them.
+/// Reads sessions from a store, with an optional cache.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionReader<'a> {
-    /// Where the logs are.
+    /// The store that contains the logs.
     pub store: &'a dyn StateStore,
-    /// What is remembered of them, if anything is.
+    /// The cache of sessions, if there is one.
     pub folds: Option<&'a SessionCache>,
 }
 
 impl<'a> SessionReader<'a> {
-    /// Logs of which nothing is remembered.
+    /// Creates a reader without a cache.
     pub fn of(store: &'a dyn StateStore) -> Self {
         Self { store, folds: None }
     }
 
-    /// A session as its log is now. If nothing is remembered of it, its whole log is read: what needs no
-    /// history asks for the [overview](Self::overview).
+    /// Returns the session with its latest events. If the session is not cached, this reads its
+    /// whole log. Callers that do not need the history use the [overview](Self::overview).
     ///
     /// # Errors
     /// As [`load`](super::load).
@@ -59,18 +61,20 @@ impl<'a> SessionReader<'a> {
         folds.get(self.store, &head, false).await
     }
 
-    /// The head of a session and the fold of the same position, if there is such a session. Of two
-    /// moments, a run that has just ended would be taken for one whose owner is gone.
+    /// Returns the head of a session and the fold at the same position, or `None` if the session
+    /// does not exist. If head and fold came from different moments, a run that has just ended
+    /// would look like a run whose owner has crashed.
     ///
     /// # Errors
-    /// As [`load`](super::load), and [`StoreBusy`](crate::error::ErrorCode::StoreBusy) if others append
-    /// without pause.
+    /// As [`load`](super::load), and [`StoreBusy`](crate::error::ErrorCode::StoreBusy) if others
+    /// append continuously.
     pub async fn look(self, session: &SessionId) -> Result<Option<(Head, Session)>> {
-        look(self, session).await
+        load_with_head(self, session).await
     }
 
-    /// A session as its log is now, without its history. If nothing is remembered of it, its last snapshot
-    /// is read and what was appended since: that is the same work for a log of any length.
+    /// Returns the overview of a session with its latest events. If the session is not cached, this
+    /// reads its last snapshot and the appends since. The cost does not depend on the length of the
+    /// log.
     ///
     /// # Errors
     /// As [`load`](super::load).
@@ -79,8 +83,8 @@ impl<'a> SessionReader<'a> {
         self.overview_at(&head).await
     }
 
-    /// The head of a session and its overview at the same position, if there is such a session: as
-    /// [`look`](Self::look), without the history.
+    /// Returns the head of a session and its overview at the same position, or `None` if the
+    /// session does not exist. It works like [`look`](Self::look), without the history.
     ///
     /// # Errors
     /// As [`look`](Self::look).
@@ -88,10 +92,10 @@ impl<'a> SessionReader<'a> {
         self,
         session: &SessionId,
     ) -> Result<Option<(Head, SessionOverview)>> {
-        glance(self, session).await
+        overview_with_head(self, session).await
     }
 
-    /// An overview no earlier than that head.
+    /// Returns an overview that is at least as recent as the head.
     pub(super) async fn overview_at(self, head: &Head) -> Result<SessionOverview> {
         if let Some(folds) = self.folds {
             return folds.overview(self.store, head).await;
@@ -104,18 +108,18 @@ impl<'a> SessionReader<'a> {
 }
 
 impl SessionCache {
-    /// A session as its log is now, no earlier than that head. `alone` if nobody else works on it, who
-    /// would look for it meanwhile.
+    /// Returns the session with its latest events, at least as recent as the head. With `alone`,
+    /// the session is removed from the cache, because no other task uses it meanwhile.
     ///
     /// # Errors
     /// As [`load`](super::load).
     pub async fn get(&self, store: &dyn StateStore, head: &Head, alone: bool) -> Result<Session> {
         let session = &head.session;
-        if let Some(kept) = self.kept(|kept| kept.find(session, alone)) {
-            if kept.position() == &head.position {
-                return Ok(Arc::unwrap_or_clone(kept));
+        if let Some(cached) = self.locked(|entries| entries.find(session, alone)) {
+            if cached.position() == &head.position {
+                return Ok(Arc::unwrap_or_clone(cached));
             }
-            let mut fold = Arc::unwrap_or_clone(kept);
+            let mut fold = Arc::unwrap_or_clone(cached);
             if let Ok(State::UpToDate) = catch_up_from_cache(store, &mut fold, head).await {
                 return Ok(self.found(fold, alone));
             }
@@ -125,19 +129,19 @@ impl SessionCache {
         Ok(self.found(fold, alone))
     }
 
-    /// The overview of a session as its log is now, no earlier than that head.
+    /// Returns the overview of a session, at least as recent as the head.
     ///
     /// # Errors
     /// As [`load`](super::load).
     pub async fn overview(&self, store: &dyn StateStore, head: &Head) -> Result<SessionOverview> {
         let session = &head.session;
-        if let Some(mut overview) = self.kept(|kept| kept.find_overview(session)) {
+        if let Some(mut overview) = self.locked(|entries| entries.find_overview(session)) {
             if *overview.position() == head.position {
                 return Ok(overview);
             }
             match catch_up_from_cache(store, &mut overview, head).await {
                 Ok(State::UpToDate) => return Ok(self.found_overview(overview)),
-                // Only the whole session can go back, and it may be known.
+                // Only the whole session can be rewound, and it may be cached.
                 Ok(State::NeedsHistory) => {
                     return Ok(self.get(store, head, false).await?.into_overview());
                 }
@@ -158,29 +162,29 @@ impl SessionCache {
     }
 
     fn found_overview(&self, overview: SessionOverview) -> SessionOverview {
-        self.kept(|kept| kept.keep_overview(overview.clone()));
+        self.locked(|entries| entries.keep_overview(overview.clone()));
         overview
     }
 
-    /// Keeps a session, unless it is known as it was later.
+    /// Caches a session, unless the cache has a later version of it.
     pub fn keep(&self, fold: Session) {
-        self.kept(|kept| kept.keep(fold));
+        self.locked(|entries| entries.keep(fold));
     }
 
-    /// Forgets a session.
+    /// Removes a session from the cache.
     pub fn forget(&self, session: &SessionId) {
-        self.kept(|kept| {
-            kept.remove(session);
-            kept.overviews.remove(session);
+        self.locked(|entries| {
+            entries.remove(session);
+            entries.overviews.remove(session);
         });
     }
 
-    fn kept<T>(&self, act: impl FnOnce(&mut Kept) -> T) -> T {
+    fn locked<T>(&self, act: impl FnOnce(&mut Entries) -> T) -> T {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Kept {
+impl Entries {
     fn find(&mut self, session: &SessionId, alone: bool) -> Option<Arc<Session>> {
         if alone {
             return self.remove(session);
@@ -191,7 +195,7 @@ impl Kept {
         Some(Arc::clone(fold))
     }
 
-    /// The newest that is known.
+    /// Returns the most recent cached overview.
     fn find_overview(&mut self, session: &SessionId) -> Option<SessionOverview> {
         self.time += 1;
         if let Some((used, overview)) = self.overviews.get_mut(session) {
@@ -211,7 +215,11 @@ impl Kept {
         self.time += 1;
         self.remove(&fold.id().clone());
         let version = fold.position().version;
-        if self.overviews.get(fold.id()).is_some_and(|(_, it)| it.position().version <= version) {
+        if self
+            .overviews
+            .get(fold.id())
+            .is_some_and(|(_, known)| known.position().version <= version)
+        {
             self.overviews.remove(fold.id());
         }
         self.events += version;
@@ -228,7 +236,7 @@ impl Kept {
     fn keep_overview(&mut self, overview: SessionOverview) {
         let (session, version) = (overview.id().clone(), overview.position().version);
         let whole = self.folds.get(&session).map(|(_, fold)| fold.position().version);
-        let known = self.overviews.get(&session).map(|(_, it)| it.position().version);
+        let known = self.overviews.get(&session).map(|(_, known)| known.position().version);
         if whole.max(known).is_some_and(|known| known >= version) {
             return;
         }

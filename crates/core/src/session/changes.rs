@@ -1,9 +1,10 @@
-//! What has changed the custom state, so that it can be had as it was at each checkpoint.
+//! The changes of the custom state, from which the state at each checkpoint can be reconstructed.
 //!
-//! A copy of the state for each checkpoint would take room that grows with the square of a session's
-//! length. Kept are the changes, which the log holds as well, and whole states only as often as the changes
-//! since the last one weigh as much as it does. So it all stays within a multiple of what the log holds, and
-//! going back replays changes of the weight of one state, however long the session is.
+//! One copy of the state per checkpoint would need memory quadratic in the length of the session.
+//! Instead, this module keeps the changes, which the log contains as well, and a full copy of the
+//! state whenever the changes since the last copy weigh more than that copy. Memory stays within a
+//! constant factor of the log's size, and a rewind replays changes of at most the weight of one
+//! state, however long the session is.
 
 use std::sync::Arc;
 
@@ -12,12 +13,12 @@ use serde_json::Value;
 use crate::event::ToolFinish;
 use crate::state::{Patch, weight};
 
-/// One change of the state.
+/// One change of the custom state.
 #[derive(Debug, Clone)]
 pub(super) enum Change {
-    /// A call's, shared with its result.
+    /// A change by a tool call, shared with the call's result.
     Call(Arc<ToolFinish>),
-    /// A hook's, say.
+    /// A change from another source, for example a hook.
     Other(Arc<Patch>),
 }
 
@@ -34,20 +35,20 @@ impl Change {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Changes {
     made: Vec<Change>,
-    /// The state after so many changes.
+    /// Full copies of the state, each with the number of changes before it.
     wholes: Vec<(usize, Arc<Value>)>,
-    /// What the last of those weighs, and the changes since.
+    /// The weight of the last full copy, and the weight of the changes since.
     weights: (usize, usize),
 }
 
 impl Changes {
-    /// The state that a session begins with.
-    pub(super) fn begin(&mut self, state: &Arc<Value>) {
+    /// Starts over with the initial state of a session.
+    pub(super) fn reset(&mut self, state: &Arc<Value>) {
         *self = Self::default();
         self.keep_whole(state);
     }
 
-    /// Keeps a change that has made the state what it is.
+    /// Records a change that led to `state`.
     pub(super) fn made(&mut self, change: Change, state: &Arc<Value>) {
         self.weights.1 += change.patch().weight();
         self.made.push(change);
@@ -56,12 +57,12 @@ impl Changes {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of changes.
     pub(super) fn count(&self) -> usize {
         self.made.len()
     }
 
-    /// The state after the first so many changes.
+    /// Returns the state after the first `count` changes.
     pub(super) fn state_after(&self, count: usize) -> Arc<Value> {
         let whole = self.wholes.iter().rfind(|(at, _)| *at <= count);
         let (at, mut state) = whole.cloned().unwrap_or_default();
@@ -71,7 +72,7 @@ impl Changes {
         state
     }
 
-    /// Forgets, and returns, all but the first so many changes.
+    /// Removes and returns all but the first `count` changes.
     pub(super) fn split_off(&mut self, count: usize) -> Self {
         let made = self.made.split_off(count.min(self.made.len()));
         let whole = self.wholes.partition_point(|(at, _)| *at <= count);
@@ -82,7 +83,7 @@ impl Changes {
         tail
     }
 
-    /// Takes back what was split off.
+    /// Restores changes that [`split_off`](Self::split_off) removed.
     pub(super) fn put_back(&mut self, tail: Self) {
         self.made.extend(tail.made);
         self.wholes.extend(tail.wholes);
@@ -95,7 +96,7 @@ impl Changes {
     }
 
     fn weigh(&mut self) {
-        let (at, whole) = self.wholes.last().map_or((0, 0), |(at, it)| (*at, weight(it)));
+        let (at, whole) = self.wholes.last().map_or((0, 0), |(at, state)| (*at, weight(state)));
         let since = self.made.iter().skip(at).map(|change| change.patch().weight()).sum();
         self.weights = (whole, since);
     }

@@ -1,58 +1,59 @@
-//! What the fold knows of children.
+//! The children of a session in the fold.
 
 use std::sync::Arc;
 
 use super::fold_state::CompanionRecord;
-use super::history::Notes;
+use super::history::HistorySink;
 use super::{RunStatus, SessionOverview};
 use crate::budget::BudgetUsage;
 use crate::event::{ChildNotice, ChildStart, CompanionRef};
 use crate::id::{CallId, RunId};
 
 impl SessionOverview {
-    /// The children of calls that have no result, in call order.
+    /// Returns the children of calls that have no result, in call order.
     pub fn open_children(&self) -> impl Iterator<Item = &Arc<ChildStart>> {
         let calls = self.open_step().map_or(&[][..], |step| &step.calls);
         let open = calls.iter().filter(|call| call.finish.is_none());
         open.filter_map(|call| call.child.as_ref().map(|child| &child.start))
     }
 
-    /// The child of a call of the last step.
+    /// Returns the child of a call of the last step.
     pub(super) fn child_of(&self, call: &CallId) -> Option<&Arc<ChildStart>> {
         let step = self.open_step().or(self.closed_step())?;
         step.call(call)?.child.as_ref().map(|child| &child.start)
     }
 
-    /// The children that are to be aborted with it, and why, if its last run was: those of the calls
-    /// that the abort answered, and those that stay.
+    /// Returns the children to abort with the session and the reason, if its last run was aborted:
+    /// the children of calls that the abort answered, and all companions.
     #[must_use]
     pub fn aborted_children(&self) -> Option<(Vec<Arc<ChildStart>>, Option<String>)> {
         let run = self.last_run().filter(|run| run.status == RunStatus::Aborted)?;
         let calls = self.closed_step().map_or(&[][..], |step| &step.calls);
-        let of_step = calls.iter().filter_map(|call| call.child.as_ref()).map(|it| &it.start);
+        let of_step = calls.iter().filter_map(|call| call.child.as_ref()).map(|child| &child.start);
         let stay = self.companions().map(|(_, record)| &record.start);
         Some((of_step.chain(stay).cloned().collect(), run.reason.clone()))
     }
 
-    /// The children that stay, by name.
+    /// Returns the companions with their names.
     pub fn companions(&self) -> impl Iterator<Item = (&str, &CompanionRecord)> {
         self.fold_state.companions.iter().map(|(name, record)| (name.as_str(), record))
     }
 
-    /// The child that stays under this name.
+    /// Returns the companion with this name.
     #[must_use]
     pub fn companion(&self, name: &str) -> Option<&CompanionRecord> {
         self.fold_state.companions.get(name)
     }
 
-    /// Whether it is a companion that works beside its parent, and tells it when it is done.
+    /// Returns `true` if the session is a companion that runs concurrently with its parent and
+    /// notifies it on completion.
     #[must_use]
     pub fn is_background(&self) -> bool {
         let stays = self.parent().and_then(|parent| parent.companion.as_ref());
         stays.is_some_and(CompanionRef::is_background)
     }
 
-    /// A name for another companion of that agent.
+    /// Returns an unused name for a companion of that agent.
     #[must_use]
     pub fn free_name(&self, agent: &str) -> String {
         let names = (1_u32..).map(|number| format!("{agent}-{number}"));
@@ -60,16 +61,16 @@ impl SessionOverview {
         free.next().unwrap_or_default()
     }
 
-    /// What companions at work may still use of what was set aside for them.
-    pub(super) fn companions_aside(&self) -> BudgetUsage {
-        let mut aside = BudgetUsage::default();
+    /// Returns the remaining allowances of all companions that no open call waits for.
+    pub(super) fn companions_reserved(&self) -> BudgetUsage {
+        let mut reserved = BudgetUsage::default();
         for record in self.fold_state.companions.values() {
             let open = self.open_children().any(|child| child.session == record.start.session);
             if let Some(allowance) = record.start.allowance.as_ref().filter(|_| !open) {
-                aside += BudgetUsage::all_of(allowance).since(&record.spent);
+                reserved += BudgetUsage::all_of(allowance).since(&record.spent);
             }
         }
-        aside
+        reserved
     }
 
     pub(super) fn keep_companion(&mut self, start: &Arc<ChildStart>) {
@@ -81,16 +82,18 @@ impl SessionOverview {
         }
     }
 
-    /// Notes what a companion says that it has used up, all in all.
+    /// Records the total usage that a companion reports.
     pub(super) fn take_notice(
         &mut self,
         notice: &ChildNotice,
         run: Option<&RunId>,
-        notes: &mut Notes<'_>,
+        sink: &mut HistorySink<'_>,
     ) {
         let mut companions = self.fold_state.companions.values();
-        let Some(record) = companions.find(|it| it.start.session == notice.session) else { return };
+        let Some(record) = companions.find(|record| record.start.session == notice.session) else {
+            return;
+        };
         let start = Arc::clone(&record.start);
-        self.spend_child(&start, &notice.used, true, run, notes);
+        self.spend_child(&start, &notice.used, true, run, sink);
     }
 }

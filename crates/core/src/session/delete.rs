@@ -1,4 +1,4 @@
-//! Deleting sessions with their streams, wherever each of them is kept.
+//! Deleting sessions together with their streams, even if streams are stored elsewhere.
 
 use crate::error::Result;
 use crate::id::SessionId;
@@ -6,13 +6,13 @@ use crate::mutant;
 use crate::store::StateStore;
 use crate::stream::StreamManager;
 
-/// Deletes a session and all below it, and forgets its stream. Returns whether there was a session.
+/// Deletes a session, its descendants and its stream. Returns `true` if the session existed.
 ///
-/// The session is deleted first: a run that is still under way fails at its next append. A call that was
-/// cut off in between is completed by repeating it.
+/// The session is deleted first, so a run in progress fails at its next append. If a call is cut
+/// off in between, repeating it completes the deletion.
 ///
 /// # Errors
-/// The store's and the stream manager's.
+/// Returns the errors of the store and the stream manager.
 pub async fn delete_session(
     store: &dyn StateStore,
     streams: &dyn StreamManager,
@@ -25,13 +25,15 @@ pub async fn delete_session(
     Ok(existed)
 }
 
-/// Forgets what an earlier session of this id left in the streams, before a session is created under it.
+/// Deletes the stream of an earlier session with this id, before a new session is created under the
+/// id.
 ///
-/// Nothing is left where sessions and streams are in one store. Elsewhere a session may have been deleted
-/// or purged in the store alone, and its old marks would hide what the new one shows.
+/// If sessions and streams are in one store, nothing is left over. Otherwise a session may have
+/// been deleted or purged only in the store. Its old watermarks would then hide chunks of the new
+/// session.
 ///
 /// # Errors
-/// The store's and the stream manager's.
+/// Returns the errors of the store and the stream manager.
 pub async fn clear_stream(
     store: &dyn StateStore,
     streams: &dyn StreamManager,
@@ -39,7 +41,8 @@ pub async fn clear_stream(
 ) -> Result<()> {
     let info = streams.info(session).await?;
     let is_empty = info.last_seq == 0 && info.marked.is_empty() && info.open.is_empty();
-    // Looked at after the stream: what a session has written there comes after its creation.
+    // The head is read after the stream, because a session writes to its stream only after its
+    // creation.
     if is_empty || mutant!("stream-left") || store.head(session).await?.is_some() {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! Sessions that belong together: how a child stands, whose agent it is, and what it says of itself.
+//! Sessions of a tree: the status of a child, its agent, and its completion notice.
 
 use std::sync::Arc;
 
@@ -19,35 +19,37 @@ use crate::store::{Head, StateStore};
 use crate::text::{MAX_QUOTED, excerpt};
 use crate::usage::UsageRollup;
 
-/// How a child stands.
+/// The status of a child session.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ChildStatus {
-    /// Its turn is over.
+    /// The child's turn is over.
     Ended(Box<AgentResult>, Arc<UsageRollup>),
-    /// Somebody carries it out.
+    /// An owner executes the child's run.
     Live,
-    /// It stopped without ending, or what it waited for has come.
+    /// The child can continue: its run stopped without ending, or something that it waited for has
+    /// arrived.
     Ready,
-    /// It was asked to stop.
+    /// The child was interrupted.
     Interrupted,
-    /// It waits for people.
+    /// The child waits for submissions.
     Waits,
 }
 
-/// What has to be done to stop a child.
+/// The action that stops a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopAction {
-    /// Nothing.
+    /// No action is needed.
     Done,
-    /// To ask whoever carries it out.
+    /// Request the child's owner to stop it.
     Ask,
-    /// To end it as aborted; nobody carries it out.
+    /// Abort the child directly, because it has no owner.
     Abort,
 }
 
 impl ChildStatus {
-    /// How the session of this fold stands. `alive` says whether its run is leased, `news_below`
-    /// whether a child that it waits for can go on, or has ended. None without a run.
+    /// Returns the status of the session in this fold. `alive` tells whether its run is leased,
+    /// `news_below` whether a child that it waits for can continue or has ended. Returns `None` if
+    /// the session has no run.
     #[must_use]
     pub fn of(fold: &SessionOverview, alive: bool, news_below: bool) -> Option<Self> {
         let run = fold.last_run()?;
@@ -66,14 +68,14 @@ impl ChildStatus {
         })
     }
 
-    /// Whether somebody can go on with it.
+    /// Returns `true` if another run can continue the child.
     #[must_use]
     pub fn can_go_on(&self) -> bool {
         matches!(self, Self::Ready | Self::Interrupted)
     }
 
-    /// What has to be done to stop it; `for_good` also if it is done, so that nobody speaks to it any
-    /// more.
+    /// Returns the action that stops the child. With `for_good`, a completed child is aborted as
+    /// well, so that it accepts no further messages.
     #[must_use]
     pub fn stopping(&self, for_good: bool) -> StopAction {
         match self {
@@ -86,15 +88,15 @@ impl ChildStatus {
     }
 }
 
-/// How a child stands now.
+/// Returns the current status of a child.
 ///
 /// # Errors
-/// [`ErrorCode::SessionNotFound`], and those of [`SessionReader::look_at_overview`].
+/// [`ErrorCode::SessionNotFound`], and the errors of [`SessionReader::look_at_overview`].
 pub async fn standing(logs: SessionReader<'_>, child: &SessionId) -> Result<ChildStatus> {
     Ok(overview_and_standing(logs, child).await?.1)
 }
 
-/// A child as its log tells it, and how it stands now.
+/// Returns the overview and the current status of a child.
 ///
 /// # Errors
 /// As [`standing`].
@@ -104,12 +106,11 @@ pub async fn overview_and_standing(
 ) -> Result<(SessionOverview, ChildStatus)> {
     let (head, fold) = logs.look_at_overview(child).await?.ok_or_else(|| not_found(child))?;
     let below = news_below(logs, &fold).await?;
-    let standing =
-        ChildStatus::of(&fold, head.is_leased(), below).ok_or_else(|| not_found(child))?;
-    Ok((fold, standing))
+    let status = ChildStatus::of(&fold, head.is_leased(), below).ok_or_else(|| not_found(child))?;
+    Ok((fold, status))
 }
 
-/// A child with its history, and how it stands now: for what has to know each of its runs.
+/// Returns a child with its history and its current status, for callers that need each of its runs.
 ///
 /// # Errors
 /// As [`standing`].
@@ -119,12 +120,11 @@ pub async fn fold_and_standing(
 ) -> Result<(Session, ChildStatus)> {
     let (head, fold) = logs.look(child).await?.ok_or_else(|| not_found(child))?;
     let below = news_below(logs, &fold).await?;
-    let standing =
-        ChildStatus::of(&fold, head.is_leased(), below).ok_or_else(|| not_found(child))?;
-    Ok((fold, standing))
+    let status = ChildStatus::of(&fold, head.is_leased(), below).ok_or_else(|| not_found(child))?;
+    Ok((fold, status))
 }
 
-/// Whether a child that a suspended session waits for can go on, or has ended.
+/// Returns `true` if a child that a suspended session waits for can continue or has ended.
 ///
 /// # Errors
 /// As [`standing`].
@@ -144,20 +144,20 @@ pub fn news_below<'a>(
     .boxed()
 }
 
-/// The agent of a session, and those of the sessions above it, the root's first.
+/// The agent of a session and the agents of its ancestors.
 #[derive(Debug, Clone)]
 pub struct Lineage {
-    /// The session's.
+    /// The session's agent.
     pub agent: AnyAgent,
-    /// Those of the sessions above it.
+    /// The agents of the session's ancestors, starting with the root.
     pub above: Vec<AnyAgent>,
 }
 
-/// Finds the agent of a session: a root's by its name, a child's in what its parent's definition
-/// says.
+/// Finds the agent of a session. A root's agent is resolved by name, a child's agent in the
+/// definition of its parent's agent.
 ///
 /// # Errors
-/// [`ErrorCode::AgentNotFound`], that of a factory, and the store's.
+/// [`ErrorCode::AgentNotFound`], the error of an agent factory, and the errors of the store.
 pub async fn lineage(
     store: &dyn StateStore,
     registry: &AgentRegistry,
@@ -183,15 +183,15 @@ pub async fn lineage(
     Ok(Lineage { agent, above })
 }
 
-/// Whether whoever carries out the parent goes on with this session as well, so that a sweep leaves it
-/// to them.
+/// Returns `true` if the owner of the parent's run continues this session as well, so that a sweep
+/// skips it.
 #[must_use]
 pub fn has_waiter(parent: &Head, fold: &SessionOverview) -> bool {
     parent.summary.run.is_some() && !fold.is_background()
 }
 
-/// Whether a run was not begun because there is nothing to do for it: somebody else was first, or
-/// nothing has come that the session waits for.
+/// Returns `true` if a run was not started because it has nothing to do: another process was first,
+/// or nothing that the session waits for has arrived.
 #[must_use]
 pub fn is_benign_race(error: &Error) -> bool {
     matches!(
@@ -204,21 +204,21 @@ pub fn is_benign_race(error: &Error) -> bool {
     )
 }
 
-/// What a companion that works beside its parent tells it when its turn is over.
+/// The notice that a background companion sends to its parent when its turn is over.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompletionNotice {
-    /// The parent.
+    /// The parent session.
     pub parent: SessionId,
-    /// Under which the parent is told once.
+    /// The request id, under which the parent receives the notice once.
     pub request: RequestId,
-    /// For the parent's model.
+    /// The message for the parent's model.
     pub message: UserMessage,
-    /// For its fold.
+    /// The notice for the parent's fold.
     pub from: ChildNotice,
 }
 
 impl CompletionNotice {
-    /// What this session has to tell, if it has.
+    /// Returns the notice of this session, if it is a background companion whose turn is over.
     #[must_use]
     pub fn of(fold: &SessionOverview) -> Option<Self> {
         let parent = fold.parent().filter(|_| fold.is_background())?;
@@ -241,8 +241,9 @@ impl CompletionNotice {
         })
     }
 
-    /// Tells the parent, unless it knows. Of a message that no append carries it is told the beginning:
-    /// a parent that could not be told could not begin another run.
+    /// Sends the notice to the parent, unless the parent has received it. A message that is too
+    /// large for one append is shortened, because a parent without the notice could not start
+    /// another run.
     ///
     /// # Errors
     /// As [`queue_message`].
@@ -254,7 +255,7 @@ impl CompletionNotice {
                 let message = shortened(message);
                 queue_message(outside, parent, request, &message, Some(from)).await
             }
-            told => told,
+            outcome => outcome,
         }
     }
 }
@@ -265,7 +266,8 @@ fn shortened(message: &UserMessage) -> UserMessage {
     UserMessage { content, hidden: message.hidden }
 }
 
-/// Looks whether companions that work beside the session have ended and could not tell it.
+/// Sends the outstanding notices of background companions that have ended without notifying the
+/// session.
 ///
 /// # Errors
 /// As [`SessionReader::overview`] and [`queue_message`].

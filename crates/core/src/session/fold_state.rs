@@ -1,4 +1,4 @@
-//! The part of a session that is small and changes: what a savepoint copies.
+//! The small, mutable part of a session, which a savepoint copies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -27,78 +27,82 @@ pub(super) struct FoldState {
     pub status: SessionStatus,
     pub state: Arc<Value>,
     pub run: Option<RunRecord>,
-    /// The number of runs before that one.
+    /// The number of runs before `run`.
     pub past_runs: u32,
     pub turn: u32,
     pub turn_steps: u32,
     pub last_step: u32,
     pub corrections: u32,
     pub model_failures: u32,
-    /// Runs in a row that took over from one that stopped, and parts of runs that were tried again, without
-    /// a result in between.
+    /// The number of consecutive takeovers and of work items that were retried, without a result in
+    /// between.
     pub takeovers: u32,
     pub step: Option<StepRecord>,
     pub closed: Option<Arc<StepRecord>>,
-    /// The interrupt and the abort that no run has honoured yet.
+    /// The interrupt that no run has handled yet.
     pub interrupt: Option<Request>,
+    /// The abort that no run has handled yet.
     pub abort: Option<Request>,
-    /// Every interrupt and abort that this session was asked for, or that was cleared before it came.
+    /// The ids of all interrupts and aborts that this session received, or that were cleared before
+    /// they arrived.
     pub requests: Arc<BTreeSet<RequestId>>,
-    /// The interrupt that was honoured last, and the one that an explicit resume cleared last.
+    /// The last interrupt that ended a run.
     pub honoured: Option<RequestId>,
+    /// The last interrupt that an explicit resume cleared.
     pub cleared: Option<RequestId>,
     /// The number of messages in the transcript.
     pub messages: usize,
     /// The last checkpoint.
     pub checkpoint: Option<LastCheckpoint>,
-    /// The version of the last event that went back to a checkpoint; 0 without one.
+    /// The version of the last rewind event, or 0 without one.
     pub rewound_at: u64,
     pub usage: Usage,
-    /// Usage, added up.
+    /// The usage of the session and of its tree, added up.
     pub totals: Arc<UsageTotals>,
     pub tool_calls: u64,
     #[serde(with = "pairs")]
     pub recorded_usage: Arc<BTreeMap<(String, String), f64>>,
     pub unpaired: Vec<Unpaired>,
-    /// The store's clock, as far as it is known.
+    /// The latest known time of the store's clock.
     pub clock: Timestamp,
     pub queue: Vec<Arc<QueuedMessage>>,
-    /// The requests of messages that have entered the transcript.
+    /// The request ids of queued messages that have entered the transcript.
     pub taken: Arc<BTreeSet<RequestId>>,
-    /// Children that stay, by name.
+    /// The companions, by name.
     pub companions: Arc<BTreeMap<String, CompanionRecord>>,
-    /// Limits that were given to this session.
+    /// The limits that were given to this session.
     pub budget: Option<Arc<Budget>>,
-    /// What was used of the budget up to the last append.
+    /// The budget usage up to the last append.
     pub spent: BudgetUsage,
     /// The greatest [`Writer::fencing_token`](crate::stream::Writer) of the session so far.
     pub fencing_token: u64,
-    /// Whether the store has not said yet when the run with that token started.
+    /// `true` until the start time of the run with that token is known from the store.
     pub is_token_undated: bool,
-    /// The time of the last append of a run under way: from there on its time is to be counted.
+    /// The time of the last append of a run in progress, from which its wall time is counted.
     pub seen: Option<Timestamp>,
-    /// Whether calls of the last reply were not run for lack of budget.
+    /// Whether calls of the last reply were not run because the budget was exhausted.
     pub short_of_tool_calls: bool,
-    /// Calls that waited for people, and what became of them.
+    /// The resolutions of calls that were pending.
     pub settled: Arc<BTreeMap<CallId, ResolvedCall>>,
-    /// Where it was forked, if it was.
+    /// The origin of the session, if it is a fork.
     pub forked: Option<Arc<ForkOrigin>>,
-    /// Whether it went back to a checkpoint, and no run has begun since.
+    /// `true` if the session was rewound and no run has started since.
     pub rewound: bool,
-    /// Calls that had no result when the session went back behind them.
+    /// Calls that had no result when a rewind removed them.
     pub dropped: Arc<BTreeSet<CallId>>,
-    /// Results that earlier runs handed in since the last append of the current run, with their versions.
+    /// Late results that earlier runs recorded since the last append of the current run, with their
+    /// versions.
     pub late: Vec<(u64, Arc<ToolFinish>)>,
 }
 
-/// The last checkpoint, as far as the fold needs it.
+/// The data of the last checkpoint that the fold needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LastCheckpoint {
     pub version: u64,
     pub at: Option<Timestamp>,
 }
 
-/// A map whose keys are no text, as a list of pairs.
+/// Serializes a map whose keys are not strings as a list of pairs.
 mod pairs {
     use std::collections::BTreeMap;
     use std::sync::Arc;
@@ -117,28 +121,29 @@ mod pairs {
     }
 }
 
-/// What became of a call that waited for people.
+/// The resolution of a call that was pending.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResolvedCall {
-    /// This request answered it.
+    /// The request with this id answered the call.
     Answered(RequestId),
-    /// Nobody answered in time.
+    /// The deadline passed without an answer.
     Expired,
-    /// It got another result: the run was aborted, or the tool is gone.
+    /// The call received another result, because the run was aborted or the tool no longer exists.
     Dropped,
 }
 
 /// A message that has not entered the transcript yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueuedMessage {
-    /// The request that brought it.
+    /// The id of the request that queued the message.
     pub request: RequestId,
-    /// The message.
+    /// The queued message.
     pub message: UserMessage,
 }
 
-/// A call of an imported log that has no result, and where its result belongs.
+/// A call of an imported log that has no result, and the position in the transcript where its
+/// result belongs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Unpaired {
     pub call: ToolCall,
@@ -193,14 +198,15 @@ impl FoldState {
         }
     }
 
-    /// Gives the session a greater fencing token.
+    /// Increases the session's fencing token.
     pub(super) fn next_fencing_token(&mut self) {
         self.fencing_token += 1;
         self.is_token_undated = true;
     }
 
-    /// Makes a new fencing token no less than the time, in milliseconds. The tokens of a session that is created
-    /// anew are therefore greater than those of the deleted session of the same id.
+    /// Raises a new fencing token to the time, in milliseconds. If a session is deleted and created
+    /// again under the same id, the new session's tokens are therefore greater than those of the
+    /// deleted one.
     pub(super) fn date_fencing_token(&mut self, at: Timestamp) {
         if std::mem::take(&mut self.is_token_undated) {
             let at = u64::try_from(at.0).unwrap_or_default();
@@ -208,29 +214,29 @@ impl FoldState {
         }
     }
 
-    /// Counts that another run or another try follows one that stopped without a result. One that only
-    /// waits for others is not what stopped it.
+    /// Counts a run or retry that follows one that stopped without a result. If the step only waits
+    /// for others, the takeover is not counted, because the step cannot have caused the stop.
     pub(super) fn count_takeover(&mut self) {
         if !self.step.as_ref().is_some_and(StepRecord::only_waits) {
             self.takeovers += 1;
         }
     }
 
-    /// Notes a request to stop.
-    pub(super) fn asked(&mut self, id: &RequestId, reason: Option<&str>) -> Request {
+    /// Records a request to stop.
+    pub(super) fn record_request(&mut self, id: &RequestId, reason: Option<&str>) -> Request {
         Arc::make_mut(&mut self.requests).insert(id.clone());
         Request { id: id.clone(), reason: reason.map(str::to_owned) }
     }
 
-    /// Drops an interrupt that the caller overrode. If it was not passed down to this session yet, it
-    /// comes too late.
+    /// Drops an interrupt that the caller overrode. If the interrupt is passed down to this session
+    /// later, it is ignored.
     pub(super) fn clear_interrupt(&mut self, id: &RequestId) {
         Arc::make_mut(&mut self.requests).insert(id.clone());
         self.interrupt.take_if(|pending| pending.id == *id);
         self.cleared = Some(id.clone());
     }
 
-    /// The turn is over, or was interrupted: nothing that was asked for is pending any more.
+    /// Clears the pending requests, because the turn is over or was interrupted.
     pub(super) fn settle_requests(&mut self, ended: RunStatus) {
         let interrupt = self.interrupt.take();
         if ended == RunStatus::Interrupted {
@@ -243,19 +249,19 @@ impl FoldState {
 /// A step whose reply is recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepRecord {
-    /// The reply.
+    /// The model's reply.
     pub reply: Arc<ModelReply>,
-    /// Its calls, in call order.
+    /// The records of the reply's tool calls, in call order.
     pub calls: Vec<OpenCall>,
-    /// What the model was told about its answer.
+    /// The correction that was sent to the model about its answer.
     pub correction: Option<UserMessage>,
-    /// How many runs have worked on it, the present one included.
+    /// The number of runs that have worked on the step, including the current one.
     pub runs: u32,
 }
 
 impl StepRecord {
-    /// Calls without a result that a run works on itself: what is open and waits neither for a child nor
-    /// for a human.
+    /// Returns the calls without a result that a run works on itself. They wait neither for a child
+    /// nor for a submission.
     pub fn in_progress(&self) -> impl Iterator<Item = &ToolCall> {
         let own = |state: &OpenCall| {
             state.finish.is_none() && state.child.is_none() && state.pending().is_none()
@@ -263,31 +269,32 @@ impl StepRecord {
         self.pairs().filter(move |(_, state)| own(state)).map(|(call, _)| call)
     }
 
-    /// Whether a run of it only waits: some calls are open, and all of those are for others to end.
+    /// Returns `true` if a run of this step only waits: some calls are open, and each of them waits
+    /// for a child or a submission.
     pub(super) fn only_waits(&self) -> bool {
         let open = self.calls.iter().any(|call| call.finish.is_none());
         open && self.in_progress().next().is_none()
     }
 
-    /// The call as the model made it.
+    /// Returns a call as the model made it.
     #[must_use]
     pub fn tool_call(&self, id: &CallId) -> Option<&ToolCall> {
         self.tool_calls().iter().find(|call| call.id == *id)
     }
 
-    /// All calls as the model made them.
+    /// Returns all calls as the model made them.
     #[must_use]
     pub fn tool_calls(&self) -> &[ToolCall] {
         self.reply.message.as_deref().map_or(&[], |message| &message.tool_calls)
     }
 
-    /// Calls with what is recorded of them, in call order.
+    /// Returns the calls with their records, in call order.
     pub fn pairs(&self) -> impl Iterator<Item = (&ToolCall, &OpenCall)> {
         self.tool_calls().iter().zip(&self.calls)
     }
 
-    /// Its results that change the state, and whose changes the session's state does not hold yet, in
-    /// the order in which they apply.
+    /// Returns the results whose state changes are not part of the session's state yet, in the
+    /// order in which they apply.
     pub(super) fn open_changes(&self) -> impl Iterator<Item = &Arc<ToolFinish>> {
         let open = || self.calls.iter().filter(|call| call.has_open_patch());
         let finishes = move |finish: bool| {
@@ -298,17 +305,18 @@ impl StepRecord {
         finishes(false).chain(finishes(true))
     }
 
-    /// Those changes.
+    /// Returns the state changes that are not part of the session's state yet, in the order in
+    /// which they apply.
     pub(crate) fn open_patches(&self) -> impl Iterator<Item = &Patch> {
         self.open_changes().map(|result| &result.state_patch)
     }
 
-    /// Applies the state changes of its results that the session's state does not hold yet.
+    /// Applies the state changes that are not part of the session's state yet.
     pub(super) fn patch(&self, state: &mut Value) {
         self.open_patches().for_each(|patch| patch.apply(state));
     }
 
-    /// The arguments that a call runs with: the model's, unless whoever approved it changed them.
+    /// Returns the arguments that a call runs with: the model's, unless the approver edited them.
     #[must_use]
     pub fn input(&self, id: &CallId) -> Option<Json> {
         let (call, state) = self.pairs().find(|(call, _)| call.id == *id)?;
@@ -318,27 +326,27 @@ impl StepRecord {
         }
     }
 
-    /// What is recorded of a call.
+    /// Returns the record of a call.
     #[must_use]
     pub fn call(&self, id: &CallId) -> Option<&OpenCall> {
         self.pairs().find(|(call, _)| call.id == *id).map(|(_, state)| state)
     }
 }
 
-/// What is recorded of a call.
+/// The record of a call.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct OpenCall {
-    /// Its start, if its effect class had it recorded.
+    /// The call's start, if its effect class requires that starts are recorded.
     pub started: Option<StartedCall>,
-    /// Its result.
+    /// The call's result.
     pub finish: Option<Arc<ToolFinish>>,
-    /// Whether the result's change of the state is in the session's state already.
+    /// Whether the result's state change is already part of the session's state.
     pub patched: bool,
-    /// What it waits for from people, if it does or did.
+    /// The wait of the call, if it is or was a pending call.
     pub waiting: Option<Arc<Waiting>>,
-    /// The child that it was begun for.
+    /// The child that the call started.
     pub child: Option<ChildCall>,
-    /// The number of times that an engine tried the call again within a run, because the last try left no
+    /// The number of retries by the engine within a run, made because the previous attempt left no
     /// outcome.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub repeats: u32,
@@ -349,47 +357,47 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// A child that stays.
+/// The record of a companion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompanionRecord {
-    /// How it was begun.
+    /// The event that started the companion.
     pub start: Arc<ChildStart>,
-    /// What it is known to have used.
+    /// The companion's usage as far as it was reported.
     pub spent: BudgetUsage,
 }
 
-/// A call of a sub-agent.
+/// The child of a sub-agent call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChildCall {
-    /// The child.
+    /// The event that started the child.
     pub start: Arc<ChildStart>,
-    /// Whether the current run found that it waits.
+    /// Whether the current run has found that the child waits.
     pub waits: bool,
 }
 
-/// A call that waits for people, or did.
+/// The wait of a call that is or was pending.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Waiting {
-    /// What it waits for.
+    /// The pending call.
     pub on: Arc<PendingCall>,
-    /// Since when, by the store's clock.
+    /// The time since when the call waits, by the store's clock.
     pub since: Option<Timestamp>,
-    /// The answer, once there is one.
+    /// The answer, once it was submitted.
     pub answer: Option<AnsweredCall>,
-    /// Whether the time that it took is on record.
+    /// Whether the waiting time is recorded in the log.
     pub accounted: bool,
 }
 
-/// An answer as it was recorded.
+/// A recorded answer to a pending call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AnsweredCall {
-    /// The request that brought it.
+    /// The id of the request that submitted the answer.
     pub request: RequestId,
-    /// The answer.
+    /// The answer itself.
     pub answer: Answer,
-    /// Who answered, for people.
+    /// The name of the user who answered, for display.
     pub by: Option<String>,
-    /// When, by the store's clock.
+    /// The time of the answer, by the store's clock.
     pub at: Option<Timestamp>,
 }
 
@@ -405,13 +413,14 @@ impl Waiting {
         }
     }
 
-    /// Whether its time is over without an answer, at this moment of the store's clock.
+    /// Returns `true` if the deadline passed without an answer, at time `now` of the store's clock.
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.answer.is_none() && self.on.deadline.is_some_and(|deadline| now > deadline)
     }
 
-    /// How long it waited, if it does not any more at this moment of the store's clock.
+    /// Returns how long the call waited, or `None` if it still waits at time `now` of the store's
+    /// clock.
     #[must_use]
     pub fn waited(&self, now: Timestamp) -> Option<Duration> {
         let until = match &self.answer {
@@ -424,17 +433,17 @@ impl Waiting {
 }
 
 impl OpenCall {
-    /// What is waited for, while nobody has answered and there is no result.
+    /// Returns the pending call, as long as it has neither an answer nor a result.
     #[must_use]
     pub fn pending(&self) -> Option<&Arc<PendingCall>> {
-        let waiting = self.waiting.as_ref().filter(|it| it.answer.is_none())?;
+        let waiting = self.waiting.as_ref().filter(|waiting| waiting.answer.is_none())?;
         self.finish.is_none().then_some(&waiting.on)
     }
 
-    /// The answer of people.
+    /// Returns the submitted answer.
     #[must_use]
     pub fn answer(&self) -> Option<&Answer> {
-        self.waiting.as_ref()?.answer.as_ref().map(|it| &it.answer)
+        self.waiting.as_ref()?.answer.as_ref().map(|answered| &answered.answer)
     }
 
     pub(super) fn has_open_patch(&self) -> bool {
@@ -445,21 +454,21 @@ impl OpenCall {
 /// The recorded start of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartedCall {
-    /// The run that started it.
+    /// The run that started the call.
     pub run: RunId,
-    /// Which try, from 1.
+    /// The number of the attempt, starting at 1.
     pub attempt: u32,
-    /// How long it could take.
+    /// The timeout of the attempt, in milliseconds.
     pub timeout_ms: Option<u64>,
-    /// When, by the store's clock.
+    /// The time of the start, by the store's clock.
     pub at: Option<Timestamp>,
 }
 
-/// A request from outside that the current run has not met yet.
+/// A request to stop that the current run has not handled yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// The request.
+    /// The request's id.
     pub id: RequestId,
-    /// For people.
+    /// The reason, for display.
     pub reason: Option<String>,
 }

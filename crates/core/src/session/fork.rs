@@ -1,4 +1,4 @@
-//! Forking: a session that begins with what another one had up to a checkpoint.
+//! Forking: creating a session that starts with the log of another one up to a checkpoint.
 
 use std::sync::Arc;
 
@@ -13,19 +13,20 @@ use crate::store::{
     Append, CreateOutcome, ForkOutcome, Guard, LeaseChange, NewSession, Position, StateStore,
 };
 
-/// How many appends are read at once.
+/// The number of appends that are read at once.
 const PAGE: u32 = 256;
 
-/// Makes a session of another one's log up to a checkpoint. Whoever writes the original, and
-/// whether it is gone on with, makes no difference.
+/// Creates a session from another session's log up to a checkpoint. The original may have an owner
+/// and may continue meanwhile.
 ///
 /// # Errors
 /// [`ErrorCode::SessionNotFound`], [`ErrorCode::CheckpointNotFound`] if no step was closed there,
-/// [`ErrorCode::SessionExists`] if there is a session of the new id, [`ErrorCode::IdInvalid`], and
-/// the store's.
+/// [`ErrorCode::SessionExists`] if a session with the new id exists, [`ErrorCode::IdInvalid`], and
+/// the errors of the store.
 ///
 /// # Durability
-/// When it returns, the new session is in the store. It is one append: there is all of it or none.
+/// When the function returns, the new session is in the store. It is created by a single append, so
+/// it exists completely or not at all.
 pub async fn fork(
     outside: Outside<'_>,
     from: &SessionId,
@@ -46,7 +47,7 @@ pub async fn fork(
             whole.checkpoint(last)?.version
         }
     };
-    let Shared { mut fold, base, begun } = shared(outside.store, from, &session, at).await?;
+    let Shared { mut fold, base, partial } = shared(outside.store, from, &session, at).await?;
     let mut tags = fold.tags().clone();
     tags.extend(options.tags.iter().map(|(key, value)| (key.clone(), value.clone())));
     let new = NewSession {
@@ -55,24 +56,25 @@ pub async fn fork(
         parent: None,
         tags: tags.clone(),
     };
-    // Only a log of other origin may be what these events go on with.
-    let schema = if begun.schema == 0 { 0 } else { SCHEMA };
-    let mut events = begun.events;
+    // Schema 0 marks an imported log. The rest of a shared append keeps it, other events have the
+    // current schema.
+    let schema = if partial.schema == 0 { 0 } else { SCHEMA };
+    let mut events = partial.events;
     let own = healed(&fold).into_iter().chain([Event::Forked { from: from.clone(), at, tags }]);
     for event in own {
-        fold.apply(&event, begun.run.as_ref())?;
+        fold.apply(&event, partial.run.as_ref())?;
         events.push(event);
     }
     let append = Append {
         session: session.clone(),
         expected: base,
         id: outside.ids.append(),
-        run: begun.run,
+        run: partial.run,
         schema,
         count: u32::try_from(events.len()).unwrap_or(u32::MAX),
         body: encode(&events)?,
         summary: Some(fold.summary()),
-        // What it shares with the original was used there.
+        // Usage of the shared prefix counts in the original session.
         usage: Some(fold.own_usage().bounded()),
         lease: LeaseChange::Clear,
         guard: Guard::None,
@@ -84,7 +86,7 @@ pub async fn fork(
         ForkOutcome::Created { .. } => Ok(session),
         ForkOutcome::Exists => Err(exists(&session)),
         ForkOutcome::HistoryLost => {
-            let message = "the original was written anew while it was forked";
+            let message = "the original's log was replaced while it was forked";
             Err(Error::new(ErrorCode::HistoryLost, message).with_context("session", from))
         }
     }
@@ -98,7 +100,7 @@ async fn send(
 ) -> Result<ForkOutcome> {
     let store = outside.store;
     if append.expected == Position::start() {
-        // The checkpoint is within the first append, as in a log that was imported whole.
+        // The checkpoint is within the first append, as in a log that was imported in one append.
         return Ok(match store.create_session(new, append).await? {
             CreateOutcome::Created { at } => ForkOutcome::Created { at },
             CreateOutcome::Exists => ForkOutcome::Exists,
@@ -107,18 +109,18 @@ async fn send(
     store.fork(from, new, append).await
 }
 
-/// What a fork has in common with its original.
+/// The part of the log that a fork shares with its original.
 struct Shared {
-    /// The fold of it, as the new session's.
+    /// The fold of the shared events, under the new session's id.
     fold: Session,
-    /// The end of the last append that is whole.
+    /// The end of the last append that is shared completely.
     base: Position,
-    /// What is shared of the append after that.
-    begun: Begun,
+    /// The shared events of the next append.
+    partial: PartialAppend,
 }
 
 /// The first events of an append, up to the checkpoint in the middle of it.
-struct Begun {
+struct PartialAppend {
     events: Vec<Event>,
     run: Option<RunId>,
     schema: u16,
@@ -132,7 +134,7 @@ async fn shared(
 ) -> Result<Shared> {
     let mut fold = Session::new(session.clone());
     let mut base = Position::start();
-    let mut begun = Begun { events: Vec::new(), run: None, schema: SCHEMA };
+    let mut partial = PartialAppend { events: Vec::new(), run: None, schema: SCHEMA };
     'log: loop {
         let page = store.read_log(from, fold.position().version, PAGE).await?;
         if page.is_empty() {
@@ -152,15 +154,15 @@ async fn shared(
             if !events.is_empty() {
                 let (run, schema) = (append.run.clone(), append.schema);
                 let events = events.into_iter().map(|recorded| recorded.event).collect();
-                begun = Begun { events, run, schema };
+                partial = PartialAppend { events, run, schema };
             }
             break 'log;
         }
     }
     if fold.checkpoints().last().map(|last| last.version) == Some(at) {
-        return Ok(Shared { fold, base, begun });
+        return Ok(Shared { fold, base, partial });
     }
-    // What there is to choose from stands in the session as it is now.
+    // The error lists the checkpoints of the session as it is now.
     let now = load(store, from).await?;
     now.checkpoint(at)?;
     Err(Error::new(ErrorCode::Internal, "a checkpoint is missing in the log up to it")

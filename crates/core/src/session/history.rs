@@ -1,4 +1,4 @@
-//! The part of a session that grows with each step: it is append-only, but for going back.
+//! The part of a session that grows with each step. It is append-only, except for rewinds.
 
 use std::sync::Arc;
 
@@ -18,19 +18,19 @@ pub(super) struct History {
     pub past_runs: Vec<RunRecord>,
     pub checkpoints: Vec<Checkpoint>,
     pub usage_entries: Vec<UsageEntry>,
-    /// The data for going back to each of the checkpoints.
-    pub marks: Vec<CheckpointState>,
-    /// What made the state what it is.
+    /// The data for a rewind to each of the checkpoints.
+    pub checkpoint_states: Vec<CheckpointState>,
+    /// The changes of the custom state.
     pub changes: Changes,
-    /// What was cut off since the store acknowledged something.
+    /// Removed parts of the history that the store has not acknowledged yet.
     pub cuts: Vec<Cut>,
 }
 
-/// The history that a fold adds to, if it has one: the fold of an overview does without.
+/// The history that a fold adds to, if it has one. The fold of an overview has none.
 #[derive(Debug)]
-pub(super) struct Notes<'a>(pub Option<&'a mut History>);
+pub(super) struct HistorySink<'a>(pub Option<&'a mut History>);
 
-impl Notes<'_> {
+impl HistorySink<'_> {
     /// Adds to the history, if there is one.
     pub(super) fn add(&mut self, add: impl FnOnce(&mut History)) {
         if let Some(history) = self.0.as_deref_mut() {
@@ -39,10 +39,10 @@ impl Notes<'_> {
     }
 }
 
-/// The data for going back to a checkpoint, beside the checkpoint.
+/// The data for a rewind to a checkpoint, in addition to the [`Checkpoint`] itself.
 #[derive(Debug, Clone)]
 pub(super) struct CheckpointState {
-    /// How many changes had made the state what it was.
+    /// The number of state changes before the checkpoint.
     pub changes: usize,
     pub closed: Arc<StepRecord>,
     pub turn_steps: u32,
@@ -62,24 +62,25 @@ impl CheckpointState {
     }
 }
 
-/// What an event cut off, until the store has acknowledged it.
+/// The part of the history that an event removed, kept until the store acknowledges the event.
 #[derive(Debug, Clone)]
 pub(super) struct Cut {
     version: u64,
-    /// How many messages, checkpoints and changes of the state were left.
+    /// The numbers of messages, checkpoints and state changes that were left.
     left: (usize, usize, usize),
     messages: Vec<SharedMessage>,
     checkpoints: Vec<Checkpoint>,
-    marks: Vec<CheckpointState>,
+    checkpoint_states: Vec<CheckpointState>,
     changes: Changes,
-    /// The usage of the session that it was forked from.
+    /// The usage of the original session, if the event is a fork.
     usage: Option<Vec<UsageEntry>>,
 }
 
 impl History {
-    /// The checkpoint at a version, if a step was closed there.
+    /// Returns the checkpoint at a version, if a step was closed there.
     pub(super) fn checkpoint(&self, session: &SessionId, version: u64) -> Result<&Checkpoint> {
-        let found = self.checkpoints.binary_search_by_key(&version, |it| it.version).ok();
+        let found =
+            self.checkpoints.binary_search_by_key(&version, |checkpoint| checkpoint.version).ok();
         found.and_then(|index| self.checkpoints.get(index)).ok_or_else(|| {
             let message = match self.checkpoints.last() {
                 Some(last) => {
@@ -94,10 +95,10 @@ impl History {
         })
     }
 
-    /// The step of that number, as it was when it was closed; also when it means nothing for the turn
-    /// any more.
+    /// Returns the step with that number as it was when it was closed, even if it no longer affects
+    /// the turn.
     pub(super) fn closed_step(&self, step: u32) -> Option<&StepRecord> {
-        let mut steps = self.marks.iter().rev().map(|mark| &*mark.closed);
+        let mut steps = self.checkpoint_states.iter().rev().map(|saved| &*saved.closed);
         steps.find(|closed| closed.reply.step == step)
     }
 
@@ -106,12 +107,12 @@ impl History {
         self.past_runs.iter().any(|run| run.id == *id)
     }
 
-    /// Keeps a change of the state that was made.
+    /// Records a state change.
     pub(super) fn changed(&mut self, change: Change, fold_state: &FoldState) {
         self.changes.made(change, &fold_state.state);
     }
 
-    /// Keeps a step that was closed at the end of the log.
+    /// Records a step that was closed at the end of the log.
     pub(super) fn close_step(&mut self, fold_state: &FoldState, closed: &Arc<StepRecord>) {
         self.checkpoints.push(Checkpoint {
             version: fold_state.position.version,
@@ -120,10 +121,10 @@ impl History {
             at: None,
             messages: fold_state.messages,
         });
-        self.marks.push(CheckpointState::of(fold_state, self.changes.count(), closed));
+        self.checkpoint_states.push(CheckpointState::of(fold_state, self.changes.count(), closed));
     }
 
-    /// Fills in the time of what was added before the store had said it.
+    /// Fills in the time of entries that were added before the store's response provided it.
     pub(super) fn stamp(&mut self, at: Timestamp) {
         for entry in self.usage_entries.iter_mut().rev() {
             if entry.at.is_some() {
@@ -142,24 +143,24 @@ impl History {
         }
     }
 
-    /// Cuts off what the original used up, from a fork's version on.
+    /// Removes the original's usage from a fork.
     pub(super) fn fork(&mut self, version: u64) {
         let usage = std::mem::take(&mut self.usage_entries);
         let left = (self.transcript.len(), self.checkpoints.len(), self.changes.count());
         self.cut(version, left, Some(usage));
     }
 
-    /// Cuts off what came after the checkpoint at `to`. Returns that checkpoint and its mark.
+    /// Removes everything after the checkpoint at `to`. Returns that checkpoint and its state.
     pub(super) fn rewind(
         &mut self,
         version: u64,
         to: u64,
     ) -> Option<(Checkpoint, CheckpointState)> {
-        let index = self.checkpoints.partition_point(|it| it.version < to);
-        let found = self.checkpoints.get(index).zip(self.marks.get(index));
-        let (checkpoint, mark) = found.map(|(at, mark)| (at.clone(), mark.clone()))?;
-        self.cut(version, (checkpoint.messages, index + 1, mark.changes), None);
-        Some((checkpoint, mark))
+        let index = self.checkpoints.partition_point(|checkpoint| checkpoint.version < to);
+        let found = self.checkpoints.get(index).zip(self.checkpoint_states.get(index));
+        let (checkpoint, saved) = found.map(|(at, saved)| (at.clone(), saved.clone()))?;
+        self.cut(version, (checkpoint.messages, index + 1, saved.changes), None);
+        Some((checkpoint, saved))
     }
 
     fn cut(&mut self, version: u64, left: (usize, usize, usize), usage: Option<Vec<UsageEntry>>) {
@@ -172,35 +173,37 @@ impl History {
             left,
             messages: tail(&mut self.transcript, messages),
             checkpoints: tail(&mut self.checkpoints, checkpoints),
-            marks: tail(&mut self.marks, checkpoints),
+            checkpoint_states: tail(&mut self.checkpoint_states, checkpoints),
             changes: self.changes.split_off(changes),
             usage,
         });
     }
 
-    /// Undoes every cut that was made after a version; for a rollback, which undoes the rest.
-    pub(super) fn mend(&mut self, version: u64) {
+    /// Undoes every cut that was made after a version. A rollback calls this and undoes the rest
+    /// itself.
+    pub(super) fn undo_cuts(&mut self, version: u64) {
         while let Some(cut) = self.cuts.pop_if(|cut| cut.version > version) {
-            // What came after the cut is no part of what it was cut off from.
+            // Entries added after the cut do not belong to the restored history.
             let (messages, checkpoints, changes) = cut.left;
             self.transcript.truncate(messages);
             self.checkpoints.truncate(checkpoints);
-            self.marks.truncate(checkpoints);
+            self.checkpoint_states.truncate(checkpoints);
             self.changes.split_off(changes);
             self.changes.put_back(cut.changes);
             self.transcript.extend(cut.messages);
             self.checkpoints.extend(cut.checkpoints);
-            self.marks.extend(cut.marks);
+            self.checkpoint_states.extend(cut.checkpoint_states);
             if let Some(usage) = cut.usage {
                 self.usage_entries = usage;
             }
         }
     }
 
-    /// Every message after the last step of an imported log that has to be healed moves.
+    /// Shifts the checkpoints for healed results, which are inserted after the last step of an
+    /// imported log and move the messages after it.
     pub(super) fn shift_checkpoints(&mut self, healed: &[Unpaired]) {
         for checkpoint in &mut self.checkpoints {
-            let before = healed.iter().filter(|it| it.insert_at <= checkpoint.messages).count();
+            let before = healed.iter().filter(|call| call.insert_at <= checkpoint.messages).count();
             checkpoint.messages += before;
         }
     }
@@ -208,7 +211,7 @@ impl History {
     /// Undoes [`shift_checkpoints`](Self::shift_checkpoints).
     pub(super) fn unshift_checkpoints(&mut self, healed: &[Unpaired]) {
         for checkpoint in &mut self.checkpoints {
-            let places = healed.iter().zip(0..).map(|(it, shift)| it.insert_at + shift);
+            let places = healed.iter().zip(0..).map(|(call, shift)| call.insert_at + shift);
             checkpoint.messages -= places.filter(|place| *place < checkpoint.messages).count();
         }
     }

@@ -1,4 +1,4 @@
-//! Writing a log: how a run records facts and decisions, whatever else is appended meanwhile.
+//! The journal: how a run appends facts and decisions to its log while others append to it as well.
 
 mod batch;
 mod committed;
@@ -27,106 +27,109 @@ use batch::Batch;
 pub use committed::Committed;
 use hold::Oversize;
 
-/// How often an append is tried against a log that others append to at the same time.
+/// The maximum number of attempts to append to a log that others append to concurrently.
 const MAX_CONFLICTS: u32 = 64;
 
-/// When facts are appended.
+/// The time at which facts are appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// As they happen: the reply, then tool results. A crash repeats at most what was under way.
+    /// Facts are appended as they happen: the reply, then tool results. A crash repeats at most the
+    /// effects in progress.
     #[default]
     PerEffect,
-    /// Once per step. A crash repeats the step. Starts of at-most-once tools are still appended
-    /// before they run.
+    /// Facts are appended once per step. A crash repeats the step. Starts of at-most-once tools are
+    /// still appended before the tools run.
     PerStep,
 }
 
-/// What a journal needs.
+/// The configuration of a [`Journal`].
 #[derive(Debug, Clone)]
 pub struct JournalConfig {
-    /// Where the log is kept. An append whose outcome is unknown ends the run, so what may be away
-    /// for a moment is wrapped in a [`RetryingStore`](crate::store::RetryingStore).
+    /// The store of the log. An append whose outcome is unknown ends the run. Wrap a store that can
+    /// be temporarily unavailable in a [`RetryingStore`](crate::store::RetryingStore).
     pub store: Arc<dyn StateStore>,
-    /// Fresh ids.
+    /// The source of new ids.
     pub ids: Arc<dyn IdSource>,
-    /// How long the owner counts as alive after each append.
+    /// The lease duration: the owner counts as alive for this long after each append.
     pub lease: Duration,
-    /// When facts are appended.
+    /// The time at which facts are appended.
     pub durability: Durability,
 }
 
-/// What came of starting a run.
+/// The outcome of starting a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StartOutcome {
     /// The run is the session's current one.
     Started,
-    /// Something was appended meanwhile: look at the session again.
+    /// Another process appended to the log meanwhile. The caller has to reload the session.
     Changed,
-    /// Somebody's lease is still good.
+    /// Another owner's lease has not expired.
     Leased {
-        /// Until when, by the store's clock.
+        /// The lease expiry, by the store's clock.
         until: Timestamp,
-        /// The store's clock.
+        /// The current time of the store's clock.
         now: Timestamp,
     },
 }
 
-/// The one who writes a run's events.
+/// The writer of a run's events.
 ///
-/// Facts go into the fold first, then the decisions that follow from them, and all of that into
-/// one append. If something else was appended meanwhile, the fold goes back, takes in what was
-/// missed, takes the facts again if they are still new and legal, and asks for the decisions
-/// anew.
+/// The journal first applies facts to the fold, then the decisions that follow from them, and sends
+/// all of it in one append. On a conflict it rolls the fold back, applies the missed events,
+/// reapplies the facts that are still new and legal, and derives the decisions again.
 ///
-/// What is large takes several appends. Each of them is a log to continue from: a fact that is
-/// missing is asked for again, and decisions follow from those that are there. A fact that no append
-/// carries is recorded as one that was too large, so that a run does not repeat it for ever.
+/// Large batches take several appends. A run can continue from the log after each of them: it
+/// executes a missing fact again, and decisions follow from the recorded facts. If a fact does not
+/// fit into any append, the journal records that it was too large, so that the run does not repeat
+/// it forever.
 #[derive(Debug)]
 pub struct Journal {
-    parts: JournalConfig,
+    config: JournalConfig,
     iterator: StepIterator,
     run: RunId,
     held: Batch,
     savepoint: Option<Savepoint>,
-    /// Events that another worker of the same run recorded since the last commit, with their versions.
+    /// Events that another worker of the same run has recorded since the last commit, with their
+    /// versions.
     by_others: Vec<(u64, Event)>,
-    /// Results that an earlier run handed in since the last append of this run, with their versions.
+    /// Late results that an earlier run has recorded since the last append of this run, with their
+    /// versions.
     late: Vec<(u64, Arc<ToolFinish>)>,
-    /// The most bytes of one append.
+    /// The maximum size of one append, in bytes.
     limit: usize,
-    /// The usage that the store was told last; none before this journal's first append, because
-    /// whoever wrote before may have said nothing of it.
-    told_usage: Option<Arc<UsageRollup>>,
+    /// The usage that the store received last. `None` before this journal's first append, because
+    /// an earlier writer may not have sent any usage.
+    reported_usage: Option<Arc<UsageRollup>>,
 }
 
 impl Journal {
-    /// The journal of `run`, which is the session's current run or is about to be.
+    /// Creates the journal of `run`, which is the session's current run or is about to start.
     #[must_use]
-    pub fn new(parts: JournalConfig, agent: AnyAgent, session: Session, run: RunId) -> Self {
+    pub fn new(config: JournalConfig, agent: AnyAgent, session: Session, run: RunId) -> Self {
         let iterator = StepIterator::new(agent, session);
-        let limit = parts.store.max_append_bytes();
+        let limit = config.store.max_append_bytes();
         let (held, by_others) = (Batch::default(), Vec::new());
-        // What came before a run begins is not for its appends to show.
+        // The run's appends do not show results from before its start.
         let is_current = iterator.session().current_run().is_some_and(|current| current.id == run);
         let late = if is_current { iterator.session().late_results().to_vec() } else { Vec::new() };
-        let (savepoint, told_usage) = (None, None);
-        Self { parts, iterator, run, held, savepoint, by_others, late, limit, told_usage }
+        let (savepoint, reported_usage) = (None, None);
+        Self { config, iterator, run, held, savepoint, by_others, late, limit, reported_usage }
     }
 
-    /// The session as far as this journal knows it.
+    /// Returns the session, including staged events.
     #[must_use]
     pub fn session(&self) -> &Session {
         self.iterator.session()
     }
 
-    /// The session as the store has it, if nothing is staged.
+    /// Returns the session as the store has it, or `None` if events are staged.
     #[must_use]
     pub fn into_session(self) -> Option<Session> {
         self.savepoint.is_none().then(|| self.iterator.into_session())
     }
 
-    /// The overview to save as a snapshot now, if one is due and nothing is staged. It counts as saved
-    /// from here on: whether it was makes a difference to later readers only.
+    /// Returns the overview to save as a snapshot, if a snapshot is due and nothing is staged. From
+    /// then on it counts as saved. Whether saving succeeds only matters to later readers.
     pub fn take_due_snapshot(&mut self) -> Option<SessionOverview> {
         if self.savepoint.is_some() || !self.session().is_snapshot_due() {
             return None;
@@ -136,19 +139,19 @@ impl Journal {
         Some(overview)
     }
 
-    /// What to do next.
+    /// Returns the next action.
     #[must_use]
     pub fn next(&self) -> Action {
         self.iterator.next()
     }
 
-    /// How the run ends, if that is what comes next.
+    /// Returns the outcome of the run if the run ends next.
     #[must_use]
     pub fn ending(&self) -> Option<RunOutcome> {
         self.iterator.ending()
     }
 
-    /// The version that the store has acknowledged.
+    /// Returns the last version that the store has acknowledged.
     #[must_use]
     pub fn acknowledged(&self) -> u64 {
         match &self.savepoint {
@@ -160,14 +163,14 @@ impl Journal {
     /// Creates the session with these events, which start its first run.
     ///
     /// # Errors
-    /// [`ErrorCode::SessionExists`] if somebody else created it, [`ErrorCode::TooLarge`] if the
-    /// events do not fit into one append; otherwise the store's.
+    /// [`ErrorCode::SessionExists`] if another process created it, [`ErrorCode::TooLarge`] if the
+    /// events do not fit into one append, and the errors of the store.
     pub async fn create(&mut self, new: NewSession, events: Vec<Event>) -> Result<()> {
         self.hold(&events, Oversize::Refused)?;
         let append = self.append_of_held(Guard::None);
         fault::point("journal.before_create");
         let sent = append.id.clone();
-        match self.parts.store.create_session(new, append).await? {
+        match self.config.store.create_session(new, append).await? {
             CreateOutcome::Created { at } => {
                 fault::point("journal.after_create");
                 self.acknowledge(sent, at);
@@ -181,20 +184,21 @@ impl Journal {
         }
     }
 
-    /// Starts this journal's run with these events, of which the first (after a heal) is its
-    /// `RunStarted`. Like every decision it is not appended again on a conflict. What was staged
-    /// before goes first: a run that ends with its start, as an abort does, is staged whole.
+    /// Starts this journal's run with these events. The first of them (after a heal) is the
+    /// `RunStarted` event. Like every decision, it is not appended again after a conflict. Events
+    /// that were staged before are appended first: a run that ends with its start, as an abort
+    /// does, is staged as a whole.
     ///
     /// # Errors
-    /// The store's, those of events that are not legal, and [`ErrorCode::TooLarge`] if they do not
-    /// fit into one append.
+    /// Returns the store's errors, the errors of illegal events, and [`ErrorCode::TooLarge`] if the
+    /// events do not fit into one append.
     pub async fn start(&mut self, events: Vec<Event>) -> Result<StartOutcome> {
         self.hold(&events, Oversize::Refused)?;
         let guard = if mutant!("lease-taken") { Guard::None } else { Guard::LeaseFree };
         let append = self.append_of_held(guard);
         let append_id = append.id.clone();
         fault::point("journal.before_start");
-        match self.parts.store.append(append).await? {
+        match self.config.store.append(append).await? {
             AppendOutcome::Appended { at } => {
                 fault::point("journal.after_start");
                 self.acknowledge(append_id, at);
@@ -212,23 +216,24 @@ impl Journal {
         }
     }
 
-    /// Takes facts into the fold, and the decisions that follow from them, up to the next effect
+    /// Applies facts to the fold, then the decisions that follow from them, up to the next effect
     /// or the end of the run. Returns the decisions. [`commit`](Self::commit) appends all of it.
     ///
     /// # Errors
-    /// Those of events that are not legal: the run must stop then.
+    /// Returns an error if an event is illegal. The run must stop then.
     pub fn stage(&mut self, facts: &[Event]) -> Result<Vec<Event>> {
         self.hold(facts, Oversize::Replaced)?;
         self.decide()
     }
 
-    /// What was staged and is not appended yet.
+    /// Returns the events that are staged and not appended yet.
     #[must_use]
     pub fn staged(&self) -> &[Event] {
         self.held.events()
     }
 
-    /// Takes facts into the fold and decides nothing yet: the next [`stage`](Self::stage) does.
+    /// Applies facts to the fold without deciding anything. The next [`stage`](Self::stage) makes
+    /// the decisions.
     ///
     /// # Errors
     /// As [`stage`](Self::stage).
@@ -236,11 +241,11 @@ impl Journal {
         self.hold(facts, Oversize::Replaced)
     }
 
-    /// Takes the end of the run into the fold, if that is what comes next; after `stage`, and
-    /// after the hooks of the end were run.
+    /// Applies the end of the run to the fold, if it comes next. Call this after `stage` and after
+    /// the hooks of the run's end have run.
     ///
     /// # Errors
-    /// Those of events that are not legal.
+    /// Returns an error if an event is illegal.
     pub fn end_run(&mut self) -> Result<()> {
         if let Some(outcome) = self.ending() {
             self.hold(&[Event::RunEnded { outcome }], Oversize::Replaced)?;
@@ -248,38 +253,40 @@ impl Journal {
         Ok(())
     }
 
-    /// Lets the fold know the store's clock: what has expired by then is decided upon, and
-    /// deadlines are counted from there.
+    /// Reads the store's clock into the fold. Decisions then take expired deadlines into account,
+    /// and new deadlines count from this time.
     ///
     /// # Errors
-    /// The store's.
+    /// Returns the store's errors.
     pub async fn observe_clock(&mut self) -> Result<()> {
-        if let Some(head) = self.parts.store.head(self.session().id()).await? {
+        if let Some(head) = self.config.store.head(self.session().id()).await? {
             self.iterator.session_mut().observe(head.read_at);
         }
         Ok(())
     }
 
-    /// Whether [`commit`](Self::commit) would append something now.
+    /// Returns `true` if [`commit`](Self::commit) would append something now.
     #[must_use]
     pub fn is_due(&self) -> bool {
-        let at_once = self.parts.durability == Durability::PerEffect
+        let at_once = self.config.durability == Durability::PerEffect
             || self.held.bytes() > batch::target(self.limit);
         !self.held.is_empty() && (at_once || self.must_flush() || self.reaches_others())
     }
 
-    /// Whether what comes next writes to other sessions under names made of calls: those calls have
-    /// to be on record, or the model might be asked again and call something else.
+    /// Returns `true` if the next action writes to other sessions whose ids derive from calls. The
+    /// log must contain those calls first. Otherwise, after a crash, the model could be called
+    /// again and make different calls.
     fn reaches_others(&self) -> bool {
         matches!(self.next(), Action::StartChildren(_) | Action::RunCompanions(_))
     }
 
-    /// Appends what was staged; with [`Durability::PerStep`] only if it closes a step, ends the
-    /// run, has to be on record before something runs, or is too large to be held back.
+    /// Appends the staged events. With [`Durability::PerStep`], it appends them only if they close
+    /// a step, end the run, must be recorded before an effect runs, or are too large to be held
+    /// back.
     ///
     /// # Errors
     /// [`ErrorCode::Superseded`] if another run owns the session now,
-    /// [`ErrorCode::HistoryLost`], or the store's. The run must stop then.
+    /// [`ErrorCode::HistoryLost`], or the errors of the store. The run must stop then.
     pub async fn commit(&mut self) -> Result<Committed> {
         if !self.is_due() && !self.held.is_empty() {
             return Ok(Committed::nothing(self.acknowledged()));
@@ -287,7 +294,7 @@ impl Journal {
         self.flush().await
     }
 
-    /// Appends what was staged.
+    /// Appends the staged events.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
@@ -295,10 +302,11 @@ impl Journal {
         self.flush_with(true).await
     }
 
-    /// `decides` says whether decisions go with facts that are taken again.
+    /// If `decides` is `true`, decisions are derived again when facts are reapplied.
     async fn flush_with(&mut self, decides: bool) -> Result<Committed> {
-        // Who decides nothing meets others of its kind, of whom each append is one less.
-        let mut tries = if decides { MAX_CONFLICTS } else { MAX_CONFLICTS * 64 };
+        // Workers that only append facts conflict with each other, and each conflict means that one
+        // of them is done.
+        let mut attempts = if decides { MAX_CONFLICTS } else { MAX_CONFLICTS * 64 };
         let mut committed = Committed::default();
         let mut later = VecDeque::new();
         loop {
@@ -312,7 +320,7 @@ impl Journal {
                     return Ok(committed.up_to(self.acknowledged()));
                 };
                 fault::point("journal.between_appends");
-                self.hold_again(next)?;
+                self.restage(next)?;
             } else if later.is_empty()
                 && self.held.bytes() > batch::target(self.limit)
                 && !mutant!("append-not-divided")
@@ -322,20 +330,20 @@ impl Journal {
             let append = self.append_of_held(Guard::None);
             let append_id = append.id.clone();
             fault::point("journal.before_append");
-            match self.parts.store.append(append).await? {
+            match self.config.store.append(append).await? {
                 AppendOutcome::Appended { at } => {
                     fault::point("journal.after_append");
                     committed.take(self.acknowledge(append_id, at));
                 }
                 AppendOutcome::Conflict { missed } => {
-                    tries -= 1;
-                    if tries == 0 {
-                        let message = "others append to the session without pause";
+                    attempts -= 1;
+                    if attempts == 0 {
+                        let message = "the session has too many concurrent appends";
                         return Err(self.error(ErrorCode::StoreBusy, message));
                     }
-                    later.drain(..).try_for_each(|part| self.hold_again(part))?;
+                    later.drain(..).try_for_each(|batch| self.restage(batch))?;
                     committed.skip(&missed);
-                    self.take_in(&missed, decides).await?;
+                    self.absorb(&missed, decides).await?;
                 }
                 AppendOutcome::HistoryLost | AppendOutcome::GuardFailed { .. } => {
                     return Err(self.history_lost());
@@ -344,21 +352,22 @@ impl Journal {
         }
     }
 
-    /// Appends facts and no decisions, which are for somebody else to take: for one of several effects
-    /// that are carried out side by side in different places.
+    /// Appends facts without decisions, which the owner makes. For workers that execute effects of
+    /// the same run concurrently in different places.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit), and those of events that are not legal.
+    /// As [`commit`](Self::commit). It also returns an error if an event is illegal.
     pub async fn append_facts(&mut self, facts: &[Event]) -> Result<Committed> {
         self.hold(facts, Oversize::Replaced)?;
         self.flush_with(false).await
     }
 
-    /// Reads requests from outside that the fold does not hold yet; an abort before an interrupt. They
-    /// enter the fold with the next append: this only says whether there is reason to hurry.
+    /// Reads stop requests that the fold does not contain yet. An abort takes precedence over an
+    /// interrupt. The requests enter the fold with the next append: this method only tells whether
+    /// to react early.
     ///
     /// # Errors
-    /// The store's.
+    /// Returns the store's errors.
     pub async fn requested(
         store: &dyn StateStore,
         session: &SessionId,
@@ -380,14 +389,14 @@ impl Journal {
         Ok(interrupt)
     }
 
-    /// Takes in what was appended from outside since the last append.
+    /// Applies what others have appended since the last append.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
     pub async fn catch_up(&mut self) -> Result<()> {
         let after = self.acknowledged();
-        let missed = self.parts.store.read_log(self.session().id(), after, MAX_CONFLICTS).await?;
-        if missed.is_empty() { Ok(()) } else { self.take_in(&missed, true).await }
+        let missed = self.config.store.read_log(self.session().id(), after, MAX_CONFLICTS).await?;
+        if missed.is_empty() { Ok(()) } else { self.absorb(&missed, true).await }
     }
 
     fn must_flush(&self) -> bool {
@@ -402,7 +411,7 @@ impl Journal {
         })
     }
 
-    /// Puts the fold onto what others appended, and the facts that still stand onto that.
+    /// Applies what others appended, then reapplies the facts that are still valid.
     fn rebase(&mut self, missed: &[StoredAppend], decides: bool) -> Result<()> {
         let held = self.roll_back();
         let by_others_before = self.by_others.len();
@@ -428,19 +437,19 @@ impl Journal {
             _ if mutant!("fence-ignored") => {}
             _ => return Err(self.superseded()),
         }
-        // Who decides is alone in a run, unless its engine took it for dead and had somebody else do the
-        // same. What is held then has been recorded by that one; without a key it would be twice.
-        // One that has only said that it tries again is not further.
+        // Only one worker of a run decides, unless the engine took it for crashed and started
+        // another one. That worker has then recorded the held events already, and events without a
+        // key would be recorded twice. A worker that has only recorded a retry is not ahead.
         let is_further = by_others_before < self.by_others.len();
         let keyless = |event: &Event| {
             matches!(event, Event::StateChanged { .. } | Event::UsageRecorded { call: None, .. })
         };
         if is_further && held.iter().any(keyless) {
-            let message = "somebody else carries the same run out, and is further";
+            let message = "another worker executes the same run and is ahead";
             return Err(self.error(ErrorCode::Superseded, message));
         }
         if held.is_empty() {
-            // The next `stage` decides, and its caller is told what.
+            // The next `stage` decides and returns the decisions to its caller.
             return Ok(());
         }
         let was_ended = held.iter().any(|event| matches!(event, Event::RunEnded { .. }));
@@ -455,7 +464,7 @@ impl Journal {
         }
         let decided = self.decide()?;
         let answers = decided.iter().any(|event| matches!(event, Event::ToolFinished(_)));
-        // Calls that were answered instead have hooks, which come before the end.
+        // Calls that were answered instead have hooks, which run before the end of the run.
         if was_ended && !answers { self.end_run() } else { Ok(()) }
     }
 
@@ -469,7 +478,7 @@ impl Journal {
     fn acknowledge(&mut self, append: AppendId, at: Timestamp) -> Vec<Event> {
         self.iterator.settle(append, at);
         self.savepoint = None;
-        self.told_usage = Some(Arc::clone(self.session().own_usage()));
+        self.reported_usage = Some(Arc::clone(self.session().own_usage()));
         std::mem::take(&mut self.held).into_events()
     }
 
@@ -485,23 +494,23 @@ impl Journal {
         Append {
             session: session.id().clone(),
             expected,
-            id: self.parts.ids.append(),
+            id: self.config.ids.append(),
             run: Some(self.run.clone()),
             schema: SCHEMA,
             count,
             body,
             summary: (!mutant!("head-not-kept") || !ended).then(|| session.summary()),
-            usage: self.usage_to_tell(),
-            lease: if ended { LeaseChange::Clear } else { LeaseChange::Take(self.parts.lease) },
+            usage: self.usage_to_report(),
+            lease: if ended { LeaseChange::Clear } else { LeaseChange::Take(self.config.lease) },
             guard,
         }
     }
 
-    /// The usage after what is held, unless the store knows it.
-    fn usage_to_tell(&self) -> Option<Arc<UsageRollup>> {
+    /// Returns the usage including staged events, unless the store has it already.
+    fn usage_to_report(&self) -> Option<Arc<UsageRollup>> {
         let own = self.session().own_usage();
-        let is_told = self.told_usage.as_ref().is_some_and(|told| Arc::ptr_eq(told, own));
-        (!is_told).then(|| own.bounded())
+        let is_reported = self.reported_usage.as_ref().is_some_and(|known| Arc::ptr_eq(known, own));
+        (!is_reported).then(|| own.bounded())
     }
 
     fn superseded(&self) -> Error {
@@ -509,7 +518,7 @@ impl Journal {
     }
 
     fn history_lost(&self) -> Error {
-        self.error(ErrorCode::HistoryLost, "the store lost what it had acknowledged; the run stops")
+        self.error(ErrorCode::HistoryLost, "the store lost acknowledged events; the run stops")
     }
 
     fn error(&self, code: ErrorCode, message: &'static str) -> Error {

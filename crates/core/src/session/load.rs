@@ -1,4 +1,4 @@
-//! Reading a log back.
+//! Loading sessions from their logs.
 
 use super::{Folding, Session, SessionOverview, SessionReader};
 use crate::error::{Error, ErrorCode, Result};
@@ -6,23 +6,23 @@ use crate::event::{RecordedEvent, decode};
 use crate::id::SessionId;
 use crate::store::{Head, StateStore, StoredAppend};
 
-/// How many appends are read at once.
+/// The number of appends that are read at once.
 const PAGE: u32 = 256;
 
-/// How often a head and a log are read until they are of one moment.
+/// The maximum number of attempts to read a head and a log of the same moment.
 const MAX_LOOKS: u32 = 64;
 
-/// The target of a fold: a session, or its overview alone.
+/// The target of a fold: a session, or only its overview.
 pub(super) trait Fold {
-    /// Returns its overview.
-    fn known(&self) -> &SessionOverview;
+    /// Returns the overview.
+    fn overview(&self) -> &SessionOverview;
 
-    /// Takes in the next append.
+    /// Applies the next append.
     fn take(&mut self, append: &StoredAppend) -> Result<Folding>;
 }
 
 impl Fold for Session {
-    fn known(&self) -> &SessionOverview {
+    fn overview(&self) -> &SessionOverview {
         self.overview()
     }
 
@@ -32,7 +32,7 @@ impl Fold for Session {
 }
 
 impl Fold for SessionOverview {
-    fn known(&self) -> &SessionOverview {
+    fn overview(&self) -> &SessionOverview {
         self
     }
 
@@ -43,24 +43,24 @@ impl Fold for SessionOverview {
 
 /// The outcome of bringing a cached fold up to date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kept {
-    /// It is as its log is now.
+pub(super) enum CatchUpOutcome {
+    /// The fold contains the latest events of its log.
     UpToDate,
-    /// Its log is another one now, because the session was deleted and began anew.
+    /// The log was replaced, because the session was deleted and created again.
     OfAnotherLog,
-    /// The appends since then can only be folded with the history.
+    /// The new appends can only be folded with the history.
     NeedsHistory,
 }
 
 /// Folds the whole log of a session.
 ///
 /// # Errors
-/// [`ErrorCode::SessionNotFound`], the store's, and those of a log that cannot be read or is not
-/// legal. The log is never touched.
+/// [`ErrorCode::SessionNotFound`], the errors of the store, and the errors of a log that cannot be
+/// read or is illegal. The log is never changed.
 pub async fn load(store: &dyn StateStore, session: &SessionId) -> Result<Session> {
     for _ in 0..MAX_LOOKS {
         let mut fold = Session::new(session.clone());
-        let is_another = follow(store, &mut fold).await? == Kept::OfAnotherLog;
+        let is_another = follow(store, &mut fold).await? == CatchUpOutcome::OfAnotherLog;
         if !is_another && fold.position().version == 0 {
             return Err(not_found(session));
         }
@@ -71,12 +71,13 @@ pub async fn load(store: &dyn StateStore, session: &SessionId) -> Result<Session
     Err(busy(session))
 }
 
-/// The head of a session and the fold of the same position, if there is such a session. Of two
-/// moments, a run that has just ended would be taken for one whose owner is gone.
+/// Returns the head of a session and the fold at the same position, or `None` if the session does
+/// not exist. If head and fold came from different moments, a run that has just ended would look
+/// like a run whose owner has crashed.
 ///
 /// # Errors
-/// As [`load`], and [`ErrorCode::StoreBusy`] if others append without pause.
-pub(super) async fn look(
+/// As [`load`], and [`ErrorCode::StoreBusy`] if others append continuously.
+pub(super) async fn load_with_head(
     logs: SessionReader<'_>,
     session: &SessionId,
 ) -> Result<Option<(Head, Session)>> {
@@ -101,11 +102,11 @@ pub(super) async fn look(
     Err(busy(session))
 }
 
-/// The same of an overview.
+/// Returns the head of a session and its overview at the same position.
 ///
 /// # Errors
-/// As [`look`].
-pub(super) async fn glance(
+/// As [`load_with_head`].
+pub(super) async fn overview_with_head(
     logs: SessionReader<'_>,
     session: &SessionId,
 ) -> Result<Option<(Head, SessionOverview)>> {
@@ -120,8 +121,9 @@ pub(super) async fn glance(
     Err(busy(session))
 }
 
-/// An overview of a session no earlier than that head, from its snapshot and the appends since. `None` if
-/// there is no snapshot that fits: then the whole log has to be read.
+/// Returns an overview of a session that is at least as recent as the head, from its snapshot and
+/// the appends since. Returns `None` if there is no suitable snapshot. The whole log has to be read
+/// then.
 pub(super) async fn from_snapshot(store: &dyn StateStore, head: &Head) -> Option<SessionOverview> {
     let session = &head.session;
     let snapshot = store.snapshot(session).await.unwrap_or_else(|error| {
@@ -129,76 +131,78 @@ pub(super) async fn from_snapshot(store: &dyn StateStore, head: &Head) -> Option
         None
     })?;
     let mut overview = SessionOverview::from_snapshot(session, &snapshot)?;
-    // Whatever is wrong with it, the log has it all, and its reader finds out what is wrong with that.
+    // On any error, the caller reads the whole log, which reports an error of the log itself.
     let kept = catch_up_from_cache(store, &mut overview, head).await;
-    matches!(kept, Ok(Kept::UpToDate)).then_some(overview)
+    matches!(kept, Ok(CatchUpOutcome::UpToDate)).then_some(overview)
 }
 
-/// Takes in what was appended since the fold was made.
+/// Applies the appends since the fold was computed.
 ///
 /// # Errors
-/// As [`load`]. The fold is of no use then.
+/// As [`load`]. The fold must be discarded then.
 pub async fn catch_up(store: &dyn StateStore, fold: &mut Session) -> Result<()> {
     match follow(store, fold).await? {
-        Kept::OfAnotherLog => Err(not_found(fold.id())),
-        Kept::UpToDate | Kept::NeedsHistory => Ok(()),
+        CatchUpOutcome::OfAnotherLog => Err(not_found(fold.id())),
+        CatchUpOutcome::UpToDate | CatchUpOutcome::NeedsHistory => Ok(()),
     }
 }
 
-/// Takes in what was appended since the fold was made, up to what takes the history.
-pub(super) async fn follow(store: &dyn StateStore, fold: &mut impl Fold) -> Result<Kept> {
-    let session = fold.known().id().clone();
+/// Applies the appends since the fold was computed, up to an append that needs the history.
+pub(super) async fn follow(store: &dyn StateStore, fold: &mut impl Fold) -> Result<CatchUpOutcome> {
+    let session = fold.overview().id().clone();
     loop {
-        let position = fold.known().position().clone();
+        let position = fold.overview().position().clone();
         let page = store.read_log(&session, position.version, PAGE).await?;
         if page.is_empty() {
-            return Ok(Kept::UpToDate);
+            return Ok(CatchUpOutcome::UpToDate);
         }
-        // Read after the page. If the log still has the fold's last append, the page is of the same log.
+        // This is read after the page. If the log still has the fold's last append, the page is
+        // from the same log.
         if position.version > 0 {
-            let start = fold.known().last_append().start;
+            let start = fold.overview().last_append().start;
             let last = store.read_log(&session, start, 1).await?;
             if last.first().is_none_or(|last| last.position() != position) {
-                return Ok(Kept::OfAnotherLog);
+                return Ok(CatchUpOutcome::OfAnotherLog);
             }
         }
         for append in &page {
             if fold.take(append)? == Folding::NeedsHistory {
-                return Ok(Kept::NeedsHistory);
+                return Ok(CatchUpOutcome::NeedsHistory);
             }
         }
     }
 }
 
-/// [`follow`] for a fold that was kept for a while, at least up to that head.
+/// Works like [`follow`] for a cached fold. Afterwards the fold is at least as recent as the head.
 ///
 /// # Errors
-/// As [`load`]. The fold is of no use then, nor if it is of another log or needs the history.
+/// As [`load`]. The fold must be discarded then, and also if it is of another log or needs the
+/// history.
 pub(super) async fn catch_up_from_cache(
     store: &dyn StateStore,
     fold: &mut impl Fold,
     head: &Head,
-) -> Result<Kept> {
-    if *fold.known().position() == head.position {
-        return Ok(Kept::UpToDate);
+) -> Result<CatchUpOutcome> {
+    if *fold.overview().position() == head.position {
+        return Ok(CatchUpOutcome::UpToDate);
     }
-    // The fold's last append is read once more: a log that has it is the same up to there.
-    let start = fold.known().last_append().start;
+    // The fold's last append is read again. A log that contains it has not changed up to there.
+    let start = fold.overview().last_append().start;
     let page = store.read_log(&head.session, start, PAGE).await?;
     let mut appends = page.iter();
-    let is_last = |last: &StoredAppend| last.position() == *fold.known().position();
+    let is_last = |last: &StoredAppend| last.position() == *fold.overview().position();
     if !appends.next().is_some_and(is_last) {
-        return Ok(Kept::OfAnotherLog);
+        return Ok(CatchUpOutcome::OfAnotherLog);
     }
     for append in appends {
         if fold.take(append)? == Folding::NeedsHistory {
-            return Ok(Kept::NeedsHistory);
+            return Ok(CatchUpOutcome::NeedsHistory);
         }
     }
-    if fold.known().position().version < head.position.version {
+    if fold.overview().position().version < head.position.version {
         return follow(store, fold).await;
     }
-    Ok(Kept::UpToDate)
+    Ok(CatchUpOutcome::UpToDate)
 }
 
 pub(super) fn not_found(session: &SessionId) -> Error {
@@ -207,11 +211,11 @@ pub(super) fn not_found(session: &SessionId) -> Error {
 }
 
 fn busy(session: &SessionId) -> Error {
-    Error::new(ErrorCode::StoreBusy, "others append to the session without pause")
+    Error::new(ErrorCode::StoreBusy, "the session has too many concurrent appends")
         .with_context("session", session)
 }
 
-/// The events of a session after a version, for people and programs that look at a log.
+/// Returns the events of a session after a version, for tools that inspect a log.
 ///
 /// # Errors
 /// As [`load`].

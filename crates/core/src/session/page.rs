@@ -1,5 +1,5 @@
-//! A session as a page shows it that somebody opens: what is in the log, and where to go on in the
-//! stream.
+//! The data that a page shows when a user opens a session: the content of the log, and the position
+//! at which to follow the stream.
 
 use futures_util::StreamExt as _;
 
@@ -11,35 +11,37 @@ use crate::id::SessionId;
 use crate::store::{Head, SessionStatus, StateStore};
 use crate::stream::{StoredChunk, StreamInfo, StreamManager};
 
-/// What is needed to show a session and then follow it, without gap and without repetition.
+/// The data that is needed to show a session and then follow it, without gaps and without
+/// repetition.
 #[derive(Debug, Clone)]
 pub struct SessionPage {
-    /// The session at the version that the stream is marked at: messages, state, runs.
+    /// The session at the version of the stream's watermark: messages, state, runs.
     pub session: Session,
-    /// What effects under way have shown so far that are not in the log yet, oldest first.
+    /// The chunks of effects in progress, whose outcome is not in the log yet, oldest first.
     pub live: Vec<StoredChunk>,
-    /// Where to go on reading the stream.
+    /// The sequence number at which to continue reading the stream.
     pub next_seq: u64,
-    /// Whether more is to come there.
+    /// The status of the stream, which tells whether more chunks will follow.
     pub status: StreamStatus,
 }
 
-/// How the stream of a session stands: by what the log says, and whether the stream is in line with it.
+/// The status of a session's stream, computed from the log and from whether the stream is in line
+/// with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StreamStatus {
-    /// A run is under way, or the stream does not show yet all that the log has.
+    /// A run is in progress, or the stream does not show the whole log yet.
     Active,
-    /// The session rests, and continues once it is resumed: it waits for an answer or a child, or was
-    /// interrupted.
+    /// The session is at rest and continues once it is resumed: it waits for an answer or a child,
+    /// or was interrupted.
     Paused,
-    /// The session's last turn was completed, or the session was aborted.
+    /// The session's last turn completed, or the session was aborted.
     Ended,
     /// The last run failed.
     Failed,
 }
 
 impl StreamStatus {
-    /// The status of the stream of the root with this head.
+    /// Returns the status of the stream whose root session has this head.
     #[must_use]
     pub fn of(head: &Head, info: &StreamInfo) -> Self {
         let is_in_line = info.marked_by(&head.session) >= head.position.version;
@@ -54,11 +56,11 @@ impl StreamStatus {
     }
 }
 
-/// Puts a page together. The stream is the root's, so `session` is a root.
+/// Builds a page. `session` must be a root session, because the stream belongs to the root.
 ///
 /// # Errors
-/// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and those of the store and the
-/// stream manager.
+/// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and the errors of the store and
+/// the stream manager.
 pub async fn session_page(
     logs: SessionReader<'_>,
     streams: &dyn StreamManager,
@@ -66,14 +68,14 @@ pub async fn session_page(
     ids: &dyn IdSource,
     session: &SessionId,
 ) -> Result<SessionPage> {
-    // Whoever wrote last may have died before the mark.
+    // The last writer may have crashed before it wrote the watermark.
     repair_ended_stream(logs, streams, clock, ids, session).await?;
     let info = streams.info(session).await?;
     let marked = info.marked.get(session).copied().unwrap_or_default();
     let head = head(logs.store, session).await?;
     let status = StreamStatus::of(&head, &info);
     if marked.version == 0 {
-        // A stream that was lost knows nothing: what it shows from now on is new.
+        // A lost stream is empty: everything that it shows from now on is new.
         let fold = logs.load(session).await?;
         let (live, next_seq) = (Vec::new(), info.last_seq + 1);
         return Ok(SessionPage { session: fold, live, next_seq, status });
@@ -85,14 +87,15 @@ pub async fn session_page(
     } else {
         load_until(logs.store, session, version).await?
     };
-    let began = info.open.iter().map(|open| open.began).filter(|began| *began < marked.seq).min();
+    let first = info.open.iter().map(|open| open.began).filter(|seq| *seq < marked.seq).min();
     let mut live = Vec::new();
-    if let Some(began) = began {
-        let mut chunks = streams.read(session, began + 1).await?;
+    if let Some(first) = first {
+        let mut chunks = streams.read(session, first + 1).await?;
         while let Some(stored) = chunks.next().await {
             let stored = stored?;
-            // Behind the mark, or of the next stream, because this one was forgotten meanwhile.
-            if stored.seq > marked.seq || stored.seq <= began {
+            // The chunk is after the watermark, or belongs to a new stream because this one was
+            // deleted meanwhile.
+            if stored.seq > marked.seq || stored.seq <= first {
                 break;
             }
             let last = stored.seq == marked.seq;
@@ -107,7 +110,7 @@ pub async fn session_page(
     Ok(SessionPage { session: fold, live, next_seq: marked.seq + 1, status })
 }
 
-/// The fold of a log up to a version at which an append ends.
+/// Returns the fold of a log up to a version at which an append ends.
 async fn load_until(store: &dyn StateStore, session: &SessionId, version: u64) -> Result<Session> {
     let mut fold = Session::new(session.clone());
     while fold.position().version < version {

@@ -1,9 +1,9 @@
-//! What the fold makes of calls that wait for people, and of messages that wait for a step's end.
+//! Pending calls and queued messages in the fold.
 
 use std::sync::Arc;
 
 use super::fold_state::{AnsweredCall, ResolvedCall, Waiting};
-use super::history::Notes;
+use super::history::HistorySink;
 use super::{RunStatus, Session, SessionOverview};
 use crate::clock::Timestamp;
 use crate::event::{Answer, Event, PendingCall, RunOutcome, Suspension};
@@ -11,11 +11,11 @@ use crate::id::{CallId, RequestId};
 use crate::message::Message;
 use crate::mutant;
 
-/// The source type under which the time is recorded that a call waited for people, in
-/// milliseconds. The source name is the tool's.
+/// The source type under which the waiting time of a pending call is recorded, in milliseconds. The
+/// source name is the tool's name.
 pub const WAIT_USAGE: &str = "client_tool_wait_ms";
 
-/// Says in the program's log what an append means for calls that wait for people; for runtimes.
+/// Emits log messages about pending calls for the events of an append. Runtimes call this.
 pub fn report_waiting(session: &Session, events: &[Event]) {
     let id = session.id();
     for event in events {
@@ -41,39 +41,40 @@ pub fn report_waiting(session: &Session, events: &[Event]) {
 }
 
 impl SessionOverview {
-    /// The store's clock, as far as it is known.
+    /// Returns the latest known time of the store's clock.
     #[must_use]
     pub fn clock(&self) -> Timestamp {
         self.fold_state.clock
     }
 
-    /// The calls that wait for people and have no answer, in call order. Those whose time is over
-    /// are among them until a run has taken note of it.
+    /// Returns the pending calls without an answer, in call order. Expired calls are included until
+    /// a run records their expiry.
     pub fn pending_calls(&self) -> impl Iterator<Item = &Arc<PendingCall>> {
         let calls = self.open_step().map_or(&[][..], |step| &step.calls);
         calls.iter().filter_map(|call| call.pending())
     }
 
-    /// What became of a call that waited for people and does not any more.
+    /// Returns the resolution of a call that is no longer pending.
     #[must_use]
     pub fn settled_call(&self, call: &CallId) -> Option<&ResolvedCall> {
         self.fold_state.settled.get(call)
     }
 
-    /// Messages that wait for the end of the step under way.
+    /// Returns the messages that wait for the end of the step in progress.
     #[must_use]
     pub fn queued_messages(&self) -> &[Arc<super::QueuedMessage>] {
         &self.fold_state.queue
     }
 
-    /// Whether a message of this request was queued, taken or not.
+    /// Returns `true` if a message of this request was queued, even if it has entered the
+    /// transcript since.
     #[must_use]
     pub fn knows_message(&self, request: &RequestId) -> bool {
         let waits = self.fold_state.queue.iter().any(|queued| queued.request == *request);
         waits || self.fold_state.taken.contains(request) && !mutant!("message-twice")
     }
 
-    /// How many calls wait for people, here or below.
+    /// Returns the number of pending calls, including one for each child that waits.
     pub(super) fn waiting_calls(&self) -> u32 {
         let calls = self.open_step().map_or(&[][..], |step| &step.calls);
         let waits = |call: &&super::OpenCall| {
@@ -83,9 +84,9 @@ impl SessionOverview {
         u32::try_from(calls.iter().filter(waits).count()).unwrap_or(u32::MAX)
     }
 
-    /// When somebody should look whether the session can go on, if nobody works on it: at once if
-    /// an answer has come. What becomes of children does not stand in its log, so one that waits for
-    /// them is looked at each time.
+    /// Returns the time at which a worker should check whether the session can continue, if it has
+    /// no current run. That is immediately if an answer has arrived. The session's log does not
+    /// contain the state of its children, so a session that waits for children is always due.
     pub(super) fn wake_at(&self) -> Option<Timestamp> {
         if self.current_run().is_none()
             && (self.open_children().next().is_some() || self.has_news())
@@ -95,13 +96,16 @@ impl SessionOverview {
         self.pending_calls().filter_map(|pending| pending.deadline).min()
     }
 
-    /// Whether a suspended step can go on: a call has its answer, or its time is over.
+    /// Returns `true` if a suspended step can continue because a call has its answer or has
+    /// expired.
     #[must_use]
     pub fn has_news(&self) -> bool {
         let calls = self.open_step().map_or(&[][..], |step| &step.calls);
         calls.iter().filter(|call| call.finish.is_none()).any(|call| {
             let waiting = call.waiting.as_deref();
-            waiting.is_some_and(|it| it.answer.is_some() || it.is_expired(self.fold_state.clock))
+            waiting.is_some_and(|waiting| {
+                waiting.answer.is_some() || waiting.is_expired(self.fold_state.clock)
+            })
         })
     }
 
@@ -121,7 +125,7 @@ impl SessionOverview {
         }
     }
 
-    /// Notes what the open step waits for; a call that waited before waits on as it was.
+    /// Records what the open step waits for. A call that is already pending keeps its record.
     pub(super) fn suspend(&mut self, on: &Suspension) -> RunStatus {
         for pending in &on.calls {
             if let Some(state) = self.open_call(&pending.call) {
@@ -140,24 +144,24 @@ impl SessionOverview {
         }
     }
 
-    /// Notes that a call that waited for people has its result.
+    /// Records that a pending call has its result.
     pub(super) fn settle_waiting(&mut self, call: &CallId) {
         let now = self.fold_state.clock;
         let waiting = self.open_call(call).and_then(|state| state.waiting.as_deref());
-        let Some(waiting) = waiting.filter(|it| it.answer.is_none()) else { return };
+        let Some(waiting) = waiting.filter(|waiting| waiting.answer.is_none()) else { return };
         let settled =
             if waiting.is_expired(now) { ResolvedCall::Expired } else { ResolvedCall::Dropped };
         Arc::make_mut(&mut self.fold_state.settled).insert(call.clone(), settled);
     }
 
-    pub(super) fn take_queued(&mut self, count: usize, notes: &mut Notes<'_>) {
+    pub(super) fn take_queued(&mut self, count: usize, sink: &mut HistorySink<'_>) {
         let count = count.min(self.fold_state.queue.len());
         let taken: Vec<_> = self.fold_state.queue.drain(..count).collect();
         for queued in taken {
             Arc::make_mut(&mut self.fold_state.taken).insert(queued.request.clone());
-            self.say(notes, || Message::User(queued.message.clone()));
+            self.push_message(sink, || Message::User(queued.message.clone()));
         }
-        // Whatever the last step meant for the turn, there is something to answer now.
+        // The last step no longer ends the turn, because the model has to answer the messages.
         self.fold_state.closed = None;
         self.fold_state.model_failures = 0;
     }

@@ -1,5 +1,5 @@
-//! What people are shown of the log itself: the chunks that no attempt has shown. Decided here, so
-//! that every runtime shows alike.
+//! The chunks that the stream shows for log events and that no attempt has shown. All runtimes use
+//! this code, so they all show the same.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::message::ToolCall;
 use crate::stream::ChunkKind;
 use crate::tool::{FINISH_TOOL, SUB_AGENT_PREFIX};
 
-/// Events of the present run, each with its place in the log, as people are shown them: each chunk
-/// with the place of its event.
+/// Returns the chunks for events of the current run. Each event is given with its version in the
+/// log, and each chunk is returned with the version of its event.
 pub fn boundaries<'a>(
     session: &Session,
     events: impl IntoIterator<Item = (u64, &'a Event)>,
@@ -23,14 +23,15 @@ pub fn boundaries<'a>(
     };
     let (mut projection, mut chunks) = (Vec::new(), Vec::new());
     for (seq, event) in events {
-        of_event(session, seq, event, &finishes, &mut chunks);
+        push_event_chunks(session, seq, event, &finishes, &mut chunks);
         projection.extend(chunks.drain(..).map(|kind| (seq, kind)));
     }
     projection
 }
 
-/// Adds what people are shown of an event. `finishes` gives the results of a step, in any order.
-pub(super) fn of_event<'a>(
+/// Appends the chunks of an event to `chunks`. `finishes` returns the results of a step, in any
+/// order.
+pub(super) fn push_event_chunks<'a>(
     session: &Session,
     seq: u64,
     event: &Event,
@@ -46,13 +47,14 @@ pub(super) fn of_event<'a>(
             if finish.child.is_some()
                 && let Some(call) = session.tool_call(&finish.call)
             {
-                let begun = session.child_of(&finish.call);
+                let start = session.child_of(&finish.call);
                 let subagent = call.name.strip_prefix(SUB_AGENT_PREFIX).unwrap_or(&call.name);
                 let of_call = || SessionId::of_call(session.id(), &finish.call);
                 chunks.push(ChunkKind::SubagentEnd {
                     call: finish.call.clone(),
-                    subagent: begun.map_or_else(|| subagent.into(), |it| Arc::clone(&it.agent)),
-                    child: begun.map_or_else(of_call, |it| it.session.clone()),
+                    subagent: start
+                        .map_or_else(|| subagent.into(), |start| Arc::clone(&start.agent)),
+                    child: start.map_or_else(of_call, |start| start.session.clone()),
                     success: matches!(finish.outcome, ToolOutcome::Success(_)),
                 });
             }
@@ -72,7 +74,7 @@ pub(super) fn of_event<'a>(
         }
         Event::RunEnded { outcome } => {
             if let RunOutcome::Suspended { on } = outcome {
-                chunks.extend(on.news().filter_map(|pending| question(session, pending)));
+                chunks.extend(on.news().filter_map(|pending| pending_call_chunk(session, pending)));
             }
             chunks.extend(end_of_run(outcome));
         }
@@ -81,8 +83,8 @@ pub(super) fn of_event<'a>(
     }
 }
 
-/// The chunks of a call whose result an earlier run handed in after another one had taken over. What that run
-/// showed of the call was taken back.
+/// Returns the chunks of a call whose result an earlier run recorded after another run had taken
+/// over. The chunks that the earlier run had shown of the call were discarded.
 pub fn late_end(session: &Session, finish: &ToolFinish) -> Vec<ChunkKind> {
     let Some(call) = session.tool_call(&finish.call) else { return Vec::new() };
     let arguments = call.arguments.as_json().map(|json| json.text().to_owned());
@@ -91,7 +93,7 @@ pub fn late_end(session: &Session, finish: &ToolFinish) -> Vec<ChunkKind> {
     start.into_iter().chain(end_of_call(call, &finish.outcome)).collect()
 }
 
-/// What the calls of a step changed of the state, in the order in which the fold takes it in.
+/// Returns the state changes of a step's calls, in the order in which the fold applies them.
 fn state_patches(mut finishes: Vec<&ToolFinish>) -> impl Iterator<Item = ChunkKind> {
     finishes.sort_by_key(|finish| (finish.finish.is_some(), finish.call.index()));
     let patches = finishes.into_iter().map(|finish| finish.state_patch.clone());
@@ -120,8 +122,8 @@ fn end_of_run(outcome: &RunOutcome) -> Vec<ChunkKind> {
     }
 }
 
-/// What people are asked by a call that waits for them.
-fn question(session: &Session, pending: &PendingCall) -> Option<ChunkKind> {
+/// Returns the chunk that presents a pending call to the user.
+fn pending_call_chunk(session: &Session, pending: &PendingCall) -> Option<ChunkKind> {
     let arguments = session.tool_call(&pending.call)?.arguments.as_json()?.text().to_owned();
     let (call, tool) = (pending.call.clone(), Arc::clone(&pending.tool));
     Some(match pending.kind {
@@ -137,7 +139,7 @@ fn question(session: &Session, pending: &PendingCall) -> Option<ChunkKind> {
     })
 }
 
-/// What people are shown of a call's end.
+/// Returns the chunks that show the end of a call.
 pub fn end_of_call(call: &ToolCall, outcome: &ToolOutcome) -> impl Iterator<Item = ChunkKind> {
     let (call, tool) = (&call.id, &call.name);
     let end = |success, result| {

@@ -1,8 +1,8 @@
-//! Bringing a stream into line with the log after its writer died.
+//! Repair of a stream that is behind the log because its writer crashed.
 
 use std::sync::Arc;
 
-use super::projection::{late_end, of_event};
+use super::projection::{late_end, push_event_chunks};
 use super::{Session, SessionReader, load_events};
 use crate::clock::{Clock, IdSource};
 use crate::error::Result;
@@ -15,23 +15,23 @@ use crate::stream::{
     Watermark, Writer,
 };
 
-/// What a stream lacks after its writer died.
+/// The operations that bring a stream into line with the log after its writer crashed.
 #[derive(Debug, Default)]
 pub struct StreamRepair {
     /// Open attempts whose outcome is in the log.
     pub settled: Vec<Attempt>,
-    /// Open attempts whose outcome never will be.
+    /// Open attempts whose outcome will never be in the log.
     pub discarded: Vec<Attempt>,
-    /// What no attempt has shown, since the last mark.
+    /// Chunks that no attempt has shown, for events after the last watermark.
     pub boundaries: Vec<Boundary>,
 }
 
-/// What the stream lacks of the log up to `version`, for the run that is about to go on with it. A
-/// stream that knows nothing of the session is told of the turn under way only, if there is one: what
-/// happened before is for the log to tell.
+/// Computes what the stream is missing of the log up to `version`, for the run that is about to
+/// continue the session. If the stream knows nothing of the session, the repair covers only the
+/// turn in progress, if there is one. Earlier events are available from the log.
 ///
 /// # Errors
-/// The store's and the stream manager's.
+/// Returns the errors of the store and the stream manager.
 pub async fn plan_stream_repair(
     store: &dyn StateStore,
     streams: &dyn StreamManager,
@@ -40,14 +40,14 @@ pub async fn plan_stream_repair(
     version: u64,
 ) -> Result<StreamRepair> {
     let mut info = streams.info(session.root()).await?;
-    // Attempts of a later run are left to that run.
+    // Attempts of a later run belong to that run.
     let Writer { fencing_token, .. } = session.stream_writer();
     info.open.retain(|open| open.fencing_token <= fencing_token);
-    lacking(store, clock, session, version, info).await
+    missing_operations(store, clock, session, version, info).await
 }
 
-/// The same of a stream that stood so before the session was read.
-async fn lacking(
+/// Computes the repair for stream information that was read before the session.
+async fn missing_operations(
     store: &dyn StateStore,
     clock: &dyn Clock,
     session: &Session,
@@ -57,7 +57,7 @@ async fn lacking(
     let mut found = StreamRepair::default();
     let marked = info.marked_by(session.id());
     for open in info.open.into_iter().filter(|open| open.session == *session.id()) {
-        // The result of a call that was handed in late is shown with all of the call.
+        // A late result is shown together with the start of its call.
         let recorded = session.has_outcome(&open.effect) && !is_late(session, &open.effect);
         if mutant!("attempts-left") {
             continue;
@@ -74,7 +74,7 @@ async fn lacking(
             all.filter(|finish| finish.call.step() == Some(step)).collect()
         };
         let projection = match marked {
-            0 => before_open_turn(&events, version).unwrap_or(version),
+            0 => version_before_open_turn(&events, version).unwrap_or(version),
             marked => marked,
         };
         let mut current = None;
@@ -84,7 +84,7 @@ async fn lacking(
             }
             if recorded.seq > projection && recorded.seq <= version {
                 let mut kinds = Vec::new();
-                of_event(session, recorded.seq, &recorded.event, &finishes, &mut kinds);
+                push_event_chunks(session, recorded.seq, &recorded.event, &finishes, &mut kinds);
                 let run = recorded.run.as_ref();
                 if let Event::ToolFinished(finish) = &recorded.event
                     && finish.attempts > 0
@@ -101,17 +101,19 @@ async fn lacking(
     Ok(found)
 }
 
-/// Returns `true` if an earlier run handed in the outcome of an effect, and the current one has not appended since.
+/// Returns `true` if an earlier run submitted the outcome of an effect late, and the current run
+/// has not appended since.
 fn is_late(session: &Session, effect: &Effect) -> bool {
     let (Effect::Tool { call } | Effect::Child { call }) = effect else { return false };
     session.late_results().iter().any(|(_, finish)| finish.call == *call)
 }
 
-/// The version before the open turn: before the first of the runs that follow the last one which ended, as each of
-/// them took over from the one before it. A run that aborted the session as it began has ended, and those before it
-/// have shown nothing of that. In a fork whose own runs have not ended, the version before the fork, which shows the
+/// Returns the version before the open turn. That is the version before the first of the runs after
+/// the last ended run, because each of them took over from its predecessor. A run that aborted the
+/// session at its start has ended, and the runs before it have shown nothing of the abort. In a
+/// fork whose own runs have not ended, it is the version before the fork event, which shows the
 /// shared run as interrupted.
-fn before_open_turn(events: &[RecordedEvent], version: u64) -> Option<u64> {
+fn version_before_open_turn(events: &[RecordedEvent], version: u64) -> Option<u64> {
     let mut first = None;
     let mut is_last = true;
     for recorded in events.iter().rev().filter(|recorded| recorded.seq <= version) {
@@ -135,11 +137,12 @@ fn is_abort(events: &[RecordedEvent], id: Option<&RunId>) -> bool {
     })
 }
 
-/// Brings the stream of a session without a current run into line: its writer may have died right
-/// after the last append. The children that it waits for come first, as they ended first.
+/// Brings the stream of a session without a current run into line with the log. Its writer may have
+/// crashed right after the last append. Children that the session waits for are repaired first,
+/// because they ended first.
 ///
 /// # Errors
-/// The store's and the stream manager's.
+/// Returns the errors of the store and the stream manager.
 pub async fn repair_ended_stream(
     logs: SessionReader<'_>,
     streams: &dyn StreamManager,
@@ -153,15 +156,16 @@ pub async fn repair_ended_stream(
     let info = streams.info(stream).await?;
     let open = info.open.iter().any(|open| open.session == *session);
     let in_line = info.marked_by(session) >= head.position.version && !open;
-    // Only a session that waits, for people or for children, rests in this status.
+    // Without a current run, only a session that waits for calls or children has this status.
     let waits = head.summary.status == SessionStatus::Active;
     if in_line && !waits {
         return Ok(());
     }
-    // Read after the stream: whose attempts were open there has its start in this log.
+    // The log is read after the stream, so it contains the start of every run whose attempts were
+    // open there.
     let fold = logs.load(session).await?;
     if fold.current_run().is_some() {
-        // It has begun since, and brings the stream into line itself.
+        // A run has started meanwhile. It repairs the stream itself.
         return Ok(());
     }
     for child in fold.open_children() {
@@ -172,12 +176,15 @@ pub async fn repair_ended_stream(
     }
     let version = fold.position().version;
     let StreamRepair { settled, discarded, boundaries } =
-        lacking(logs.store, clock, &fold, version, info).await?;
+        missing_operations(logs.store, clock, &fold, version, info).await?;
     let origin = chunk(clock, &fold, None, ChunkKind::Checkpoint { version });
-    let mark = Watermark { version, settled, discarded, origin, boundaries };
-    let mark = StreamOp::Watermark(Box::new(mark));
-    // Left out if a run has begun since, which brings the stream into line itself.
-    streams.write(stream, Batch::new(ids.batch(), fold.stream_writer(), [mark])).await.map(drop)
+    let watermark = Watermark { version, settled, discarded, origin, boundaries };
+    let watermark = StreamOp::Watermark(Box::new(watermark));
+    // The stream ignores this if a run has started meanwhile. That run repairs the stream itself.
+    streams
+        .write(stream, Batch::new(ids.batch(), fold.stream_writer(), [watermark]))
+        .await
+        .map(drop)
 }
 
 fn chunk(clock: &dyn Clock, session: &Session, run: Option<&RunId>, kind: ChunkKind) -> Chunk {

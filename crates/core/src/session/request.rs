@@ -1,8 +1,9 @@
-//! Requests from outside: appended by any process to the log of a run that another one owns.
+//! Requests from outside a run. Any process may append them to the log of a run that another
+//! process owns.
 
 use std::sync::Arc;
 
-use super::load::{Kept, follow, not_found};
+use super::load::{CatchUpOutcome, follow, not_found};
 use super::{Request, SessionCache, SessionOverview, SessionReader};
 use crate::clock::IdSource;
 use crate::error::{Error, ErrorCode, Result};
@@ -12,20 +13,20 @@ use crate::id::{RequestId, RunId, SessionId};
 use crate::message::UserMessage;
 use crate::store::{Append, AppendOutcome, Guard, Head, LeaseChange, StateStore};
 
-/// How often a request is appended against a log that grows meanwhile.
+/// The maximum number of attempts to append a request to a log that others append to concurrently.
 const MAX_CONFLICTS: u32 = 64;
 
-/// What is asked of a run.
+/// The kind of a stop request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestKind {
-    /// To stop at the next step boundary.
+    /// Stop at the next step boundary.
     Interrupt,
-    /// To stop at once.
+    /// Stop immediately.
     Abort,
 }
 
 impl SessionOverview {
-    /// The request of this kind that no run has honoured yet.
+    /// Returns the request of this kind that no run has handled yet.
     #[must_use]
     pub fn request(&self, kind: RequestKind) -> Option<&Request> {
         match kind {
@@ -34,44 +35,45 @@ impl SessionOverview {
         }
     }
 
-    /// Returns `true` if the session was asked for this before, or need not be asked any more.
+    /// Returns `true` if the session has received this request before, or the request was cleared.
     #[must_use]
     pub fn knows_request(&self, id: &RequestId) -> bool {
         self.fold_state.requests.contains(id)
     }
 
-    /// The interrupt that an explicit resume cleared last. Children that it was passed down to are resumed
-    /// with the session.
+    /// Returns the interrupt that an explicit resume cleared last. Children that it was passed down
+    /// to are resumed with the session.
     #[must_use]
     pub fn cleared_interrupt(&self) -> Option<&RequestId> {
         self.fold_state.cleared.as_ref()
     }
 
-    /// The interrupt that ended a run last.
+    /// Returns the interrupt that ended a run last.
     #[must_use]
     pub fn honoured_interrupt(&self) -> Option<&RequestId> {
         self.fold_state.honoured.as_ref()
     }
 }
 
-/// Where requests are appended, and with whose ids.
+/// The access to a store for processes that append requests from outside a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Outside<'a> {
-    /// The store; a [`RetryingStore`](crate::store::RetryingStore), if it may be away for a moment.
+    /// The store. Use a [`RetryingStore`](crate::store::RetryingStore) if the store can be
+    /// temporarily unavailable.
     pub store: &'a dyn StateStore,
-    /// Fresh ids.
+    /// The source of new ids.
     pub ids: &'a dyn IdSource,
-    /// What the process remembers of the logs, if it does.
+    /// The process's cache of sessions, if there is one.
     pub folds: Option<&'a SessionCache>,
 }
 
-/// Asks a run to stop. Its owner honours the request with its next append, or sooner if it hears
-/// of it; if the owner is dead, the run that takes over does. Returns the sessions that were asked: this
-/// one and those below it.
+/// Requests a run to stop. Its owner handles the request with its next append, or earlier if it is
+/// notified. If the owner has crashed, the run that takes over handles it. Returns the sessions
+/// that received the request: this one and its descendants.
 ///
 /// # Errors
-/// [`ErrorCode::SessionNotFound`], [`ErrorCode::NothingToResume`] if the run (or, without one
-/// named, every run) has ended, and the store's.
+/// [`ErrorCode::SessionNotFound`], [`ErrorCode::NothingToResume`] if the given run has ended (or,
+/// without a given run, if no run is current), and the errors of the store.
 pub async fn request(
     outside: Outside<'_>,
     session: &SessionId,
@@ -92,7 +94,7 @@ async fn ask(
 ) -> Result<Vec<SessionId>> {
     let mut children = Vec::new();
     let ask = |fold: &SessionOverview| {
-        children = reached_by(fold, kind).collect();
+        children = recipients_below(fold, kind).collect();
         if fold.knows_request(&request.id) {
             return Ok(None);
         }
@@ -114,18 +116,19 @@ async fn ask(
     Ok(asked)
 }
 
-/// The sessions right below one that a request to it is for as well.
-fn reached_by(fold: &SessionOverview, kind: RequestKind) -> impl Iterator<Item = SessionId> {
+/// Returns the direct children that a request to a session applies to as well.
+fn recipients_below(fold: &SessionOverview, kind: RequestKind) -> impl Iterator<Item = SessionId> {
     let open = fold.open_children().map(|child| &child.session);
     let stay = fold.companions().map(|(_, record)| &record.start.session);
-    // Those that stay work on when their parent is interrupted.
+    // Companions continue when their parent is interrupted.
     let stay = stay.filter(move |_| kind == RequestKind::Abort);
     open.chain(stay).cloned()
 }
 
-/// Asks children what their parent was asked, under the same id. So each has it once, by whomever it is
-/// passed down: whoever asked may have died before it could. One that cannot be reached is met by the
-/// run that waits for it. Returns the sessions that were asked.
+/// Passes a request on to children, under the same id. Each child therefore receives it once, even
+/// if several processes pass it down, which is necessary because the requesting process may crash
+/// before it does. If a child cannot be reached, the run that waits for it handles the request.
+/// Returns the sessions that received the request.
 pub async fn pass_down(
     outside: Outside<'_>,
     children: &[SessionId],
@@ -147,11 +150,11 @@ pub async fn pass_down(
     asked
 }
 
-/// Puts a message into a session: it enters the transcript between two steps, and a turn does not
-/// complete before. Under the same `request` it is queued once.
+/// Queues a message for a session. The message enters the transcript between two steps, and the
+/// turn does not complete before that. A message with the same `request` is queued once.
 ///
 /// # Errors
-/// [`ErrorCode::SessionNotFound`], and the store's.
+/// [`ErrorCode::SessionNotFound`], and the errors of the store.
 pub async fn queue_message(
     outside: Outside<'_>,
     session: &SessionId,
@@ -168,12 +171,13 @@ pub async fn queue_message(
 }
 
 impl<'a> Outside<'a> {
-    /// The logs that requests go into.
+    /// Returns a reader of the store's sessions.
     pub(super) fn logs(self) -> SessionReader<'a> {
         SessionReader { store: self.store, folds: self.folds }
     }
 
-    /// Appends what `ask` makes of the session as it is then; nothing, if it makes nothing.
+    /// Appends the event that `ask` returns for the session's current state, or nothing if it
+    /// returns `None`.
     pub(super) async fn append(
         self,
         session: &SessionId,
@@ -186,7 +190,7 @@ impl<'a> Outside<'a> {
             let Some((event, guard)) = ask(&fold)? else { return Ok(()) };
             let expected = fold.position().clone();
             let before = fold.clone();
-            // Folding first keeps a request that is known already, or void, out of the log.
+            // Applying the event first keeps duplicate and void requests out of the log.
             fold.apply(&event, None)?;
             let append = Append {
                 session: session.clone(),
@@ -210,7 +214,7 @@ impl<'a> Outside<'a> {
                 }
                 AppendOutcome::Conflict { .. } => {
                     fold = before;
-                    if follow(self.store, &mut fold).await? != Kept::UpToDate {
+                    if follow(self.store, &mut fold).await? != CatchUpOutcome::UpToDate {
                         fold = self.logs().overview(session).await?;
                     }
                 }
@@ -219,13 +223,13 @@ impl<'a> Outside<'a> {
                     fold.observe(now);
                 }
                 AppendOutcome::HistoryLost => {
-                    let message = "the store lost what it had acknowledged";
+                    let message = "the store lost acknowledged events";
                     return Err(Error::new(ErrorCode::HistoryLost, message)
                         .with_context("session", session));
                 }
             }
         }
-        Err(Error::new(ErrorCode::StoreBusy, "others append to the session without pause")
+        Err(Error::new(ErrorCode::StoreBusy, "the session has too many concurrent appends")
             .with_context("session", session))
     }
 }

@@ -1,4 +1,4 @@
-//! Going back to a checkpoint, and going on from one as another session.
+//! Rewinding a session to a checkpoint, and the fold's part of forking.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::fold_state::{LastCheckpoint, StepRecord};
-use super::history::{History, Notes};
+use super::history::{History, HistorySink};
 use super::start::{check_agent, healed};
 use super::{Checkpoint, RunStatus, Session, SessionOverview, StartRun};
 use crate::agent::AgentDefinition;
@@ -18,36 +18,36 @@ use crate::message::UserMessage;
 use crate::store::SessionStatus;
 use crate::usage::Usage;
 
-/// Where a session was forked.
+/// The checkpoint from which a session was forked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkOrigin {
-    /// The session that it was forked from.
+    /// The id of the original session.
     pub session: SessionId,
-    /// The checkpoint: a version of that session's log, and of this one's.
+    /// The version of the checkpoint, in the log of the original and in this one.
     pub version: u64,
-    /// The last step that it shares.
+    /// The last step that the fork shares with the original.
     pub step: u32,
 }
 
 impl Session {
-    /// The checkpoint at a version.
+    /// Returns the checkpoint at a version.
     ///
     /// # Errors
-    /// [`ErrorCode::CheckpointNotFound`] if no step was closed there, or the session went back
-    /// behind it.
+    /// [`ErrorCode::CheckpointNotFound`] if no step was closed there, or a rewind removed the
+    /// checkpoint.
     pub fn checkpoint(&self, version: u64) -> Result<&Checkpoint> {
         self.history.checkpoint(self.id(), version)
     }
 
-    /// The step of that number, as it was when it was closed; also when it means nothing for the turn
-    /// any more.
+    /// Returns the step with that number as it was when it was closed, even if it no longer affects
+    /// the turn.
     pub(super) fn step_at_checkpoint(&self, step: u32) -> Option<&StepRecord> {
         self.history.closed_step(step)
     }
 }
 
 impl SessionOverview {
-    /// Where this session was forked, if it was.
+    /// Returns the origin of this session, if it is a fork.
     #[must_use]
     pub fn forked(&self) -> Option<&ForkOrigin> {
         self.fold_state.forked.as_deref()
@@ -79,7 +79,7 @@ impl SessionOverview {
         let problem = if self.needs_heal() {
             "calls without a result have to be healed first"
         } else if current.is_some() && current == run {
-            "a run does not go back behind itself"
+            "a run cannot rewind past its own start"
         } else if self.open_children().next().is_some() {
             "a child is open"
         } else if let Some(history) = history {
@@ -88,24 +88,24 @@ impl SessionOverview {
                 Ok(_) => return Ok(()),
             }
         } else {
-            "it takes the history"
+            "it needs the history"
         };
         Err(self.illegal(event, problem))
     }
 
-    /// From here on the log is this session's: nothing of the original's runs on in it, and what
-    /// the original used up is not counted twice.
+    /// Applies a fork. From here on the log belongs to this session: nothing of the original
+    /// continues in it, and the original's usage is not counted twice.
     pub(super) fn take_fork(
         &mut self,
         from: &SessionId,
         at: u64,
         tags: &BTreeMap<String, String>,
-        notes: &mut Notes<'_>,
+        sink: &mut HistorySink<'_>,
     ) {
         self.tags = Arc::new(tags.clone());
         self.parent = None;
         let fold_state = &mut self.fold_state;
-        notes.add(|history| history.fork(fold_state.position.version));
+        sink.add(|history| history.fork(fold_state.position.version));
         fold_state.next_fencing_token();
         let ended = fold_state.checkpoint.and_then(|last| last.at);
         let (session, step) = (from.clone(), fold_state.last_step);
@@ -119,13 +119,13 @@ impl SessionOverview {
         fold_state.short_of_tool_calls = false;
         fold_state.companions = Arc::default();
         fold_state.queue.clear();
-        // The original was asked, not this session.
+        // The requests were for the original, not for this session.
         fold_state.interrupt = None;
         fold_state.abort = None;
         fold_state.honoured = None;
         fold_state.cleared = None;
         if let Some(run) = &mut fold_state.run {
-            // Its chunks are in the original's stream.
+            // The run's chunks are in the original's stream.
             run.stream_from = 0;
             if run.status == RunStatus::Running {
                 run.status = RunStatus::Interrupted;
@@ -135,14 +135,15 @@ impl SessionOverview {
         fold_state.status = SessionStatus::Interrupted;
     }
 
-    /// What was used up stays used up, and numbers of steps stay taken.
-    pub(super) fn rewind(&mut self, to: u64, notes: &mut Notes<'_>) {
-        let Some(history) = notes.0.as_deref_mut() else { return };
+    /// Applies a rewind. The usage stays counted, and step numbers are not reused.
+    pub(super) fn rewind(&mut self, to: u64, sink: &mut HistorySink<'_>) {
+        let Some(history) = sink.0.as_deref_mut() else { return };
         let fold_state = &mut self.fold_state;
         let version = fold_state.position.version;
-        let Some((checkpoint, mark)) = history.rewind(version, to) else { return };
+        let Some((checkpoint, saved)) = history.rewind(version, to) else { return };
         fold_state.rewound_at = version;
-        // No time is counted between the last append of the run before and the start of the next run.
+        // The time between the last append of the previous run and the start of the next one does
+        // not count.
         fold_state.seen = None;
         fold_state.messages = checkpoint.messages;
         fold_state.checkpoint =
@@ -153,13 +154,13 @@ impl SessionOverview {
             Arc::make_mut(&mut fold_state.dropped).extend(open);
         }
         fold_state.turn = checkpoint.turn;
-        fold_state.state = history.changes.state_after(mark.changes);
-        fold_state.turn_steps = mark.turn_steps;
-        fold_state.corrections = mark.corrections;
-        // What failed is asked again, as when a failed run is resumed.
-        let failed = mark.closed.reply.error.is_some();
-        fold_state.model_failures = if failed { 0 } else { mark.model_failures };
-        fold_state.closed = (!failed).then_some(mark.closed);
+        fold_state.state = history.changes.state_after(saved.changes);
+        fold_state.turn_steps = saved.turn_steps;
+        fold_state.corrections = saved.corrections;
+        // A failed model call is retried, as when a failed run is resumed.
+        let failed = saved.closed.reply.error.is_some();
+        fold_state.model_failures = if failed { 0 } else { saved.model_failures };
+        fold_state.closed = (!failed).then_some(saved.closed);
         fold_state.rewound = true;
         if fold_state.run.as_ref().is_none_or(|run| run.status != RunStatus::Running) {
             fold_state.status = SessionStatus::Interrupted;
@@ -167,19 +168,21 @@ impl SessionOverview {
     }
 }
 
-/// What goes back to a checkpoint and on from there, in one append. `after` is the last run as the
-/// caller saw it. Whether that run is alive is for the store to say, when the run starts.
+/// Returns the events that rewind a session to a checkpoint and continue from there, in one append.
+/// `after` is the last run that the caller saw. The store checks whether that run is alive when the
+/// new run starts.
 ///
-/// A step that ended the turn ends it again, unless there is a message.
+/// If the step at the checkpoint had ended the turn, it ends the turn again, unless there is a
+/// message.
 ///
 /// # Errors
-/// [`ErrorCode::AlreadyResumed`] if another run has begun since,
+/// [`ErrorCode::AlreadyResumed`] if another run has started since,
 /// [`ErrorCode::CheckpointNotFound`], [`ErrorCode::ChildrenOpen`] if a sub-agent is not done,
 /// [`ErrorCode::AgentMismatch`], and [`ErrorCode::StateInvalid`].
 pub fn rewind_events(
     session: &Session,
     agent: &AgentDefinition,
-    begin: &StartRun,
+    start: &StartRun,
     after: Option<&RunId>,
     to: u64,
     message: Option<&UserMessage>,
@@ -205,7 +208,7 @@ pub fn rewind_events(
         Some(_) => Trigger::Recover,
         None => Trigger::Resume,
     };
-    events.push(begin.started(after.cloned(), trigger));
+    events.push(start.started(after.cloned(), trigger));
     events.extend(message.map(|message| Event::UserMessages { messages: vec![message.clone()] }));
     Ok(events)
 }

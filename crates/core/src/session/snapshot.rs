@@ -1,25 +1,27 @@
-//! Snapshots: the overview of a session as a store keeps it, so that a process that looks at the session
-//! for the first time reads the end of its log only.
+//! Snapshots: stored overviews of sessions. A process that reads a session for the first time then
+//! reads only the end of its log.
 
 use super::{Session, SessionOverview};
 use crate::error::{Error, ErrorCode, Result};
 use crate::id::SessionId;
 use crate::store::Snapshot;
 
-/// Which fold makes the snapshots of this version, and which it reads. It is raised whenever a log gives
-/// another overview than before, or an overview another JSON.
+/// The version of the fold, which snapshots carry. It must be raised whenever a log results in a
+/// different overview than before, or an overview in different JSON. Snapshots of other fold
+/// versions are ignored.
 pub const FOLD: u32 = 2;
 
-/// The number of events after which the run that writes a log saves another snapshot. It bounds what the
-/// first look of a process reads, unless a snapshot could not be saved.
+/// The number of events after which the run that writes a log saves another snapshot. It bounds the
+/// number of events that a first read covers, unless saving a snapshot failed.
 pub const SNAPSHOT_EVENTS: u64 = 1_000;
 
 impl SessionOverview {
-    /// The snapshot of this overview, for [`save_snapshot`](crate::store::StateStore::save_snapshot).
-    /// The overview is one of a log: the events applied to it were [settled](Session::settle).
+    /// Returns a snapshot of this overview, for
+    /// [`save_snapshot`](crate::store::StateStore::save_snapshot). The events applied to the
+    /// overview must have been [settled](Session::settle).
     ///
     /// # Errors
-    /// [`ErrorCode::Internal`] if it cannot be written as JSON.
+    /// [`ErrorCode::Internal`] if the overview cannot be written as JSON.
     pub fn to_snapshot(&self) -> Result<Snapshot> {
         let body = serde_json::to_vec(self).map_err(|error| {
             let message = "a session's overview cannot be written as JSON";
@@ -28,23 +30,24 @@ impl SessionOverview {
         Ok(Snapshot { position: self.position().clone(), fold: FOLD, body: body.into() })
     }
 
-    /// The overview in a snapshot of a session, unless another fold made it, it cannot be read, or it is
-    /// of another session or position than it says. Whether the log has that position is not looked at.
+    /// Returns the overview in a snapshot of a session, or `None` if another fold version made it,
+    /// it cannot be read, or it belongs to another session or position than it states. This does
+    /// not check whether the log has that position.
     #[must_use]
     pub fn from_snapshot(session: &SessionId, snapshot: &Snapshot) -> Option<Self> {
         if snapshot.fold != FOLD {
             return None;
         }
         let overview: Self = serde_json::from_slice(&snapshot.body).ok()?;
-        let is_it = overview.id == *session && *overview.position() == snapshot.position;
-        is_it.then_some(overview)
+        let matches = overview.id == *session && *overview.position() == snapshot.position;
+        matches.then_some(overview)
     }
 }
 
 impl Session {
-    /// Returns `true` if a snapshot of the session is worth saving: its log has grown by
-    /// [`SNAPSHOT_EVENTS`] since the last one that this process knows of, or has gone back to a
-    /// checkpoint, which no overview can follow from an earlier snapshot.
+    /// Returns `true` if a snapshot of the session should be saved: its log has grown by
+    /// [`SNAPSHOT_EVENTS`] since the last snapshot that this process knows, or the session was
+    /// rewound. An overview cannot follow a rewind from an earlier snapshot.
     #[must_use]
     pub fn is_snapshot_due(&self) -> bool {
         let version = self.position().version;
@@ -53,7 +56,8 @@ impl Session {
             || version >= SNAPSHOT_EVENTS && self.overview.fold_state.rewound_at > self.snapshot
     }
 
-    /// Notes that a snapshot of that version was saved, or could not be: the next one is due later.
+    /// Records that a snapshot of that version was saved, or could not be saved. In both cases, the
+    /// next one is due later.
     pub fn snapshot_saved(&mut self, version: u64) {
         self.snapshot = self.snapshot.max(version);
     }

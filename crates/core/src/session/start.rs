@@ -1,4 +1,5 @@
-//! What starting a run appends: pure, so that every runtime starts alike.
+//! The events that start a run. The functions are pure, so that every runtime starts runs in the
+//! same way.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,28 +18,29 @@ use crate::state::{Patch, is_too_deep};
 use crate::step::heal;
 use crate::store::SessionStatus;
 
-/// A run that is about to begin.
+/// The description of a run that is about to start.
 #[derive(Debug, Clone)]
 pub struct StartRun {
-    /// Its id.
+    /// The run's id.
     pub run: RunId,
-    /// The kind of runtime that will carry it out.
+    /// The kind of the runtime that will execute the run.
     pub runtime: Arc<str>,
     /// The stream's last sequence number.
     pub stream_from: u64,
-    /// Who makes the session, if it is a new one and a child.
+    /// The parent, if the session is new and a child.
     pub parent: Option<ParentRef>,
-    /// Whether a child that the session waits for can go on, or has ended: that stands in its log.
+    /// Whether a child that the session waits for can continue or has ended, according to the
+    /// child's log.
     pub news_below: bool,
-    /// Limits on what the session may use; those that it does not name stay as they are.
+    /// Limits on the session's usage. Limits that are not set stay as they are.
     pub budget: Option<Budget>,
-    /// The interrupt that is cleared: by the caller of an explicit resume, or of one that the session's
-    /// parent had. None for a takeover.
+    /// The interrupt that the run clears: one that an explicit resume of this session or of its
+    /// parent overrides. `None` for a takeover.
     pub clears: Option<RequestId>,
 }
 
 impl StartRun {
-    /// A run on a session of its own.
+    /// Creates the description of a run on a root session.
     #[must_use]
     pub fn new(run: RunId, runtime: impl Into<Arc<str>>, stream_from: u64) -> Self {
         Self {
@@ -65,19 +67,19 @@ impl StartRun {
     }
 }
 
-/// What begins a turn: on a new session (`session` has no event yet) or on one whose last run
-/// ended. Whether a run that did not end is alive is for the caller to say. On a session that
-/// waited for people, and all of them have answered, the turn goes on and the messages enter it
-/// when the step is done.
+/// Returns the events that start a turn, on a new session (`session` has no event yet) or on one
+/// whose last run ended. The caller decides whether a run that did not end is alive. If the session
+/// was suspended and all its calls are answered, the turn continues and the messages enter it when
+/// the step is done.
 ///
 /// # Errors
-/// [`ErrorCode::InputInvalid`] without a message or with a state that does not fit,
+/// [`ErrorCode::InputInvalid`] without a message or with an unsuitable state,
 /// [`ErrorCode::AgentMismatch`], [`ErrorCode::AlreadyRunning`] or [`ErrorCode::RunUnfinished`] if
-/// the last run did not end, [`ErrorCode::Suspended`] if it waits for people.
+/// the last run did not end, [`ErrorCode::Suspended`] if it has pending calls.
 pub fn execute_events(
     session: &Session,
     agent: &AgentDefinition,
-    begin: &StartRun,
+    start: &StartRun,
     input: &Input,
     tags: &BTreeMap<String, String>,
     alive: bool,
@@ -85,16 +87,16 @@ pub fn execute_events(
     if input.messages.is_empty() {
         return Err(Error::new(ErrorCode::InputInvalid, "the input has no message"));
     }
-    check_prices(session, agent, begin)?;
+    check_prices(session, agent, start)?;
     let mut events: Vec<_> = healed(session).into_iter().collect();
     let state = if session.position().version == 0 {
         events.push(Event::SessionCreated {
             agent: Arc::clone(agent.name()),
             tags: tags.clone(),
             state: agent.initial_state().clone(),
-            parent: begin.parent.clone(),
+            parent: start.parent.clone(),
         });
-        events.push(begin.started(None, Trigger::Execute));
+        events.push(start.started(None, Trigger::Execute));
         agent.initial_state().to_value()
     } else {
         check_agent(session, agent)?;
@@ -103,18 +105,18 @@ pub fn execute_events(
         }
         let after = session.last_run().map(|run| run.id.clone());
         if let Some(run) = session.last_run().filter(|_| session.open_step().is_some()) {
-            // The step is finished first.
-            let waits = run.status.is_suspended() && !session.has_news() && !begin.news_below;
+            // The open step has to finish first.
+            let waits = run.status.is_suspended() && !session.has_news() && !start.news_below;
             if session.pending_calls().next().is_some() || waits {
                 return Err(waiting(session));
             }
-            events.push(begin.started(Some(run.id.clone()), Trigger::Resume));
+            events.push(start.started(Some(run.id.clone()), Trigger::Resume));
             events.extend(state_change(agent, session.state(), input.state.as_ref())?);
-            events.extend(queued(begin, &input.messages));
+            events.extend(queued(start, &input.messages));
             return Ok(events);
         }
         let trigger = if after.is_some() { Trigger::Continue } else { Trigger::Execute };
-        events.push(begin.started(after, trigger));
+        events.push(start.started(after, trigger));
         Value::clone(session.state())
     };
     events.extend(state_change(agent, &state, input.state.as_ref())?);
@@ -122,29 +124,28 @@ pub fn execute_events(
     Ok(events)
 }
 
-/// What goes on with a session whose last run was `after` when the caller looked. A message enters
-/// the transcript when the step under way is done.
+/// Returns the events that resume a session whose last run was `after` when the caller read it. A
+/// message enters the transcript when the step in progress is done.
 ///
 /// # Errors
-/// [`ErrorCode::AlreadyResumed`] if another run has begun since,
-/// [`ErrorCode::NothingToResume`] if the last turn is complete or aborted,
-/// [`ErrorCode::Suspended`] if nothing that it waits for has come,
-/// [`ErrorCode::AgentMismatch`], and [`ErrorCode::StateInvalid`].
+/// [`ErrorCode::AlreadyResumed`] if another run has started since, [`ErrorCode::NothingToResume`]
+/// if the last turn is complete or aborted, [`ErrorCode::Suspended`] if nothing that it waits for
+/// has arrived, [`ErrorCode::AgentMismatch`], and [`ErrorCode::StateInvalid`].
 pub fn resume_events(
     session: &Session,
     agent: &AgentDefinition,
-    begin: &StartRun,
+    start: &StartRun,
     after: Option<&RunId>,
     message: Option<&UserMessage>,
 ) -> Result<Vec<Event>> {
     check_agent(session, agent)?;
     check_after(session, after)?;
-    check_prices(session, agent, begin)?;
+    check_prices(session, agent, start)?;
     let last = session.last_run();
     let trigger = match (session.status(), last.map(|run| run.status)) {
         (_, Some(RunStatus::Running)) => Trigger::Recover,
         (_, Some(status)) if status.is_suspended() => {
-            if !session.has_news() && !begin.news_below {
+            if !session.has_news() && !start.news_below {
                 return Err(waiting(session));
             }
             Trigger::Resume
@@ -158,10 +159,10 @@ pub fn resume_events(
     };
     agent.check_state(session.state())?;
     let mut events: Vec<_> = healed(session).into_iter().collect();
-    events.push(begin.started(after.cloned(), trigger));
+    events.push(start.started(after.cloned(), trigger));
     match message {
         Some(message) if session.open_step().is_some() => {
-            events.extend(queued(begin, std::slice::from_ref(message)));
+            events.extend(queued(start, std::slice::from_ref(message)));
         }
         Some(message) => events.push(Event::UserMessages { messages: vec![message.clone()] }),
         None => {}
@@ -169,25 +170,27 @@ pub fn resume_events(
     Ok(events)
 }
 
-/// Messages that enter the transcript when the step under way is done.
+/// Returns the events that queue messages, which enter the transcript when the step in progress is
+/// done.
 fn queued<'a>(
-    begin: &'a StartRun,
+    start: &'a StartRun,
     messages: &'a [UserMessage],
 ) -> impl Iterator<Item = Event> + use<'a> {
     messages.iter().enumerate().map(|(index, message)| Event::MessageQueued {
-        request: RequestId::from(format!("{}/{index}", begin.run)),
+        request: RequestId::from(format!("{}/{index}", start.run)),
         message: message.clone(),
         from: None,
     })
 }
 
-/// What ends a session as aborted that has no live run: a run of its own, in one append.
+/// Returns the events that abort a session without a live run. They form a run of their own, in one
+/// append.
 ///
 /// # Errors
-/// [`ErrorCode::NothingToResume`] if it has ended already.
+/// [`ErrorCode::NothingToResume`] if the session has already ended.
 pub fn abort_events(
     session: &Session,
-    begin: &StartRun,
+    start: &StartRun,
     request: RequestId,
     reason: Option<String>,
 ) -> Result<Vec<Event>> {
@@ -197,33 +200,35 @@ pub fn abort_events(
             Error::new(ErrorCode::NothingToResume, message).with_context("session", session.id())
         );
     }
-    Ok(terminate_events(session, begin, request, reason))
+    Ok(terminate_events(session, start, request, reason))
 }
 
-/// What stops a session for good that may be done: a companion that nobody is to speak to any more.
+/// Returns the events that stop a session permanently, even if it is complete. For a companion that
+/// accepts no further messages.
 #[must_use]
 pub fn terminate_events(
     session: &Session,
-    begin: &StartRun,
+    start: &StartRun,
     request: RequestId,
     reason: Option<String>,
 ) -> Vec<Event> {
     let after = session.last_run().map(|run| run.id.clone());
-    let run = begin.run.clone();
+    let run = start.run.clone();
     let mut events: Vec<_> = healed(session).into_iter().collect();
-    events.push(begin.started(after, Trigger::Abort));
+    events.push(start.started(after, Trigger::Abort));
     events.push(Event::AbortRequested { request, run, reason });
     events
 }
 
-/// What comes first on reopening a session whose imported log left calls without a result.
+/// Returns the event that must come first when a session is reopened whose imported log contains
+/// calls without a result.
 pub(super) fn healed(session: &Session) -> Option<Event> {
     session.needs_heal().then(|| Event::HistoryHealed { results: heal(session) })
 }
 
-/// A limit of costs is no limit for a model whose price nobody knows.
-fn check_prices(session: &Session, agent: &AgentDefinition, begin: &StartRun) -> Result<()> {
-    let budget = begin.budget.unwrap_or_default().or(session.budget(agent));
+/// Rejects a cost limit if the price of a model is unknown.
+fn check_prices(session: &Session, agent: &AgentDefinition, start: &StartRun) -> Result<()> {
+    let budget = start.budget.unwrap_or_default().or(session.budget(agent));
     if budget.cost.is_none() {
         return Ok(());
     }
@@ -251,7 +256,7 @@ pub(super) fn check_after(session: &Session, after: Option<&RunId>) -> Result<()
         return Ok(());
     }
     let winner = last.map_or_else(String::new, RunId::to_string);
-    Err(Error::new(ErrorCode::AlreadyResumed, "another run has begun meanwhile")
+    Err(Error::new(ErrorCode::AlreadyResumed, "another run has started meanwhile")
         .with_context("session", session.id())
         .with_context("run", winner))
 }
@@ -259,7 +264,7 @@ pub(super) fn check_after(session: &Session, after: Option<&RunId>) -> Result<()
 fn waiting(session: &Session) -> Error {
     let calls: Vec<_> = session.pending_calls().map(|pending| pending.call.as_str()).collect();
     let children: Vec<_> = session.open_children().map(|child| child.session.as_str()).collect();
-    let message = "the session waits for people: submit answers to its calls, or abort it";
+    let message = "the session has pending calls: submit answers to them, or abort it";
     let mut error = Error::new(ErrorCode::Suspended, message).with_context("session", session.id());
     if !calls.is_empty() {
         error = error.with_context("calls", calls.join(", "));
@@ -279,7 +284,7 @@ fn unfinished(session: &Session, alive: bool) -> Error {
     Error::new(code, message).with_context("session", session.id())
 }
 
-/// Sets members of the state that the caller gave.
+/// Returns the event that sets the given members of the state.
 fn state_change(
     agent: &AgentDefinition,
     state: &Value,

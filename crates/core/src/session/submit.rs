@@ -1,4 +1,4 @@
-//! Answers to calls that wait for people.
+//! Submissions: answers to pending calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,12 +16,13 @@ use crate::mutant;
 use crate::schema::Schema;
 use crate::store::{Guard, SessionStatus};
 
-/// A call of some session of a tree. As text it is the call's id, or `session#call`.
+/// A reference to a call of a session in a tree. Its text form is the call's id, or `session#call`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallRef {
-    /// The session that made it. Without it, the only one of the tree in which such a call waits.
+    /// The session that made the call. If `None`, the only session of the tree in which such a call
+    /// is pending.
     pub session: Option<SessionId>,
-    /// The call.
+    /// The call's id.
     pub call: CallId,
 }
 
@@ -55,7 +56,7 @@ impl fmt::Display for CallRef {
     }
 }
 
-/// An answer to a call that waits for people.
+/// An answer to a pending call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Submission {
     call: CallRef,
@@ -70,10 +71,10 @@ impl Submission {
         Self { call: call.into(), answer, by: None, digest: None, request: None }
     }
 
-    /// The result of a client tool.
+    /// Creates the result of a client tool.
     ///
     /// # Errors
-    /// [`ErrorCode::AnswerInvalid`] if it is not JSON.
+    /// [`ErrorCode::AnswerInvalid`] if the result cannot be written as JSON.
     pub fn result(call: impl Into<CallRef>, result: &(impl Serialize + ?Sized)) -> Result<Self> {
         let result = Json::from_serialize(result).map_err(|error| {
             Error::new(ErrorCode::AnswerInvalid, "the result is not JSON").with_source(error)
@@ -81,20 +82,20 @@ impl Submission {
         Ok(Self::new(call, Answer::Returned(result)))
     }
 
-    /// A client tool failed; the model reads the message.
+    /// Creates the failure of a client tool. The model receives the message.
     pub fn error(call: impl Into<CallRef>, message: impl Into<String>) -> Self {
         Self::new(call, Answer::Error(message.into()))
     }
 
-    /// The call may run.
+    /// Creates an approval of the call.
     pub fn approve(call: impl Into<CallRef>) -> Self {
         Self::new(call, Answer::Approved { edited: None })
     }
 
-    /// The call may run with these arguments instead, if its tool allows that.
+    /// Creates an approval with edited arguments, if the call's tool allows that.
     ///
     /// # Errors
-    /// [`ErrorCode::AnswerInvalid`] if they are not JSON.
+    /// [`ErrorCode::AnswerInvalid`] if the arguments cannot be written as JSON.
     pub fn approve_edited(
         call: impl Into<CallRef>,
         arguments: &(impl Serialize + ?Sized),
@@ -105,53 +106,54 @@ impl Submission {
         Ok(Self::new(call, Answer::Approved { edited: Some(edited) }))
     }
 
-    /// The call must not run; the model reads the reason.
+    /// Creates a denial of the call. The model receives the reason.
     pub fn deny(call: impl Into<CallRef>, reason: impl Into<Option<String>>) -> Self {
         Self::new(call, Answer::Denied { reason: reason.into() })
     }
 
-    /// Who answers, for people who read the log.
+    /// Sets the name of the user who answers, which is shown in the log.
     #[must_use]
     pub fn by(mut self, who: impl Into<String>) -> Self {
         self.by = Some(who.into());
         self
     }
 
-    /// The digest of the arguments that the answer was given to: if the call has others, nothing is
-    /// recorded.
+    /// Sets the digest of the arguments that the answer is for. If the call has other arguments,
+    /// nothing is recorded.
     #[must_use]
     pub fn digest(mut self, digest: impl Into<String>) -> Self {
         self.digest = Some(digest.into());
         self
     }
 
-    /// An id of the answer: submitted again under it, it is taken for the same.
+    /// Sets the id of the answer. It is an idempotency key: another submission with the same id has
+    /// no effect.
     #[must_use]
     pub fn request(mut self, request: impl Into<RequestId>) -> Self {
         self.request = Some(request.into());
         self
     }
 
-    /// The call.
+    /// Returns the reference to the call.
     #[must_use]
     pub fn call(&self) -> &CallRef {
         &self.call
     }
 }
 
-/// Records an answer. Of several for one call exactly one is taken. It does not go on with the
-/// session: `resume` does.
+/// Records an answer. If several answers are submitted for one call, exactly one is accepted. This
+/// does not continue the session: `resume` does.
 ///
-/// Returns the session that the call belongs to: `root`, or one below it.
+/// Returns the session that the call belongs to: `root` or one of its descendants.
 ///
 /// # Errors
 /// [`ErrorCode::CallNotFound`], [`ErrorCode::AlreadyAnswered`], [`ErrorCode::AnswerExpired`],
 /// [`ErrorCode::AnswerToAborted`], [`ErrorCode::AnswerWrongKind`], [`ErrorCode::AnswerInvalid`],
 /// [`ErrorCode::ArgumentsChanged`], [`ErrorCode::NotRoot`] for a child's session,
-/// [`ErrorCode::SessionNotFound`], and the store's.
+/// [`ErrorCode::SessionNotFound`], and the errors of the store.
 ///
 /// # Durability
-/// When it returns, the answer is in the log.
+/// When the function returns, the answer is in the log.
 pub async fn submit(
     outside: Outside<'_>,
     root: &SessionId,
@@ -159,27 +161,28 @@ pub async fn submit(
 ) -> Result<SessionId> {
     let owner = owner(outside, root, &submission.call).await?;
     let request = submission.request.clone().unwrap_or_else(|| outside.ids.request());
-    let judged = |fold: &SessionOverview| {
-        let judged = judge(fold, submission, &request);
-        judged.map_err(|error| {
+    let event = |fold: &SessionOverview| {
+        evaluate(fold, submission, &request).map_err(|error| {
             error.with_context("session", fold.id()).with_context("call", &submission.call.call)
         })
     };
-    outside.append(&owner, judged).await?;
+    outside.append(&owner, event).await?;
     tracing::info!(session = %owner, call = %submission.call.call, "client_tool.submitted");
     Ok(owner)
 }
 
-/// What the answer is to the session as it is now: an event, or what was recorded before.
-fn judge(
+/// Evaluates the answer against the session's current state. Returns the event to append, or `None`
+/// if the same answer was recorded before.
+fn evaluate(
     fold: &SessionOverview,
     submission: &Submission,
     request: &RequestId,
 ) -> Result<Option<(Event, Guard)>> {
     let call = &submission.call.call;
-    let pending = fold.open_step().and_then(|step| step.call(call)).and_then(|it| it.pending());
-    let again = fold.open_step().and_then(|step| step.call(call)).filter(|it| it.finish.is_none());
-    let again = again.and_then(|it| it.waiting.as_ref()).map(|waiting| &waiting.on);
+    let pending = fold.open_step().and_then(|step| step.call(call)).and_then(|call| call.pending());
+    let again =
+        fold.open_step().and_then(|step| step.call(call)).filter(|call| call.finish.is_none());
+    let again = again.and_then(|call| call.waiting.as_ref()).map(|waiting| &waiting.on);
     let Some(pending) = pending.or(again.filter(|_| mutant!("answered-twice"))) else {
         return match fold.settled_call(call) {
             Some(ResolvedCall::Answered(other)) if other == request => Ok(None),
@@ -205,20 +208,18 @@ fn judge(
 fn refusal(fold: &SessionOverview, call: &CallId, settled: Option<&ResolvedCall>) -> Error {
     let (code, message) = match settled {
         Some(ResolvedCall::Answered(_)) => {
-            (ErrorCode::AlreadyAnswered, "somebody else answered the call first")
+            (ErrorCode::AlreadyAnswered, "the call has already been answered")
         }
         Some(ResolvedCall::Expired) => {
             (ErrorCode::AnswerExpired, "the call's deadline had passed when the answer came")
         }
         Some(ResolvedCall::Dropped) if fold.status() == SessionStatus::Aborted => {
-            (ErrorCode::AnswerToAborted, "the run was aborted: nobody waits for the answer")
+            (ErrorCode::AnswerToAborted, "the run was aborted: the call is no longer pending")
         }
         Some(ResolvedCall::Dropped) => {
             (ErrorCode::AlreadyAnswered, "the call has its result already")
         }
-        None if fold.may_have_made(call) => {
-            (ErrorCode::CallNotFound, "the call does not wait for people")
-        }
+        None if fold.may_have_made(call) => (ErrorCode::CallNotFound, "the call is not pending"),
         None => (ErrorCode::CallNotFound, "there is no such call"),
     };
     Error::new(code, message)
@@ -259,7 +260,7 @@ fn check(fold: &SessionOverview, pending: &PendingCall, submission: &Submission)
     }
 }
 
-/// The session of the tree that made the call.
+/// Returns the session of the tree that made the call.
 async fn owner(outside: Outside<'_>, root: &SessionId, call: &CallRef) -> Result<SessionId> {
     let top = head(outside.store, root).await?;
     if top.created.root != *root {
@@ -303,34 +304,34 @@ async fn owner(outside: Outside<'_>, root: &SessionId, call: &CallRef) -> Result
     }
 }
 
-/// A call that waits for people, as whoever answers has to see it.
+/// A pending call with the data that a user needs to answer it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PendingView {
-    /// The session that made it.
+    /// The session that made the call.
     pub session: SessionId,
-    /// Its agent's name.
+    /// The name of the session's agent.
     pub agent: Arc<str>,
-    /// What it waits for.
+    /// The pending call.
     #[serde(flatten)]
     pub pending: Arc<PendingCall>,
     /// The arguments as the model wrote them.
     pub arguments: Json,
-    /// Since when it waits, by the store's clock.
+    /// The time since when the call waits, by the store's clock.
     pub since: Option<Timestamp>,
 }
 
 impl PendingView {
-    /// How a [`Submission`] names it.
+    /// Returns the reference to use in a [`Submission`].
     #[must_use]
     pub fn reference(&self) -> CallRef {
         CallRef { session: Some(self.session.clone()), call: self.pending.call.clone() }
     }
 }
 
-/// The calls of a session and those below it that wait for people, oldest session first.
+/// Returns the pending calls of a session and its descendants, oldest session first.
 ///
 /// # Errors
-/// [`ErrorCode::SessionNotFound`], and the store's.
+/// [`ErrorCode::SessionNotFound`], and the errors of the store.
 pub async fn pending_calls(logs: SessionReader<'_>, root: &SessionId) -> Result<Vec<PendingView>> {
     head(logs.store, root).await?;
     let mut views = Vec::new();

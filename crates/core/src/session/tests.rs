@@ -1,4 +1,4 @@
-//! The fold: what is legal, what each event makes of a session, and how it goes back.
+//! Tests of the fold: legality of events, their effect on a session, and rollback.
 
 mod family;
 mod heal;

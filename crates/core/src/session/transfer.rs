@@ -1,4 +1,4 @@
-//! Taking sessions out of one store and into another.
+//! Export of sessions from a store, and import into another one.
 
 mod log;
 
@@ -13,14 +13,14 @@ use crate::store::{Head, MAX_PAGE, NewSession, Page, SessionFilter, StateStore};
 
 use log::Log;
 
-/// What names the form of an export.
+/// The name of the export format.
 const FORMAT: &str = "helix-agents.session";
 
-/// The number of the form.
+/// The version of the export format.
 const FORMAT_VERSION: u32 = 1;
 
-/// A session with its children, apart from any store: everything that was recorded, with the
-/// original times. JSON of it is what `helix sessions export` prints.
+/// A session with its children, independent of any store: everything that was recorded, with the
+/// original times. `helix sessions export` prints it as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionExport {
     format: String,
@@ -31,29 +31,30 @@ pub struct SessionExport {
 /// One session of an export.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExportedSession {
-    /// The session.
+    /// The session's id.
     pub session: SessionId,
-    /// What it was created as.
+    /// The data that the session was created with.
     pub created: NewSession,
-    /// When it was created.
+    /// The time when the session was created.
     pub created_at: Timestamp,
-    /// Its log.
+    /// The session's log.
     pub events: Vec<RecordedEvent>,
 }
 
 impl SessionExport {
-    /// The sessions: the root, then what is below it.
+    /// Returns the sessions: the root, then its descendants.
     #[must_use]
     pub fn sessions(&self) -> &[ExportedSession] {
         &self.sessions
     }
 }
 
-/// Reads a root session and everything below it. Streams are not part of it: they can always be
-/// replayed as far as the log goes. What is appended to a live session meanwhile may be in or not.
+/// Exports a root session and its descendants. Streams are not included, because they can be
+/// rebuilt from the log. Events that are appended to a live session meanwhile may or may not be
+/// included.
 ///
 /// # Errors
-/// [`ErrorCode::SessionNotFound`], [`ErrorCode::NotRoot`] for a child, and the store's.
+/// [`ErrorCode::SessionNotFound`], [`ErrorCode::NotRoot`] for a child, and the errors of the store.
 pub async fn export_session(store: &dyn StateStore, session: &SessionId) -> Result<SessionExport> {
     let root = super::request::head(store, session).await?;
     if root.created.root != *session {
@@ -61,7 +62,8 @@ pub async fn export_session(store: &dyn StateStore, session: &SessionId) -> Resu
             .with_context("session", session)
             .with_context("root", &root.created.root));
     }
-    // Children first: what a parent's log says of a child that is read later is in the child's.
+    // Children are read first. A child's log, read later than its parent's, could otherwise be
+    // ahead of what the parent knows.
     let mut sessions = Vec::new();
     for head in below(store, session).await? {
         sessions.push(exported(store, head).await?);
@@ -71,7 +73,7 @@ pub async fn export_session(store: &dyn StateStore, session: &SessionId) -> Resu
     Ok(SessionExport { format: FORMAT.to_owned(), format_version: FORMAT_VERSION, sessions })
 }
 
-/// The heads of all sessions below a root, newest first.
+/// Returns the heads of all sessions below a root, newest first.
 async fn below(store: &dyn StateStore, root: &SessionId) -> Result<Vec<Head>> {
     let filter = SessionFilter { root: Some(root.clone()), ..SessionFilter::default() };
     let mut heads = Vec::new();
@@ -90,21 +92,21 @@ async fn exported(store: &dyn StateStore, head: Head) -> Result<ExportedSession>
     Ok(ExportedSession { session, created, created_at, events })
 }
 
-/// Writes an export into a store, under the ids that the sessions had. What was under way is left
-/// as after a crash: `recover` goes on with it. The original goes on by itself, so of a session
-/// that is to live in one place the original is deleted or left alone.
+/// Imports an export into a store, under the original session ids. Work in progress is left as
+/// after a crash, and `recover` continues it. The original also continues on its own, so if a
+/// session should live in one place only, delete the original or leave it untouched.
 ///
-/// Each session appears at once and as a whole, the root last: a log that takes several appends is
-/// written aside and then made the session's. Of an import that broke off there may be children
-/// whose root is missing, which nobody goes on with, and an aborted session `import-…`, in which
-/// something is aside. Done again it finishes, and removes that. An import that is done already
-/// changes nothing; of several at once each finishes.
+/// Each session appears atomically, the root last. A log that takes several appends is first
+/// written to a staging session and then becomes the real session. An import that was cut off may
+/// leave children without a root, which no process continues, and an aborted staging session
+/// `import-…`. Running the import again completes it and removes the staging session. Repeating a
+/// completed import changes nothing. If several imports run concurrently, each of them completes.
 ///
 /// # Errors
-/// [`ErrorCode::InputInvalid`] if it is no export, [`ErrorCode::LogInvalid`] or
-/// [`ErrorCode::SchemaUnknown`] if a log is not legal, [`ErrorCode::SessionExists`] if the store
-/// holds another session of the same id, and the store's. Logs are judged before anything is
-/// written.
+/// [`ErrorCode::InputInvalid`] if the data is not an export, [`ErrorCode::LogInvalid`] or
+/// [`ErrorCode::SchemaUnknown`] if a log is illegal, [`ErrorCode::SessionExists`] if the store
+/// contains another session with the same id, and the errors of the store. All logs are checked
+/// before anything is written.
 pub async fn import_session(store: &dyn StateStore, export: &SessionExport) -> Result<()> {
     let mut logs = export.check()?;
     logs.reverse();
@@ -115,7 +117,7 @@ pub async fn import_session(store: &dyn StateStore, export: &SessionExport) -> R
 }
 
 impl SessionExport {
-    /// The logs of it, the root's first.
+    /// Checks the export and returns its logs, starting with the root's.
     fn check(&self) -> Result<Vec<Log>> {
         let invalid = |message: &str| Error::new(ErrorCode::InputInvalid, message.to_owned());
         if self.format != FORMAT || self.format_version != FORMAT_VERSION {
@@ -133,7 +135,9 @@ impl SessionExport {
             let parent = session.created.parent.as_ref();
             let in_place = match ids.is_empty() {
                 true => parent.is_none(),
-                false => parent.is_some_and(|it| self.sessions.iter().any(|of| of.session == *it)),
+                false => {
+                    parent.is_some_and(|id| self.sessions.iter().any(|other| other.session == *id))
+                }
             };
             if session.created.root != root.session || !in_place || ids.contains(&&session.session)
             {

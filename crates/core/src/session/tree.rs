@@ -1,4 +1,4 @@
-//! All sessions below a root, as their own logs tell them.
+//! All sessions below a root, read from their own logs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::id::SessionId;
 use crate::store::{Head, SessionFilter, list_all};
 use crate::usage::UsageRollup;
 
-/// The sessions of a tree, newest first.
+/// Returns the overviews of a tree's sessions, newest first.
 pub(super) async fn overviews(
     logs: SessionReader<'_>,
     root: &SessionId,
@@ -21,7 +21,7 @@ pub(super) async fn overviews(
     for head in list_all(logs.store, &filter).await? {
         match logs.overview(&head.session).await {
             Ok(fold) => folds.push(fold),
-            // It was deleted since it was listed.
+            // The session was deleted after it was listed.
             Err(error) if error.code() == ErrorCode::SessionNotFound => {}
             Err(error) => return Err(error),
         }
@@ -29,23 +29,24 @@ pub(super) async fn overviews(
     Ok(folds)
 }
 
-/// What a session and all below it have used up so far, each as its own log tells it: those at work,
-/// those that were aborted, and those whose caller has ended before them included.
+/// Returns the current usage of a session and all its descendants, each according to its own log.
+/// This includes running sessions, aborted sessions, and sessions whose caller has ended before
+/// them.
 ///
-/// It reads what the store keeps of each session's usage, and the log only of a session of which the
-/// store keeps none.
+/// The function reads the usage that the store keeps for each session, and the log only of a
+/// session without stored usage.
 ///
 /// # Errors
-/// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and the store's.
+/// [`SessionNotFound`](crate::error::ErrorCode::SessionNotFound), and the errors of the store.
 pub async fn usage_of_tree(logs: SessionReader<'_>, session: &SessionId) -> Result<UsageRollup> {
     let root = head(logs.store, session).await?.created.root;
     let filter = SessionFilter { root: Some(root), ..SessionFilter::default() };
     let mut usages = Usages::of(logs.store, &filter);
     let mut tree: Vec<(Head, Arc<UsageRollup>)> = Vec::new();
     while let Some(found) = usages.next_page().await? {
-        for one in found {
-            if let Some(used) = used_by(logs, &one).await? {
-                tree.push((one.head, used));
+        for session in found {
+            if let Some(used) = used_by(logs, &session).await? {
+                tree.push((session.head, used));
             }
         }
     }
@@ -64,7 +65,8 @@ fn usage_with(
     children: &BTreeMap<&SessionId, Vec<&(Head, Arc<UsageRollup>)>>,
 ) -> UsageRollup {
     let mut rollup = UsageRollup::clone(used);
-    // What its log says of children's tokens is what they had used when they told it.
+    // The log contains the children's tokens as of their last reports. The current values replace
+    // them.
     rollup.sub_agents.values_mut().for_each(|used| used.tokens = Default::default());
     for child in children.get(&head.session).into_iter().flatten() {
         let below = usage_with(child, children);

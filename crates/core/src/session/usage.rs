@@ -1,4 +1,4 @@
-//! Usage over many sessions, from what stores keep of each of them.
+//! Usage across many sessions, computed from the usage that stores keep for each session.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use crate::id::SessionId;
 use crate::store::{Head, Page, SessionFilter, SessionUsage, StateStore};
 use crate::usage::UsageRollup;
 
-/// How many sessions are read at once. It bounds the memory of a query.
+/// The number of sessions that are read at once. It bounds the memory of a query.
 const PAGE: u32 = 250;
 
-/// The most names of each kind in a report: models, tools, sub-agents, custom sources.
+/// The maximum number of names of each kind in a report: models, tools, sub-agents, custom sources.
 pub const MAX_REPORT_SOURCES: usize = 10_000;
 
 /// A selection of sessions whose usage is added up. All given conditions must hold.
 ///
-/// Times are those of a session's creation: usage belongs to its session as a whole.
+/// Time conditions apply to the creation of a session, because usage is stored per session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UsageQuery {
-    /// The sessions.
+    /// The filter that selects sessions.
     pub filter: SessionFilter,
     /// Labels that a session must have. It may have others.
     pub tags: BTreeMap<String, String>,
@@ -38,31 +38,31 @@ impl UsageQuery {
 /// The usage of several sessions, added up.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct UsageReport {
-    /// How many sessions were counted.
+    /// The number of sessions that were counted.
     pub sessions: u64,
-    /// Their usage by model, tool, sub-agent and custom source. The tokens of a sub-agent are those
-    /// that its callers recorded when it ended, and count in no total: each child is a session of
-    /// its own.
+    /// The usage by model, tool, sub-agent and custom source. A sub-agent's tokens are those that
+    /// its callers recorded when it ended. They are not part of any total, because each child is
+    /// counted as a session of its own.
     pub usage: UsageRollup,
 }
 
-/// Adds up the usage of all sessions that a query selects, children as sessions of their own.
+/// Adds up the usage of all sessions that a query selects. Children count as separate sessions.
 ///
-/// Each session is counted once, with what it used itself: a fork without what it shares with its
-/// original, a session that went back to a checkpoint with all that it spent, a deleted session not
-/// at all. Sessions that are created, used or deleted meanwhile are counted or not; what was
-/// recorded before the call is.
+/// Each session is counted once, with its own usage: a fork without the prefix that it shares with
+/// its original, a rewound session with everything that it used, a deleted session not at all.
+/// Sessions that are created, used or deleted during the call may or may not be counted. Usage that
+/// was recorded before the call is counted.
 ///
-/// It reads page by page what the store keeps beside each head, and holds one page and the sum. The
-/// log is read only of a session whose usage no append has recorded, as in databases of older
-/// versions. Beyond [`MAX_REPORT_SOURCES`] names of a kind, further ones are added up under
+/// The function reads the usage that the store keeps with each head, page by page, and holds one
+/// page and the sum. It reads the log only of a session without stored usage, as in databases of
+/// older versions. Beyond [`MAX_REPORT_SOURCES`] names of a kind, further ones are added up under
 /// [`OTHERS`](crate::usage::OTHERS).
 ///
 /// # Errors
-/// The store's, and those of a log that has to be read and cannot be.
+/// Returns the errors of the store, and of a log that has to be read and cannot be.
 ///
 /// # Cancel safety
-/// It changes nothing.
+/// The function is read-only and can be cancelled at any time.
 pub async fn usage_of_sessions(logs: SessionReader<'_>, query: &UsageQuery) -> Result<UsageReport> {
     let mut usages = Usages::of(logs.store, &query.filter);
     let mut report = UsageReport::default();
@@ -77,7 +77,7 @@ pub async fn usage_of_sessions(logs: SessionReader<'_>, query: &UsageQuery) -> R
     Ok(report)
 }
 
-/// The usage of a session that was listed; none if it was deleted since.
+/// Returns the usage of a listed session, or `None` if it was deleted since.
 pub(super) async fn used_by(
     logs: SessionReader<'_>,
     found: &SessionUsage,
@@ -92,12 +92,12 @@ pub(super) async fn used_by(
     }
 }
 
-/// The usage of the sessions that a filter selects, page by page, each session once.
+/// Iterates over the usage of the sessions that a filter selects, page by page, each session once.
 pub(super) struct Usages<'a> {
     store: &'a dyn StateStore,
     filter: SessionFilter,
     page: Page,
-    /// The place of the last session that was returned. The list descends.
+    /// The position of the last returned session. The list is in descending order.
     last: Option<(Timestamp, SessionId)>,
 }
 
@@ -107,7 +107,7 @@ impl<'a> Usages<'a> {
         Self { store, filter: filter.clone(), page, last: None }
     }
 
-    /// The next sessions; none at the end.
+    /// Returns the next sessions, or `None` at the end.
     pub(super) async fn next_page(&mut self) -> Result<Option<Vec<SessionUsage>>> {
         let mut found = match self.store.list_usage(&self.filter, &self.page).await {
             Err(error) if error.code() == ErrorCode::SessionNotFound => self.restarted().await?,
@@ -117,7 +117,7 @@ impl<'a> Usages<'a> {
         let end = place(&end.head);
         self.page.after = Some(end.1.clone());
         if let Some(last) = &self.last {
-            found.retain(|it| place(&it.head) < *last);
+            found.retain(|entry| place(&entry.head) < *last);
         }
         // After a restart a page may hold nothing new.
         if self.last.as_ref().is_none_or(|last| end < *last) {
@@ -126,7 +126,7 @@ impl<'a> Usages<'a> {
         Ok(Some(found))
     }
 
-    /// The list from the creation time of the last session on, which was deleted.
+    /// Lists again from the creation time of the last returned session, which was deleted.
     async fn restarted(&mut self) -> Result<Vec<SessionUsage>> {
         self.page.after = None;
         if let Some((at, _)) = &self.last {

@@ -1,5 +1,5 @@
-//! Which event may stand where. A store never sees an illegal log, because writers fold before
-//! they append.
+//! Validation of events: which event may come next. A store never receives an illegal log, because
+//! writers apply events to the fold before they append them.
 
 use super::history::History;
 use super::{RunStatus, Session, SessionOverview, StepRecord};
@@ -10,7 +10,7 @@ use crate::mutant;
 use crate::store::SessionStatus;
 
 impl Session {
-    /// Whether `event`, written by `run`, may come next.
+    /// Checks whether `event`, written by `run`, may come next.
     ///
     /// # Errors
     /// [`ErrorCode::Superseded`] if another run is current, [`ErrorCode::LogInvalid`] otherwise,
@@ -21,8 +21,9 @@ impl Session {
 }
 
 impl SessionOverview {
-    /// Whether `event`, written by `run`, may come next. Without the history, what only the ids of earlier
-    /// runs could refuse is taken for legal: the writer had the history, and looked.
+    /// Checks whether `event`, written by `run`, may come next. Without the history, this accepts
+    /// events that only the ids of earlier runs could rule out, because the writer had the history
+    /// and checked it.
     pub(super) fn check_with(
         &self,
         event: &Event,
@@ -47,12 +48,12 @@ impl SessionOverview {
             Event::InterruptRequested { run, request, .. } => self.check_request(
                 event,
                 run,
-                self.fold_state.interrupt.as_ref().map(|r| &r.id) == Some(request),
+                self.fold_state.interrupt.as_ref().map(|request| &request.id) == Some(request),
             ),
             Event::AbortRequested { run, request, .. } => self.check_request(
                 event,
                 run,
-                self.fold_state.abort.as_ref().map(|r| &r.id) == Some(request),
+                self.fold_state.abort.as_ref().map(|request| &request.id) == Some(request),
             ),
             Event::Submitted { call, answer, .. } => self.check_submitted(event, call, answer),
             Event::MessageQueued { request, .. } => {
@@ -81,7 +82,7 @@ impl SessionOverview {
             Event::ModelReplied(reply) if reply.step != self.fold_state.last_step + 1 => {
                 "it is not the next step"
             }
-            Event::ModelReplied(_) if self.fold_state.turn == 0 => "no turn has begun",
+            Event::ModelReplied(_) if self.fold_state.turn == 0 => "no turn has started",
             Event::CorrectionSent { step: number, .. } => match step {
                 Some(step) if step.reply.step == *number && step.correction.is_none() => {
                     return Ok(());
@@ -100,7 +101,7 @@ impl SessionOverview {
             },
             Event::ChildWaiting { call } => match step.and_then(|step| step.call(call)) {
                 Some(call) if call.finish.is_none() && call.child.is_some() => return Ok(()),
-                _ => "there is no such open call of a child",
+                _ => "there is no such open call with a child",
             },
             Event::StepClosed { step: number } => match step {
                 Some(step) if step.reply.step != *number => "another step is open",
@@ -110,13 +111,15 @@ impl SessionOverview {
                 Some(_) => return Ok(()),
                 None => "no step is open",
             },
-            // JSON has no word for it: the log could not be read back.
+            // JSON cannot represent it, so the log could not be read again.
             Event::UsageRecorded { amount, .. } if !amount.is_finite() => {
                 "the amount is not a finite number"
             }
             Event::RunEnded { outcome: RunOutcome::Suspended { on } } => match step {
                 None => "no step is open",
-                Some(step) if !legacy && !waits(step, on) => "nothing of it is waited for",
+                Some(step) if !legacy && !waits(step, on) => {
+                    "the run waits for no open call of the step"
+                }
                 Some(_) => return Ok(()),
             },
             Event::RunEnded { outcome: RunOutcome::Interrupted { .. } }
@@ -136,7 +139,7 @@ impl SessionOverview {
             Event::RunEnded { outcome: RunOutcome::Completed { .. } }
                 if self.fold_state.closed.is_none() =>
             {
-                "no step brought it about"
+                "no closed step completed the turn"
             }
             _ => return Ok(()),
         };
@@ -153,7 +156,7 @@ impl SessionOverview {
     ) -> Result<()> {
         let last = self.fold_state.run.as_ref();
         if last.map(|run| &run.id) != after {
-            return Err(Error::new(ErrorCode::Superseded, "another run has begun meanwhile")
+            return Err(Error::new(ErrorCode::Superseded, "another run has started meanwhile")
                 .with_context("session", &self.id));
         }
         let unended = last.is_some_and(|run| run.status == RunStatus::Running);
@@ -167,7 +170,7 @@ impl SessionOverview {
         let resumable = self.fold_state.rewound
             || matches!(self.fold_state.status, SessionStatus::Failed | SessionStatus::Interrupted);
         if trigger == Trigger::Resume && self.is_suspended_without_news() {
-            return Err(self.illegal(event, "nothing that it waits for has come"));
+            return Err(self.illegal(event, "nothing that it waits for has arrived"));
         }
         let fits = match trigger {
             Trigger::Execute => last.is_none(),
@@ -179,7 +182,9 @@ impl SessionOverview {
         if !fits {
             return Err(self.illegal(event, "a run cannot start for this reason now"));
         }
-        if last.is_some_and(|run| run.id == *new) || history.is_some_and(|it| it.has_run(new)) {
+        if last.is_some_and(|run| run.id == *new)
+            || history.is_some_and(|history| history.has_run(new))
+        {
             return Err(self.illegal(event, "a run has this id already"));
         }
         Ok(())
@@ -190,8 +195,9 @@ impl SessionOverview {
         is_last && !self.fold_state.rewound
     }
 
-    /// Returns `true` if the last run waits for people, and nothing that it waits for has come. The state of
-    /// children is in their own logs, so a session with open children may always have news.
+    /// Returns `true` if the last run is suspended and nothing that it waits for has arrived. The
+    /// state of children is in their own logs, so this is never the case for a session with open
+    /// children.
     pub(super) fn is_suspended_without_news(&self) -> bool {
         self.is_suspended() && !self.has_news() && self.open_children().next().is_none()
     }
@@ -220,8 +226,12 @@ impl SessionOverview {
                 Err(self.illegal(event, "no run is current"))
             }
             Some(_) if self.current_run().map(|current| &current.id) == run => Ok(()),
-            // The truth about an effect in doubt is taken from the run that began it.
-            Some(_) if run.is_some_and(|run| history.is_none_or(|it| it.has_run(run))) => Ok(()),
+            // An earlier run may record the actual result of an effect that it started.
+            Some(_)
+                if run.is_some_and(|run| history.is_none_or(|history| history.has_run(run))) =>
+            {
+                Ok(())
+            }
             Some(_) => Err(self.illegal(event, "it comes from no run of this session")),
         }
     }
@@ -234,7 +244,7 @@ impl SessionOverview {
             {
                 Ok(())
             }
-            None => Err(self.illegal(event, "the call waits for nobody")),
+            None => Err(self.illegal(event, "the call is not pending")),
             Some(pending) if !answer.fits(pending.kind) => {
                 Err(self.illegal(event, "the call waits for another kind of answer"))
             }
@@ -275,7 +285,8 @@ impl SessionOverview {
     }
 }
 
-/// Whether a step can wait for this: for calls of it that have no result.
+/// Returns `true` if the step can be suspended on this: all of it refers to calls of the step
+/// without a result.
 fn waits(step: &StepRecord, on: &Suspension) -> bool {
     let open = |call| step.call(call).is_some_and(|state| state.finish.is_none());
     let calls = on.calls.iter().map(|pending| &pending.call);
@@ -283,7 +294,8 @@ fn waits(step: &StepRecord, on: &Suspension) -> bool {
     all.peek().is_some() && all.all(open)
 }
 
-/// Whether something of the step waits for people or children, so that a run may rest in it.
+/// Returns `true` if some call of the step waits for a submission or a child, so that a run may end
+/// before the step is closed.
 fn is_at_rest(step: &StepRecord) -> bool {
     let open = step.calls.iter().filter(|call| call.finish.is_none());
     open.clone().any(|call| {

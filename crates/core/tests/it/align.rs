@@ -1,4 +1,4 @@
-//! Bringing a stream into line with the log while others go on with the session.
+//! Tests of stream repair while other runs continue the session.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -23,28 +23,28 @@ use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::ids::batch_id;
 use serde_json::json;
 
-use crate::support::{World, agent, begin, calls, first_events, id, result, text};
+use crate::support::{World, agent, calls, first_events, id, result, start_run, text};
 
-/// A stream of which something happens right before it says how it stands.
-struct Meanwhile {
+/// A stream that runs a future right before it returns its information.
+struct BeforeInfo {
     inner: MemoryStore,
-    happens: Mutex<Option<BoxFuture<'static, ()>>>,
+    action: Mutex<Option<BoxFuture<'static, ()>>>,
 }
 
-impl Meanwhile {
-    fn new(inner: &MemoryStore, happens: impl Future<Output = ()> + Send + 'static) -> Self {
-        Self { inner: inner.clone(), happens: Mutex::new(Some(Box::pin(happens))) }
+impl BeforeInfo {
+    fn new(inner: &MemoryStore, action: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self { inner: inner.clone(), action: Mutex::new(Some(Box::pin(action))) }
     }
 }
 
-impl fmt::Debug for Meanwhile {
+impl fmt::Debug for BeforeInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.inner.fmt(f)
     }
 }
 
 #[async_trait]
-impl StreamManager for Meanwhile {
+impl StreamManager for BeforeInfo {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         self.inner.write(stream, batch).await
     }
@@ -54,9 +54,9 @@ impl StreamManager for Meanwhile {
     }
 
     async fn info(&self, stream: &SessionId) -> Result<StreamInfo> {
-        let happens = self.happens.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(happens) = happens {
-            happens.await;
+        let action = self.action.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(action) = action {
+            action.await;
         }
         self.inner.info(stream).await
     }
@@ -74,7 +74,7 @@ fn world() -> World {
     World { lease: Duration::ZERO, ..World::new() }
 }
 
-/// Begins a try at a call in the name of that run.
+/// Begins an attempt of a call on behalf of that run.
 async fn try_call(streams: &dyn StreamManager, run: &str, call: &str) -> Attempt {
     try_call_as(streams, Writer::without_run(&id()), run, call).await
 }
@@ -86,8 +86,8 @@ async fn try_call_as(
     call: &str,
 ) -> Attempt {
     let (effect, origin) = (Effect::Tool { call: call.into() }, origin(run));
-    let begin = StreamOp::Begin { effect, origin };
-    streams.write(&id(), Batch::new(batch_id(), writer, [begin])).await.unwrap().begun[0]
+    let operation = StreamOp::Begin { effect, origin };
+    streams.write(&id(), Batch::new(batch_id(), writer, [operation])).await.unwrap().begun[0]
 }
 
 fn origin(run: &str) -> Chunk {
@@ -101,13 +101,13 @@ fn origin(run: &str) -> Chunk {
     }
 }
 
-/// The name of what a chunk shows.
+/// Returns the name of the chunk's kind.
 fn kind(chunk: &Chunk) -> String {
     let kind = serde_json::to_value(&chunk.kind).unwrap();
-    kind.get("type").and_then(|it| it.as_str()).unwrap_or("no type").to_owned()
+    kind.get("type").and_then(|name| name.as_str()).unwrap_or("no type").to_owned()
 }
 
-/// The names of all that the stream shows.
+/// Returns the names of all chunks that the stream shows.
 async fn shown(streams: &dyn StreamManager) -> String {
     let last = streams.info(&id()).await.unwrap().last_seq;
     let chunks = streams.read(&id(), 1).await.unwrap().take(usize::try_from(last).unwrap());
@@ -120,19 +120,19 @@ async fn open(streams: &dyn StreamManager) -> Vec<Attempt> {
     info.open.iter().map(|open| open.attempt).collect()
 }
 
-/// Nobody worked on it when it was looked at first; then somebody begins, and shows something.
+/// The session has no run when it is first read. Then a run starts and shows something.
 #[tokio::test]
-async fn what_a_run_shows_that_began_meanwhile_is_not_discarded() {
+async fn attempts_of_a_run_that_started_meanwhile_are_not_discarded() {
     let world = world();
     let mut journal = world.answered(text("Done.")).await;
     journal.end_run().unwrap();
     journal.commit().await.unwrap();
-    let (memory, begins) = (MemoryStore::new(), world.clone());
+    let (memory, other) = (MemoryStore::new(), world.clone());
     let inner = memory.clone();
-    let streams = Meanwhile::new(&memory, async move {
-        let session = begins.session().await;
+    let streams = BeforeInfo::new(&memory, async move {
+        let session = other.session().await;
         let events = first_events(&session, "r2");
-        let mut journal = Journal::new(begins.parts(), agent(), session, "r2".into());
+        let mut journal = Journal::new(other.journal_config(), agent(), session, "r2".into());
         journal.start(events).await.unwrap();
         try_call(&inner, "r2", "2.0").await;
     });
@@ -148,35 +148,35 @@ async fn what_a_run_shows_that_began_meanwhile_is_not_discarded() {
     assert_eq!(open(&memory).await, [Attempt(1)]);
 }
 
-/// It was replaced before it had looked at the stream.
+/// The run is replaced before it reads the stream.
 #[tokio::test]
 async fn a_replaced_run_discards_nothing_of_its_successor() {
     let world = world();
     world.answered(calls(&["search"])).await;
     let journal = world.taken_over("r2").await;
-    let (memory, goes_on) = (MemoryStore::new(), world.clone());
+    let (memory, other) = (MemoryStore::new(), world.clone());
     try_call(&memory, "r1", "1.0").await;
     let before = journal.acknowledged() - 1;
-    let lacks = async |streams: &dyn StreamManager| {
+    let repair = async |streams: &dyn StreamManager| {
         let session = journal.session();
         plan_stream_repair(&world.faults, streams, &*world.clock, session, before).await.unwrap()
     };
-    let StreamRepair { discarded, .. } = lacks(&memory).await;
-    assert_eq!(discarded, [Attempt(1)], "its predecessor's is");
+    let StreamRepair { discarded, .. } = repair(&memory).await;
+    assert_eq!(discarded, [Attempt(1)], "the attempt of its predecessor is discarded");
     let inner = memory.clone();
-    let streams = Meanwhile::new(&memory, async move {
-        let writer = goes_on.taken_over("r3").await.session().stream_writer();
+    let streams = BeforeInfo::new(&memory, async move {
+        let writer = other.taken_over("r3").await.session().stream_writer();
         try_call_as(&inner, writer, "r3", "1.0").await;
     });
-    let StreamRepair { settled, discarded, .. } = lacks(&streams).await;
+    let StreamRepair { settled, discarded, .. } = repair(&streams).await;
     assert_eq!((settled, discarded), (Vec::new(), Vec::new()));
 }
 
-/// Those before it died before they showed anything.
+/// The previous runs crashed before they showed anything.
 #[tokio::test]
-async fn a_stream_that_knows_nothing_is_told_of_all_runs_of_the_turn() {
+async fn an_empty_stream_shows_all_runs_of_the_open_turn() {
     let world = world();
-    world.begun().await;
+    world.create().await;
     world.taken_over("r2").await;
     let journal = world.taken_over("r3").await;
     let before = journal.acknowledged() - 1;
@@ -184,20 +184,20 @@ async fn a_stream_that_knows_nothing_is_told_of_all_runs_of_the_turn() {
     let session = journal.session();
     let found =
         plan_stream_repair(&world.faults, &memory, &*world.clock, session, before).await.unwrap();
-    let shown: Vec<_> = found.boundaries.into_iter().map(|it| it.chunk).collect();
+    let shown: Vec<_> = found.boundaries.into_iter().map(|boundary| boundary.chunk).collect();
     let shown: Vec<_> = shown.iter().map(|chunk| (chunk.run.as_str(), &chunk.kind)).collect();
     assert_eq!(shown, [("r1", &ChunkKind::RunStarted), ("r2", &ChunkKind::RunResumed)]);
 }
 
-/// It was stopped after its owner had died, which had shown nothing. Its parent's stream is the only one that
-/// could show that it was.
+/// The session is aborted after its owner crashed without showing anything. Only the root's stream
+/// can show the abort.
 #[tokio::test]
-async fn a_stream_that_knows_nothing_is_told_of_a_session_that_was_aborted() {
+async fn an_empty_stream_shows_the_abort_of_a_session() {
     let world = world();
     world.answered(calls(&["search"])).await;
     let session = world.session().await;
-    let events = abort_events(&session, &begin("r2"), "q".into(), None).unwrap();
-    let mut journal = Journal::new(world.parts(), agent(), session, "r2".into());
+    let events = abort_events(&session, &start_run("r2"), "q".into(), None).unwrap();
+    let mut journal = Journal::new(world.journal_config(), agent(), session, "r2".into());
     journal.stage(&events).unwrap();
     journal.end_run().unwrap();
     assert_eq!(journal.start(Vec::new()).await.unwrap(), StartOutcome::Started);
@@ -215,9 +215,9 @@ async fn a_stream_that_knows_nothing_is_told_of_a_session_that_was_aborted() {
         .assert_eq(&shown(&memory).await);
 }
 
-/// A run that is over for long is for the log to tell.
+/// Runs that ended earlier are available from the log.
 #[tokio::test]
-async fn a_stream_that_knows_nothing_is_told_of_no_turn_that_ended() {
+async fn an_empty_stream_does_not_show_ended_turns() {
     let world = world();
     let mut journal = world.answered(text("Done.")).await;
     journal.end_run().unwrap();
@@ -235,28 +235,29 @@ async fn a_stream_that_knows_nothing_is_told_of_no_turn_that_ended() {
     assert_eq!(shown(&memory).await, "");
 }
 
-/// The run that has taken over died before it could show a result that the run before it handed in.
+/// The run that took over crashed before it could show a late result of the previous run.
 #[tokio::test]
-async fn a_result_that_was_handed_in_late_is_shown_with_its_call() {
+async fn a_late_result_is_shown_with_its_call() {
     let world = world();
     let mut stalled = world.answered(calls(&["search"])).await;
     let journal = world.taken_over("r2").await;
     let memory = MemoryStore::new();
     let marked = journal.acknowledged();
     let (settled, discarded, boundaries) = (Vec::new(), Vec::new(), Vec::new());
-    let mark = Watermark { version: marked, settled, discarded, origin: origin("r2"), boundaries };
-    let mark = StreamOp::Watermark(Box::new(mark));
-    let batch = Batch::new(batch_id(), journal.session().stream_writer(), [mark]);
+    let watermark =
+        Watermark { version: marked, settled, discarded, origin: origin("r2"), boundaries };
+    let watermark = StreamOp::Watermark(Box::new(watermark));
+    let batch = Batch::new(batch_id(), journal.session().stream_writer(), [watermark]);
     memory.write(&id(), batch).await.unwrap();
     stalled.stage(&[result("1.0", json!({"found": 1}))]).unwrap();
     assert_eq!(stalled.commit().await.unwrap_err().code(), ErrorCode::Superseded);
 
     let session = world.session().await;
     let version = session.position().version;
-    assert_eq!(version, marked + 1, "it is on record");
+    assert_eq!(version, marked + 1, "the late result is in the log");
     let found =
         plan_stream_repair(&world.faults, &memory, &*world.clock, &session, version).await.unwrap();
-    let shown: Vec<_> = found.boundaries.iter().map(|it| kind(&it.chunk)).collect();
+    let shown: Vec<_> = found.boundaries.iter().map(|boundary| kind(&boundary.chunk)).collect();
     assert_eq!(shown, ["tool_start", "tool_end"]);
-    assert!(found.boundaries.iter().all(|it| it.chunk.run.as_str() == "r1"));
+    assert!(found.boundaries.iter().all(|boundary| boundary.chunk.run.as_str() == "r1"));
 }

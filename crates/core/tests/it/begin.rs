@@ -1,4 +1,4 @@
-//! What starting a run appends, and when it is refused.
+//! Tests of the events that start a run, and of its preconditions.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::support::{begin, code, id, names, reply, text};
+use crate::support::{code, id, names, reply, start_run, text};
 
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 struct Notes {
@@ -31,7 +31,7 @@ fn other() -> AnyAgent {
 
 fn execute(session: &Session, run: &str, input: &Input, alive: bool) -> Result<Vec<Event>> {
     let tags = BTreeMap::from([("k".to_owned(), "v".to_owned())]);
-    execute_events(session, &agent(), &begin(run), input, &tags, alive)
+    execute_events(session, &agent(), &start_run(run), input, &tags, alive)
 }
 
 fn take(session: &mut Session, run: &str, events: &[Event]) {
@@ -40,8 +40,8 @@ fn take(session: &mut Session, run: &str, events: &[Event]) {
     }
 }
 
-/// A session whose run `r1` has begun.
-fn begun() -> Session {
+/// Returns a session whose run `r1` has started.
+fn running() -> Session {
     let mut session = Session::new(id());
     let events = execute(&session, "r1", &"go".into(), false).unwrap();
     take(&mut session, "r1", &events);
@@ -49,7 +49,7 @@ fn begun() -> Session {
 }
 
 fn with_outcome(outcome: helix_agents_core::event::RunOutcome) -> Session {
-    let mut session = begun();
+    let mut session = running();
     let closed = [reply(1, text("Done.")), Event::StepClosed { step: 1 }];
     take(&mut session, "r1", &closed);
     take(&mut session, "r1", &[Event::RunEnded { outcome }]);
@@ -85,8 +85,8 @@ fn trigger(events: &[Event]) -> Trigger {
 }
 
 #[test]
-fn a_new_session_begins_with_its_agent_tags_and_state() {
-    let session = begun();
+fn a_new_session_has_its_agent_tags_and_state() {
+    let session = running();
     assert_eq!(&**session.agent(), "tester");
     assert_eq!(session.tags()["k"], "v");
     assert_eq!(**session.state(), json!({"notes": [], "count": 0}));
@@ -104,11 +104,15 @@ fn a_given_state_sets_its_members_before_the_messages() {
     assert_eq!(**session.state(), json!({"notes": [], "count": 3}));
     let same = Input { state: Some(json!({"count": 0})), .."go".into() };
     let events = execute(&Session::new(id()), "r1", &same, false).unwrap();
-    assert_eq!(names(&events), "session_created, run_started, user_messages", "no change");
+    assert_eq!(
+        names(&events),
+        "session_created, run_started, user_messages",
+        "the given state changes nothing"
+    );
 }
 
 #[test]
-fn input_that_cannot_be_used_is_refused() {
+fn invalid_input_is_refused() {
     let fresh = Session::new(id());
     assert_eq!(code(execute(&fresh, "r1", &Input::default(), false)), "input_invalid");
     let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
@@ -130,14 +134,14 @@ fn every_session_at_rest_takes_a_new_turn() {
 
 #[test]
 fn a_session_whose_run_has_not_ended_takes_no_new_turn() {
-    assert_eq!(code(execute(&begun(), "r2", &"x".into(), true)), "already_running");
-    assert_eq!(code(execute(&begun(), "r2", &"x".into(), false)), "run_unfinished");
+    assert_eq!(code(execute(&running(), "r2", &"x".into(), true)), "already_running");
+    assert_eq!(code(execute(&running(), "r2", &"x".into(), false)), "run_unfinished");
 }
 
 fn resume(session: &Session, after: Option<&str>, message: Option<&str>) -> Result<Vec<Event>> {
     let after = after.map(RunId::from);
     let message = message.map(UserMessage::new);
-    resume_events(session, &agent(), &begin("r2"), after.as_ref(), message.as_ref())
+    resume_events(session, &agent(), &start_run("r2"), after.as_ref(), message.as_ref())
 }
 
 #[test]
@@ -152,7 +156,7 @@ fn a_session_is_resumed_after_an_interruption_or_a_failure() {
 }
 
 #[test]
-fn a_message_to_go_on_with_begins_a_turn() {
+fn a_resume_with_a_message_starts_a_turn() {
     let mut session = interrupted();
     let events = resume(&session, Some("r1"), Some("but")).unwrap();
     assert_eq!(names(&events), "run_started, user_messages");
@@ -163,19 +167,22 @@ fn a_message_to_go_on_with_begins_a_turn() {
 
 #[test]
 fn a_run_that_stopped_without_ending_is_recovered_with_a_message_or_without() {
-    let events = resume(&begun(), Some("r1"), None).unwrap();
+    let events = resume(&running(), Some("r1"), None).unwrap();
     assert_eq!(trigger(&events), Trigger::Recover);
-    let events = resume(&begun(), Some("r1"), Some("but")).unwrap();
+    let events = resume(&running(), Some("r1"), Some("but")).unwrap();
     assert_eq!(trigger(&events), Trigger::Recover);
-    assert!(matches!(events.last(), Some(Event::UserMessages { .. })), "no step is under way");
+    assert!(matches!(events.last(), Some(Event::UserMessages { .. })), "no step is in progress");
 }
 
 #[test]
-fn who_saw_another_last_run_is_told_that_it_was_resumed_already() {
+fn a_resume_after_another_run_is_refused() {
     for after in [None, Some("r0")] {
         let error = resume(&interrupted(), after, None).unwrap_err();
         assert_eq!(error.code().as_str(), "already_resumed");
-        assert!(error.context().any(|it| it == ("run", "r1")), "who was first: {error}");
+        assert!(
+            error.context().any(|field| field == ("run", "r1")),
+            "the error names the other run: {error}"
+        );
     }
 }
 
@@ -187,11 +194,11 @@ fn there_is_nothing_to_resume_in_a_complete_or_aborted_turn() {
 }
 
 #[test]
-fn another_agents_session_is_left_alone() {
+fn a_session_of_another_agent_is_refused() {
     let none = BTreeMap::new();
-    let error = execute_events(&completed(), &other(), &begin("r2"), &"x".into(), &none, false);
+    let error = execute_events(&completed(), &other(), &start_run("r2"), &"x".into(), &none, false);
     assert_eq!(code(error), "agent_mismatch");
-    let error = resume_events(&interrupted(), &other(), &begin("r2"), Some(&"r1".into()), None);
+    let error = resume_events(&interrupted(), &other(), &start_run("r2"), Some(&"r1".into()), None);
     assert_eq!(code(error), "agent_mismatch");
 }
 
@@ -204,17 +211,18 @@ fn a_state_that_no_longer_fits_the_agent_stops_before_anything_is_written() {
         .unwrap()
         .erased();
     let after = RunId::from("r1");
-    let resumed = resume_events(&interrupted(), &newer, &begin("r2"), Some(&after), None);
+    let resumed = resume_events(&interrupted(), &newer, &start_run("r2"), Some(&after), None);
     assert_eq!(code(resumed), "state_invalid");
     let none = BTreeMap::new();
-    let continued = execute_events(&completed(), &newer, &begin("r2"), &"x".into(), &none, false);
+    let continued =
+        execute_events(&completed(), &newer, &start_run("r2"), &"x".into(), &none, false);
     assert_eq!(code(continued), "state_invalid");
 }
 
 #[test]
 fn a_session_that_has_not_ended_is_aborted_and_one_that_has_is_not() {
-    let abort = |session: &Session| abort_events(session, &begin("r2"), "q".into(), None);
-    for mut session in [begun(), interrupted(), failed()] {
+    let abort = |session: &Session| abort_events(session, &start_run("r2"), "q".into(), None);
+    for mut session in [running(), interrupted(), failed()] {
         let events = abort(&session).unwrap();
         assert_eq!(names(&events), "run_started, abort_requested");
         assert_eq!(trigger(&events), Trigger::Abort);
@@ -226,11 +234,11 @@ fn a_session_that_has_not_ended_is_aborted_and_one_that_has_is_not() {
 }
 
 #[test]
-fn a_run_remembers_where_the_stream_was() {
-    let begin = StartRun { stream_from: 42, ..begin("r1") };
+fn a_run_records_the_position_of_the_stream() {
+    let start = StartRun { stream_from: 42, ..start_run("r1") };
     let mut session = Session::new(id());
     let none = BTreeMap::new();
-    let events = execute_events(&session, &agent(), &begin, &"go".into(), &none, false).unwrap();
+    let events = execute_events(&session, &agent(), &start, &"go".into(), &none, false).unwrap();
     take(&mut session, "r1", &events);
     assert_eq!(session.current_run().unwrap().stream_from, 42);
 }

@@ -1,4 +1,4 @@
-//! What is kept of sessions, and when it is of use.
+//! Tests of the session cache.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,20 +24,21 @@ fn session() -> SessionId {
     SessionId::from("s")
 }
 
-/// Ids that no other source gives.
+/// Returns a source of ids that no other source returns.
 fn fresh() -> Counting {
     static SOURCES: AtomicU64 = AtomicU64::new(0);
     Counting::from(SOURCES.fetch_add(1, Ordering::Relaxed) << 32)
 }
 
-/// A session that begins with this message. Its run has an id that people may choose again.
-async fn begun(store: &MemoryStore, words: &str) -> Session {
+/// Creates a session that starts with this message. Its run id is chosen by the caller, and a later
+/// session may use the same id.
+async fn create(store: &MemoryStore, words: &str) -> Session {
     let agent = Agent::builder("teller").system_prompt("You tell.").model("scripted");
     let (agent, run) = (agent.build().unwrap().erased(), RunId::from("chosen"));
-    let (fold, begin) = (Session::new(session()), StartRun::new(run.clone(), "parts", 0));
+    let (fold, start) = (Session::new(session()), StartRun::new(run.clone(), "parts", 0));
     let input = words.into();
-    let events = execute_events(&fold, &agent, &begin, &input, &BTreeMap::new(), false).unwrap();
-    let parts = JournalConfig {
+    let events = execute_events(&fold, &agent, &start, &input, &BTreeMap::new(), false).unwrap();
+    let config = JournalConfig {
         store: Arc::new(store.clone()),
         ids: Arc::new(fresh()),
         lease: Duration::from_secs(60),
@@ -49,12 +50,12 @@ async fn begun(store: &MemoryStore, words: &str) -> Session {
         parent: None,
         tags: BTreeMap::new(),
     };
-    let mut journal = Journal::new(parts, agent, fold, run);
+    let mut journal = Journal::new(config, agent, fold, run);
     journal.create(new, events).await.unwrap();
     journal.into_session().unwrap()
 }
 
-/// Makes the log longer by so many messages, which no run has written.
+/// Appends this number of messages to the log from outside a run.
 async fn lengthen(store: &MemoryStore, messages: usize) {
     let ids: &dyn IdSource = &fresh();
     for _ in 0..messages {
@@ -68,17 +69,17 @@ async fn head(store: &MemoryStore) -> Head {
     store.head(&session()).await.unwrap().unwrap()
 }
 
-/// A fold is kept of a log with so many messages after the first, and a session of the same id has a log
-/// with so many: what is found is the new one's.
-async fn is_found_anew(kept: usize, new: usize) {
+/// Caches a fold of a log with `kept` messages after the first, and replaces the session with one
+/// of the same id whose log has `new` messages. The cache must return the new session.
+async fn check_new_log(kept: usize, new: usize) {
     for alone in [true, false] {
         let (store, folds) = (MemoryStore::new(), SessionCache::default());
-        let mut fold = begun(&store, "old").await;
+        let mut fold = create(&store, "old").await;
         lengthen(&store, kept).await;
         catch_up(&store, &mut fold).await.unwrap();
         folds.keep(fold);
         store.delete(&session()).await.unwrap();
-        begun(&store, "new").await;
+        create(&store, "new").await;
         lengthen(&store, new).await;
 
         let head = head(&store).await;
@@ -90,28 +91,28 @@ async fn is_found_anew(kept: usize, new: usize) {
 }
 
 #[tokio::test]
-async fn a_fold_is_not_used_for_a_log_that_began_anew_and_is_as_long() {
-    is_found_anew(0, 0).await;
-    is_found_anew(2, 2).await;
+async fn a_cached_fold_is_not_used_for_a_new_log_of_the_same_length() {
+    check_new_log(0, 0).await;
+    check_new_log(2, 2).await;
 }
 
-/// What came since would go on from the old one, too.
+/// The new appends would also be legal after the old log.
 #[tokio::test]
-async fn a_fold_is_not_used_for_a_log_that_began_anew_and_is_longer() {
-    is_found_anew(0, 1).await;
-    is_found_anew(1, 3).await;
-}
-
-#[tokio::test]
-async fn a_fold_is_not_used_for_a_log_that_began_anew_and_is_shorter() {
-    is_found_anew(1, 0).await;
-    is_found_anew(3, 1).await;
+async fn a_cached_fold_is_not_used_for_a_longer_new_log() {
+    check_new_log(0, 1).await;
+    check_new_log(1, 3).await;
 }
 
 #[tokio::test]
-async fn a_fold_takes_in_what_came_since() {
+async fn a_cached_fold_is_not_used_for_a_shorter_new_log() {
+    check_new_log(1, 0).await;
+    check_new_log(3, 1).await;
+}
+
+#[tokio::test]
+async fn a_cached_fold_is_brought_up_to_date() {
     let (store, folds) = (MemoryStore::new(), SessionCache::default());
-    folds.keep(begun(&store, "go").await);
+    folds.keep(create(&store, "go").await);
     for _ in 0..2 {
         lengthen(&store, 1).await;
         let found = folds.get(&store, &head(&store).await, false).await.unwrap();
@@ -122,9 +123,9 @@ async fn a_fold_takes_in_what_came_since() {
 }
 
 #[tokio::test]
-async fn what_was_seen_is_not_read_again() {
+async fn known_appends_are_not_read_again() {
     let (inner, folds) = (MemoryStore::new(), SessionCache::default());
-    begun(&inner, "go").await;
+    create(&inner, "go").await;
     lengthen(&inner, 50).await;
     let store = FaultStore::new(Arc::new(inner.clone()));
     let logs = SessionReader { store: &store, folds: Some(&folds) };
@@ -137,13 +138,13 @@ async fn what_was_seen_is_not_read_again() {
     lengthen(&inner, 2).await;
     let found = logs.load(&session()).await.unwrap();
     assert_eq!(found.queued_messages().len(), 52);
-    assert_eq!(store.appends_read(), first + 3, "what is new, and the append before it");
+    assert_eq!(store.appends_read(), first + 3, "the new appends, and the append before them");
 }
 
 #[tokio::test]
-async fn the_sessions_that_were_used_last_are_kept() {
+async fn recently_used_sessions_stay_cached() {
     let (store, folds) = (MemoryStore::new(), SessionCache::default());
-    let known = begun(&store, "go").await;
+    let known = create(&store, "go").await;
     folds.keep(known);
     for other in 0..MAX_CACHED_SESSIONS - 1 {
         folds.keep(Session::new(SessionId::from(format!("other{other}"))));
@@ -154,7 +155,7 @@ async fn the_sessions_that_were_used_last_are_kept() {
     assert_eq!(store.appends_read(), 0);
     folds.keep(Session::new(SessionId::from("one more")));
     logs.load(&session()).await.unwrap();
-    assert_eq!(store.appends_read(), 0, "it was used since, others were not");
+    assert_eq!(store.appends_read(), 0, "it was used more recently than others");
     for other in 0..MAX_CACHED_SESSIONS {
         folds.keep(Session::new(SessionId::from(format!("more{other}"))));
     }

@@ -1,4 +1,4 @@
-//! Writing a log through a journal.
+//! Tests of the journal.
 
 mod conflict;
 mod durability;

@@ -1,4 +1,4 @@
-//! `helix-agents-core` from outside: sessions in a store, and recorded logs.
+//! Integration tests of `helix-agents-core`: sessions in a store, and recorded logs.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! What a process reads of a long log at its first look.
+//! Tests of overviews and snapshots: the number of appends that the first read of a long log needs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn session() -> SessionId {
     SessionId::from("s")
 }
 
-/// The one who writes a log, without an agent.
+/// A writer of a log, without an agent.
 struct Writer {
     store: MemoryStore,
     fold: Session,
@@ -34,8 +34,8 @@ struct Writer {
 }
 
 impl Writer {
-    /// A session whose first run has begun.
-    async fn begin(store: &MemoryStore, name: &str) -> Self {
+    /// Creates a session and starts its first run.
+    async fn create(store: &MemoryStore, name: &str) -> Self {
         let fold = Session::new(session());
         let mut writer = Self { store: store.clone(), fold, appends: 0 };
         let (agent, run): (Arc<str>, _) = (name.into(), RunId::from("r1"));
@@ -51,7 +51,7 @@ impl Writer {
         let id = first.id.clone();
         match store.create_session(new, first).await.unwrap() {
             CreateOutcome::Created { at } => writer.fold.settle(id, at),
-            CreateOutcome::Exists => panic!("it exists"),
+            CreateOutcome::Exists => panic!("the session exists already"),
         }
         writer
     }
@@ -92,7 +92,7 @@ impl Writer {
         self.add_as(events, &run).await;
     }
 
-    /// Adds steps of two appends each, until the log has so many events.
+    /// Appends steps of two appends each until the log has this number of events.
     async fn grow(&mut self, events: u64) {
         while self.fold.position().version < events {
             let step = self.fold.last_step() + 1;
@@ -140,8 +140,9 @@ fn said(words: &str) -> Event {
     Event::UserMessages { messages: vec![UserMessage::new(words)] }
 }
 
-/// The overview as a process finds it that has not looked before, and how many appends it has read.
-async fn first_look(store: &MemoryStore) -> (SessionOverview, usize) {
+/// Reads the overview as a process without a cache. Returns it with the number of appends that were
+/// read.
+async fn first_read(store: &MemoryStore) -> (SessionOverview, usize) {
     let store = FaultStore::new(Arc::new(store.clone()));
     let overview = SessionReader::of(&store).overview(&session()).await.unwrap();
     let whole = load(&store, &session()).await.unwrap();
@@ -152,19 +153,19 @@ async fn first_look(store: &MemoryStore) -> (SessionOverview, usize) {
     let before = store.appends_read();
     assert_eq!(logs.overview(&session()).await.unwrap(), overview);
     let read = store.appends_read() - before;
-    assert!(read <= all + 256, "a page of a log that the snapshot is not of");
+    assert!(read <= all + 256, "at most one extra page, if the snapshot belongs to another log");
     assert_eq!(logs.overview(&session()).await.unwrap(), overview);
-    assert_eq!(store.appends_read() - before, read, "nothing is new");
+    assert_eq!(store.appends_read() - before, read, "a cached overview needs no read");
     (overview, read)
 }
 
-/// The bound: what was appended since the snapshot, and the append before it.
+/// The bound is the number of appends since the snapshot, plus the append before it.
 #[tokio::test]
-async fn the_first_look_at_a_long_log_reads_no_more_than_at_a_short_one() {
+async fn the_first_read_of_a_long_log_reads_as_little_as_of_a_short_one() {
     let mut counts = Vec::new();
     for events in [1_000, 20_000] {
         let store = MemoryStore::new();
-        let mut writer = Writer::begin(&store, "a").await;
+        let mut writer = Writer::create(&store, "a").await;
         let mut saved = 0;
         while writer.fold.position().version < events + 100 {
             writer.grow((saved + SNAPSHOT_EVENTS).min(events + 100)).await;
@@ -174,7 +175,7 @@ async fn the_first_look_at_a_long_log_reads_no_more_than_at_a_short_one() {
                 writer.fold.snapshot_saved(saved);
             }
         }
-        let (overview, read) = first_look(&store).await;
+        let (overview, read) = first_read(&store).await;
         assert_eq!(overview.position(), writer.fold.position());
         assert!(read <= 101, "{read} appends of a log of {events} events were read");
         counts.push(read);
@@ -183,9 +184,9 @@ async fn the_first_look_at_a_long_log_reads_no_more_than_at_a_short_one() {
 }
 
 #[tokio::test]
-async fn what_asks_for_no_history_reads_no_more_than_the_snapshot_leaves() {
+async fn operations_without_history_read_only_appends_after_the_snapshot() {
     let store = MemoryStore::new();
-    let mut writer = Writer::begin(&store, "a").await;
+    let mut writer = Writer::create(&store, "a").await;
     writer.grow(2_000).await;
     writer.save().await;
     writer.grow(2_010).await;
@@ -208,9 +209,9 @@ async fn what_asks_for_no_history_reads_no_more_than_the_snapshot_leaves() {
 }
 
 #[tokio::test]
-async fn a_snapshot_that_does_not_fit_is_ignored() {
+async fn an_unsuitable_snapshot_is_ignored() {
     let store = MemoryStore::new();
-    let mut writer = Writer::begin(&store, "a").await;
+    let mut writer = Writer::create(&store, "a").await;
     writer.grow(50).await;
     let good = writer.fold.overview().to_snapshot().unwrap();
     let other = Session::new("another".into()).into_overview().to_snapshot().unwrap();
@@ -222,35 +223,35 @@ async fn a_snapshot_that_does_not_fit_is_ignored() {
     ];
     for wrong in wrong {
         store.save_snapshot(&session(), wrong).await.unwrap();
-        let (_, read) = first_look(&store).await;
+        let (_, read) = first_read(&store).await;
         assert!(read > 40, "{read}");
     }
     store.save_snapshot(&session(), Snapshot { position, ..good }).await.unwrap();
-    assert_eq!(first_look(&store).await.1, 0);
+    assert_eq!(first_read(&store).await.1, 0);
 }
 
-/// As after a restore of the store, or where it was saved too late.
+/// This happens after a restore of the store, or if the snapshot was saved too late.
 #[tokio::test]
 async fn a_snapshot_of_another_log_is_ignored() {
     for events in [10, 50, 90] {
         let store = MemoryStore::new();
-        let mut writer = Writer::begin(&store, "old").await;
+        let mut writer = Writer::create(&store, "old").await;
         writer.grow(50).await;
         let old = writer.fold.overview().to_snapshot().unwrap();
         store.delete(&session()).await.unwrap();
-        let mut writer = Writer::begin(&store, "new").await;
+        let mut writer = Writer::create(&store, "new").await;
         writer.grow(events).await;
-        // The store takes it once the log is as long.
+        // The store accepts the snapshot once the log is long enough.
         store.save_snapshot(&session(), old).await.unwrap();
-        let (overview, _) = first_look(&store).await;
+        let (overview, _) = first_read(&store).await;
         assert_eq!(&**overview.agent(), "new");
     }
 }
 
 #[tokio::test]
-async fn a_log_that_went_back_since_its_snapshot_is_read_whole() {
+async fn a_log_that_was_rewound_after_its_snapshot_is_read_completely() {
     let store = MemoryStore::new();
-    let mut writer = Writer::begin(&store, "a").await;
+    let mut writer = Writer::create(&store, "a").await;
     writer.grow(SNAPSHOT_EVENTS + 10).await;
     writer.save().await;
     writer.fold.snapshot_saved(writer.fold.position().version);
@@ -259,24 +260,27 @@ async fn a_log_that_went_back_since_its_snapshot_is_read_whole() {
     let r2 = RunId::from("r2");
     let back = [Event::Rewound { to }, started("r2", Some("r1"), Trigger::Recover)];
     writer.add_as(&back, &r2).await;
-    let (_, read) = first_look(&store).await;
+    let (_, read) = first_read(&store).await;
     assert!(read > 1_000, "{read}");
-    assert!(writer.fold.is_snapshot_due(), "no overview can follow from the one before");
+    assert!(
+        writer.fold.is_snapshot_due(),
+        "no overview can follow the rewind from the old snapshot"
+    );
     writer.save().await;
     writer.fold.snapshot_saved(writer.fold.position().version);
     assert!(!writer.fold.is_snapshot_due());
     writer.grow(writer.fold.position().version + 10).await;
-    let (overview, read) = first_look(&store).await;
+    let (overview, read) = first_read(&store).await;
     assert!(read < 15, "{read}");
     assert_eq!(overview.last_step(), writer.fold.last_step());
 }
 
-/// A fold that was kept is followed past a place where the session went back, and one that is newer is not
-/// lost for an older overview.
+/// A cached overview is brought up to date across a rewind, and an older overview does not replace
+/// a newer fold.
 #[tokio::test]
-async fn overviews_that_are_kept_follow_their_log() {
+async fn cached_overviews_follow_their_log() {
     let store = MemoryStore::new();
-    let mut writer = Writer::begin(&store, "a").await;
+    let mut writer = Writer::create(&store, "a").await;
     writer.grow(20).await;
     let folds = SessionCache::default();
     let logs = SessionReader { store: &store, folds: Some(&folds) };
@@ -297,7 +301,7 @@ async fn overviews_that_are_kept_follow_their_log() {
     let whole = logs.load(&session()).await.unwrap();
     assert_eq!(whole.position(), writer.fold.position());
     store.delete(&session()).await.unwrap();
-    let again = Writer::begin(&store, "again").await;
+    let again = Writer::create(&store, "again").await;
     let overview = logs.overview(&session()).await.unwrap();
     assert_eq!((overview.position(), &**overview.agent()), (again.fold.position(), "again"));
 }

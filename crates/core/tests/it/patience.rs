@@ -1,4 +1,5 @@
-//! A store that is away for a while: what is asked of it waits, is done once, and goes on.
+//! Tests of streams that are temporarily unavailable: operations are retried, executed once, and
+//! readers continue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,60 +18,61 @@ use helix_agents_testkit::ids::batch_id;
 
 use crate::support::{Counting, NoWait};
 
-/// Streams that fail so often, with this error, and then answer.
+/// Streams that fail `failures` times with this error and then work.
 #[derive(Debug)]
-struct Away {
+struct Unavailable {
     inner: MemoryStore,
     failures: AtomicU32,
     code: ErrorCode,
 }
 
-impl Away {
-    fn answer(&self) -> Result<()> {
-        let left =
-            self.failures.try_update(Ordering::SeqCst, Ordering::SeqCst, |it| it.checked_sub(1));
-        left.map_or(Ok(()), |_| Err(Error::new(self.code, "as arranged")))
+impl Unavailable {
+    fn check(&self) -> Result<()> {
+        let left = self
+            .failures
+            .try_update(Ordering::SeqCst, Ordering::SeqCst, |count| count.checked_sub(1));
+        left.map_or(Ok(()), |_| Err(Error::new(self.code, "injected failure")))
     }
 }
 
 #[async_trait]
-impl StreamManager for Away {
+impl StreamManager for Unavailable {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
-        self.answer()?;
+        self.check()?;
         self.inner.write(stream, batch).await
     }
 
-    /// Readers begin without an answer, and end after one chunk.
+    /// Reads never fail at the start. They fail after one chunk.
     async fn read(&self, stream: &SessionId, from: u64) -> Result<ChunkStream> {
         let chunks = StreamManager::read(&self.inner, stream, from).await?;
-        let error = Error::new(self.code, "as arranged");
+        let error = Error::new(self.code, "injected failure");
         Ok(chunks.take(1).chain(futures_util::stream::once(async { Err(error) })).boxed())
     }
 
     async fn info(&self, stream: &SessionId) -> Result<StreamInfo> {
-        self.answer()?;
+        self.check()?;
         self.inner.info(stream).await
     }
 
     async fn reset(&self, stream: &SessionId) -> Result<()> {
-        self.answer()?;
+        self.check()?;
         self.inner.reset(stream).await
     }
 
     async fn forget(&self, stream: &SessionId) -> Result<()> {
-        self.answer()?;
+        self.check()?;
         self.inner.forget(stream).await
     }
 }
 
-/// Such streams, asked for a minute.
-fn away(failures: u32, code: ErrorCode) -> (Arc<Away>, Arc<dyn StreamManager>) {
+/// Returns such streams, and a wrapper that retries for a minute.
+fn unavailable(failures: u32, code: ErrorCode) -> (Arc<Unavailable>, Arc<dyn StreamManager>) {
     let (inner, failures) = (MemoryStore::new(), AtomicU32::new(failures));
-    let away = Arc::new(Away { inner, failures, code });
+    let inner_streams = Arc::new(Unavailable { inner, failures, code });
     let (clock, ids) = (Arc::<NoWait>::default(), Arc::<Counting>::default());
-    let asked = Arc::<Away>::clone(&away);
-    let patient = RetryingStreams::new(asked, clock, ids, Duration::from_secs(60));
-    (away, Arc::new(patient))
+    let shared = Arc::<Unavailable>::clone(&inner_streams);
+    let retrying = RetryingStreams::new(shared, clock, ids, Duration::from_secs(60));
+    (inner_streams, Arc::new(retrying))
 }
 
 fn session() -> SessionId {
@@ -89,49 +91,49 @@ fn chunk() -> Chunk {
 }
 
 #[tokio::test]
-async fn what_fails_in_passing_is_asked_again() {
-    let (away, streams) = away(10, ErrorCode::StoreUnavailable);
+async fn a_transient_failure_is_retried() {
+    let (inner, streams) = unavailable(10, ErrorCode::StoreUnavailable);
     assert_eq!(streams.append(batch_id(), &session(), None, vec![chunk()]).await.unwrap(), 1);
-    away.failures.store(10, Ordering::SeqCst);
+    inner.failures.store(10, Ordering::SeqCst);
     assert_eq!(streams.info(&session()).await.unwrap().last_seq, 1);
-    away.failures.store(10, Ordering::SeqCst);
+    inner.failures.store(10, Ordering::SeqCst);
     streams.reset(&session()).await.unwrap();
     assert_eq!(streams.info(&session()).await.unwrap().first_seq, 0);
 }
 
 #[tokio::test]
-async fn patience_ends_and_says_how_often_it_asked() {
-    let (_, streams) = away(u32::MAX, ErrorCode::StoreUnavailable);
+async fn retries_time_out_and_the_error_contains_the_number_of_attempts() {
+    let (_, streams) = unavailable(u32::MAX, ErrorCode::StoreUnavailable);
     let error = streams.info(&session()).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::StoreUnavailable);
     assert!(error.context().any(|(key, _)| key == "tries"), "{error}");
 }
 
 #[tokio::test]
-async fn what_would_fail_again_is_asked_once() {
-    let (away, streams) = away(u32::MAX, ErrorCode::StoreCorrupt);
+async fn a_permanent_stream_failure_is_not_retried() {
+    let (inner, streams) = unavailable(u32::MAX, ErrorCode::StoreCorrupt);
     streams.info(&session()).await.unwrap_err();
-    assert_eq!(away.failures.load(Ordering::SeqCst), u32::MAX - 1);
+    assert_eq!(inner.failures.load(Ordering::SeqCst), u32::MAX - 1);
 }
 
 #[tokio::test]
-async fn a_reader_that_is_cut_off_goes_on_behind_what_it_got() {
-    let (away, streams) = away(0, ErrorCode::StoreUnavailable);
+async fn a_disconnected_reader_continues_after_its_last_chunk() {
+    let (inner, streams) = unavailable(0, ErrorCode::StoreUnavailable);
     streams.append(batch_id(), &session(), None, vec![chunk(); 5]).await.unwrap();
     let mut reader = streams.read(&session(), 2).await.unwrap();
     for seq in 2..=5 {
-        away.failures.store(3, Ordering::SeqCst);
+        inner.failures.store(3, Ordering::SeqCst);
         assert_eq!(reader.next().await.unwrap().unwrap().seq, seq);
     }
 }
 
 #[tokio::test]
-async fn a_reader_of_streams_that_stay_away_ends_with_their_error() {
-    let (away, streams) = away(0, ErrorCode::StoreUnavailable);
+async fn a_reader_of_unavailable_streams_ends_with_their_error() {
+    let (inner, streams) = unavailable(0, ErrorCode::StoreUnavailable);
     streams.append(batch_id(), &session(), None, vec![chunk(); 2]).await.unwrap();
     let mut reader = streams.read(&session(), 1).await.unwrap();
     reader.next().await.unwrap().unwrap();
-    away.failures.store(u32::MAX, Ordering::SeqCst);
+    inner.failures.store(u32::MAX, Ordering::SeqCst);
     let error = reader.next().await.unwrap().unwrap_err();
     assert_eq!(error.code(), ErrorCode::StoreUnavailable);
     assert!(reader.next().await.is_none());

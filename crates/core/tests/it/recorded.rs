@@ -1,10 +1,10 @@
-//! Recorded logs: every released schema must replay, and today's events must be written as they
-//! were.
+//! Tests of recorded logs: every released schema must replay, and the current code must write the
+//! same events as before.
 //!
-//! `journals/v1/*.json` are arrays of `{seq, at, run, schema, event}`. A test here that fails
-//! means that the format of the log changed. Adding a variant or an optional field does not make
-//! one fail; anything else takes a new schema number, an upcaster and a folder `v2`. The files are
-//! not rewritten to make a test pass.
+//! `journals/v1/*.json` are arrays of `{seq, at, run, schema, event}`. If a test here fails, the
+//! format of the log has changed. A new event variant or a new optional field does not make a test
+//! fail. Any other change needs a new schema number, an upcaster and a folder `v2`. Do not rewrite
+//! the files to make a test pass.
 
 mod logs;
 mod replay;
@@ -21,7 +21,7 @@ fn file(name: &str) -> ExpectFile {
         "takeover" => expect_file!["../../journals/v1/takeover.json"],
         "requests" => expect_file!["../../journals/v1/requests.json"],
         "imported" => expect_file!["../../journals/v1/imported.json"],
-        other => panic!("no log is named {other}"),
+        other => panic!("there is no recorded log `{other}`"),
     }
 }
 

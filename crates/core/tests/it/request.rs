@@ -1,4 +1,4 @@
-//! Requests from outside, and reading a log back.
+//! Tests of requests from outside a run, and of reading a log.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use helix_agents_core::step::Action;
 use helix_agents_core::store::{SessionStatus, StateStore};
 use serde_json::json;
 
-use crate::support::{World, begin, calls, code, id, reply, result, text};
+use crate::support::{World, calls, code, id, reply, result, start_run, text};
 
 async fn ask(world: &World, run: Option<&str>, kind: RequestKind) -> Result<()> {
     let run = run.map(Into::into);
@@ -18,21 +18,21 @@ async fn ask(world: &World, run: Option<&str>, kind: RequestKind) -> Result<()> 
 }
 
 #[tokio::test]
-async fn a_request_stands_in_the_log_and_leaves_the_head_to_the_owner() {
+async fn a_request_is_in_the_log_and_does_not_change_the_head() {
     let world = World::new();
-    world.begun().await;
+    world.create().await;
     let before = world.faults.head(&id()).await.unwrap().unwrap();
     ask(&world, None, RequestKind::Interrupt).await.unwrap();
     ask(&world, Some("r1"), RequestKind::Abort).await.unwrap();
     assert_eq!(world.log().await[1..], ["interrupt_requested", "abort_requested"]);
-    assert_eq!(world.events().await[3].run, None, "nobody's run wrote it");
+    assert_eq!(world.events().await[3].run, None, "no run wrote the request");
     let after = world.faults.head(&id()).await.unwrap().unwrap();
     assert_eq!(after.summary, before.summary);
     assert_eq!(after.lease_until, before.lease_until);
 }
 
 #[tokio::test]
-async fn the_owner_meets_it_with_its_next_append() {
+async fn the_owner_handles_a_request_with_its_next_append() {
     let world = World::new();
     let mut journal = world.answered(calls(&["search"])).await;
     ask(&world, None, RequestKind::Interrupt).await.unwrap();
@@ -42,10 +42,10 @@ async fn the_owner_meets_it_with_its_next_append() {
 }
 
 #[tokio::test]
-async fn a_request_to_a_run_that_is_not_there_is_refused() {
+async fn a_request_to_a_missing_run_is_refused() {
     let world = World::new();
     assert_eq!(code(ask(&world, None, RequestKind::Abort).await), "session_not_found");
-    let mut journal = world.begun().await;
+    let mut journal = world.create().await;
     let other = ask(&world, Some("r9"), RequestKind::Interrupt).await;
     assert_eq!(code(other), "nothing_to_resume");
     journal.stage(&[reply(1, text("Done."))]).unwrap();
@@ -58,11 +58,12 @@ async fn a_request_to_a_run_that_is_not_there_is_refused() {
     assert_eq!(world.session().await.status(), SessionStatus::Completed);
 }
 
-/// The process that passes a request down may be slow: by then it was honoured, or cleared.
+/// The process that passes a request down may be slow. By then the request may have been handled or
+/// cleared.
 #[tokio::test]
-async fn a_request_that_is_passed_down_again_is_honoured_once() {
+async fn a_request_that_is_passed_down_again_is_handled_once() {
     let world = World { lease: Duration::ZERO, ..World::new() };
-    let mut journal = world.begun().await;
+    let mut journal = world.create().await;
     let interrupt = Request { id: "q".into(), reason: None };
     let ask = async || {
         pass_down(world.outside(), &[id()], RequestKind::Interrupt, &interrupt).await;
@@ -74,25 +75,28 @@ async fn a_request_that_is_passed_down_again_is_honoured_once() {
     journal.commit().await.unwrap();
     assert_eq!(world.session().await.status(), SessionStatus::Interrupted);
     world.taken_over("r2").await;
-    assert!(!ask().await, "it was honoured");
+    assert!(!ask().await, "the request was handled before");
 
     let world = World { lease: Duration::ZERO, ..World::new() };
-    world.begun().await;
-    let cleared = StartRun { clears: Some("q".into()), ..begin("r2") };
+    world.create().await;
+    let cleared = StartRun { clears: Some("q".into()), ..start_run("r2") };
     world.taken_over_with(cleared).await;
     pass_down(world.outside(), &[id()], RequestKind::Interrupt, &interrupt).await;
-    assert!(world.session().await.interrupt_request().is_none(), "it was cleared before it came");
+    assert!(
+        world.session().await.interrupt_request().is_none(),
+        "the request was cleared before it arrived"
+    );
 }
 
 #[tokio::test]
 async fn a_log_is_read_back_page_by_page() {
     let world = World::new();
-    let mut journal = world.begun().await;
+    let mut journal = world.create().await;
     for step in 1..=300 {
         journal.stage(&[reply(step, more_text())]).unwrap();
         journal.commit().await.unwrap();
         if step % 40 == 0 {
-            // The limit of steps is the turn's.
+            // The step limit applies to a turn.
             journal.stage(&[next_message()]).unwrap();
             journal.commit().await.unwrap();
         }
@@ -122,7 +126,7 @@ fn next_message() -> helix_agents_core::event::Event {
 }
 
 #[tokio::test]
-async fn a_session_that_is_not_there_cannot_be_read() {
+async fn a_missing_session_cannot_be_read() {
     let world = World::new();
     assert_eq!(code(load(&world.faults, &id()).await), "session_not_found");
     assert_eq!(code(load_events(&world.faults, &id(), 0).await), "session_not_found");
@@ -131,11 +135,11 @@ async fn a_session_that_is_not_there_cannot_be_read() {
 #[tokio::test]
 async fn a_request_whose_reply_is_lost_is_in_the_log_once() {
     let world = World::new();
-    let _journal = world.begun().await;
+    let _journal = world.create().await;
     world.faults.strike("interrupt_requested", helix_agents_testkit::faults::Fault::LoseReply);
     let before = load(&world.faults, &id()).await.unwrap().position().version;
     let kind = RequestKind::Interrupt;
-    let store = world.patient();
+    let store = world.retrying_store();
     let outside = Outside { store: &store, ..world.outside() };
     request(outside, &id(), None, kind, None).await.unwrap();
     let after = load(&world.faults, &id()).await.unwrap();

@@ -1,4 +1,5 @@
-//! A world for journals: a store with faults, a clock that does not wait, ids that count.
+//! The environment of journal tests: a store with fault injection, a clock that does not wait, and
+//! counted ids.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use helix_agents_store_memory::MemoryStore;
 use helix_agents_testkit::faults::FaultStore;
 use serde_json::{Value, json};
 
-/// What the tests' sessions live in.
+/// The environment of a test.
 #[derive(Debug, Clone)]
 pub(crate) struct World {
     pub(crate) faults: FaultStore,
@@ -46,22 +47,22 @@ impl World {
         }
     }
 
-    pub(crate) fn parts(&self) -> JournalConfig {
+    pub(crate) fn journal_config(&self) -> JournalConfig {
         JournalConfig {
-            store: Arc::new(self.patient()),
+            store: Arc::new(self.retrying_store()),
             ids: self.ids(),
             lease: self.lease,
             durability: self.durability,
         }
     }
 
-    /// What requests from outside are appended with.
+    /// Returns the access for requests from outside a run.
     pub(crate) fn outside(&self) -> Outside<'_> {
         Outside { store: &self.faults, ids: &*self.counter, folds: None }
     }
 
-    /// The store, as a runtime would wrap it.
-    pub(crate) fn patient(&self) -> RetryingStore {
+    /// Returns the store, wrapped as a runtime would wrap it.
+    pub(crate) fn retrying_store(&self) -> RetryingStore {
         let (store, clock) = (Arc::new(self.faults.clone()), Arc::<NoWait>::clone(&self.clock));
         RetryingStore::new(store, clock, self.ids(), Duration::from_secs(10))
     }
@@ -70,40 +71,40 @@ impl World {
         Arc::<Counting>::clone(&self.counter)
     }
 
-    /// A journal of that run on the session as it stands now.
+    /// Returns a journal of that run on the current session.
     pub(crate) async fn journal(&self, run: &str) -> Journal {
         let session = self.session().await;
-        Journal::new(self.parts(), agent(), session, RunId::from(run))
+        Journal::new(self.journal_config(), agent(), session, RunId::from(run))
     }
 
-    /// A journal whose run `r1` has created the session `s`.
-    pub(crate) async fn begun(&self) -> Journal {
+    /// Creates the session `s` with the run `r1` and returns the run's journal.
+    pub(crate) async fn create(&self) -> Journal {
         let session = Session::new(id());
         let events = first_events(&session, "r1");
-        let mut journal = Journal::new(self.parts(), agent(), session, RunId::from("r1"));
+        let mut journal = Journal::new(self.journal_config(), agent(), session, RunId::from("r1"));
         journal.create(new_session(), events).await.unwrap();
         journal
     }
 
-    /// The same, and its model has answered.
+    /// Creates the session and appends a reply of the model.
     pub(crate) async fn answered(&self, result: StepResult) -> Journal {
-        let mut journal = self.begun().await;
+        let mut journal = self.create().await;
         journal.stage(&[reply(1, result)]).unwrap();
         journal.commit().await.unwrap();
         journal
     }
 
-    /// A journal whose run has taken over.
+    /// Lets the run take over and returns its journal.
     pub(crate) async fn taken_over(&self, run: &str) -> Journal {
-        self.taken_over_with(begin(run)).await
+        self.taken_over_with(start_run(run)).await
     }
 
-    /// The same, for a run that starts so.
-    pub(crate) async fn taken_over_with(&self, begin: StartRun) -> Journal {
+    /// Lets a run with this description take over and returns its journal.
+    pub(crate) async fn taken_over_with(&self, start: StartRun) -> Journal {
         let session = self.session().await;
         let after = session.last_run().map(|run| run.id.clone());
-        let events = resume_events(&session, &agent(), &begin, after.as_ref(), None).unwrap();
-        let mut journal = Journal::new(self.parts(), agent(), session, begin.run);
+        let events = resume_events(&session, &agent(), &start, after.as_ref(), None).unwrap();
+        let mut journal = Journal::new(self.journal_config(), agent(), session, start.run);
         assert_eq!(journal.start(events).await.unwrap(), StartOutcome::Started);
         journal
     }
@@ -116,7 +117,7 @@ impl World {
         self.faults.read_log(&id(), 0, u32::MAX).await.unwrap()
     }
 
-    /// The names of the log's events, one word list per append.
+    /// Returns the names of the log's events, one string per append.
     pub(crate) async fn log(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for append in self.appends().await {
@@ -131,7 +132,7 @@ impl World {
     }
 }
 
-/// The names of events, and of calls that they are about.
+/// Returns the names of events, with the calls of tool events.
 pub(crate) fn names<'a>(events: impl IntoIterator<Item = &'a Event>) -> String {
     let name = |event: &Event| match event {
         Event::ToolFinished(finish) => format!("tool_finished {}", finish.call),
@@ -145,7 +146,7 @@ pub(crate) fn id() -> SessionId {
     SessionId::from("s")
 }
 
-/// An agent with a tool that reads, one that must not run twice, and no output type.
+/// Returns an agent with an ordinary tool and an at-most-once tool, without an output type.
 pub(crate) fn agent() -> AnyAgent {
     let tool = |name| {
         Tool::dynamic(name, "d", json!({"type": "object"}), |input: Value, _: ToolContext| async {
@@ -162,7 +163,7 @@ pub(crate) fn agent() -> AnyAgent {
         .erased()
 }
 
-pub(crate) fn begin(run: &str) -> StartRun {
+pub(crate) fn start_run(run: &str) -> StartRun {
     StartRun::new(RunId::from(run), "hand", 0)
 }
 
@@ -172,7 +173,7 @@ pub(crate) fn new_session() -> NewSession {
 
 pub(crate) fn first_events(session: &Session, run: &str) -> Vec<Event> {
     let input = Input::from("go");
-    execute_events(session, &agent(), &begin(run), &input, &BTreeMap::new(), false).unwrap()
+    execute_events(session, &agent(), &start_run(run), &input, &BTreeMap::new(), false).unwrap()
 }
 
 pub(crate) fn text(content: &str) -> StepResult {
@@ -210,7 +211,7 @@ pub(crate) fn started(call: &str) -> Event {
     Event::ToolStarted { call: CallId::from(call), attempt: 1, timeout_ms: None }
 }
 
-/// A clock that stands still and never waits, but counts how long it should have.
+/// A clock that never waits, but counts the waits and the time that they would have taken.
 #[derive(Debug, Default)]
 pub(crate) struct NoWait {
     pub(crate) waits: AtomicU64,
@@ -249,7 +250,7 @@ impl IdSource for Counting {
     }
 }
 
-/// Unwraps the error of what must not work.
+/// Returns the error code of a result that must be an error.
 #[track_caller]
 pub(crate) fn code<T: std::fmt::Debug>(result: Result<T>) -> String {
     result.unwrap_err().code().as_str().to_owned()

@@ -1,4 +1,4 @@
-//! Sessions taken out of one store and into another.
+//! Tests of export and import.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::support::{World, calls, code, id, reply, result, text};
 
-/// A session of several appends, whose run is under way.
+/// Creates a session of several appends, whose run is in progress.
 async fn original() -> World {
     let world = World::new();
     let mut journal = world.answered(calls(&["search"])).await;
@@ -31,12 +31,12 @@ async fn original() -> World {
 
 async fn exported(world: &World) -> SessionExport {
     let export = export_session(&world.faults, &id()).await.unwrap();
-    // As it is when it was written to a file and read again.
+    // The export is written and read again, as through a file.
     serde_json::from_str(&serde_json::to_string(&export).unwrap()).unwrap()
 }
 
 #[tokio::test]
-async fn an_import_holds_the_same_events_at_the_same_times() {
+async fn an_import_contains_the_same_events_at_the_same_times() {
     let world = original().await;
     let export = exported(&world).await;
     let store = MemoryStore::new();
@@ -44,13 +44,13 @@ async fn an_import_holds_the_same_events_at_the_same_times() {
     assert_eq!(load_events(&store, &id(), 0).await.unwrap(), world.events().await);
     let (there, here) = (load(&store, &id()).await.unwrap(), world.session().await);
     assert_eq!((there.transcript(), there.summary()), (here.transcript(), here.summary()));
-    // As after a crash: somebody may go on with it at once.
+    // The session is as after a crash: any process may continue it immediately.
     let head = store.head(&id()).await.unwrap().unwrap();
     assert_eq!((head.summary, head.lease_until), (here.summary(), None));
 }
 
 #[tokio::test]
-async fn an_import_that_is_done_again_changes_nothing() {
+async fn a_repeated_import_changes_nothing() {
     let world = original().await;
     let export = exported(&world).await;
     let store = MemoryStore::new();
@@ -77,7 +77,7 @@ async fn an_import_that_is_done_again_changes_nothing() {
     assert_eq!(load_events(&store, &id(), 0).await.unwrap(), before);
 }
 
-/// An export whose log takes several appends: the run has gone on for long.
+/// Returns an export whose log takes several appends.
 async fn long() -> SessionExport {
     let mut export = serde_json::to_value(exported(&original().await).await).unwrap();
     let events = export["sessions"][0]["events"].as_array_mut().unwrap();
@@ -93,8 +93,8 @@ async fn long() -> SessionExport {
     serde_json::from_value(export).unwrap()
 }
 
-/// The store holds what was exported, and nothing else.
-async fn holds(store: &dyn StateStore, export: &SessionExport) {
+/// Checks that the store contains exactly the exported sessions.
+async fn check_contains(store: &dyn StateStore, export: &SessionExport) {
     for exported in export.sessions() {
         let events = load_events(store, &exported.session, 0).await.unwrap();
         assert_eq!(events, exported.events);
@@ -114,17 +114,17 @@ async fn a_session_is_imported_as_a_whole_or_not_at_all() {
             store.strike(word, fault);
             assert_eq!(code(import_session(&store, &export).await), "store_unavailable");
             assert_eq!(store.head(&id()).await.unwrap().is_some(), whole, "{word}");
-            let aside = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();
-            let aside = aside.iter().find(|head| head.session != id());
-            assert!(aside.is_none_or(|head| head.summary.run.is_none() && !head.is_leased()));
+            let listed = store.list(&SessionFilter::default(), &Page::default()).await.unwrap();
+            let staging = listed.iter().find(|head| head.session != id());
+            assert!(staging.is_none_or(|head| head.summary.run.is_none() && !head.is_leased()));
         }
     }
     import_session(&store, &export).await.unwrap();
-    holds(&store, &export).await;
+    check_contains(&store, &export).await;
 }
 
 #[tokio::test]
-async fn an_import_over_a_bad_network_gets_through_and_doubles_nothing() {
+async fn an_import_over_an_unreliable_network_completes_without_duplicates() {
     let export = long().await;
     for seed in 0..20 {
         let store = MemoryStore::new();
@@ -135,14 +135,15 @@ async fn an_import_over_a_bad_network_gets_through_and_doubles_nothing() {
                 assert_eq!(head.position.version, export.sessions()[0].events.len() as u64);
             }
         }
-        holds(&store, &export).await;
+        check_contains(&store, &export).await;
     }
 }
 
 #[tokio::test]
-async fn of_two_imports_at_once_the_slower_one_finds_what_the_other_made() {
+async fn of_two_concurrent_imports_the_slower_one_completes_too() {
     let export = long().await;
-    // In the middle of what is written aside, and where that is made a session.
+    // In the middle of the staging session's appends, and at the append that creates the real
+    // session.
     for word in ["\"300\"", "\"599\""] {
         for hold in [Fault::HoldBefore as fn(Gate) -> Fault, Fault::HoldAfter] {
             let (store, gate) = (FaultStore::new(Arc::new(MemoryStore::new())), Gate::new());
@@ -155,14 +156,14 @@ async fn of_two_imports_at_once_the_slower_one_finds_what_the_other_made() {
             import_session(&store, &export).await.unwrap();
             gate.open();
             slow.await.unwrap().unwrap();
-            holds(&store, &export).await;
+            check_contains(&store, &export).await;
         }
     }
 }
 
-/// It is not made longer: where it came from, it may have gone on in another way.
+/// The older session is not extended, because it may have continued differently.
 #[tokio::test]
-async fn an_older_copy_is_in_the_way() {
+async fn an_import_over_an_older_copy_is_refused() {
     let export = long().await;
     let mut older = serde_json::to_value(&export).unwrap();
     older["sessions"][0]["events"].as_array_mut().unwrap().truncate(512);
@@ -170,20 +171,20 @@ async fn an_older_copy_is_in_the_way() {
     let store = MemoryStore::new();
     import_session(&store, &older).await.unwrap();
     assert_eq!(code(import_session(&store, &export).await), "session_exists");
-    holds(&store, &older).await;
+    check_contains(&store, &older).await;
 }
 
 #[tokio::test]
-async fn another_session_of_the_same_id_is_in_the_way() {
+async fn an_import_over_another_session_with_the_same_id_is_refused() {
     let export = exported(&original().await).await;
     let other = World::new();
-    let _journal = other.begun().await;
+    let _journal = other.create().await;
     assert_eq!(code(import_session(&other.faults, &export).await), "session_exists");
     assert_eq!(other.appends().await.len(), 1);
 }
 
 #[tokio::test]
-async fn what_does_not_hang_together_is_refused_before_anything_is_written() {
+async fn an_inconsistent_export_is_refused_before_anything_is_written() {
     let export = serde_json::to_value(exported(&original().await).await).unwrap();
     let changed = |pointer: &str, value: Value| {
         let mut export = export.clone();
@@ -216,7 +217,7 @@ async fn what_does_not_hang_together_is_refused_before_anything_is_written() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_not_there_cannot_be_exported() {
+async fn a_missing_session_cannot_be_exported() {
     let store = MemoryStore::new();
     let missing = export_session(&store, &SessionId::from("none")).await;
     assert_eq!(code(missing), "session_not_found");

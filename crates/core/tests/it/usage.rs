@@ -1,4 +1,4 @@
-//! Usage over many sessions: pages, filters, and sessions that go meanwhile.
+//! Tests of usage across many sessions: pages, filters, and sessions that are deleted meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,12 +25,12 @@ fn id(number: u32) -> SessionId {
     SessionId::from(format!("s{number:04}"))
 }
 
-/// Usage of so many steps.
+/// Returns a usage with this number of steps.
 fn steps(steps: u64) -> Option<Arc<UsageRollup>> {
     Some(Arc::new(UsageRollup { steps, ..UsageRollup::default() }))
 }
 
-/// A session whose log says one step, and whose head says `usage`.
+/// Creates a session with one step in its log and `usage` in its head.
 async fn create(store: &dyn StateStore, number: u32, usage: Option<Arc<UsageRollup>>) {
     let session = id(number);
     let tags = [("parity".to_owned(), (number % 2).to_string())].into();
@@ -80,9 +80,9 @@ async fn every_session_is_counted_once_over_all_pages() {
     assert_eq!(counted(&store, &none).await, (0, 0));
 }
 
-/// Sessions of older versions, whose heads say nothing.
+/// Heads of sessions from older versions have no usage.
 #[tokio::test]
-async fn the_log_is_read_where_the_head_says_nothing() {
+async fn the_log_is_read_if_no_usage_is_stored() {
     let store = MemoryStore::new();
     create(&store, 1, steps(100)).await;
     create(&store, 2, None).await;
@@ -96,29 +96,29 @@ async fn the_log_is_read_where_the_head_says_nothing() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_deleted_meanwhile_ends_no_query() {
-    for goes in [Goes::Last, Goes::Page] {
-        let store = Vanishing { store: MemoryStore::new(), goes };
+async fn a_session_deleted_during_a_query_does_not_end_the_query() {
+    for deleted in [Deleted::Last, Deleted::Page] {
+        let store = Vanishing { store: MemoryStore::new(), deleted };
         for number in 1..=600 {
             create(&store, number, steps(1)).await;
         }
-        // What was read was read before it went.
-        assert_eq!(counted(&store, &UsageQuery::default()).await, (600, 600), "{goes:?}");
+        // The usage was read before the deletion.
+        assert_eq!(counted(&store, &UsageQuery::default()).await, (600, 600), "{deleted:?}");
     }
 }
 
-/// Which of the sessions that a page has shown are deleted.
+/// The sessions of a returned page that are deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Goes {
+enum Deleted {
     Last,
     Page,
 }
 
-/// A store whose sessions go as soon as they were listed.
+/// A store that deletes sessions as soon as they are listed.
 #[derive(Debug)]
 struct Vanishing {
     store: MemoryStore,
-    goes: Goes,
+    deleted: Deleted,
 }
 
 #[async_trait]
@@ -167,12 +167,12 @@ impl StateStore for Vanishing {
 
     async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
         let found = self.store.list_usage(filter, page).await?;
-        let going = match self.goes {
-            Goes::Last => found.last().into_iter().collect::<Vec<_>>(),
-            Goes::Page => found.iter().collect(),
+        let heads = match self.deleted {
+            Deleted::Last => found.last().into_iter().collect::<Vec<_>>(),
+            Deleted::Page => found.iter().collect(),
         };
-        for it in going {
-            self.store.delete(&it.head.session).await?;
+        for usage in heads {
+            self.store.delete(&usage.head.session).await?;
         }
         Ok(found)
     }

@@ -32,7 +32,7 @@ async fn it_is_paid_once_somebody_has_approved_it() {
     let folder = folder.path();
     assert_eq!(lines(folder, &["place"]).await, ["waits for approval of pay (1.0)"]);
     let (succeeded, paid, error) = part(folder, &["go-on"]).await;
-    assert!(!succeeded && paid.is_empty() && error.contains("waits for people"), "{error}");
+    assert!(!succeeded && paid.is_empty() && error.contains("pending calls"), "{error}");
     let approved = lines(folder, &["approve"]).await;
     assert_eq!(approved, [r#"pay {"to":"Ann","cents":9000}"#, "answered; now: go-on"]);
     let (succeeded, _, error) = part(folder, &["deny"]).await;

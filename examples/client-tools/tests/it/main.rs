@@ -46,7 +46,7 @@ async fn only_an_answer_of_the_right_form_is_taken_and_only_once() {
     let refused = lines(folder, &["answer", r#"{"colour": 7}"#]).await;
     assert!(refused[0].starts_with("refused: ") && refused[0].contains("/colour"), "{refused:?}");
     let (succeeded, _, error) = part(folder, &["go-on"]).await;
-    assert!(!succeeded && error.contains("waits for people"), "{error}");
+    assert!(!succeeded && error.contains("pending calls"), "{error}");
 
     assert_eq!(lines(folder, &["answer", BLUE]).await, ["answered; now: go-on"]);
     let (succeeded, _, error) = part(folder, &["answer", BLUE]).await;

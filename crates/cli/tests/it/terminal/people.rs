@@ -193,7 +193,7 @@ async fn an_answer_from_another_process_is_met() {
     terminal.shows(QUESTION).await;
     assert_eq!(place.helix(&["approvals", "deny", "1.0", "--last"]).await.code, 0);
     terminal.run("y").await;
-    terminal.shows("somebody else answered the call first").await;
+    terminal.shows("the call has already been answered").await;
     terminal.shows("completed in").await;
     assert_eq!(terminal.exit().await, 0);
     assert_eq!(text(&place, "data/a.txt"), None);

@@ -1,4 +1,4 @@
-//! Staged events, encoded as they are staged, and how they are divided into appends.
+//! Staged events, which are encoded when they are staged, and their division into appends.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -8,25 +8,26 @@ use bytes::Bytes;
 use crate::error::{Error, ErrorCode, Result};
 use crate::event::{Event, encode_into};
 
-/// How many appends of [`target`] bytes fit into the largest one that a store takes.
+/// The number of appends of [`target`] bytes that fit into the largest append of a store.
 const PER_LIMIT: usize = 8;
 
-/// Up to how many bytes events share an append, for a store that takes appends of up to `limit`
-/// bytes: well below, so that an append never comes near the limit unless one event does.
+/// Returns the size up to which events share an append, in bytes, for a store with a limit of
+/// `limit` bytes per append. It is well below the limit, so that an append comes near the limit
+/// only if a single event does.
 pub(super) const fn target(limit: usize) -> usize {
     limit / PER_LIMIT
 }
 
 /// Events in the order of the log, and the body of the append that carries them.
 ///
-/// Each event is encoded once, when it is pushed: its size is known before it enters the fold, and
-/// the append costs nothing more.
+/// Each event is encoded once, when it is pushed. Its size is then known before it enters the fold,
+/// and the append needs no further encoding.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     events: Vec<Event>,
-    /// What [`encode`](crate::event::encode) writes, without the last bracket.
+    /// The output of [`encode`](crate::event::encode), without the closing bracket.
     body: Vec<u8>,
-    /// Where the text of each event ends in `body`.
+    /// The end of each event's text in `body`.
     ends: Vec<usize>,
 }
 
@@ -39,19 +40,19 @@ impl Batch {
         self.events.is_empty()
     }
 
-    /// The size of the body.
+    /// Returns the size of the body, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.body.len() + 1
     }
 
-    /// Adds an event; returns its size.
+    /// Adds an event and returns its size in bytes.
     ///
     /// # Errors
-    /// [`ErrorCode::Internal`] if it cannot be written as JSON. Then nothing is added.
+    /// [`ErrorCode::Internal`] if the event cannot be written as JSON. Nothing is added then.
     pub(super) fn push(&mut self, event: &Event) -> Result<usize> {
         let before = self.body.len();
         if before == 0 {
-            // Most appends are about this long.
+            // Most appends have about this size.
             self.body.reserve(512);
         }
         self.body.push(if before == 0 { b'[' } else { b',' });
@@ -77,7 +78,7 @@ impl Batch {
             *self = other;
             return;
         }
-        // The other's bracket becomes the comma.
+        // The opening bracket of the other body becomes the comma.
         let before = self.body.len();
         if let Some(bracket) = other.body.first_mut() {
             *bracket = b',';
@@ -91,38 +92,39 @@ impl Batch {
         self.events
     }
 
-    /// The body of an append of all events.
+    /// Returns the body of an append that carries all events.
     pub(super) fn take_body(&mut self) -> Bytes {
         let mut body = std::mem::take(&mut self.body);
         body.push(b']');
         body.into()
     }
 
-    /// The same events in several batches, each of at most [`target`] bytes where that is possible.
+    /// Divides the events into several batches, each of at most [`target`] bytes where that is
+    /// possible.
     ///
-    /// A batch ends before a fact, never between a fact and what follows from it: whoever continues
-    /// a log that ends with one of the batches finds the next fact missing, and nothing else.
-    /// Only what is larger than `limit` together is divided further.
+    /// A batch ends before a fact, never between a fact and the decisions that follow from it. A
+    /// run that continues a log ending with one of the batches is missing the next fact and nothing
+    /// else. A unit is divided further only if it is larger than `limit`.
     pub(super) fn divide(self, limit: usize) -> VecDeque<Self> {
-        let mut parts = VecDeque::new();
-        let mut part: Option<Range<usize>> = None;
+        let mut batches = VecDeque::new();
+        let mut current: Option<Range<usize>> = None;
         for unit in self.units(limit) {
-            part = Some(match part {
-                Some(part) if self.size(&(part.start..unit.end)) <= target(limit) => {
-                    part.start..unit.end
+            current = Some(match current {
+                Some(range) if self.size(&(range.start..unit.end)) <= target(limit) => {
+                    range.start..unit.end
                 }
-                Some(part) => {
-                    parts.push_back(self.slice(part));
+                Some(range) => {
+                    batches.push_back(self.slice(range));
                     unit
                 }
                 None => unit,
             });
         }
-        parts.extend(part.map(|part| self.slice(part)));
-        parts
+        batches.extend(current.map(|range| self.slice(range)));
+        batches
     }
 
-    /// What is not divided.
+    /// Returns the ranges of events that stay together.
     fn units(&self, limit: usize) -> Vec<Range<usize>> {
         let mut units: Vec<Range<usize>> = Vec::new();
         for (index, event) in self.events.iter().enumerate() {
@@ -140,12 +142,12 @@ impl Batch {
         units
     }
 
-    /// The size of the body that carries these events.
+    /// Returns the size of a body that carries these events.
     fn size(&self, events: &Range<usize>) -> usize {
         self.text(events).len() + 2
     }
 
-    /// The events as they stand in the body, without the brackets or commas around them.
+    /// Returns the events' text in the body, without the surrounding brackets or commas.
     fn text(&self, events: &Range<usize>) -> &[u8] {
         let end = |index: usize| self.ends.get(index).copied().unwrap_or(0);
         let start = events.start.checked_sub(1).map_or(0, end) + 1;
@@ -169,10 +171,10 @@ impl Batch {
     }
 }
 
-/// Whether an append may end with `before`, and the next one start with `event`.
+/// Returns `true` if an append may end with `before` and the next one start with `event`.
 fn may_divide(before: &Event, event: &Event) -> bool {
     let fact = match event {
-        // An answer without a run is a decision on what came before it.
+        // A result without an attempt is a decision on the events before it.
         Event::ToolFinished(finish) => finish.attempts > 0 || finish.child.is_some(),
         Event::ModelReplied(_)
         | Event::ToolStarted { .. }
@@ -182,13 +184,13 @@ fn may_divide(before: &Event, event: &Event) -> bool {
         | Event::UsageRecorded { .. } => true,
         _ => false,
     };
-    // What a call used stands before its result, what hooks changed before the reply.
+    // A call's usage precedes its result, and a hook's state change precedes the reply.
     let announces = matches!(before, Event::UsageRecorded { call: Some(_), .. })
         || matches!((before, event), (Event::StateChanged { .. }, Event::ModelReplied(_)));
     fact && !announces
 }
 
-/// The error of an event that no append carries.
+/// Returns the error for an event that does not fit into any append.
 pub(super) fn too_large(event: &Event, bytes: usize, limit: usize) -> Error {
     Error::new(ErrorCode::TooLarge, "one event is larger than the store's limit for an append")
         .with_context("event", event.name())

@@ -1,22 +1,24 @@
-//! What a commit recorded.
+//! The result of a commit.
 
 use std::sync::Arc;
 
 use crate::event::{Event, ToolFinish};
 use crate::store::StoredAppend;
 
-/// What a commit recorded.
+/// The events that a commit recorded.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Committed {
-    /// The events, in order; empty if they are held back until the step is closed.
+    /// The recorded events, in order. Empty if they are held back until the step is closed.
     pub events: Vec<Event>,
-    /// The version after them.
+    /// The version of the log after the recorded events.
     pub version: u64,
-    /// Where events of others lie between these: after how many of these, and how many.
+    /// Events of others between the recorded ones: the number of recorded events before them, and
+    /// their count.
     others: Vec<(usize, u64)>,
-    /// Events that another worker of the same run recorded since the last commit, with their versions.
+    /// Events that another worker of the same run has recorded since the last commit, with their
+    /// versions.
     pub(super) by_others: Vec<(u64, Event)>,
-    /// Results that an earlier run handed in since the last commit, with their versions.
+    /// Late results that an earlier run has recorded since the last commit, with their versions.
     pub late: Vec<(u64, Arc<ToolFinish>)>,
 }
 
@@ -34,7 +36,7 @@ impl Committed {
         }
     }
 
-    /// Notes what others appended before the next of these events.
+    /// Records what others appended before the next of these events.
     pub(super) fn skip(&mut self, missed: &[StoredAppend]) {
         if !self.events.is_empty() {
             let events = missed.iter().map(|append| u64::from(append.count)).sum();
@@ -46,9 +48,10 @@ impl Committed {
         Self { version, ..self }
     }
 
-    /// The events that the stream has to show, in log order, each with its version: those of this commit
-    /// and those that another worker of the same run recorded since the last one. That worker may not
-    /// have written its mark yet, and the stream ignores a mark that is older than its last.
+    /// Returns the events that the stream has to show, in log order, each with its version: the
+    /// events of this commit and those that another worker of the same run has recorded since the
+    /// last commit. That worker may not have written its watermark yet, and the stream ignores a
+    /// watermark that is older than its last one.
     #[must_use]
     pub fn shown(&self) -> Vec<(u64, &Event)> {
         let by_others = self.by_others.iter().map(|(version, event)| (*version, event));
@@ -57,7 +60,7 @@ impl Committed {
         projection
     }
 
-    /// The events, each with its place in the log.
+    /// Returns the events, each with its version in the log.
     pub fn numbered(&self) -> impl Iterator<Item = (u64, &Event)> {
         let of_others = |before: usize| -> u64 {
             self.others.iter().filter(|(at, _)| *at <= before).map(|(_, events)| events).sum()

@@ -1,4 +1,4 @@
-//! What becomes of a fact that is larger than a store takes: the fact that it was too large.
+//! Replacements for facts that are larger than the store accepts.
 
 use std::sync::Arc;
 
@@ -8,10 +8,11 @@ use crate::state::Patch;
 use crate::step::StopReason;
 use crate::text::{MAX_NAME, excerpt};
 
-/// What is recorded in place of an event of `bytes`, of which the store takes at most `limit`.
+/// Returns the event that is recorded in place of an event of `bytes` bytes, of which the store
+/// accepts at most `limit`.
 ///
-/// A run must not stop over it: whoever continued it would repeat the effect, and be no further.
-/// `None` if there is nothing to be said in its place.
+/// A run must not stop because of a large fact: a run that continues the session would repeat the
+/// effect and fail in the same way. Returns `None` if the event has no replacement.
 pub(super) fn in_place_of(event: &Event, bytes: usize, limit: usize) -> Option<Event> {
     let message = |what: &str| format!("{what} has {bytes} bytes, and the store takes {limit}");
     Some(match event {

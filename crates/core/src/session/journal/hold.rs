@@ -1,4 +1,4 @@
-//! What is staged: in the fold, and not in the log yet.
+//! Staged events: applied to the fold, and not in the log yet.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -11,18 +11,18 @@ use crate::event::Event;
 use crate::id::CallId;
 use crate::session::{OpenCall, StartedCall, WAIT_USAGE};
 
-/// What becomes of an event that no append carries.
+/// The handling of an event that does not fit into any append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Oversize {
-    /// It is an error: a caller handed it in.
+    /// The event is rejected with an error, because a caller provided it.
     Refused,
-    /// The fact that it was too large is recorded instead. A change of the state that a hook made is
-    /// dropped, like other failures of hooks.
+    /// An event that says that the fact was too large is recorded instead. A state change by a hook
+    /// is dropped, like other failures of hooks.
     Replaced,
 }
 
 impl Journal {
-    /// Takes events into the fold, but for those that are recorded already: that is as good.
+    /// Stages events. Events that the log contains already are skipped.
     pub(super) fn hold(&mut self, events: &[Event], oversize: Oversize) -> Result<()> {
         self.open_savepoint();
         for event in events {
@@ -40,7 +40,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Adds an event, or what is recorded in its place, to what is staged.
+    /// Adds an event, or its replacement, to the staged events. Returns the added event.
     fn encoded<'a>(
         &mut self,
         event: &'a Event,
@@ -52,7 +52,7 @@ impl Journal {
             return Err(refused());
         }
         if let Event::StateChanged { by, .. } = event {
-            tracing::error!(run = %self.run, hook = by, bytes, "a change of the state is too large and was dropped");
+            tracing::error!(run = %self.run, hook = by, bytes, "a hook's state change is too large and was dropped");
             return Ok(None);
         }
         let instead = in_place_of(event, bytes, self.limit).ok_or_else(refused)?;
@@ -63,9 +63,9 @@ impl Journal {
         }
     }
 
-    /// Adds an event to what is staged, unless it is too large: then returns its size.
+    /// Adds an event to the staged events, unless it is too large. Returns its size in that case.
     fn push(&mut self, event: &Event) -> Result<Option<usize>> {
-        // The brackets of the append belong to it.
+        // The size includes the brackets of the append.
         let bytes = self.held.push(event)? + 2;
         if bytes <= self.limit {
             return Ok(None);
@@ -74,13 +74,13 @@ impl Journal {
         Ok(Some(bytes))
     }
 
-    /// Takes the decisions that follow from what is in the fold into it as well, and returns them.
+    /// Applies the decisions that follow from the fold, and returns them.
     pub(super) fn decide(&mut self) -> Result<Vec<Event>> {
         let mut decided = self.iterator.decide()?;
         for index in 0..decided.len() {
             let Some(event) = decided.get(index) else { break };
             let Some(bytes) = self.push(event)? else { continue };
-            // It is in the fold already, and so is what followed from it.
+            // The fold already contains the event and the decisions that followed from it.
             let instead = in_place_of(event, bytes, self.limit);
             let instead = instead.ok_or_else(|| too_large(event, bytes, self.limit))?;
             let before = self.roll_back();
@@ -94,24 +94,24 @@ impl Journal {
         Ok(decided)
     }
 
-    /// Takes the staged events out of the fold, but for the first of the appends that they are
-    /// divided into; returns the others.
+    /// Divides the staged events into appends. Keeps the first batch staged and returns the others,
+    /// which leave the fold.
     pub(super) fn divide(&mut self) -> Result<VecDeque<Batch>> {
-        let mut parts = std::mem::take(&mut self.held).divide(self.limit);
+        let mut batches = std::mem::take(&mut self.held).divide(self.limit);
         self.roll_back();
-        if let Some(first) = parts.pop_front() {
-            self.hold_again(first)?;
+        if let Some(first) = batches.pop_front() {
+            self.restage(first)?;
         }
-        Ok(parts)
+        Ok(batches)
     }
 
-    /// Takes events back into the fold that were staged before.
-    pub(super) fn hold_again(&mut self, part: Batch) -> Result<()> {
+    /// Stages a batch again that [`divide`](Self::divide) had removed from the fold.
+    pub(super) fn restage(&mut self, batch: Batch) -> Result<()> {
         self.open_savepoint();
-        for event in part.events() {
+        for event in batch.events() {
             self.iterator.session_mut().apply(event, Some(&self.run))?;
         }
-        self.held.append(part);
+        self.held.append(batch);
         Ok(())
     }
 
@@ -121,7 +121,7 @@ impl Journal {
         }
     }
 
-    /// Whether the log holds this fact under its key.
+    /// Returns `true` if the log contains a fact with the same key.
     fn is_known(&self, event: &Event) -> bool {
         let (step, last) = (self.session().open_step(), self.session().last_step());
         let open = |call| step.and_then(|step| step.call(call));
@@ -133,31 +133,32 @@ impl Journal {
         match event {
             Event::ModelReplied(reply) => reply.step <= last,
             Event::ToolFinished(finish) => {
-                closed(&finish.call) || open(&finish.call).is_some_and(|it| it.finish.is_some())
+                closed(&finish.call) || open(&finish.call).is_some_and(|call| call.finish.is_some())
             }
             Event::ChildStarted(start) => {
-                // A call that has its result meanwhile waits for no child any more.
+                // A call that has received its result does not wait for a child.
                 closed(&start.call)
-                    || open(&start.call).is_some_and(|it| it.child.is_some() || it.finish.is_some())
+                    || open(&start.call)
+                        .is_some_and(|call| call.child.is_some() || call.finish.is_some())
             }
             Event::ToolStarted { call, attempt, .. } => {
-                // Of two processes that start the same try, one runs it.
+                // If two processes start the same attempt, one of them runs it.
                 let tried = |started: &StartedCall| started.attempt >= *attempt;
-                // A call that has its result meanwhile need not be started any more.
+                // A call that has received its result does not have to be started.
                 closed(call)
-                    || open(call).is_some_and(|it| {
-                        it.finish.is_some() || it.started.as_ref().is_some_and(tried)
+                    || open(call).is_some_and(|call| {
+                        call.finish.is_some() || call.started.as_ref().is_some_and(tried)
                     })
             }
-            // A call that has its result meanwhile is not tried again.
+            // A call that has received its result is not retried.
             Event::PartRepeated { call: Some(call) } => {
-                closed(call) || open(call).is_some_and(|it| it.finish.is_some())
+                closed(call) || open(call).is_some_and(|call| call.finish.is_some())
             }
-            // It comes before its call's result, in the same append.
+            // The usage precedes its call's result, in the same append.
             Event::UsageRecorded { call: Some(call), source_type, .. } => {
-                let accounted = |it: &OpenCall| {
-                    let waited = it.waiting.as_ref().is_some_and(|waiting| waiting.accounted);
-                    it.finish.is_some() || waited && source_type == WAIT_USAGE
+                let accounted = |call: &OpenCall| {
+                    let waited = call.waiting.as_ref().is_some_and(|waiting| waiting.accounted);
+                    call.finish.is_some() || waited && source_type == WAIT_USAGE
                 };
                 closed(call) || open(call).is_some_and(accounted)
             }

@@ -1,4 +1,4 @@
-//! Results that come after another run took over.
+//! Late results: results that arrive after another run has taken over.
 
 use super::batch::{Batch, target};
 use super::{Journal, MAX_CONFLICTS};
@@ -8,17 +8,18 @@ use crate::id::CallId;
 use crate::store::{Append, AppendOutcome, Guard, LeaseChange, StoredAppend};
 
 impl Journal {
-    /// Puts the fold onto what others appended. If another run has taken over, results of calls
-    /// that are still open are handed in before this run is told: they are the truth about effects
-    /// that its successor would have to doubt.
-    pub(super) async fn take_in(&mut self, missed: &[StoredAppend], decides: bool) -> Result<()> {
+    /// Applies what others appended and rebases the staged events. If another run has taken over,
+    /// this method first appends the results of calls that are still open, then returns the error.
+    /// Without these results, the successor would not know the outcome of those effects.
+    pub(super) async fn absorb(&mut self, missed: &[StoredAppend], decides: bool) -> Result<()> {
         let started = |call: &CallId| {
             let is_start =
-                |event: &Event| matches!(event, Event::ChildStarted(it) if it.call == *call);
+                |event: &Event| matches!(event, Event::ChildStarted(start) if start.call == *call);
             self.staged().iter().any(is_start)
         };
-        // The result of a call that started a companion is worth nothing without the start, and only the owner records
-        // starts. The successor calls the tool again, and finds the companion.
+        // The result of a call that started a companion is useless without the start event, and
+        // only the owner records starts. The successor calls the tool again and finds the
+        // companion.
         let ran = |event: &&Event| match event {
             Event::ToolFinished(finish) => finish.attempts > 0 && !started(&finish.call),
             _ => false,
@@ -26,15 +27,15 @@ impl Journal {
         let results: Vec<_> = self.staged().iter().filter(ran).cloned().collect();
         let rebased = self.rebase(missed, decides);
         let superseded = rebased.as_ref().is_err_and(|error| error.code() == ErrorCode::Superseded);
-        if superseded && let Err(error) = self.hand_in(results).await {
-            tracing::debug!(%error, run = %self.run, "a late result could not be handed in");
+        if superseded && let Err(error) = self.append_late_results(results).await {
+            tracing::debug!(%error, run = %self.run, "a late result could not be recorded");
         }
         rebased
     }
 
-    /// Appends facts and nothing else: head and lease are the successor's.
-    async fn hand_in(&mut self, mut results: Vec<Event>) -> Result<()> {
-        let mut tries = MAX_CONFLICTS;
+    /// Appends facts only. Head and lease belong to the successor.
+    async fn append_late_results(&mut self, mut results: Vec<Event>) -> Result<()> {
+        let mut attempts = MAX_CONFLICTS;
         loop {
             results.retain(|event| self.session().check(event, Some(&self.run), false).is_ok());
             let mut batch = Batch::default();
@@ -55,7 +56,7 @@ impl Journal {
             let append = Append {
                 session: self.session().id().clone(),
                 expected: self.session().position().clone(),
-                id: self.parts.ids.append(),
+                id: self.config.ids.append(),
                 run: Some(self.run.clone()),
                 schema: SCHEMA,
                 count: u32::try_from(batch.events().len()).unwrap_or(u32::MAX),
@@ -66,15 +67,15 @@ impl Journal {
                 guard: Guard::None,
             };
             let (session, id) = (self.iterator.session_mut(), append.id.clone());
-            match self.parts.store.append(append).await? {
+            match self.config.store.append(append).await? {
                 AppendOutcome::Appended { at } => {
                     for event in results.drain(..batch.events().len()) {
                         session.apply(&event, Some(&self.run))?;
                     }
                     session.settle(id, at);
                 }
-                AppendOutcome::Conflict { missed } if tries > 0 => {
-                    tries -= 1;
+                AppendOutcome::Conflict { missed } if attempts > 0 => {
+                    attempts -= 1;
                     missed.iter().try_for_each(|append| session.apply_append(append))?;
                 }
                 _ => return Ok(()),

@@ -1,4 +1,4 @@
-//! How a stream stands.
+//! Tests of the stream status.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ fn marked(version: u64) -> StreamInfo {
 }
 
 #[test]
-fn a_stream_that_is_in_line_stands_as_its_session() {
+fn a_stream_in_line_with_the_log_has_the_status_of_its_session() {
     for (status, expected) in [
         (SessionStatus::Active, StreamStatus::Paused),
         (SessionStatus::Interrupted, StreamStatus::Paused),
@@ -49,7 +49,7 @@ fn a_stream_that_is_in_line_stands_as_its_session() {
 }
 
 #[test]
-fn a_stream_is_active_until_it_shows_all_of_a_run() {
+fn a_stream_is_active_until_it_shows_the_whole_run() {
     let active = [
         (head(SessionStatus::Active, Some("r")), marked(3)),
         (head(SessionStatus::Completed, None), marked(2)),

@@ -1,4 +1,4 @@
-//! How a child stands, what it tells, and how it is stopped.
+//! Tests of child status, completion notices and stop actions.
 
 use serde_json::json;
 
@@ -16,40 +16,40 @@ fn hand() -> Hand {
     Hand::new(&built(builder().tool(Tool::client::<NoInput>("ask", "Asks."))))
 }
 
-fn standing(hand: &Hand, alive: bool, below: bool) -> ChildStatus {
+fn status(hand: &Hand, alive: bool, below: bool) -> ChildStatus {
     ChildStatus::of(hand.session(), alive, below).unwrap()
 }
 
 #[test]
-fn a_run_that_did_not_end_lives_as_long_as_its_lease() {
+fn an_unended_run_is_live_until_its_lease_expires() {
     let hand = hand();
-    assert_eq!(standing(&hand, true, false), ChildStatus::Live);
-    assert_eq!(standing(&hand, false, false), ChildStatus::Ready);
+    assert_eq!(status(&hand, true, false), ChildStatus::Live);
+    assert_eq!(status(&hand, false, false), ChildStatus::Ready);
     assert_eq!(ChildStatus::Live.stopping(true), StopAction::Ask);
     assert_eq!(ChildStatus::Ready.stopping(false), StopAction::Abort);
 }
 
 #[test]
-fn one_that_waits_is_ready_when_an_answer_has_come_or_something_below_it_can_go_on() {
+fn a_suspended_child_is_ready_once_an_answer_arrives_or_a_descendant_can_continue() {
     let mut hand = hand();
     hand.drive([calls([("ask", json!({}))])]);
-    assert_eq!(standing(&hand, false, false), ChildStatus::Waits);
-    assert_eq!(standing(&hand, false, true), ChildStatus::Ready);
+    assert_eq!(status(&hand, false, false), ChildStatus::Waits);
+    assert_eq!(status(&hand, false, true), ChildStatus::Ready);
     hand.answer("1.0", Answer::Returned(json!("yes").into())).unwrap();
-    assert_eq!(standing(&hand, false, false), ChildStatus::Ready);
+    assert_eq!(status(&hand, false, false), ChildStatus::Ready);
 }
 
 #[test]
-fn one_that_is_done_is_stopped_for_good_only() {
+fn a_completed_child_is_aborted_only_for_good() {
     let mut hand = hand();
     hand.drive([text("Done.")]);
-    let ended = standing(&hand, false, false);
+    let ended = status(&hand, false, false);
     let ChildStatus::Ended(result, used) = &ended else { panic!("{ended:?}") };
     assert_eq!(**result, AgentResult::of(hand.session().last_run().unwrap()));
     assert_eq!(used.steps, 1);
     assert_eq!(ended.stopping(false), StopAction::Done);
     assert_eq!(ended.stopping(true), StopAction::Abort);
-    assert_eq!(CompletionNotice::of(hand.session()), None, "it is no companion");
+    assert_eq!(CompletionNotice::of(hand.session()), None, "the session is not a companion");
 }
 
 #[test]
@@ -83,25 +83,25 @@ fn a_companion_that_reports_its_turns_out_of_order_is_counted_once() {
 }
 
 #[test]
-fn one_that_is_aborted_is_stopped_and_names_its_children() {
+fn an_aborted_child_is_done_and_lists_its_children() {
     let mut hand = hand();
     assert!(hand.session().aborted_children().is_none());
     hand.abort();
     hand.drive([]);
-    assert_eq!(standing(&hand, false, false).stopping(true), StopAction::Done);
+    assert_eq!(status(&hand, false, false).stopping(true), StopAction::Done);
     let (children, reason) = hand.session().aborted_children().unwrap();
     assert!(children.is_empty());
     assert_eq!(reason.as_deref(), Some("stop"));
 }
 
 #[test]
-fn one_that_was_interrupted_can_go_on() {
+fn an_interrupted_child_can_continue() {
     let mut hand = hand();
     hand.interrupt();
     hand.drive([]);
-    let interrupted = standing(&hand, false, false);
+    let interrupted = status(&hand, false, false);
     assert_eq!(interrupted, ChildStatus::Interrupted);
     assert!(interrupted.can_go_on());
     hand.start(Trigger::Resume).unwrap();
-    assert_eq!(standing(&hand, true, false), ChildStatus::Live);
+    assert_eq!(status(&hand, true, false), ChildStatus::Live);
 }

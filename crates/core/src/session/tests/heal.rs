@@ -1,4 +1,4 @@
-//! Imported logs (schema 0), which may hold calls without a result.
+//! Tests of imported logs (schema 0), which may contain calls without a result.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ fn agent() -> AnyAgent {
     built(builder().tool(echo("search")).output_schema(result_schema()))
 }
 
-/// The fold of a log of other origin.
+/// Returns the fold of an imported log.
 fn imported(log: &[Entry]) -> Session {
     try_imported(log).unwrap()
 }
@@ -35,7 +35,7 @@ fn try_imported(log: &[Entry]) -> crate::error::Result<Session> {
     Ok(session)
 }
 
-/// A log without the results of these calls.
+/// Returns the log without the results of these calls.
 fn without(log: &[Entry], calls: &[&str]) -> Vec<Entry> {
     let kept = |(_, event): &&Entry| match event {
         Event::ToolFinished(finish) => !calls.contains(&finish.call.as_str()),
@@ -44,7 +44,8 @@ fn without(log: &[Entry], calls: &[&str]) -> Vec<Entry> {
     log.iter().filter(kept).cloned().collect()
 }
 
-/// Two turns; the first ends with a dangling `__finish__`, the second has dangling calls too.
+/// Returns an imported session of two turns. In the first turn, the `__finish__` call has no
+/// result, in the second turn, other calls have none.
 fn legacy() -> Session {
     let mut hand = Hand::new(&agent());
     hand.drive([finish(json!({"result": "one"}))]);
@@ -59,13 +60,13 @@ fn legacy() -> Session {
     imported(&without(&hand.log, &["1.0", "2.0", "2.2"]))
 }
 
-fn begin() -> StartRun {
+fn start_run() -> StartRun {
     StartRun::new(RunId::from("new"), "hand", 0)
 }
 
 fn reopened(session: &mut Session) -> Vec<Event> {
     let input = Input::from("and now?");
-    let events = execute_events(session, &agent(), &begin(), &input, &BTreeMap::new(), false);
+    let events = execute_events(session, &agent(), &start_run(), &input, &BTreeMap::new(), false);
     let events = events.unwrap();
     for event in &events {
         session.apply(event, Some(&"new".into())).unwrap();
@@ -74,7 +75,7 @@ fn reopened(session: &mut Session) -> Vec<Event> {
 }
 
 #[test]
-fn an_imported_log_may_hold_unpaired_calls_and_says_which() {
+fn an_imported_log_may_contain_unpaired_calls_and_lists_them() {
     let session = legacy();
     assert!(session.needs_heal());
     let unpaired: Vec<_> = session.unpaired_calls().map(|call| call.id.as_str()).collect();
@@ -105,7 +106,7 @@ fn reopening_heals_first_and_places_results_after_those_of_their_message() {
 }
 
 #[test]
-fn healing_twice_is_healing_once() {
+fn a_second_heal_is_refused() {
     let mut session = legacy();
     let events = reopened(&mut session);
     let text = transcript_text(session.transcript());
@@ -126,7 +127,7 @@ fn a_log_without_gaps_is_reopened_without_healing() {
 }
 
 #[test]
-fn nothing_but_healing_is_legal_before_it() {
+fn only_a_heal_is_legal_in_a_log_with_unpaired_calls() {
     let session = legacy();
     let started = execute_events_without_heal(&session);
     let request = Event::AbortRequested { request: "q".into(), run: "r2".into(), reason: None };
@@ -140,8 +141,12 @@ fn nothing_but_healing_is_legal_before_it() {
 
 fn execute_events_without_heal(session: &Session) -> Vec<Event> {
     let input = Input::from("x");
-    let events = execute_events(session, &agent(), &begin(), &input, &BTreeMap::new(), false);
-    events.unwrap().into_iter().filter(|it| !matches!(it, Event::HistoryHealed { .. })).collect()
+    let events = execute_events(session, &agent(), &start_run(), &input, &BTreeMap::new(), false);
+    events
+        .unwrap()
+        .into_iter()
+        .filter(|event| !matches!(event, Event::HistoryHealed { .. }))
+        .collect()
 }
 
 #[test]
@@ -165,9 +170,10 @@ fn an_interrupted_imported_session_is_healed_when_it_is_resumed_or_aborted() {
     hand.interrupt();
     hand.drive([]);
     let session = imported(&without(&hand.log, &["1.0"]));
-    let resumed = resume_events(&session, &agent(), &begin(), Some(&"r1".into()), None).unwrap();
+    let resumed =
+        resume_events(&session, &agent(), &start_run(), Some(&"r1".into()), None).unwrap();
     assert!(matches!(resumed[0], Event::HistoryHealed { .. }), "{resumed:?}");
-    let aborted = abort_events(&session, &begin(), RequestId::from("q"), None).unwrap();
+    let aborted = abort_events(&session, &start_run(), RequestId::from("q"), None).unwrap();
     assert!(matches!(aborted[0], Event::HistoryHealed { .. }), "{aborted:?}");
     for events in [resumed, aborted] {
         let mut copy = session.clone();
@@ -191,7 +197,7 @@ fn a_live_run_of_an_imported_log_heals_as_its_first_decision() {
 }
 
 #[test]
-fn going_back_over_a_heal_takes_the_healed_results_away() {
+fn rolling_back_a_heal_removes_the_healed_results() {
     let mut session = legacy();
     let before = format!("{session:?}");
     let savepoint = session.savepoint();
@@ -201,7 +207,7 @@ fn going_back_over_a_heal_takes_the_healed_results_away() {
 }
 
 #[test]
-fn an_own_log_never_closes_over_an_unpaired_call() {
+fn a_step_of_an_own_log_cannot_close_with_an_open_call() {
     let mut hand = Hand::new(&agent());
     hand.drive([finish(json!({"result": "one"}))]);
     let log = without(&hand.log, &["1.0"]);
@@ -222,8 +228,8 @@ fn an_imported_log_is_checked_in_everything_else() {
     let last = other.len() - 1;
     other[last] = close_of(7);
     assert!(try_imported(&other).is_err(), "another step is open");
-    assert!(try_imported(&[close_of(1)]).is_err(), "the first event is the creation");
+    assert!(try_imported(&[close_of(1)]).is_err(), "the first event must be the creation");
     let stranger = (Some(RunId::from("r9")), Event::StepClosed { step: 1 });
     other[last] = stranger;
-    assert!(try_imported(&other).is_err(), "another run's");
+    assert!(try_imported(&other).is_err(), "the event is of another run");
 }

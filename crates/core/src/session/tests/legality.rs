@@ -1,4 +1,4 @@
-//! Every event that may not stand where it stands is refused with its reason, and changes nothing.
+//! Tests of illegal events: each is refused with a reason and changes nothing.
 
 use serde_json::json;
 
@@ -22,7 +22,7 @@ fn working() -> Hand {
     Hand::new(&agent())
 }
 
-/// In the middle of step 1, whose call 1.1 has its result.
+/// Returns a session in the middle of step 1, whose call 1.1 has its result.
 fn in_step() -> Hand {
     let mut hand = working();
     hand.reply(calls([("search", json!({})), ("search", json!({}))]));
@@ -75,7 +75,7 @@ fn abort(request: &str, run: &str) -> Event {
     Event::AbortRequested { request: request.into(), run: run.into(), reason: None }
 }
 
-/// Expects that `event` by `run` is refused for this reason, and that nothing changed.
+/// Checks that `event` by `run` is refused for this reason and that nothing changes.
 #[track_caller]
 fn refused_as(hand: &mut Hand, run: Option<&str>, event: Event, code: ErrorCode, reason: &str) {
     let before = format!("{:?}", hand.session());
@@ -83,11 +83,11 @@ fn refused_as(hand: &mut Hand, run: Option<&str>, event: Event, code: ErrorCode,
     let run = run.map(RunId::from);
     let error = hand.put_as(run.as_ref(), event).unwrap_err();
     assert_eq!(error.code(), code, "{error}");
-    assert!(error.message().contains(reason), "`{reason}` is not why: {error}");
+    assert!(error.message().contains(reason), "expected the reason `{reason}`: {error}");
     if code == ErrorCode::LogInvalid {
         assert!(error.message().contains(name), "{error}");
     }
-    assert_eq!(format!("{:?}", hand.session()), before, "something changed");
+    assert_eq!(format!("{:?}", hand.session()), before, "the session has changed");
 }
 
 #[track_caller]
@@ -96,7 +96,7 @@ fn refused(hand: &mut Hand, event: Event, reason: &str) {
 }
 
 #[test]
-fn a_session_begins_with_its_creation_and_only_with_that() {
+fn a_session_starts_with_its_creation_event_and_no_other() {
     let created = || Event::SessionCreated {
         agent: "a".into(),
         tags: std::collections::BTreeMap::new(),
@@ -113,7 +113,7 @@ fn a_session_begins_with_its_creation_and_only_with_that() {
 }
 
 #[test]
-fn what_belongs_to_a_run_is_refused_without_one() {
+fn run_events_are_refused_without_a_current_run() {
     let without = "none is current";
     for event in [messages(&["hi"]), reply(2, text("x")), completed()] {
         refused(&mut ended(), event, without);
@@ -124,7 +124,7 @@ fn what_belongs_to_a_run_is_refused_without_one() {
 }
 
 #[test]
-fn what_belongs_to_a_run_is_refused_from_another_one() {
+fn run_events_are_refused_from_another_run() {
     let by = Some("r0");
     let code = ErrorCode::Superseded;
     refused_as(&mut working(), by, reply(1, text("x")), code, "another run owns");
@@ -152,7 +152,7 @@ fn replies_come_one_at_a_time_in_the_order_of_their_steps() {
 #[test]
 fn a_reply_is_refused_before_the_first_message() {
     let mut hand = Hand::refolded(&agent(), &working().log[..2]);
-    refused(&mut hand, reply(1, text("x")), "no turn has begun");
+    refused(&mut hand, reply(1, text("x")), "no turn has started");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn a_call_has_one_result_and_only_if_it_was_made() {
 }
 
 #[test]
-fn a_result_is_refused_from_nobody_and_from_a_run_the_session_never_had() {
+fn a_result_without_a_run_or_from_an_unknown_run_is_refused() {
     let code = ErrorCode::LogInvalid;
     refused_as(&mut in_step(), None, result("1.0"), code, "no run of this session");
     refused_as(&mut in_step(), Some("r9"), result("1.0"), code, "no run of this session");
@@ -189,7 +189,7 @@ fn a_step_is_closed_once_and_not_before_every_call_is_answered() {
 }
 
 #[test]
-fn a_correction_belongs_to_the_open_step_and_there_is_one_of_it() {
+fn the_open_step_takes_one_correction() {
     let correction = |step| Event::CorrectionSent { step, message: UserMessage::new("no") };
     let reason = "no such open step without a correction";
     refused(&mut working(), correction(1), reason);
@@ -204,7 +204,7 @@ fn a_run_does_not_end_in_an_open_step_or_complete_without_a_step() {
     refused(&mut in_step(), completed(), "a step is open");
     let interrupted = Event::RunEnded { outcome: RunOutcome::Interrupted { reason: None } };
     refused(&mut in_step(), interrupted.clone(), "a step is open");
-    refused(&mut working(), completed(), "no step brought it about");
+    refused(&mut working(), completed(), "no closed step completed the turn");
     working().put(interrupted).unwrap();
 }
 
@@ -213,7 +213,7 @@ fn a_run_starts_only_after_the_last_one_that_the_caller_saw() {
     let code = ErrorCode::Superseded;
     for after in [None, Some("r0")] {
         let event = started("r2", after, Trigger::Recover);
-        refused_as(&mut working(), Some("r2"), event, code, "another run has begun");
+        refused_as(&mut working(), Some("r2"), event, code, "another run has started");
     }
     let twice = started("r1", Some("r1"), Trigger::Recover);
     refused(&mut working(), twice, "a run has this id already");

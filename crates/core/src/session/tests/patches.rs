@@ -1,4 +1,4 @@
-//! State patches, whatever the states.
+//! Property tests of state patches.
 
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use crate::event::{Event, ToolFinish, ToolOutcome, encode};
 use crate::json::MAX_DEPTH;
 use crate::state::{Patch, is_too_deep};
 
-/// JSON with few keys, so that two values have much in common.
+/// Generates JSON with few different keys, so that two values have much in common.
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -35,14 +35,14 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_patch_brings_about_what_it_was_made_of(before in value(), after in value()) {
+    fn a_patch_turns_the_first_state_into_the_second(before in value(), after in value()) {
         let patch = Patch::between(&before, &after);
         prop_assert_eq!(applied(&patch, &before), after.clone());
         prop_assert_eq!(patch.is_empty(), before == after);
     }
 
     #[test]
-    fn a_patch_reads_back_from_the_log_as_it_was(before in value(), after in value()) {
+    fn a_patch_round_trips_through_the_log(before in value(), after in value()) {
         let patch = Patch::between(&before, &after);
         let events = [Event::StateChanged { patch, by: "h".to_owned() }];
         let back: Vec<Event> = serde_json::from_slice(&encode(&events).unwrap()).unwrap();
@@ -53,11 +53,11 @@ proptest! {
     fn every_patch_applies_to_every_state(before in value(), after in value(), other in value()) {
         let patch = Patch::between(&before, &after);
         let once = applied(&patch, &other);
-        prop_assert_eq!(applied(&patch, &other), once, "with one result");
+        prop_assert_eq!(applied(&patch, &other), once, "the result is always the same");
     }
 
     #[test]
-    fn two_patches_in_a_row_are_one(a in value(), b in value(), c in value()) {
+    fn two_consecutive_patches_combine_into_one(a in value(), b in value(), c in value()) {
         let both = Patch::between(&a, &b).then(Patch::between(&b, &c));
         prop_assert_eq!(applied(&both, &a), c);
     }
@@ -68,7 +68,7 @@ fn nested(depth: usize) -> Value {
 }
 
 #[test]
-fn the_deepest_state_that_is_allowed_reads_back_from_the_log() {
+fn the_deepest_allowed_state_round_trips_through_the_log() {
     let deepest = json!({"doc": nested(MAX_DEPTH - 1)});
     assert!(!is_too_deep(&deepest));
     let state_patch = Patch::between(&json!({}), &deepest);

@@ -1,4 +1,4 @@
-//! Going back to a checkpoint, and going on from one as another session.
+//! Tests of rewinds and forks in the fold.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::clock::Timestamp;
 use crate::error::ErrorCode;
 use crate::event::{Event, RecordedEvent, SCHEMA, ToolFinish, ToolOutcome, Trigger};
 use crate::id::{RunId, SessionId};
-use crate::session::{StartRun, RunStatus, Session, rewind_events};
+use crate::session::{RunStatus, Session, StartRun, rewind_events};
 use crate::store::SessionStatus;
 use crate::stream::Effect;
 use crate::testing::{Entry, Hand, builder, built, calls, echo, text, transcript_text};
@@ -20,8 +20,8 @@ fn agent() -> AnyAgent {
     built(builder().tool(echo("search")))
 }
 
-/// Two steps with a call each, and an answer.
-fn told() -> Hand {
+/// Returns a session with two steps of one call each and a final answer.
+fn three_steps() -> Hand {
     let search = || calls([("search", json!({}))]);
     let mut hand = Hand::new(&agent());
     hand.drive([search(), search(), text("One.")]);
@@ -45,8 +45,8 @@ fn code(result: crate::error::Result<()>) -> ErrorCode {
 }
 
 #[test]
-fn a_fork_rests_where_the_step_was_closed_and_has_used_nothing() {
-    let hand = told();
+fn a_fork_starts_at_the_closed_step_without_usage() {
+    let hand = three_steps();
     let at = hand.session().checkpoints()[0].version;
     let shared = &hand.log[..usize::try_from(at).unwrap()];
     let mut session = fork(shared, "fork");
@@ -61,11 +61,13 @@ fn a_fork_rests_where_the_step_was_closed_and_has_used_nothing() {
 }
 
 #[test]
-fn a_fork_has_labels_and_no_parent_and_rolling_back_gives_them_back() {
-    let hand = told();
+fn a_fork_has_its_own_labels_and_a_rollback_restores_the_old_ones() {
+    let hand = three_steps();
     let at = hand.session().checkpoints()[0].version;
     let mut log = hand.log[..usize::try_from(at).unwrap()].to_vec();
-    let Event::SessionCreated { tags, .. } = &mut log[0].1 else { panic!("it comes first") };
+    let Event::SessionCreated { tags, .. } = &mut log[0].1 else {
+        panic!("the log must start with `session_created`")
+    };
     tags.insert("of".to_owned(), "theirs".to_owned());
     let mut session = fork(&log, "fork");
     let (before, savepoint) = (format!("{session:?}"), session.savepoint());
@@ -77,8 +79,8 @@ fn a_fork_has_labels_and_no_parent_and_rolling_back_gives_them_back() {
 }
 
 #[test]
-fn a_fork_begins_at_a_checkpoint_and_nowhere_else() {
-    let hand = told();
+fn a_fork_is_legal_only_at_a_checkpoint() {
+    let hand = three_steps();
     let first = hand.session().checkpoints()[0].version;
     for at in 1..hand.log.len() {
         let mut session = fork(&hand.log[..at], "fork");
@@ -96,8 +98,8 @@ fn a_fork_begins_at_a_checkpoint_and_nowhere_else() {
 }
 
 #[test]
-fn going_back_and_rolling_that_back_is_never_having_gone() {
-    let mut hand = told();
+fn rolling_back_a_rewind_restores_the_session() {
+    let mut hand = three_steps();
     let at = hand.session().checkpoints()[0].version;
     let before = format!("{:?}", hand.session());
     let savepoint = hand.session().savepoint();
@@ -113,7 +115,7 @@ fn going_back_and_rolling_that_back_is_never_having_gone() {
 }
 
 #[test]
-fn what_was_under_way_is_given_up() {
+fn a_rewind_discards_the_open_step() {
     let mut hand = Hand::new(&agent());
     hand.drive([calls([("search", json!({}))])]);
     let at = hand.session().checkpoints()[0].version;
@@ -125,7 +127,7 @@ fn what_was_under_way_is_given_up() {
     assert_eq!((outcome("1.0"), outcome("2.0"), outcome("2.1")), (true, true, false));
     let runs: Vec<_> = hand.session().runs().map(|run| run.status).collect();
     assert_eq!(runs, [RunStatus::Superseded, RunStatus::Running]);
-    // What the run before it still finds out, nobody waits for.
+    // Late results of the previous run are refused, because their calls were removed.
     let late = Event::from(ToolFinish::without_run("2.1".into(), ToolOutcome::Acknowledged));
     assert_eq!(code(hand.put_as(Some(&RunId::from("r1")), late)), ErrorCode::LogInvalid);
     hand.drive([text("Done.")]);
@@ -134,8 +136,8 @@ fn what_was_under_way_is_given_up() {
 }
 
 #[test]
-fn nobody_goes_back_to_where_no_step_was_closed_nor_during_the_own_run() {
-    let mut hand = told();
+fn a_rewind_needs_a_checkpoint_and_a_new_run() {
+    let mut hand = three_steps();
     let at = hand.session().checkpoints()[1].version;
     for to in [0, 1, at - 1, at + 1, 1000] {
         assert_eq!(code(hand.go_back(to)), ErrorCode::LogInvalid, "to {to}");
@@ -143,18 +145,18 @@ fn nobody_goes_back_to_where_no_step_was_closed_nor_during_the_own_run() {
     let first = hand.session().checkpoints()[0].version;
     hand.go_back(first).unwrap();
     assert_eq!(code(hand.put(Event::Rewound { to: first })), ErrorCode::LogInvalid);
-    assert_eq!(code(hand.go_back(at)), ErrorCode::LogInvalid, "the session went back behind it");
+    assert_eq!(code(hand.go_back(at)), ErrorCode::LogInvalid, "the rewind removed this checkpoint");
 }
 
 #[test]
-fn what_goes_back_is_refused_with_a_reason() {
-    let hand = told();
+fn an_illegal_rewind_is_refused_with_an_error_code() {
+    let hand = three_steps();
     let session = hand.session();
     let at = session.checkpoints()[0].version;
-    let begin = StartRun::new("r9".into(), "hand", 0);
+    let start = StartRun::new("r9".into(), "hand", 0);
     let last = session.last_run().map(|run| run.id.clone());
     let ask = |session: &Session, after: Option<&RunId>, to| {
-        rewind_events(session, &agent(), &begin, after, to, None)
+        rewind_events(session, &agent(), &start, after, to, None)
     };
     let names = |events: Vec<Event>| events.iter().map(Event::name).collect::<Vec<_>>().join(" ");
     assert_eq!(names(ask(session, last.as_ref(), at).unwrap()), "rewound run_started");
@@ -170,18 +172,18 @@ fn what_goes_back_is_refused_with_a_reason() {
 }
 
 #[test]
-fn without_having_gone_back_a_completed_session_is_not_resumed() {
-    let mut hand = told();
+fn a_completed_session_is_resumed_only_after_a_rewind() {
+    let mut hand = three_steps();
     assert_eq!(code(hand.start(Trigger::Resume)), ErrorCode::LogInvalid);
     let at = hand.session().checkpoints()[2].version;
     hand.go_back(at).unwrap();
-    // Its last step ended the turn, and does so again.
+    // The step at the checkpoint had ended the turn, and ends it again.
     hand.drive([]);
     assert_eq!(hand.session().status(), SessionStatus::Completed);
     assert_eq!(code(hand.start(Trigger::Resume)), ErrorCode::LogInvalid);
 }
 
-/// Each call makes the state longer by 1 kB.
+/// Returns an agent whose tool adds 1 kB to the state with each call.
 fn keeper() -> AnyAgent {
     let keep = Tool::dynamic(
         "keep",
@@ -199,19 +201,21 @@ fn keeper() -> AnyAgent {
 }
 
 #[test]
-fn what_a_fold_keeps_grows_with_the_session_and_not_with_its_square() {
+fn the_fold_grows_linearly_with_the_session() {
     let size = |steps: usize| {
         let mut hand = Hand::new(&keeper());
         hand.drive((0..steps).map(|_| calls([("keep", json!({}))])));
         assert_eq!(hand.session().checkpoints().len(), steps);
-        // All that it holds, and what is shared as often as it is.
+        // The text contains everything that the session holds. Shared data counts once per
+        // reference.
         format!("{:?}", hand.session()).len()
     };
     let (short, long) = (size(150), size(600));
     assert!(long < 5 * short, "{short} bytes after 150 steps, {long} after 600");
 }
 
-/// A tool that does to the state what it is told: the parts of a patch, of all kinds.
+/// Returns an agent with a tool that changes the state in different ways, to produce all kinds of
+/// patch operations.
 fn shaper() -> AnyAgent {
     let shape = Tool::dynamic(
         "shape",
@@ -235,11 +239,11 @@ fn shaper() -> AnyAgent {
 }
 
 #[test]
-fn the_state_is_had_again_as_it_was_at_every_checkpoint() {
+fn a_rewind_restores_the_state_of_every_checkpoint() {
     let mut hand = Hand::new(&shaper());
     let mut states = Vec::new();
     for n in 0..60 {
-        // Some go back, and on from there another way.
+        // Sometimes the session is rewound and continues differently.
         if n % 17 == 16 {
             let back = hand.session().checkpoints().len() - 7;
             let to = hand.session().checkpoints()[back].version;
@@ -265,10 +269,10 @@ fn the_state_is_had_again_as_it_was_at_every_checkpoint() {
     }
 }
 
-/// Two runs that start in one millisecond, and a fork of them, are told apart.
+/// Runs that start in the same millisecond, and a fork of them, get different tokens.
 #[test]
 fn each_owner_has_a_greater_fencing_token() {
-    let mut hand = told();
+    let mut hand = three_steps();
     let mut tokens = Vec::new();
     let mut session = Session::new(SessionId::from("s"));
     hand.start(Trigger::Continue).unwrap();

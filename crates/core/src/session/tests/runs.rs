@@ -1,4 +1,4 @@
-//! Runs, turns, checkpoints, times and totals.
+//! Tests of runs, turns, checkpoints, times and totals.
 
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ fn agent() -> AnyAgent {
     built(builder().tool(echo("search")))
 }
 
-/// A completed turn of two steps, an interrupted one, a resumed and taken over one.
+/// Returns a session with a completed turn of two steps and a second turn that was interrupted,
+/// resumed and taken over.
 fn long() -> Hand {
     let mut hand = Hand::new(&agent());
     hand.drive([calls([("search", json!({}))]), text("One.")]);
@@ -33,7 +34,8 @@ fn long() -> Hand {
     hand
 }
 
-/// The log as a store would give it back, one append per event, each a second after the other.
+/// Returns the log as a store would return it, with one append per event, at intervals of one
+/// second.
 fn recorded(log: &[Entry]) -> Vec<StoredAppend> {
     let append = |(index, (run, event)): (usize, &Entry)| StoredAppend {
         first: index as u64 + 1,
@@ -96,12 +98,15 @@ fn the_status_follows_the_runs() {
 }
 
 #[test]
-fn step_numbers_never_repeat_and_checkpoints_stand_at_every_close() {
+fn step_numbers_never_repeat_and_every_closed_step_has_a_checkpoint() {
     let session = folded(&long().log);
     let checkpoints: Vec<_> = session
         .checkpoints()
         .iter()
-        .map(|it| (it.step, it.turn, it.version, it.messages, it.at.unwrap().0))
+        .map(|checkpoint| {
+            let at = checkpoint.at.unwrap().0;
+            (checkpoint.step, checkpoint.turn, checkpoint.version, checkpoint.messages, at)
+        })
         .collect();
     let closes: Vec<_> = long()
         .log
@@ -125,14 +130,14 @@ fn times_are_those_of_the_store() {
     let session = folded(&long().log);
     let times: Vec<_> =
         session.runs().map(|run| (run.started.unwrap().0, run.ended.unwrap().0)).collect();
-    let at = |event: fn(&Event) -> bool| -> Vec<i64> {
+    let at = |matches: fn(&Event) -> bool| -> Vec<i64> {
         let log = long().log;
-        let hits = log.iter().enumerate().filter(|(_, (_, it))| event(it));
+        let hits = log.iter().enumerate().filter(|(_, (_, event))| matches(event));
         hits.map(|(index, _)| 1000 * (index as i64 + 1)).collect()
     };
     let starts = at(|event| matches!(event, Event::RunStarted { .. }));
     let ends = at(|event| matches!(event, Event::RunEnded { .. }));
-    // The third run never ended: it was over when the fourth began.
+    // The third run has no end event: it counts as ended when the fourth one started.
     let expected =
         [(starts[0], ends[0]), (starts[1], ends[1]), (starts[2], starts[3]), (starts[3], ends[2])];
     assert_eq!(times, expected);
@@ -166,7 +171,7 @@ fn recorded_amounts_add_up_by_type_and_name() {
 }
 
 #[test]
-fn the_summary_says_what_lists_need() {
+fn the_summary_contains_the_data_for_session_lists() {
     let mut hand = Hand::new(&agent());
     let summary = hand.session().summary();
     assert_eq!(summary.run.unwrap().as_str(), "r1");
@@ -174,7 +179,7 @@ fn the_summary_says_what_lists_need() {
     hand.drive([text("x")]);
     let summary = hand.session().summary();
     assert_eq!((summary.run, summary.status), (None, SessionStatus::Completed));
-    assert_eq!(&*summary.runtime, "hand", "of the last run");
+    assert_eq!(&*summary.runtime, "hand", "the runtime of the last run");
 }
 
 #[test]
@@ -194,7 +199,7 @@ fn outcomes_of_effects_are_known_once_they_are_recorded() {
 }
 
 #[test]
-fn a_try_has_no_outcome_if_its_call_was_answered_without_it() {
+fn an_attempt_has_no_outcome_if_its_call_was_answered_without_it() {
     let mut hand = Hand::new(&agent());
     let has =
         |hand: &Hand, call: &str| hand.session().has_outcome(&Effect::Tool { call: call.into() });
@@ -205,7 +210,7 @@ fn a_try_has_no_outcome_if_its_call_was_answered_without_it() {
     assert!(has(&hand, "1.0") && !has(&hand, "1.1") && !has(&hand, "1.2"));
     hand.put(ToolFinish::without_run("1.2".into(), unknown()).into()).unwrap();
     hand.drive([text("x")]);
-    assert!(has(&hand, "1.0") && !has(&hand, "1.1"), "nor when the step is closed");
+    assert!(has(&hand, "1.0") && !has(&hand, "1.1"), "closing the step does not change that");
 }
 
 #[test]
@@ -222,7 +227,7 @@ fn a_log_with_a_gap_or_a_repetition_is_refused() {
 }
 
 #[test]
-fn settling_gives_place_and_time_to_what_was_applied_before() {
+fn settling_sets_the_position_and_time_of_applied_events() {
     let mut hand = Hand::new(&agent());
     hand.drive([text("x")]);
     let session = hand.iterator.session_mut();
@@ -271,7 +276,7 @@ fn tags_agent_and_state_come_from_the_creation() {
 }
 
 #[test]
-fn an_append_of_several_events_is_taken_whole() {
+fn an_append_of_several_events_is_applied_as_a_whole() {
     let events: Vec<_> = long().log[..3].iter().map(|(_, event)| event.clone()).collect();
     let append = StoredAppend {
         first: 1,

@@ -1,4 +1,4 @@
-//! Going back is never having gone.
+//! Tests of rollback: a rolled back session equals the session at the savepoint.
 
 use serde_json::json;
 
@@ -14,28 +14,28 @@ fn view(hand: &Hand) -> String {
     format!("{:?}", hand.session())
 }
 
-/// Goes on from `hand`, back again, and expects to be where it was.
+/// Applies `onward`, rolls back, and checks that the session is unchanged.
 #[track_caller]
-fn there_and_back(mut hand: Hand, onward: impl FnOnce(&mut Hand)) {
+fn check_rollback(mut hand: Hand, onward: impl FnOnce(&mut Hand)) {
     let (before, version) = (view(&hand), hand.session().position().version);
     let savepoint = hand.session().savepoint();
     assert_eq!(savepoint.position().version, version);
     onward(&mut hand);
-    assert_ne!(view(&hand), before, "nothing happened");
+    assert_ne!(view(&hand), before, "`onward` must change the session");
     hand.iterator.session_mut().rollback(savepoint);
     assert_eq!(view(&hand), before);
 }
 
 #[test]
-fn from_a_new_run() {
-    there_and_back(Hand::new(&agent()), |hand| {
+fn a_run_is_rolled_back() {
+    check_rollback(Hand::new(&agent()), |hand| {
         hand.drive([calls([("search", json!({}))]), text("x")]);
     });
 }
 
 #[test]
-fn over_the_ends_and_starts_of_runs() {
-    there_and_back(Hand::new(&agent()), |hand| {
+fn several_runs_are_rolled_back() {
+    check_rollback(Hand::new(&agent()), |hand| {
         hand.drive([text("x")]);
         hand.start(Trigger::Continue).unwrap();
         hand.say("again");
@@ -45,26 +45,26 @@ fn over_the_ends_and_starts_of_runs() {
 }
 
 #[test]
-fn from_the_middle_of_a_step() {
+fn a_half_finished_step_is_restored() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("search", json!({})), ("search", json!({}))]));
     hand.result("1.1", json!(1));
-    there_and_back(hand, |hand| {
+    check_rollback(hand, |hand| {
         hand.abort();
         hand.drive([]);
     });
 }
 
 #[test]
-fn over_requests_from_outside() {
-    there_and_back(Hand::new(&agent()), |hand| {
+fn requests_are_rolled_back() {
+    check_rollback(Hand::new(&agent()), |hand| {
         hand.interrupt();
         hand.abort();
     });
 }
 
 #[test]
-fn what_follows_is_as_if_nothing_had_been() {
+fn a_rolled_back_session_continues_as_if_nothing_happened() {
     let mut hand = Hand::new(&agent());
     let mut other = Hand::new(&agent());
     let savepoint = hand.session().savepoint();

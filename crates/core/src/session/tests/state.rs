@@ -1,4 +1,4 @@
-//! The custom state: patches of results and hooks, in call order and by phases.
+//! Tests of the custom state: patches of results and hooks, in call order and by phases.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn agent() -> AnyAgent {
     built(builder().state::<Notes>().tool(echo("note")).tool(echo("submit").finish_with()))
 }
 
-/// A result that pushes `n` and makes it the last.
+/// Returns a result whose patch appends `n` to the notes and sets `last` to it.
 fn noted(call: &str, n: u32) -> ToolFinish {
     let before = json!({"notes": [], "last": 0});
     let state_patch = Patch::between(&before, &json!({"notes": [n], "last": n}));
@@ -50,8 +50,12 @@ fn patches_of_a_phase_are_applied_in_call_order_whatever_the_order_of_results() 
             put(&mut hand, noted(call, n));
         }
         let expected = json!({"notes": [1, 2, 3], "last": 3});
-        assert_eq!(*hand.session().step_state(), expected, "before the close, {order:?}");
-        assert_eq!(**hand.session().state(), json!({"notes": [], "last": 0}), "not yet");
+        assert_eq!(*hand.session().step_state(), expected, "state of the open step, {order:?}");
+        assert_eq!(
+            **hand.session().state(),
+            json!({"notes": [], "last": 0}),
+            "the step is still open"
+        );
         hand.decide();
         assert_eq!(**hand.session().state(), expected, "{order:?}");
         assert_eq!(*hand.session().step_state(), expected);
@@ -59,7 +63,7 @@ fn patches_of_a_phase_are_applied_in_call_order_whatever_the_order_of_results() 
 }
 
 #[test]
-fn finish_tools_change_the_state_after_the_others_wherever_they_stand() {
+fn finish_tools_change_the_state_after_the_other_tools() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("submit", json!({})), ("note", json!({}))]));
     put(&mut hand, noted("1.1", 1));
@@ -72,7 +76,7 @@ fn finish_tools_change_the_state_after_the_others_wherever_they_stand() {
 }
 
 #[test]
-fn a_hook_changes_what_the_tools_left_and_nothing_is_applied_twice() {
+fn a_hook_changes_the_state_after_the_tools_and_nothing_is_applied_twice() {
     let mut hand = three_notes();
     put(&mut hand, noted("1.2", 3));
     put(&mut hand, noted("1.0", 1));

@@ -1,4 +1,4 @@
-//! A log on its way into a store, where it appears at once.
+//! The import of one log, which appears in the store atomically.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,27 +16,27 @@ use crate::store::{
     SessionStatus, StateStore, Summary,
 };
 
-/// The most events of one append.
+/// The maximum number of events of one append.
 const MAX_EVENTS: usize = 256;
 
-/// From how many bytes on an append is full: 4 MiB.
+/// The target size of an append: 4 MiB.
 const FULL_BYTES: usize = 4 * 1024 * 1024;
 
-/// The runtime of what stands aside, which no runtime takes for its own.
-const ASIDE: &str = "import";
+/// The runtime name of staging sessions, which no runtime uses.
+const STAGING_RUNTIME: &str = "import";
 
-/// A log in the appends that carry it. Their ids follow from what is written, so each of them can
-/// be repeated.
+/// A log divided into appends. The append ids derive from the content, so each append can be
+/// repeated.
 pub(super) struct Log {
     created: NewSession,
-    /// All but the last: they are written aside.
+    /// All appends but the last, which are written to the staging session.
     before: Vec<Append>,
-    /// What makes a session of them.
+    /// The last append, which turns the staging session's log into the real session.
     last: Append,
 }
 
 impl Log {
-    /// Judges a log.
+    /// Checks a log and divides it into appends.
     pub(super) fn of(exported: &ExportedSession) -> Result<Self> {
         let mut fold = Session::new(exported.session.clone());
         let mut appends: Vec<Append> = Vec::new();
@@ -58,65 +58,66 @@ impl Log {
         last.summary = Some(fold.summary());
         last.usage = Some(fold.own_usage().bounded());
         let mut log = Self { created, before: appends, last };
-        let aside = log.aside();
+        let staging = log.staging_session();
         for append in &mut log.before {
-            append.session = aside.clone();
+            append.session = staging.clone();
         }
         if let Some(first) = log.before.first_mut() {
-            first.summary = Some(summary_aside());
-            // What stands aside is counted where it is a session.
+            first.summary = Some(staging_summary());
+            // The usage counts in the real session.
             first.usage = Some(Arc::default());
         }
         Ok(log)
     }
 
-    /// Where it is written before it is a session.
-    fn aside(&self) -> SessionId {
+    /// Returns the id of the staging session.
+    fn staging_session(&self) -> SessionId {
         let digest = Sha256::new()
             .chain_update(self.last.session.as_str())
             .chain_update(self.last.id.as_str());
         SessionId::from(format!("import-{}", hex(digest)))
     }
 
-    /// Writes it, unless it is there.
+    /// Writes the log, unless the store has it.
     pub(super) async fn write(self, store: &dyn StateStore) -> Result<()> {
         if self.before.is_empty() {
             fault::point("import.before_append");
             let outcome = store.create_session(self.created, self.last.clone()).await?;
             fault::point("import.after_append");
             let taken = matches!(outcome, CreateOutcome::Created { .. });
-            return if taken { Ok(()) } else { Err(in_the_way(&self.last.session)) };
+            return if taken { Ok(()) } else { Err(session_exists(&self.last.session)) };
         }
-        if !self.is_there(store).await? {
-            match self.write_aside(store).await {
-                // Another import of the same has finished, and removed what stood aside.
+        if !self.is_imported(store).await? {
+            match self.write_via_staging(store).await {
+                // A concurrent import of the same log has finished and removed the staging session.
                 Err(error)
                     if error.code() == ErrorCode::SessionNotFound
-                        && self.is_there(store).await? => {}
+                        && self.is_imported(store).await? => {}
                 written => written?,
             }
         }
-        store.delete(&self.aside()).await?;
+        store.delete(&self.staging_session()).await?;
         fault::point("import.after_delete");
         Ok(())
     }
 
-    /// Whether all of it is there, whatever came after it.
-    async fn is_there(&self, store: &dyn StateStore) -> Result<bool> {
+    /// Returns `true` if the store has the whole log, possibly with later events.
+    async fn is_imported(&self, store: &dyn StateStore) -> Result<bool> {
         let Some(head) = store.head(&self.last.session).await? else { return Ok(false) };
-        // An append that the log has already is answered as the first time, and not written.
+        // The store acknowledges an append that the log already contains, and does not write it
+        // again.
         let is_long_enough = head.position.version >= end_of(&self.last).version;
         let same = is_long_enough
             && matches!(store.append(self.last.clone()).await?, AppendOutcome::Appended { .. });
-        if same { Ok(true) } else { Err(in_the_way(&self.last.session)) }
+        if same { Ok(true) } else { Err(session_exists(&self.last.session)) }
     }
 
-    /// Writes all of it, and makes the session of it.
-    async fn write_aside(&self, store: &dyn StateStore) -> Result<()> {
-        let aside = self.aside();
+    /// Writes the appends to a staging session, then creates the real session from it.
+    async fn write_via_staging(&self, store: &dyn StateStore) -> Result<()> {
+        let staging = self.staging_session();
         let mut created = Some(NewSession {
             agent: Arc::clone(&self.created.agent),
-            root: aside.clone(),
+            root: staging.clone(),
             parent: None,
             tags: BTreeMap::new(),
         });
@@ -131,14 +132,14 @@ impl Log {
             };
             fault::point("import.after_append");
             if !taken {
-                return Err(in_the_way(&aside));
+                return Err(session_exists(&staging));
             }
         }
         fault::point("import.before_append");
-        let outcome = store.fork(&aside, self.created.clone(), self.last.clone()).await?;
+        let outcome = store.fork(&staging, self.created.clone(), self.last.clone()).await?;
         fault::point("import.after_append");
         let taken = matches!(outcome, ForkOutcome::Created { .. });
-        if taken { Ok(()) } else { Err(in_the_way(&self.last.session)) }
+        if taken { Ok(()) } else { Err(session_exists(&self.last.session)) }
     }
 }
 
@@ -150,8 +151,8 @@ fn append(session: &SessionId, expected: Position, batch: &[RecordedEvent]) -> R
         session: session.clone(),
         id: AppendId::from(format!("import-{}", hex(digest))),
         expected,
-        run: first.and_then(|it| it.run.clone()),
-        schema: first.map_or(0, |it| it.schema),
+        run: first.and_then(|recorded| recorded.run.clone()),
+        schema: first.map_or(0, |recorded| recorded.schema),
         count: u32::try_from(batch.len()).unwrap_or(u32::MAX),
         body,
         summary: None,
@@ -166,13 +167,13 @@ fn end_of(append: &Append) -> Position {
     Position { version, append: append.id.clone() }
 }
 
-/// Nobody goes on with it, and it may be purged.
-fn summary_aside() -> Summary {
+/// Returns the summary of a staging session, which no process continues and which may be purged.
+fn staging_summary() -> Summary {
     let status = SessionStatus::Aborted;
-    Summary { status, run: None, runtime: ASIDE.into(), pending: 0, wake_at: None }
+    Summary { status, run: None, runtime: STAGING_RUNTIME.into(), pending: 0, wake_at: None }
 }
 
-fn in_the_way(session: &SessionId) -> Error {
+fn session_exists(session: &SessionId) -> Error {
     Error::new(ErrorCode::SessionExists, "the store holds another session of this id")
         .with_context("session", session)
 }
@@ -181,8 +182,8 @@ fn hex(digest: Sha256) -> String {
     digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The log in pieces that one append can carry: of one run and schema, and neither too many events
-/// nor too many bytes.
+/// Divides a log into batches for one append each: with events of the same run and schema, and
+/// within the limits on events and bytes.
 fn batches(events: &[RecordedEvent]) -> impl Iterator<Item = &[RecordedEvent]> {
     let mut rest = events;
     std::iter::from_fn(move || {
@@ -200,7 +201,7 @@ fn batches(events: &[RecordedEvent]) -> impl Iterator<Item = &[RecordedEvent]> {
     })
 }
 
-/// About how many bytes an event takes.
+/// Returns the approximate size of an event, in bytes.
 fn size(event: &RecordedEvent) -> usize {
     serde_json::to_vec(&event.event).map_or(0, |bytes| bytes.len())
 }

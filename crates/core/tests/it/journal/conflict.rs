@@ -1,4 +1,4 @@
-//! Others append meanwhile: facts stay, decisions are asked for anew.
+//! Tests of conflicts with concurrent appends: facts are kept, decisions are derived again.
 
 use std::time::Duration;
 
@@ -34,9 +34,9 @@ async fn ask(world: &World, kind: RequestKind) -> Result<()> {
 }
 
 #[tokio::test]
-async fn facts_are_written_after_a_request_that_came_in_between() {
+async fn facts_are_appended_after_a_concurrent_request() {
     let world = World::new();
-    let mut journal = world.begun().await;
+    let mut journal = world.create().await;
     journal.stage(&[reply(1, calls(&["search"]))]).unwrap();
     ask(&world, RequestKind::Interrupt).await.unwrap();
     let committed = journal.commit().await.unwrap();
@@ -46,7 +46,7 @@ async fn facts_are_written_after_a_request_that_came_in_between() {
 }
 
 #[tokio::test]
-async fn an_interrupt_in_between_ends_the_run_at_the_boundary() {
+async fn a_concurrent_interrupt_ends_the_run_at_the_boundary() {
     let world = World::new();
     let mut journal = world.answered(calls(&["search"])).await;
     journal.stage(&[result("1.0", json!({}))]).unwrap();
@@ -60,7 +60,7 @@ async fn an_interrupt_in_between_ends_the_run_at_the_boundary() {
 }
 
 #[tokio::test]
-async fn an_abort_in_between_answers_the_calls_that_are_open() {
+async fn a_concurrent_abort_answers_the_open_calls() {
     let world = World::new();
     let mut journal = world.answered(calls(&["search", "search"])).await;
     journal.stage(&[result("1.1", json!({}))]).unwrap();
@@ -71,7 +71,7 @@ async fn an_abort_in_between_answers_the_calls_that_are_open() {
 }
 
 #[tokio::test]
-async fn who_only_catches_up_decides_nothing() {
+async fn catching_up_decides_nothing() {
     let world = World::new();
     let mut journal = world.answered(calls(&["search"])).await;
     ask(&world, RequestKind::Abort).await.unwrap();
@@ -82,12 +82,16 @@ async fn who_only_catches_up_decides_nothing() {
 }
 
 #[tokio::test]
-async fn an_end_is_never_written_as_it_was_decided_before() {
+async fn the_end_of_a_run_is_decided_again_after_a_conflict() {
     let world = World::new();
-    let mut journal = world.begun().await;
+    let mut journal = world.create().await;
     journal.stage(&[reply(1, text("Done."))]).unwrap();
     journal.end_run().unwrap();
-    assert_eq!(journal.session().last_run().unwrap().status, RunStatus::Completed, "so far");
+    assert_eq!(
+        journal.session().last_run().unwrap().status,
+        RunStatus::Completed,
+        "the staged end"
+    );
     ask(&world, RequestKind::Abort).await.unwrap();
     let committed = journal.commit().await.unwrap();
     assert_eq!(names(&committed.events), "model_replied, step_closed, run_ended");
@@ -97,20 +101,20 @@ async fn an_end_is_never_written_as_it_was_decided_before() {
 }
 
 #[tokio::test]
-async fn an_end_that_still_holds_is_written() {
+async fn an_end_that_is_still_valid_is_appended() {
     let world = World::new();
-    let mut journal = world.begun().await;
+    let mut journal = world.create().await;
     journal.stage(&[reply(1, text("Done."))]).unwrap();
     journal.end_run().unwrap();
     ask(&world, RequestKind::Interrupt).await.unwrap();
     journal.commit().await.unwrap();
     let session = world.session().await;
     assert_eq!(session.last_run().unwrap().status, RunStatus::Completed);
-    assert_eq!(session.turn_steps(), 1, "nothing was taken twice");
+    assert_eq!(session.turn_steps(), 1, "nothing is applied twice");
 }
 
 #[tokio::test]
-async fn catching_up_takes_in_requests_and_keeps_what_is_staged() {
+async fn catching_up_applies_requests_and_keeps_staged_events() {
     let world = World::new();
     let mut journal = world.answered(calls(&["search", "search"])).await;
     journal.stage(&[result("1.1", json!({}))]).unwrap();
@@ -124,9 +128,9 @@ async fn catching_up_takes_in_requests_and_keeps_what_is_staged() {
 }
 
 #[tokio::test]
-async fn an_owner_can_ask_whether_its_run_is_to_stop() {
+async fn an_owner_can_check_for_stop_requests() {
     let world = World::new();
-    let journal = world.begun().await;
+    let journal = world.create().await;
     let known = journal.acknowledged();
     let asked = |run: &'static str| {
         let world = world.clone();
@@ -134,21 +138,21 @@ async fn an_owner_can_ask_whether_its_run_is_to_stop() {
             Journal::requested(&world.faults, &id(), &run.into(), known)
                 .await
                 .unwrap()
-                .map(|it| it.0)
+                .map(|(kind, _)| kind)
         }
     };
     assert_eq!(asked("r1").await, None);
     ask(&world, RequestKind::Interrupt).await.unwrap();
     assert_eq!(asked("r1").await, Some(RequestKind::Interrupt));
     ask(&world, RequestKind::Abort).await.unwrap();
-    assert_eq!(asked("r1").await, Some(RequestKind::Abort), "an abort is more");
-    assert_eq!(asked("r2").await, None, "another run's");
+    assert_eq!(asked("r1").await, Some(RequestKind::Abort), "an abort takes precedence");
+    assert_eq!(asked("r2").await, None, "the requests are for another run");
 }
 
 #[tokio::test]
 async fn a_fact_that_is_recorded_already_counts_as_recorded_now() {
     let world = World::new();
-    let (mut one, mut two) = (world.begun().await, world.journal("r1").await);
+    let (mut one, mut two) = (world.create().await, world.journal("r1").await);
     one.stage(&[reply(1, calls(&["search"]))]).unwrap();
     one.commit().await.unwrap();
     two.stage(&[reply(1, text("Another answer."))]).unwrap();
@@ -176,7 +180,7 @@ async fn a_fact_staged_twice_is_written_once() {
 }
 
 #[tokio::test]
-async fn a_run_that_was_taken_over_is_told_and_decides_nothing() {
+async fn a_superseded_run_gets_an_error_and_decides_nothing() {
     let world = World { lease: Duration::ZERO, ..World::new() };
     let mut old = world.answered(calls(&["search"])).await;
     let mut new = world.taken_over("r2").await;
@@ -188,7 +192,7 @@ async fn a_run_that_was_taken_over_is_told_and_decides_nothing() {
 }
 
 #[tokio::test]
-async fn a_run_that_was_taken_over_still_hands_in_results_of_open_calls() {
+async fn a_superseded_run_still_records_results_of_open_calls() {
     let world = World { lease: Duration::ZERO, ..World::new() };
     let mut old = world.answered(calls(&["pay", "search"])).await;
     old.stage(&[started("1.0")]).unwrap();
@@ -197,23 +201,24 @@ async fn a_run_that_was_taken_over_still_hands_in_results_of_open_calls() {
     new.stage(&[result("1.1", json!("new"))]).unwrap();
     new.commit().await.unwrap();
     old.stage(&[result("1.0", json!("paid")), result("1.1", json!("old"))]).unwrap();
-    assert_eq!(code(old.commit().await), "superseded", "it stops all the same");
+    assert_eq!(code(old.commit().await), "superseded", "the run still stops");
     assert_eq!(world.log().await.last().unwrap(), "tool_finished 1.0");
     assert_eq!(world.events().await.last().unwrap().run, Some("r1".into()));
     let head = world.faults.head(&id()).await.unwrap().unwrap();
-    assert_eq!(head.summary.run, Some("r2".into()), "the head is the new owner's");
+    assert_eq!(head.summary.run, Some("r2".into()), "the head belongs to the new owner");
 
     let version = world.events().await.len() as u64;
     new.catch_up().await.unwrap();
     new.stage(&[]).unwrap();
     let committed = new.commit().await.unwrap();
     assert_eq!(names(&committed.events), "step_closed");
-    let late: Vec<_> = committed.late.iter().map(|(at, it)| (*at, it.call.to_string())).collect();
-    assert_eq!(late, [(version, "1.0".to_owned())], "nobody else shows it");
+    let late: Vec<_> =
+        committed.late.iter().map(|(at, finish)| (*at, finish.call.to_string())).collect();
+    assert_eq!(late, [(version, "1.0".to_owned())], "the new run has to show it");
 }
 
 #[tokio::test]
-async fn a_result_is_not_handed_in_without_the_companion_that_the_call_started() {
+async fn a_late_result_is_not_recorded_without_the_companion_that_the_call_started() {
     let world = World { lease: Duration::ZERO, ..World::new() };
     let mut old = world.answered(calls(&["search", "search"])).await;
     drop(world.taken_over("r2").await);
@@ -230,11 +235,11 @@ async fn a_run_of_a_deleted_session_appends_nothing_to_the_next_one() {
     world.faults.delete(&id()).await.unwrap();
     let session = Session::new(id());
     let events = first_events(&session, "r2");
-    let mut new = Journal::new(world.parts(), agent(), session, "r2".into());
+    let mut new = Journal::new(world.journal_config(), agent(), session, "r2".into());
     new.create(new_session(), events).await.unwrap();
     new.stage(&[reply(1, calls(&["search"]))]).unwrap();
     new.commit().await.unwrap();
-    // The logs are of one length, and a message is legal in both.
+    // The logs have the same length, and the message is legal in both.
     let (request, message) = ("m".into(), UserMessage::new("go on"));
     queue_message(world.outside(), &id(), &request, &message, None).await.unwrap();
     let before = world.log().await;
@@ -244,9 +249,9 @@ async fn a_run_of_a_deleted_session_appends_nothing_to_the_next_one() {
 }
 
 #[tokio::test]
-async fn a_session_that_another_run_ended_is_lost_to_its_old_owner() {
+async fn the_old_owner_of_a_session_that_another_run_ended_is_superseded() {
     let world = World { lease: Duration::ZERO, ..World::new() };
-    let mut old = world.begun().await;
+    let mut old = world.create().await;
     let mut new = world.taken_over("r2").await;
     new.stage(&[reply(1, text("Done."))]).unwrap();
     new.end_run().unwrap();
@@ -271,7 +276,7 @@ async fn a_start_is_no_longer_needed_once_the_call_has_its_result() {
 }
 
 #[tokio::test]
-async fn what_a_step_changed_is_shown_although_a_message_follows_in_the_same_append() {
+async fn state_changes_of_a_step_are_shown_if_a_message_follows_in_the_same_append() {
     let world = World::new();
     let mut journal = world.answered(calls(&["search"])).await;
     let message = UserMessage::new("one more thing");
@@ -284,18 +289,21 @@ async fn what_a_step_changed_is_shown_although_a_message_follows_in_the_same_app
     let committed = journal.commit().await.unwrap();
     assert_eq!(names(&committed.events), "tool_finished 1.0, step_closed, messages_taken");
     let shown = boundaries(journal.session(), committed.numbered());
-    assert!(shown.iter().any(|(_, it)| matches!(it, ChunkKind::StatePatch { .. })), "{shown:?}");
+    assert!(
+        shown.iter().any(|(_, chunk)| matches!(chunk, ChunkKind::StatePatch { .. })),
+        "{shown:?}"
+    );
 }
 
 #[tokio::test]
-async fn a_commit_shows_what_another_worker_of_the_same_run_recorded_before_it() {
+async fn a_commit_shows_earlier_events_of_another_worker_of_the_same_run() {
     let world = World::new();
     let mut first = world.answered(calls(&["search"])).await;
     let mut second = world.journal("r1").await;
     first.stage(&[result("1.0", json!("found"))]).unwrap();
     let closed = first.commit().await.unwrap();
     assert_eq!(names(&closed.events), "tool_finished 1.0, step_closed");
-    // The first worker writes its mark late or never.
+    // The first worker writes its watermark late or never.
     second.catch_up().await.unwrap();
     second.stage(&[reply(2, text("Done."))]).unwrap();
     second.end_run().unwrap();
@@ -306,7 +314,7 @@ async fn a_commit_shows_what_another_worker_of_the_same_run_recorded_before_it()
     assert_eq!(versions, (first_version..=committed.version).collect::<Vec<_>>());
 }
 
-/// Another worker of the run found out how the call ended.
+/// Another worker of the run has recorded the call's result.
 #[tokio::test]
 async fn a_child_of_a_call_that_was_answered_meanwhile_is_not_recorded() {
     let world = World::new();
@@ -316,17 +324,17 @@ async fn a_child_of_a_call_that_was_answered_meanwhile_is_not_recorded() {
     let committed = journal.append_facts(&[child_of("1.0"), child_of("1.1")]).await.unwrap();
     assert_eq!(names(&committed.events), "child_started");
     let session = world.session().await;
-    let begun: Vec<_> =
+    let started: Vec<_> =
         session.open_children().map(|child| child.call.as_str().to_owned()).collect();
-    assert_eq!(begun, ["1.1"]);
+    assert_eq!(started, ["1.1"]);
 }
 
-/// A worker that was taken for dead may hold what has no key, and another one of its run says that it tries
-/// the same again.
+/// A worker that was taken for crashed may hold events without a key while another worker of its
+/// run records that it retries the same work item.
 #[tokio::test]
-async fn the_word_that_a_part_is_tried_again_supersedes_nobody() {
+async fn a_recorded_retry_of_a_work_item_supersedes_no_worker() {
     let world = World::new();
-    let mut journal = world.begun().await;
+    let mut journal = world.create().await;
     let by = "after_llm_call".to_owned();
     let patch = Patch::between(&json!(null), &json!({"n": 1}));
     journal.stage(&[Event::StateChanged { patch, by }, reply(1, text("Done."))]).unwrap();

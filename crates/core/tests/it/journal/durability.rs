@@ -1,4 +1,4 @@
-//! When facts are appended: as they happen, or step by step.
+//! Tests of durability: facts are appended as they happen, or step by step.
 
 use helix_agents_core::session::Durability;
 use serde_json::json;
@@ -10,7 +10,7 @@ fn per_step() -> World {
 }
 
 #[tokio::test]
-async fn per_effect_writes_each_fact_when_it_is_there() {
+async fn per_effect_appends_each_fact_immediately() {
     let world = World::new();
     let mut journal = world.answered(calls(&["search", "search"])).await;
     for call in ["1.1", "1.0"] {
@@ -26,13 +26,13 @@ async fn per_effect_writes_each_fact_when_it_is_there() {
 #[tokio::test]
 async fn per_step_holds_back_until_the_step_closes() {
     let world = per_step();
-    let mut journal = world.begun().await;
+    let mut journal = world.create().await;
     journal.stage(&[reply(1, calls(&["search", "search"]))]).unwrap();
     let held = journal.commit().await.unwrap();
     assert_eq!((held.events.len(), held.version), (0, 3));
     journal.stage(&[result("1.1", json!({}))]).unwrap();
     journal.commit().await.unwrap();
-    assert_eq!(world.appends().await.len(), 1, "nothing yet");
+    assert_eq!(world.appends().await.len(), 1, "nothing is appended before the step closes");
     assert_eq!(journal.acknowledged(), 3);
     journal.stage(&[result("1.0", json!({}))]).unwrap();
     let committed = journal.commit().await.unwrap();
@@ -44,7 +44,7 @@ async fn per_step_holds_back_until_the_step_closes() {
 #[tokio::test]
 async fn per_step_writes_a_start_before_the_call_runs() {
     let world = per_step();
-    let mut journal = world.begun().await;
+    let mut journal = world.create().await;
     journal.stage(&[reply(1, calls(&["pay"]))]).unwrap();
     journal.commit().await.unwrap();
     journal.stage(&[started("1.0")]).unwrap();
@@ -55,7 +55,7 @@ async fn per_step_writes_a_start_before_the_call_runs() {
 #[tokio::test]
 async fn per_step_writes_the_end() {
     let world = per_step();
-    let mut journal = world.begun().await;
+    let mut journal = world.create().await;
     journal.stage(&[reply(1, text("Done."))]).unwrap();
     journal.end_run().unwrap();
     journal.commit().await.unwrap();
@@ -63,9 +63,9 @@ async fn per_step_writes_the_end() {
 }
 
 #[tokio::test]
-async fn what_is_held_back_can_be_flushed() {
+async fn held_back_events_can_be_flushed() {
     let world = per_step();
-    let mut journal = world.begun().await;
+    let mut journal = world.create().await;
     journal.stage(&[reply(1, calls(&["search"]))]).unwrap();
     journal.commit().await.unwrap();
     assert_eq!(names(&journal.flush().await.unwrap().events), "model_replied");
@@ -73,9 +73,9 @@ async fn what_is_held_back_can_be_flushed() {
 }
 
 #[tokio::test]
-async fn a_crash_loses_what_was_held_back_and_nothing_else() {
+async fn a_crash_loses_only_held_back_events() {
     let world = per_step();
-    let mut journal = world.begun().await;
+    let mut journal = world.create().await;
     journal.stage(&[reply(1, calls(&["search"]))]).unwrap();
     journal.commit().await.unwrap();
     drop(journal);
@@ -83,9 +83,9 @@ async fn a_crash_loses_what_was_held_back_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_is_held_back_outlives_a_request_that_comes_in_between() {
+async fn held_back_events_survive_a_concurrent_request() {
     let world = per_step();
-    let mut journal = world.begun().await;
+    let mut journal = world.create().await;
     journal.stage(&[reply(1, calls(&["search"]))]).unwrap();
     journal.commit().await.unwrap();
     let kind = helix_agents_core::session::RequestKind::Interrupt;

@@ -1,4 +1,4 @@
-//! Stores that fail, lose answers or lose history.
+//! Tests with stores that fail, lose replies or lose history.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,10 +21,10 @@ use serde_json::json;
 use crate::support::{World, agent, calls, code, id, names, reply, result, text};
 
 #[tokio::test]
-async fn an_append_whose_answer_is_lost_is_repeated_and_written_once() {
+async fn an_append_whose_reply_is_lost_is_retried_and_written_once() {
     for fault in [Fault::LoseReply, Fault::FailBefore] {
         let world = World::new();
-        let mut journal = world.begun().await;
+        let mut journal = world.create().await;
         world.faults.strike("model_replied", fault);
         journal.stage(&[reply(1, calls(&["search"]))]).unwrap();
         let committed = journal.commit().await.unwrap();
@@ -36,9 +36,9 @@ async fn an_append_whose_answer_is_lost_is_repeated_and_written_once() {
 }
 
 #[tokio::test]
-async fn an_answer_lost_twice_is_asked_for_twice() {
+async fn a_reply_that_is_lost_twice_is_retried_twice() {
     let world = World::new();
-    let mut journal = world.begun().await;
+    let mut journal = world.create().await;
     world.faults.strike("model_replied", Fault::LoseReply);
     world.faults.strike("model_replied", Fault::LoseReply);
     journal.stage(&[reply(1, text("Done."))]).unwrap();
@@ -47,9 +47,9 @@ async fn an_answer_lost_twice_is_asked_for_twice() {
 }
 
 #[tokio::test]
-async fn a_store_that_stays_away_is_given_up_when_the_patience_is_over() {
+async fn retries_of_an_unavailable_store_time_out() {
     let world = World::new();
-    let mut journal = world.begun().await;
+    let mut journal = world.create().await;
     for _ in 0..100 {
         world.faults.strike("model_replied", Fault::FailBefore);
     }
@@ -65,9 +65,9 @@ async fn a_store_that_stays_away_is_given_up_when_the_patience_is_over() {
 }
 
 #[tokio::test]
-async fn a_failure_that_does_not_pass_is_not_repeated() {
+async fn a_permanent_store_failure_is_not_retried() {
     let world = World::new();
-    let mut journal = world.begun().await;
+    let mut journal = world.create().await;
     world.faults.strike("model_replied", Fault::Refuse(ErrorCode::StoreFull));
     journal.stage(&[reply(1, text("Done."))]).unwrap();
     assert_eq!(code(journal.commit().await), "store_full");
@@ -75,12 +75,13 @@ async fn a_failure_that_does_not_pass_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_log_that_went_on_differently_is_lost_history_and_stops_the_run() {
+async fn a_log_with_another_continuation_is_lost_history_and_stops_the_run() {
     let world = World::new();
-    let mut journal = world.begun().await;
-    // The store was set back and written by somebody else: the same version, another append.
+    let mut journal = world.create().await;
+    // The store was restored and another process wrote to it: the version is the same, but the
+    // append is another one.
     world.faults.delete(&id()).await.unwrap();
-    world.begun().await;
+    world.create().await;
     journal.stage(&[reply(1, text("Done."))]).unwrap();
     assert_eq!(code(journal.commit().await), "history_lost");
     assert_eq!(world.appends().await.len(), 1, "nothing was written");
@@ -91,7 +92,7 @@ async fn a_log_that_is_shorter_than_what_was_acknowledged_is_lost_history() {
     let world = World::new();
     let mut journal = world.answered(calls(&["search"])).await;
     world.faults.delete(&id()).await.unwrap();
-    world.begun().await;
+    world.create().await;
     journal.stage(&[result("1.0", json!({}))]).unwrap();
     assert_eq!(code(journal.commit().await), "history_lost");
 }
@@ -99,29 +100,31 @@ async fn a_log_that_is_shorter_than_what_was_acknowledged_is_lost_history() {
 #[tokio::test]
 async fn a_session_that_was_deleted_is_not_found() {
     let world = World::new();
-    let mut journal = world.begun().await;
+    let mut journal = world.create().await;
     world.faults.delete(&id()).await.unwrap();
     journal.stage(&[reply(1, text("Done."))]).unwrap();
     assert_eq!(code(journal.commit().await), "session_not_found");
 }
 
 #[tokio::test]
-async fn others_that_append_without_pause_are_not_fought_forever() {
+async fn continuous_conflicts_end_with_store_busy() {
     let world = World::new();
-    let journal = world.begun().await;
+    let journal = world.create().await;
     let crowded = Crowded(Arc::new(world.faults.clone()), world.ids());
-    let parts =
-        helix_agents_core::session::JournalConfig { store: Arc::new(crowded), ..world.parts() };
+    let config = helix_agents_core::session::JournalConfig {
+        store: Arc::new(crowded),
+        ..world.journal_config()
+    };
     let session = journal.session().clone();
-    let mut journal = Journal::new(parts, agent(), session, RunId::from("r1"));
+    let mut journal = Journal::new(config, agent(), session, RunId::from("r1"));
     journal.stage(&[reply(1, text("Done."))]).unwrap();
     assert_eq!(code(journal.commit().await), "store_busy");
     let log = world.log().await;
-    assert_eq!(log.len(), 65, "64 tries");
+    assert_eq!(log.len(), 65, "64 attempts");
     assert!(log[1..].iter().all(|line| line == "interrupt_requested"), "{log:?}");
 }
 
-/// A store in which somebody is always first.
+/// A store in which another append always comes first.
 #[derive(Debug)]
 struct Crowded(Arc<dyn StateStore>, Arc<dyn helix_agents_core::clock::IdSource>);
 
@@ -212,10 +215,11 @@ impl StateStore for Crowded {
 }
 
 #[test]
-fn a_runtime_may_move_what_a_journal_does_between_threads() {
+fn a_journal_and_its_futures_are_send() {
     fn can_move<T: Send>(_: &T) {}
     let session = helix_agents_core::session::Session::new(id());
-    let mut journal = Journal::new(World::new().parts(), agent(), session, RunId::from("r1"));
+    let mut journal =
+        Journal::new(World::new().journal_config(), agent(), session, RunId::from("r1"));
     can_move(&journal);
     can_move(&journal.commit());
     can_move(&journal.catch_up());

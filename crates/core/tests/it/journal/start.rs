@@ -1,4 +1,5 @@
-//! Creating sessions and starting runs: exactly one does.
+//! Tests of creating sessions and starting runs: exactly one of several concurrent attempts
+//! succeeds.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,13 +14,13 @@ use helix_agents_core::store::{SessionStatus, StateStore};
 use helix_agents_testkit::faults::Fault;
 
 use crate::support::{
-    World, agent, begin, calls, code, first_events, id, new_session, reply, result, text,
+    World, agent, calls, code, first_events, id, new_session, reply, result, start_run, text,
 };
 
 #[tokio::test]
 async fn creation_start_and_messages_are_one_append() {
     let world = World::new();
-    let journal = world.begun().await;
+    let journal = world.create().await;
     assert_eq!(world.log().await, ["session_created, run_started, user_messages"]);
     assert!(matches!(journal.next(), Action::CallModel { step: 1, .. }));
     let head = world.faults.head(&id()).await.unwrap().unwrap();
@@ -27,31 +28,31 @@ async fn creation_start_and_messages_are_one_append() {
     assert_eq!(head.summary.run, Some("r1".into()));
     assert_eq!(*journal.session().position(), head.position);
     let run = journal.session().current_run().unwrap();
-    assert_eq!(run.started, Some(head.created_at), "the store's time");
+    assert_eq!(run.started, Some(head.created_at), "the time of the store's clock");
 }
 
 #[tokio::test]
-async fn of_two_creators_one_is_told_that_the_session_exists() {
+async fn of_two_creators_one_gets_an_error() {
     let world = World::new();
-    world.begun().await;
+    world.create().await;
     let session = Session::new(id());
-    let mut second = Journal::new(world.parts(), agent(), session, "r2".into());
+    let mut second = Journal::new(world.journal_config(), agent(), session, "r2".into());
     let events = first_events(second.session(), "r2");
     assert_eq!(code(second.create(new_session(), events).await), "session_exists");
-    assert_eq!(second.session().position().version, 0, "its fold is as before");
+    assert_eq!(second.session().position().version, 0, "the fold is rolled back");
     assert_eq!(&**second.session().agent(), "");
     assert_eq!(world.appends().await.len(), 1);
 }
 
 #[tokio::test]
-async fn a_creation_whose_answer_is_lost_is_asked_for_again() {
+async fn a_creation_whose_reply_is_lost_is_retried() {
     let world = World::new();
     world.faults.strike("session_created", Fault::LoseReply);
-    world.begun().await;
+    world.create().await;
     assert_eq!(world.appends().await.len(), 1);
 }
 
-/// A session whose first turn is complete.
+/// Creates a session and completes its first turn.
 async fn complete(world: &World) {
     let mut journal = world.answered(text("Done.")).await;
     journal.end_run().unwrap();
@@ -60,7 +61,7 @@ async fn complete(world: &World) {
 
 fn turn(session: &Session, run: &str) -> Vec<helix_agents_core::event::Event> {
     let input = Input::from("again");
-    execute_events(session, &agent(), &begin(run), &input, &BTreeMap::new(), false).unwrap()
+    execute_events(session, &agent(), &start_run(run), &input, &BTreeMap::new(), false).unwrap()
 }
 
 #[tokio::test]
@@ -78,7 +79,7 @@ async fn a_run_starts_on_a_completed_session() {
 }
 
 #[tokio::test]
-async fn of_two_starters_one_starts_and_the_other_looks_again() {
+async fn of_two_starters_one_starts_and_the_other_has_to_reload() {
     let world = World::new();
     complete(&world).await;
     let (mut one, mut two) = (world.journal("r2").await, world.journal("r3").await);
@@ -87,12 +88,12 @@ async fn of_two_starters_one_starts_and_the_other_looks_again() {
     assert_eq!(one.start(events).await.unwrap(), StartOutcome::Started);
     let events = turn(two.session(), "r3");
     assert_eq!(two.start(events).await.unwrap(), StartOutcome::Changed);
-    assert_eq!(format!("{:?}", two.session()), before, "its fold is as before");
+    assert_eq!(format!("{:?}", two.session()), before, "the fold is rolled back");
     assert_eq!(world.session().await.runs().count(), 2);
 }
 
 #[tokio::test]
-async fn a_start_whose_answer_is_lost_has_started() {
+async fn a_start_whose_reply_is_lost_counts_as_started() {
     let world = World::new();
     complete(&world).await;
     world.faults.strike("run_started", Fault::LoseReply);
@@ -103,22 +104,22 @@ async fn a_start_whose_answer_is_lost_has_started() {
 }
 
 #[tokio::test]
-async fn a_live_run_is_not_taken_over_and_says_how_long_it_lives() {
+async fn a_live_run_is_not_taken_over_and_its_lease_expiry_is_returned() {
     let world = World::new();
-    world.begun().await;
+    world.create().await;
     let mut journal = world.journal("r2").await;
     let after = RunId::from("r1");
     let events =
-        resume_events(journal.session(), &agent(), &begin("r2"), Some(&after), None).unwrap();
+        resume_events(journal.session(), &agent(), &start_run("r2"), Some(&after), None).unwrap();
     let outcome = journal.start(events).await.unwrap();
     let StartOutcome::Leased { until, now } = outcome else { panic!("{outcome:?}") };
     let left = until.since(now);
     assert!(left > Duration::from_secs(50) && left <= Duration::from_secs(60), "{left:?}");
-    assert_eq!(journal.session().runs().count(), 1, "its fold is as before");
+    assert_eq!(journal.session().runs().count(), 1, "the fold is rolled back");
 }
 
 #[tokio::test]
-async fn a_dead_run_is_taken_over_where_it_stopped() {
+async fn a_crashed_run_is_taken_over_where_it_stopped() {
     let world = World { lease: Duration::ZERO, ..World::new() };
     world.answered(calls(&["search"])).await;
     let journal = world.taken_over("r2").await;
@@ -136,7 +137,7 @@ async fn a_session_without_a_live_run_is_aborted_in_one_append() {
     world.answered(calls(&["search", "pay"])).await;
     let mut journal = world.journal("r2").await;
     let reason = Some("enough".to_owned());
-    let events = abort_events(journal.session(), &begin("r2"), "q".into(), reason).unwrap();
+    let events = abort_events(journal.session(), &start_run("r2"), "q".into(), reason).unwrap();
     journal.stage(&events).unwrap();
     journal.end_run().unwrap();
     assert_eq!(journal.start(Vec::new()).await.unwrap(), StartOutcome::Started);
@@ -162,16 +163,16 @@ async fn a_turn_that_is_complete_leaves_no_run_and_no_lease() {
 }
 
 #[tokio::test]
-async fn staging_says_what_follows_and_committing_what_was_written() {
+async fn stage_returns_decisions_and_commit_returns_appended_events() {
     let world = World::new();
-    let mut journal = world.begun().await;
+    let mut journal = world.create().await;
     let decided = journal.stage(&[reply(1, calls(&["search"]))]).unwrap();
     assert_eq!(decided, []);
     let committed = journal.commit().await.unwrap();
     assert_eq!((committed.events.len(), committed.version), (1, 4));
     let decided = journal.stage(&[result("1.0", serde_json::json!({}))]).unwrap();
     assert_eq!(crate::support::names(&decided), "step_closed");
-    assert_eq!(journal.acknowledged(), 4, "not yet");
+    assert_eq!(journal.acknowledged(), 4, "the event is staged only");
     let committed = journal.commit().await.unwrap();
     assert_eq!(crate::support::names(&committed.events), "tool_finished 1.0, step_closed");
     assert_eq!(journal.acknowledged(), 6);
@@ -181,7 +182,7 @@ async fn staging_says_what_follows_and_committing_what_was_written() {
 }
 
 #[tokio::test]
-async fn the_end_is_not_written_before_the_driver_asks_for_it() {
+async fn the_end_of_a_run_is_appended_only_on_request() {
     let world = World::new();
     let mut journal = world.answered(text("Done.")).await;
     assert!(matches!(journal.next(), Action::End(_)));

@@ -1,4 +1,4 @@
-//! The sessions that were recorded, driven by hand.
+//! The recorded sessions, driven step by step.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use helix_agents_core::tool::{EffectClass, Tool, ToolContext};
 use helix_agents_core::usage::Usage;
 use serde_json::{Value, json};
 
-/// Turns the machine and keeps what it writes.
+/// Drives the step iterator and records its events.
 pub(super) struct Recorder {
     iterator: StepIterator,
     events: Vec<RecordedEvent>,
@@ -46,7 +46,7 @@ impl Recorder {
     fn take(&mut self, event: Event) {
         let seq = self.events.len() as u64 + 1;
         let at = Timestamp(1_700_000_000_000 + 250 * i64::try_from(seq).unwrap());
-        // Requests and results of other runs are taken with `take_as`.
+        // Requests and results of other runs are recorded with `take_as`.
         let recorded = RecordedEvent { seq, at, run: self.run.clone(), schema: self.schema, event };
         let mut session = self.iterator.session().clone();
         session.apply_recorded(&recorded).unwrap();
@@ -78,7 +78,7 @@ impl Recorder {
         self.take(Event::UserMessages { messages: vec![UserMessage::new(text)] });
     }
 
-    /// Records the decisions that are due, the end of the run included.
+    /// Records the pending decisions, including the end of the run.
     fn decide(&mut self) {
         let decided = self.iterator.clone().decide().unwrap();
         for event in decided {
@@ -131,7 +131,7 @@ fn typed() -> AnyAgent {
     base().output_schema(schema).build().unwrap().erased()
 }
 
-fn begun(agent: &AnyAgent) -> Recorder {
+fn started(agent: &AnyAgent) -> Recorder {
     let mut recorder = Recorder::new(agent);
     recorder.start("r1", Trigger::Execute);
     recorder.say("Pay the bill.");
@@ -172,9 +172,9 @@ fn noted(call: &str, note: &str) -> ToolFinish {
     }
 }
 
-/// Parallel tools whose results come in another order, one of them failed; then the answer.
+/// Parallel tools whose results arrive in another order and of which one failed, then the answer.
 pub(super) fn answer() -> Recorder {
-    let mut recorder = begun(&base().build().unwrap().erased());
+    let mut recorder = started(&base().build().unwrap().erased());
     recorder.reply(calls(&[("search", r#"{"query": "bill"}"#), ("search", "{}"), ("find", "{")]));
     recorder.finished(noted("1.1", "second"));
     let mut failed = noted("1.0", "first");
@@ -184,9 +184,9 @@ pub(super) fn answer() -> Recorder {
     recorder
 }
 
-/// An output that does not fit, its correction, the output; and a second turn.
+/// An invalid output, its correction, a valid output, and a second turn.
 pub(super) fn finish() -> Recorder {
-    let mut recorder = begun(&typed());
+    let mut recorder = started(&typed());
     recorder.reply(calls(&[("__finish__", r#"{"result": 1}"#)]));
     recorder.reply(calls(&[("search", "{}"), ("__finish__", r#"{"result": "paid"}"#)]));
     recorder.start("r2", Trigger::Continue);
@@ -199,9 +199,9 @@ pub(super) fn finish() -> Recorder {
     recorder
 }
 
-/// A payment in doubt after a takeover, a late result of the old owner's, an abort.
+/// A payment with unknown outcome after a takeover, a late result of the old owner, and an abort.
 pub(super) fn takeover() -> Recorder {
-    let mut recorder = begun(&base().build().unwrap().erased());
+    let mut recorder = started(&base().build().unwrap().erased());
     recorder.reply(calls(&[("pay", r#"{"cents": 1250}"#), ("search", "{}"), ("pay", "{}")]));
     for call in ["1.0", "1.2"] {
         let (call, timeout_ms) = (CallId::from(call), Some(60_000));
@@ -216,9 +216,10 @@ pub(super) fn takeover() -> Recorder {
     recorder
 }
 
-/// A call that broke off, amounts and a hook's change, an interrupt, a resume, a failure.
+/// A model call that was cut off, recorded usage, a hook's state change, an interrupt, a resume,
+/// and a failure.
 pub(super) fn requests() -> Recorder {
-    let mut recorder = begun(&base().build().unwrap().erased());
+    let mut recorder = started(&base().build().unwrap().erased());
     recorder.reply(StepResult::Error {
         error: ErrorRecord::new(ErrorCode::ProviderStreamCut, "the connection was cut"),
         should_stop: false,
@@ -247,9 +248,9 @@ pub(super) fn requests() -> Recorder {
     recorder
 }
 
-/// A log of other origin whose `__finish__` and another call have no result, reopened.
+/// An imported log whose `__finish__` and another call have no result, reopened.
 pub(super) fn imported() -> Recorder {
-    let mut recorder = begun_imported();
+    let mut recorder = imported_log();
     recorder.schema = SCHEMA;
     recorder.run = Some("r2".into());
     let results = recorder.iterator.session().unpaired_calls().map(|call| call.id.clone());
@@ -269,7 +270,7 @@ pub(super) fn imported() -> Recorder {
     recorder
 }
 
-fn begun_imported() -> Recorder {
+fn imported_log() -> Recorder {
     let mut recorder = Recorder::new(&typed());
     recorder.schema = 0;
     recorder.start("r1", Trigger::Execute);

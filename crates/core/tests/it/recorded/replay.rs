@@ -1,4 +1,4 @@
-//! The recorded logs, read back and folded to what they meant when they were written.
+//! Tests that the recorded logs still fold to the same sessions as when they were written.
 
 use std::fmt::Write as _;
 

@@ -1,9 +1,10 @@
-//! Recorded snapshots: what this version's fold makes of logs, as JSON.
+//! Tests of recorded snapshots: the JSON overviews that this version's fold computes from logs.
 //!
-//! `journals/snapshots/<fold>.json` has the overviews of the recorded logs, and of one in which all sorts of
-//! things are under way. A test here that fails means that a log gives another overview than before, or an
-//! overview another JSON: raise `FOLD`, and record the snapshots of the new fold with `UPDATE_EXPECT=1`. A
-//! file is never rewritten, because processes of this version would take the old for the new.
+//! `journals/snapshots/<fold>.json` contains the overviews of the recorded logs and of a log with
+//! many kinds of work in progress. If a test here fails, a log results in a different overview than
+//! before, or an overview in different JSON. Raise `FOLD` then, and record the snapshots of the new
+//! fold with `UPDATE_EXPECT=1`. Never rewrite an existing file, because processes of this version
+//! would accept the old snapshots as their own.
 
 use bytes::Bytes;
 use helix_agents_core::clock::Timestamp;
@@ -14,8 +15,8 @@ use helix_agents_core::store::StoredAppend;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// The session that a recorded log tells of. After each append its overview has to come back from its
-/// snapshot, and to follow the log without the history.
+/// Returns the session of a recorded log. Checks after each append that the overview round-trips
+/// through its snapshot and follows the log without the history.
 pub(super) fn folded(appends: impl IntoIterator<Item = StoredAppend>) -> Session {
     let id = "s".into();
     let mut session = Session::new("s".into());
@@ -34,7 +35,7 @@ pub(super) fn folded(appends: impl IntoIterator<Item = StoredAppend>) -> Session
     session
 }
 
-/// A log of these events, each of a run and in an append of its own.
+/// Returns a log of these events, each with its run and in an append of its own.
 fn log(events: &[(Option<&str>, Value)]) -> Vec<StoredAppend> {
     let append = |(number, (run, event)): (u64, &(Option<&str>, Value))| StoredAppend {
         first: number,
@@ -48,10 +49,10 @@ fn log(events: &[(Option<&str>, Value)]) -> Vec<StoredAppend> {
     (1..).zip(events).map(append).collect()
 }
 
-/// Two steps, of which the session went back behind the second. Calls of the third wait for a result, for
-/// an approval that has come, and for a child; another one runs. A message is queued, an interrupt and an
-/// abort are asked for.
-fn under_way() -> Vec<StoredAppend> {
+/// Returns the log of a session with two steps that was rewound to the first one. Calls of the
+/// third step wait for a result, for an approval that has arrived, and for a child, and another
+/// call runs. A message is queued, and an interrupt and an abort are requested.
+fn in_progress() -> Vec<StoredAppend> {
     let (r1, r2, r3) = (Some("r1"), Some("r2"), Some("r3"));
     let calls = |step: u32, names: &[&str]| -> Value {
         let call = |(index, name): (usize, &&str)| {
@@ -148,9 +149,9 @@ fn under_way() -> Vec<StoredAppend> {
     ])
 }
 
-/// A fork, which has something of the original's but what it used.
+/// Returns the log of a fork, which shares a part of the original's log, but not its usage.
 fn forked() -> Vec<StoredAppend> {
-    let mut log = under_way();
+    let mut log = in_progress();
     log.truncate(10);
     let body =
         json!([{"forked": {"from": "other", "at": 10, "tags": {"of": "a fork"}}}]).to_string();
@@ -161,7 +162,7 @@ fn forked() -> Vec<StoredAppend> {
 }
 
 #[test]
-fn a_log_gives_the_snapshot_that_was_recorded() {
+fn a_log_results_in_the_recorded_snapshot() {
     let of = |appends: Vec<StoredAppend>| {
         let snapshot = folded(appends).to_snapshot().unwrap();
         assert_eq!(snapshot.fold, FOLD);
@@ -183,7 +184,7 @@ fn a_log_gives_the_snapshot_that_was_recorded() {
             "imported",
             of(super::replay::appends(include_str!("../../../journals/v1/imported.json"))),
         ),
-        ("under way", of(under_way())),
+        ("under way", of(in_progress())),
         ("forked", of(forked())),
     ];
     let lines = all.map(|(name, overview)| format!("{}: {overview}", json!(name)));
@@ -196,6 +197,6 @@ fn a_log_gives_the_snapshot_that_was_recorded() {
         );
         return std::fs::write(file, text).unwrap();
     };
-    let hint = "the snapshots of this fold are others than those that were recorded: raise `FOLD`";
+    let hint = "the snapshots of this fold differ from the recorded ones: raise `FOLD`";
     assert_eq!(text, recorded, "{hint}");
 }

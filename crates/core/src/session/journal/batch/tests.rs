@@ -1,4 +1,4 @@
-//! Batches and how they are divided.
+//! Tests of batches and their division.
 
 use super::{Batch, target};
 use crate::event::{Event, ModelReply, ToolFinish, ToolOutcome, encode};
@@ -46,22 +46,23 @@ fn batch(events: &[Event]) -> Batch {
     batch
 }
 
-/// The names of the events of each part, whose bodies are what `encode` writes.
-fn parts(events: &[Event]) -> Vec<Vec<&'static str>> {
-    let parts = batch(events).divide(LIMIT);
-    let all: Vec<_> = parts.iter().flat_map(|part| part.events().to_vec()).collect();
-    assert_eq!(all, events, "all of it, in order");
-    let names = |mut part: Batch| {
-        let body = encode(part.events()).unwrap();
-        assert_eq!(part.bytes(), body.len());
-        assert_eq!(part.take_body(), body);
-        part.events().iter().map(Event::name).collect()
+/// Returns the names of the events of each batch, after checking that the body equals the output of
+/// `encode`.
+fn batch_names(events: &[Event]) -> Vec<Vec<&'static str>> {
+    let batches = batch(events).divide(LIMIT);
+    let all: Vec<_> = batches.iter().flat_map(|batch| batch.events().to_vec()).collect();
+    assert_eq!(all, events, "the batches contain all events in order");
+    let names = |mut batch: Batch| {
+        let body = encode(batch.events()).unwrap();
+        assert_eq!(batch.bytes(), body.len());
+        assert_eq!(batch.take_body(), body);
+        batch.events().iter().map(Event::name).collect()
     };
-    parts.into_iter().map(names).collect()
+    batches.into_iter().map(names).collect()
 }
 
 #[test]
-fn a_body_is_what_encode_writes() {
+fn a_body_equals_the_output_of_encode() {
     let events = [replied(10), used(0), finished(0, 3)];
     let mut whole = batch(&events);
     whole.push(&changed()).unwrap();
@@ -80,38 +81,42 @@ fn a_body_is_what_encode_writes() {
 }
 
 #[test]
-fn parts_are_as_large_as_the_target_allows() {
+fn batches_are_as_large_as_the_target_allows() {
     let events: Vec<_> = (0..10).map(|index| finished(index, 900)).collect();
     assert_eq!(target(LIMIT), 2_000);
-    assert_eq!(parts(&events), vec![vec!["tool_finished"; 2]; 5]);
+    assert_eq!(batch_names(&events), vec![vec!["tool_finished"; 2]; 5]);
 }
 
 #[test]
-fn what_follows_from_a_fact_is_not_parted_from_it() {
+fn decisions_stay_with_their_fact() {
     let closed = Event::StepClosed { step: 1 };
     let events = [finished(0, 1_500), used(1), used(1), finished(1, 1_500), closed, changed()];
     let last =
         ["usage_recorded", "usage_recorded", "tool_finished", "step_closed", "state_changed"];
-    assert_eq!(parts(&events), [vec!["tool_finished"], last.to_vec()]);
+    assert_eq!(batch_names(&events), [vec!["tool_finished"], last.to_vec()]);
     let refused = ToolFinish::without_run(CallId::new(1, 0), ToolOutcome::Acknowledged);
     assert_eq!(
-        parts(&[replied(1_900), refused.into()]).len(),
+        batch_names(&[replied(1_900), refused.into()]).len(),
         1,
-        "an answer follows from the reply"
+        "a result without an attempt stays with the reply"
     );
     let events = [finished(0, 1_900), changed(), replied(10)];
-    assert_eq!(parts(&events).len(), 1, "a change may be of either, and stays with both");
+    assert_eq!(
+        batch_names(&events).len(),
+        1,
+        "a state change stays with the events before and after it"
+    );
 }
 
 #[test]
-fn what_no_append_holds_together_is_parted_anywhere() {
+fn a_unit_over_the_limit_is_divided() {
     let closed = Event::StepClosed { step: 1 };
     let events = [changed(), replied(9_000), finished(0, 9_000), closed];
-    let names = parts(&events);
+    let names = batch_names(&events);
     assert_eq!(
         names,
         [vec!["state_changed", "model_replied"], vec!["tool_finished", "step_closed"]]
     );
     let events = [used(0), finished(0, 15_900)];
-    assert_eq!(parts(&events), [["usage_recorded"], ["tool_finished"]]);
+    assert_eq!(batch_names(&events), [["usage_recorded"], ["tool_finished"]]);
 }
