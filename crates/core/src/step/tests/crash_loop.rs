@@ -34,7 +34,7 @@ fn a_model_call_that_stops_run_after_run_is_given_up() {
     hand.drive([]);
     assert_eq!(
         failure(&hand),
-        "crash_loop: 3 tries in a row stopped before the reply of step 1 was recorded"
+        "crash_loop: 3 attempts in a row crashed before the reply of step 1 was recorded"
     );
 }
 
@@ -49,7 +49,7 @@ fn a_call_that_stops_run_after_run_is_given_up_and_named() {
     hand.drive([]);
     assert_eq!(
         failure(&hand),
-        "crash_loop: try after try stopped without a result of the calls 1.1 (`pay`)"
+        "crash_loop: repeated attempts crashed without a result of the calls 1.1 (`pay`)"
     );
     let step = hand.session().closed_step().unwrap();
     let outcomes: Vec<_> =
@@ -139,7 +139,7 @@ fn calls_that_others_end_are_left_to_them() {
     hand.drive([]);
     assert_eq!(
         failure(&hand),
-        "crash_loop: try after try stopped without a result of the calls 1.1 (`search`)"
+        "crash_loop: repeated attempts crashed without a result of the calls 1.1 (`search`)"
     );
 }
 
@@ -157,7 +157,7 @@ fn tries_within_a_run_count_like_runs() {
     hand.drive([]);
     assert_eq!(
         failure(&hand),
-        "crash_loop: 3 tries in a row stopped before the reply of step 1 was recorded"
+        "crash_loop: 3 attempts in a row crashed before the reply of step 1 was recorded"
     );
 }
 
@@ -174,7 +174,7 @@ fn tries_of_a_call_count_for_that_call_alone() {
     hand.drive([]);
     assert_eq!(
         failure(&hand),
-        "crash_loop: try after try stopped without a result of the calls 1.1 (`pay`)"
+        "crash_loop: repeated attempts crashed without a result of the calls 1.1 (`pay`)"
     );
 }
 

@@ -246,7 +246,7 @@ fn an_aborted_session_drops_what_it_waited_for() {
     assert_eq!(status(&hand), RunStatus::Aborted);
     assert_eq!(hand.session().settled_call(&"1.0".into()), Some(&ResolvedCall::Dropped));
     let result = transcript_text(hand.session().transcript());
-    assert!(result.contains("while the call waited for people"), "{result}");
+    assert!(result.contains("while the call was pending"), "{result}");
 }
 
 #[test]
