@@ -1,7 +1,9 @@
-//! The step: every example of the two reference pages this design starts from ("Step Processing",
-//! "Finishing Agents"), and the rules in which this framework differs from them.
+//! Tests of steps. They cover every example of the two reference pages that this design is based on
+//! ("Step Processing", "Finishing Agents"), and the rules in which this framework differs from
+//! them.
 //!
-//! Examples that contradict themselves, each other, or a rule of ours are tested in this form:
+//! Examples that contradict themselves, each other, or a rule of this framework are tested in this
+//! form:
 //!
 //! | example | what is wrong with it | tested as |
 //! |---|---|---|

@@ -1,4 +1,5 @@
-//! What a batch makes of a stream. That the rules hold on every store, `stream_suite!` shows.
+//! The change that a batch makes to a stream. `stream_suite!` shows that the rules hold on every
+//! store.
 
 use crate::clock::Timestamp;
 use crate::error::ErrorCode;
@@ -46,7 +47,7 @@ fn of(writer: Writer, ops: &[StreamOp]) -> Batch {
 }
 
 #[test]
-fn a_batch_is_numbered_on_from_what_was_there() {
+fn chunk_numbers_continue_after_the_existing_ones() {
     let mut ledger = StreamState { last_seq: 10, last_attempt: 4, ..StreamState::default() };
     let batch = [say(None, 2), begin("s"), say(Some(AttemptRef::Started(0)), 3), begin("s")];
     let change = ledger.apply(&of_run(0, &batch)).unwrap();
@@ -62,13 +63,13 @@ fn a_batch_is_numbered_on_from_what_was_there() {
     ];
     assert_eq!(change.placed, expected);
     assert_eq!(
-        ledger.open.iter().map(|it| (it.attempt.0, it.began)).collect::<Vec<_>>(),
+        ledger.open.iter().map(|open| (open.attempt.0, open.began)).collect::<Vec<_>>(),
         [(6, 16)]
     );
 }
 
 #[test]
-fn a_batch_with_a_mistake_changes_nothing() {
+fn an_invalid_batch_changes_nothing() {
     let mut ledger = StreamState::default();
     let batch = [begin("s"), say(None, 1), say(Some(AttemptRef::Started(1)), 1), begin("s")];
     assert_eq!(ledger.apply(&of_run(0, &batch)).unwrap_err().code(), ErrorCode::InputInvalid);
@@ -76,7 +77,7 @@ fn a_batch_with_a_mistake_changes_nothing() {
 }
 
 #[test]
-fn what_comes_to_nothing_is_no_change() {
+fn a_batch_without_effect_is_no_change() {
     let mut ledger = StreamState { last_seq: 3, ..StreamState::default() };
     ledger.marked.insert("s".into(), Marked { version: 5, seq: 2, fencing_token: 0 });
     let before = ledger.clone();
@@ -89,7 +90,7 @@ fn what_comes_to_nothing_is_no_change() {
 }
 
 #[test]
-fn each_session_is_marked_by_itself() {
+fn each_session_has_its_own_watermark() {
     let mut ledger = StreamState::default();
     ledger.marked.insert("s".into(), Marked { version: 5, seq: 0, fencing_token: 0 });
     let own = [mark("s", 7, &[5, 6, 7])];
@@ -118,11 +119,11 @@ fn a_batch_for_another_session_than_its_writers_changes_nothing() {
 }
 
 fn open(ledger: &StreamState) -> Vec<u64> {
-    ledger.open.iter().map(|it| it.attempt.0).collect()
+    ledger.open.iter().map(|open| open.attempt.0).collect()
 }
 
 #[test]
-fn a_mark_of_a_later_run_keeps_earlier_ones_out_and_takes_back_what_they_tried() {
+fn a_watermark_of_a_later_run_supersedes_earlier_runs_and_discards_their_attempts() {
     let mut ledger = StreamState::default();
     let child = OpenAttempt {
         attempt: Attempt(9),
@@ -135,9 +136,12 @@ fn a_mark_of_a_later_run_keeps_earlier_ones_out_and_takes_back_what_they_tried()
     let late = [begin("s"), say(Some(AttemptRef::Started(0)), 1)];
     ledger.apply(&of_run(3, &late)).unwrap();
     assert_eq!(open(&ledger), [9, 1]);
-    // It has nothing new to tell of the log.
+    // The log has no new events for it.
     let change = ledger.apply(&of_run(8, &[mark("s", 0, &[])])).unwrap();
-    assert_eq!(change.discarded.iter().map(|it| it.attempt.0).collect::<Vec<_>>(), [1]);
+    assert_eq!(
+        change.discarded.iter().map(|discarded| discarded.attempt.0).collect::<Vec<_>>(),
+        [1]
+    );
     assert_eq!((open(&ledger), change.marked), (vec![9], Some("s".into())));
     assert_eq!(ledger.marked[&SessionId::from("s")].fencing_token, 8);
     let before = ledger.clone();
@@ -150,7 +154,7 @@ fn a_mark_of_a_later_run_keeps_earlier_ones_out_and_takes_back_what_they_tried()
 }
 
 #[test]
-fn what_a_later_run_tries_keeps_earlier_ones_out() {
+fn an_attempt_of_a_later_run_supersedes_earlier_runs() {
     let mut ledger = StreamState::default();
     ledger.apply(&of_run(8, &[begin("s")])).unwrap();
     let before = ledger.clone();
