@@ -91,7 +91,7 @@ fn bodies_are_read_in_every_form() {
     for body in bodies {
         let failure = status(400, &[], body);
         let message = failure.error.message();
-        assert_eq!(message, "the provider `local` refused the request (400)", "{body}");
+        assert_eq!(message, "the provider `local` rejected the request (400)", "{body}");
         assert_eq!(failure.error.detail(), Some("too long"), "{body}");
     }
 }

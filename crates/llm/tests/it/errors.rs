@@ -29,7 +29,7 @@ async fn a_wrong_key_is_told_without_telling_the_key() {
     let body = r#"{"error":{"message":"Incorrect API key provided: key-of-the-tests","code":"invalid_api_key"}}"#;
     let (code, message, should_stop, lines) = fail(Reply::status(401, "", body)).await;
     assert_eq!(code, "provider_unauthorized");
-    assert_eq!(message, "the provider `local` refused the key or its rights (401)");
+    assert_eq!(message, "the provider `local` rejected the API key or its permissions (401)");
     assert!(should_stop);
     assert_eq!(lines, [""; 0], "nothing was delivered, so nothing is announced");
 }

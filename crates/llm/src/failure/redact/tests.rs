@@ -1,4 +1,4 @@
-//! What a provider's message may carry out of the process.
+//! Redaction of providers' messages.
 
 use super::Redactor;
 use crate::secret::ApiKey;

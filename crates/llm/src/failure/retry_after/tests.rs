@@ -1,4 +1,4 @@
-//! Every spelling of a wait that providers use.
+//! Every format of a wait that providers use.
 
 use std::time::Duration;
 
