@@ -89,7 +89,7 @@ fn an_event_without_its_blank_line_is_held_back_until_the_end() {
 }
 
 #[test]
-fn an_event_over_the_limit_is_refused_however_it_comes() {
+fn an_event_over_the_limit_is_rejected_for_every_split() {
     let stream = [b"data: ".as_slice(), &[b'x'; 100], b"\n\n"].concat();
     for size in [1, 7, 64, 1000] {
         let mut decoder = Decoder::new(50);
@@ -158,7 +158,7 @@ fn piece() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_way_to_cut_a_stream_gives_the_events_of_the_standard(
+    fn any_split_of_a_stream_gives_the_events_of_the_standard(
         pieces in prop::collection::vec(piece(), 0..40),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
     ) {
