@@ -1,30 +1,31 @@
-//! A model server that streams slowly, and notices when nobody listens any more.
+//! A model server that streams slowly, and notices when the client disconnects.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-/// What a server does with its connections, one after another.
+/// The behaviour of a server for one connection.
 #[derive(Debug, Clone)]
 pub(crate) enum Play {
     /// Streams these pieces of text and the end of the reply.
     Whole(Vec<String>),
-    /// Streams these pieces of text, and then nothing until the client goes away.
+    /// Streams these pieces of text, and then waits until the client disconnects.
     AndWait(Vec<String>),
 }
 
-/// How it is with a connection.
+/// The state of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// It has sent its pieces, and waits until the client goes away.
+    /// The server has sent its pieces, and waits until the client disconnects.
     Waiting,
-    /// It was served to its end.
+    /// The connection was served to its end.
     Served,
-    /// The client closed it in the middle.
+    /// The client closed the connection before the end of the reply.
     Closed,
 }
 
-/// Serves each play to a connection of its own. Returns its address, and what becomes of them.
+/// Serves each play to a separate connection. Returns the address, and the states of the
+/// connections.
 pub(crate) async fn serve(plays: Vec<Play>) -> (String, mpsc::UnboundedReceiver<Ended>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
