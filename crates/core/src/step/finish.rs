@@ -40,8 +40,8 @@ pub(crate) fn acknowledged_message(
 /// Returns the tools that the model sees, in this order: the user's tools, the tools for children,
 /// and `__finish__` if the turn is completed by it.
 ///
+/// # Errors
 /// Returns an error if the schema of a tool is not valid.
-/// If a tool's schema is not usable.
 pub fn build_effective_tools(
     tools: &[Tool],
     children: Vec<ToolSpec>,

@@ -14,7 +14,7 @@ use crate::id::BatchId;
 
 /// The maximum number of attempts to write a batch while other writers win. An attempt does not
 /// slow them down. Even if many processes write as fast as they can, each makes progress.
-const TRIES: usize = 200;
+const MAX_ATTEMPTS: usize = 200;
 
 /// The last known state of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -77,7 +77,7 @@ pub async fn write_shared<S: SharedStream>(
     memory: &mut CacheEntry,
     batch: &Batch,
 ) -> Result<BatchReceipt, S::Failure> {
-    for _ in 0..TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         if let Some(written) = try_write(&mut stream, memory, batch).await? {
             return Ok(written);
         }

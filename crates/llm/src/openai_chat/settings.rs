@@ -9,7 +9,7 @@ use super::{Inner, is_secret_header};
 
 /// Members of the body that provider options must not replace, because decoding, the conversation
 /// and the checks depend on them.
-const OURS: [&str; 4] = ["model", "messages", "tools", "stream"];
+const RESERVED_MEMBERS: [&str; 4] = ["model", "messages", "tools", "stream"];
 
 /// Headers that the HTTP client sets.
 const FIXED_HEADERS: [&str; 5] =
@@ -38,7 +38,7 @@ pub(super) fn check(config: &LlmConfig, server: &Inner) -> Result<()> {
         }
     }
     for (key, _) in options(config, name) {
-        if OURS.contains(&key.as_str()) {
+        if RESERVED_MEMBERS.contains(&key.as_str()) {
             return Err(invalid(format!("provider options must not set `{key}`")));
         }
     }

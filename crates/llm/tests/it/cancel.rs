@@ -63,7 +63,7 @@ async fn while_an_error_body_comes_in() {
 async fn while_it_waits_for_a_retry() {
     let server = Server::start(vec![Reply::status(503, "retry-after: 30\r\n", "")]).await;
     let (ask, adapter) = (Ask { max_retries: 3, ..Ask::default() }, adapter(&server));
-    let begun = Instant::now();
+    let started = Instant::now();
     let cancelling = async {
         server.arrived().await;
         // Lets the client read the response and start to wait.
@@ -74,7 +74,7 @@ async fn while_it_waits_for_a_retry() {
     };
     let (result, ()) = tokio::join!(ask.of(&adapter), cancelling);
     assert_cancelled(result);
-    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert!(started.elapsed() < Duration::from_secs(20));
     assert_eq!(server.requests().len(), 1);
 }
 

@@ -139,8 +139,8 @@ async fn a_closed_port_is_unavailable_with_host_port_and_cause_only() {
     let (error, should_stop) = failure(&response);
     assert_eq!(error.code, "provider_unavailable");
     assert!(should_stop);
-    let told = format!("the provider `local` cannot be reached at 127.0.0.1:{port}: ");
-    assert!(error.message.starts_with(&told), "{error}");
+    let message = format!("the provider `local` cannot be reached at 127.0.0.1:{port}: ");
+    assert!(error.message.starts_with(&message), "{error}");
     assert!(error.message.contains("refused") && !error.message.contains("secret"), "{error}");
 }
 

@@ -90,10 +90,10 @@ async fn it_waits_as_long_as_the_provider_asks() {
         Reply::status(429, "", hint),
     ] {
         let server = Server::start(vec![reply, good()]).await;
-        let begun = Instant::now();
+        let started = Instant::now();
         let response = retrying(1).answer(&adapter(&server)).await;
         assert_eq!(content(&response), "Hi.");
-        assert!(begun.elapsed() >= Duration::from_millis(60));
+        assert!(started.elapsed() >= Duration::from_millis(60));
     }
 }
 
@@ -112,9 +112,9 @@ async fn default_waits_are_at_least_half_of_the_policys() {
         let server = Server::start(vec![Reply::status(500, "", ""), good()]).await;
         let policy = RetryPolicy { base: Duration::from_millis(40), ..RetryPolicy::default() };
         let adapter = OpenAiChat::new(options(&server).with_retry(policy)).unwrap();
-        let begun = Instant::now();
+        let started = Instant::now();
         retrying(1).answer(&adapter).await;
-        firsts.push(begun.elapsed());
+        firsts.push(started.elapsed());
     }
     assert!(firsts.iter().all(|wait| *wait >= Duration::from_millis(20)), "{firsts:?}");
 }

@@ -50,7 +50,7 @@ async fn read(input: String) -> Result<i32, ParseIntError> {
 
 type Answer<T> = Result<T, ToolError>;
 
-/// Has parameters and variables of its own name.
+/// Has parameters and variables with its own name.
 #[tool(crate = helix_agents_core)]
 async fn echo(mut echo: String) -> Answer<String> {
     echo.push('!');

@@ -68,7 +68,7 @@ macro_rules! made_by_a_macro {
 
 made_by_a_macro!(made, String, &ToolContext, Result<String, ToolError>);
 
-/// Has lint levels of its own, for the name and for the body.
+/// Has its own lint levels, for the name and for the body.
 #[tool(crate = helix_agents_core)]
 #[allow(dead_code, unused_variables, reason = "shown to be forwarded")]
 async fn unused(input: u8) -> Result<(), ToolError> {

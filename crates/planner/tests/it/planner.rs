@@ -17,13 +17,13 @@ use crate::support::{
 /// Decides by the round number, in the older form, and records its inputs.
 #[derive(Debug, Default)]
 struct Own {
-    told: Mutex<Vec<Value>>,
+    seen: Mutex<Vec<Value>>,
 }
 
 #[async_trait]
 impl Planner for Own {
     async fn plan(&self, request: PlanRequest<'_>) -> Result<PlanReply> {
-        self.told.lock().unwrap().push(json!({
+        self.seen.lock().unwrap().push(json!({
             "agent": request.agent,
             "user_input": request.user_input,
             "system_prompt": request.system_prompt,
@@ -55,9 +55,9 @@ async fn it_decides_instead_of_the_model_and_gets_all_inputs() {
     assert!(model.plans_seen().is_empty());
     assert_eq!(action_results(&model.answers_seen()[0].messages), json!({ "a": "X" }));
     assert_eq!(session.usage().input_tokens, 24);
-    let told = own.told.lock().unwrap();
+    let seen = own.seen.lock().unwrap();
     assert_eq!(
-        told[1],
+        seen[1],
         json!({
             "agent": "teller", "user_input": "go", "system_prompt": "You tell.",
             "tools": ["shout"], "done": 1, "last": 1, "round_index": 1, "max_rounds": 5,

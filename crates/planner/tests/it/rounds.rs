@@ -33,12 +33,12 @@ async fn a_loop_on(store: impl StateStore + StreamManager + Clone) {
     assert_eq!(*heard.lock().unwrap(), ["x", "", "z"]);
     assert_eq!(session.last_step(), 4);
     let records = tool_logs(session.transcript());
-    let told: Vec<_> = records
+    let outcomes: Vec<_> = records
         .iter()
         .map(|record| (&*record.purpose, record.success, record.result.clone(), &*record.error))
         .collect();
     assert_eq!(
-        told,
+        outcomes,
         [
             ("a", true, json!("X"), ""),
             ("b", false, json!(null), "nothing to shout"),
@@ -151,8 +151,8 @@ async fn weakness_8_invalid_arguments_are_reported_and_not_run() {
     assert!(heard.lock().unwrap().is_empty());
     assert!(records[0].error.contains("do not fit"), "{}", records[0].error);
     assert!(records[1].error.contains("there is no tool `whisper`"), "{}", records[1].error);
-    let told = &infos(&model)[1]["last_round_result"];
-    assert_eq!(told[0]["success"], false);
+    let records = &infos(&model)[1]["last_round_result"];
+    assert_eq!(records[0]["success"], false);
 }
 
 /// Weakness 9: the planner saw neither the prompt nor the conversation.
@@ -228,8 +228,9 @@ async fn weakness_17_tools_are_listed_in_the_agents_order() {
     let runtime = runtime(planning(&model, &agent, PlanOptions::default()));
     run(&runtime, &agent, "go").await;
     let tools = inputs(&model)[0]["input"]["available_tools"].clone();
-    let told: Vec<_> = tools.as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
-    assert_eq!(told, names);
+    let listed: Vec<_> =
+        tools.as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
+    assert_eq!(listed, names);
 }
 
 /// Weakness 19: concurrent requests shared their logs.

@@ -184,6 +184,6 @@ fn a_call_that_has_its_result_is_not_retried() {
     hand.reply(calls([("search", json!({})), ("pay", json!({}))]));
     hand.result("1.0", json!("found"));
     let event = Event::PartRepeated { call: Some("1.0".into()) };
-    let error = hand.put(repeated).unwrap_err();
+    let error = hand.put(event).unwrap_err();
     assert!(error.message().contains("there is no such open call"), "{error}");
 }

@@ -218,7 +218,7 @@ proptest! {
 
     #[test]
     fn a_limit_of_tool_calls_is_enforced(moves in moves()) {
-        let taken_over = moves.iter().any(|one_move| matches!(one_move, Move::TakeOver | Move::Rewind(_)));
+        let taken_over = moves.iter().any(|made| matches!(made, Move::TakeOver | Move::Rewind(_)));
         let hand = play(&agent(Agents::Limited), &moves, |_| {});
         prop_assert!(taken_over || hand.session().tool_calls() <= 5, "{}", hand.story());
     }

@@ -27,7 +27,7 @@ fn id(number: usize) -> SessionId {
     SessionId::from(number.to_string())
 }
 
-/// Writes this many batches, each into a stream of its own.
+/// Writes this many batches, each into a separate stream.
 fn write_others(memories: &StreamCache<u8>, count: usize) {
     for number in 0..count {
         let asked = memories.ask(&id(number), BatchId(0));

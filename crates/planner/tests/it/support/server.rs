@@ -29,20 +29,20 @@ pub(crate) enum Ended {
 pub(crate) async fn serve(plays: Vec<Play>) -> (String, mpsc::UnboundedReceiver<Ended>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
-    let (tell, told) = mpsc::unbounded_channel();
+    let (sender, receiver) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         for play in plays {
             let (stream, _) = listener.accept().await.unwrap();
-            let ended = reply(stream, play, &tell).await;
-            if tell.send(ended).is_err() {
+            let ended = reply(stream, play, &sender).await;
+            if sender.send(ended).is_err() {
                 return;
             }
         }
     });
-    (url, told)
+    (url, receiver)
 }
 
-async fn reply(mut stream: TcpStream, play: Play, tell: &mpsc::UnboundedSender<Ended>) -> Ended {
+async fn reply(mut stream: TcpStream, play: Play, sender: &mpsc::UnboundedSender<Ended>) -> Ended {
     read_request(&mut stream).await;
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -60,7 +60,7 @@ async fn reply(mut stream: TcpStream, play: Play, tell: &mpsc::UnboundedSender<E
         stream.write_all(end.as_bytes()).await.unwrap();
         return Ended::Served;
     }
-    drop(tell.send(Ended::Waiting));
+    drop(sender.send(Ended::Waiting));
     let mut byte = [0];
     while matches!(stream.read(&mut byte).await, Ok(1)) {}
     Ended::Closed
