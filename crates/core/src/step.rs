@@ -1,6 +1,6 @@
-//! The step: what a model's answer means, as pure functions of what was recorded.
+//! Steps: the meaning of a model's answer, as pure functions of the recorded events.
 //!
-//! Runtimes drive a [`StepIterator`]; whoever writes a loop of their own uses the functions.
+//! Runtimes drive a [`StepIterator`]. A custom loop can use the functions directly.
 
 mod budget;
 mod children;

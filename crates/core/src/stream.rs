@@ -1,12 +1,13 @@
-//! The live feed of a session, for people to watch: chunks, and the contract of what keeps them.
+//! Streams: the live chunks of a session, for users to watch, and the contract of stream stores.
 //!
-//! A stream is no durable fact. It may be cut, replayed and trimmed; what really happened is in the
-//! log. The two are tied together by marks: a mark says up to which version of the log the stream
-//! has been brought into line.
+//! A stream is not durable. It may be cut, replayed and trimmed; the log holds the durable facts.
+//! Watermarks connect the two: a watermark states up to which version of the log the stream is in
+//! line.
 //!
-//! For those who write a store: [`StreamState`] has the rules, [`Encoded`] the form in which the stores of
-//! this workspace keep chunks, [`Replay`] what a reader gets of it, and [`SharedStream`] how a batch is
-//! written where other processes write, too. [`RetryingStreams`] asks a store again that is away.
+//! For authors of stores: [`StreamState`] implements the stream rules, [`Encoded`] is the format in
+//! which the stores of this workspace keep chunks, [`Replay`] produces the chunks that a reader
+//! gets, and [`SharedStream`] writes batches to a stream that other processes also write.
+//! [`RetryingStreams`] retries operations while a store is unavailable.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -38,153 +39,163 @@ pub use state::{Change, ChunkPlacement, Discarded, StreamState};
 /// An attempt that was neither settled nor discarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenAttempt {
-    /// Its number.
+    /// The number of the attempt.
     pub attempt: Attempt,
-    /// The session that tries.
+    /// The session that makes the attempt.
     pub session: SessionId,
-    /// What it tries.
+    /// The effect that is attempted.
     pub effect: Effect,
-    /// The last chunk before it began; 0 if there was none.
+    /// The sequence number of the last chunk before the attempt started; 0 if there was none.
     pub began: u64,
-    /// The fencing token of the [writer](Writer) that began it.
+    /// The fencing token of the [writer](Writer) that started the attempt.
     pub fencing_token: u64,
 }
 
-/// How far a session's log is known to its stream.
+/// The last watermark of a session in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Marked {
-    /// The version of its last mark.
+    /// The log version of the watermark.
     pub version: u64,
-    /// The last chunk when that was written, what it announced and its boundaries included.
+    /// The sequence number of the last chunk when the watermark was written, including its
+    /// announcements and boundaries.
     pub seq: u64,
-    /// The greatest fencing token of the [writers](Writer) of its marks.
+    /// The greatest fencing token of the [writers](Writer) of the session's watermarks.
     pub fencing_token: u64,
 }
 
-/// How a stream stands.
+/// The current state of a stream, as readers and drivers see it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StreamInfo {
-    /// The first chunk that is still kept; 0 if there is none.
+    /// The sequence number of the first chunk that is still kept; 0 if there is none.
     pub first_seq: u64,
-    /// The last chunk; 0 if there is none.
+    /// The sequence number of the last chunk; 0 if there is none.
     pub last_seq: u64,
-    /// Each session's last mark: its own, and those of children that show in it.
+    /// The last watermark of each session that writes to the stream: its own session and child
+    /// sessions.
     pub marked: BTreeMap<SessionId, Marked>,
-    /// Attempts that were neither settled nor discarded, in the order in which they began.
+    /// The attempts that were neither settled nor discarded, in the order in which they started.
     pub open: Vec<OpenAttempt>,
 }
 
 impl StreamInfo {
-    /// The version of this session's last mark; 0 if there is none.
+    /// Returns the log version of this session's last watermark; 0 if there is none.
     #[must_use]
     pub fn marked_by(&self, session: &SessionId) -> u64 {
         self.marked.get(session).map_or(0, |marked| marked.version)
     }
 }
 
-/// Chunks as they come; ends only with an error or when it is dropped.
+/// Chunks in order. The stream ends only with an error or when it is dropped.
 pub type ChunkStream = BoxStream<'static, Result<StoredChunk>>;
 
-/// What keeps streams.
+/// A store of streams.
 ///
 /// # Contract
 ///
 /// `stream_suite!` of `helix-agents-testkit` is the executable form of this section.
 ///
-/// - Sequence numbers start at 1 and have no gaps as written. They become visible in order: who
-///   saw n never later finds something below n.
-/// - What one [`write`](Self::write) is given is written in order and together: all of it, or, if
-///   it fails, nothing.
+/// - Sequence numbers start at 1 and have no gaps when written. They become visible in order: a
+///   reader that saw chunk n never finds a lower number later.
+/// - The operations of one [`write`](Self::write) are written atomically and in order: all of them,
+///   or none if the write fails.
 /// - A batch that failed with an error of kind `unavailable`, or whose future was dropped, may have
-///   been written. It may be written again under its id through the same handle: then it is written
-///   once, and answered as the first time, whatever else was written meanwhile. A handle knows at least
-///   the last [64](Answers::KEPT) batches of a stream again, of at least a thousand streams and of all
-///   with a batch that was not answered. It forgets them with the process: no other one repeats a
-///   batch.
-/// - Sessions of one tree share the root's stream. Effects and marks of one are nothing to another:
-///   whose they are says the session of their `origin`.
-/// - [`Begin`](StreamOp::Begin) discards an earlier open attempt at the same effect, announces
-///   that by a `step_discarded` chunk, and gets a higher number.
-/// - Chunks of an attempt that was settled, discarded or never begun are left out and the attempt
-///   is named as [refused](BatchReceipt::refused). The rest of the batch is written.
-/// - A batch is of one [`Writer`]. It is left out whole, and answered as
-///   [superseded](BatchReceipt::is_superseded), if its session has a mark or an open attempt of a writer with a
-///   greater fencing token. A process that stood still until another one had taken over its session
-///   cannot write into its successor's stream.
-/// - A mark also discards the open attempts of its session that writers with a lower fencing token began and
-///   that it does not settle. Workers of the same run have the same token, and so do not affect each other.
+///   been written. It can be retried with the same id through the same handle. It is then written
+///   only once, and the retry returns the first receipt, even if other batches were written in the
+///   meantime. A handle remembers at least the last [64](Answers::KEPT) batches of a stream, for at
+///   least a thousand streams and for every stream with an unanswered batch. This memory ends with
+///   the process, because no other process repeats a batch.
+/// - The sessions of one tree share the root session's stream. Effects and watermarks of different
+///   sessions are independent: the session of an operation's `origin` determines to which one it
+///   belongs.
+/// - [`Begin`](StreamOp::Begin) discards an earlier open attempt at the same effect, announces that
+///   with a `step_discarded` chunk, and gets a higher number.
+/// - Chunks of an attempt that was settled, discarded or never started are dropped, and the receipt
+///   lists the attempt as [refused](BatchReceipt::refused). The rest of the batch is written.
+/// - A batch has one [`Writer`]. The whole batch is dropped, and the receipt is
+///   [superseded](BatchReceipt::is_superseded), if the writer's session has a watermark or an open
+///   attempt of a writer with a greater fencing token. Therefore a process that stalled during a
+///   takeover of its session cannot write into its successor's stream.
+/// - A watermark also discards the open attempts of its session that writers with a lower fencing
+///   token started and that it does not settle. Workers of the same run have the same token, so
+///   they do not affect each other.
 /// - Chunks of a settled attempt are never discarded. Chunks without an attempt (boundaries)
 ///   survive every discard.
-/// - [`read`](Self::read) first catches up and then follows, without gap or duplicate. It leaves
-///   out chunks of attempts that are discarded by the time they are read; a reader that already
-///   saw some of them gets the announcement.
-/// - A reader that asks for chunks which were trimmed gets one `stream_resync` chunk, whose `seq`
-///   is the last trimmed one, and then what is kept. So does one whose cursor lies beyond the next
-///   chunk: it is of another life of the stream, and the `seq` is that of the last chunk.
+/// - [`read`](Self::read) first catches up and then follows, without gaps or duplicates. It omits
+///   chunks of attempts that are discarded by the time they are read. A reader that already saw
+///   some of them gets the announcement.
+/// - A reader that asks for trimmed chunks gets one `stream_resync` chunk, whose `seq` is the last
+///   trimmed sequence number, and then the chunks that are kept. A reader whose cursor is beyond
+///   the next chunk comes from an earlier incarnation of the stream. It also gets a
+///   `stream_resync`, whose `seq` is that of the last chunk.
 /// - A stream that was never written to reads as empty and then follows.
-/// - A stream that was [forgotten](Self::forget) is like one that was never written to, with its chunks,
-///   marks, attempts and numbers. A reader that has seen some of it gets one `stream_resync` whose `seq`
-///   is 0, and then the next stream of that session from its beginning.
-/// - A slow reader never slows a writer: a reader that falls behind catches up from what is kept.
-/// - Marks never go back: one whose version is not above the last is taken for its attempts only.
-///   Boundaries of versions up to the last mark are there already and are left out one by one, so
-///   that two who bring a stream into line at once, each as far as it sees, show nothing twice.
+/// - A stream that was [forgotten](Self::forget) is like one that was never written to: its chunks,
+///   watermarks, attempts and numbers are gone. A reader that has seen some of it gets one
+///   `stream_resync` with `seq` 0, and then the next stream of that session from its first chunk.
+/// - A slow reader never slows down a writer: a reader that falls behind catches up from the kept
+///   chunks.
+/// - Watermarks never go back. Of a watermark whose version is not above the last one, only the
+///   attempts are applied. Boundaries of versions up to the last watermark already exist and are
+///   dropped one by one, so two processes that bring a stream in line concurrently, each as far as
+///   it has read the log, show nothing twice.
 ///
 /// # Durability
 ///
-/// None promised beyond the process. A store may keep streams as durably as it likes.
+/// No durability is guaranteed beyond the process. A store may keep streams as durably as it likes.
 #[async_trait]
 pub trait StreamManager: fmt::Debug + Send + Sync + 'static {
-    /// Writes a batch. One round trip, whatever is in it.
+    /// Writes a batch in one round trip, regardless of its size.
     ///
     /// # Errors
-    /// [`ErrorCode::InputInvalid`] if it names an attempt that it does not begin before, or begins or marks
-    /// for another session than its writer's, and those of the backend. One of kind `unavailable` leaves open
-    /// whether it was written.
+    /// Returns [`ErrorCode::InputInvalid`] if the batch refers to an attempt that no earlier
+    /// operation of it starts, or if it contains attempts or watermarks of a session other than its
+    /// writer's, and the errors of the backend. After an error of kind `unavailable`, the batch may
+    /// have been written.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves open whether the batch was written; never a part of it.
+    /// If the future is dropped, the batch may or may not have been written, but never only a part
+    /// of it.
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt>;
 
-    /// Chunks from `from` on (1 or 0: from the beginning), first those that are kept, then live.
+    /// Reads the chunks starting at `from` (0 or 1 means the first chunk): first the kept chunks,
+    /// then live ones.
     ///
     /// # Errors
-    /// Those of the backend.
+    /// Returns the errors of the backend.
     async fn read(&self, stream: &SessionId, from: u64) -> Result<ChunkStream>;
 
-    /// How the stream stands.
+    /// Returns the current state of the stream.
     ///
     /// # Errors
-    /// Those of the backend.
+    /// Returns the errors of the backend.
     async fn info(&self, stream: &SessionId) -> Result<StreamInfo>;
 
-    /// Forgets the chunks, marks and open attempts of the stream. Sequence numbers continue from where
-    /// they were, so that an old cursor never points into new chunks; a reader with one gets
+    /// Deletes the chunks, watermarks and open attempts of the stream. Sequence numbers continue,
+    /// so an old cursor never points to a new chunk. A reader with such a cursor gets
     /// `stream_resync`.
     ///
     /// # Errors
-    /// Those of the backend.
+    /// Returns the errors of the backend.
     async fn reset(&self, stream: &SessionId) -> Result<()>;
 
-    /// Forgets the stream and its numbers, because its session is deleted. Nothing of it is kept. A
-    /// later session of that id has a stream that begins anew, with chunk 1.
+    /// Deletes the stream and its numbers, because its session is deleted. Nothing of it is kept. A
+    /// later session with the same id has a new stream, which starts with chunk 1.
     ///
-    /// [`delete_session`](crate::session::delete_session) calls it where sessions and streams are not
-    /// in one store.
+    /// [`delete_session`](crate::session::delete_session) calls this method if sessions and streams
+    /// are not in one store.
     ///
     /// # Errors
-    /// Those of the backend.
+    /// Returns the errors of the backend.
     async fn forget(&self, stream: &SessionId) -> Result<()>;
 }
 
-/// Batches of one operation [without a run](Writer::without_run), for tests and tools. A run writes batches
-/// that name it.
+/// Single-operation batches [without a run](Writer::without_run), for tests and tools. A run writes
+/// batches that name the run.
 impl dyn StreamManager + '_ {
-    /// Begins a try at an effect of the origin's session.
+    /// Starts an attempt at an effect of the origin's session.
     ///
     /// # Errors
-    /// [`ErrorCode::Superseded`] if a run of that session has taken over the stream, and as
-    /// [`write`](StreamManager::write).
+    /// Returns [`ErrorCode::Superseded`] if a run of that session has taken over the stream, and
+    /// the errors of [`write`](StreamManager::write).
     pub async fn begin(
         &self,
         id: BatchId,
@@ -197,10 +208,11 @@ impl dyn StreamManager + '_ {
         self.write_unless_superseded(stream, batch).await?.attempt(AttemptRef::Started(0))
     }
 
-    /// Writes chunks of the stream's own session; answers the sequence number of the last one.
+    /// Writes chunks of the stream's own session and returns the sequence number of the last chunk.
     ///
     /// # Errors
-    /// [`ErrorCode::AttemptDiscarded`] if the attempt is not open, and as `begin`.
+    /// Returns [`ErrorCode::AttemptDiscarded`] if the attempt is not open, and the errors of
+    /// `begin`.
     pub async fn append(
         &self,
         id: BatchId,
@@ -214,7 +226,7 @@ impl dyn StreamManager + '_ {
         match written.refused.first() {
             None => Ok(written.last_seq),
             Some(attempt) => {
-                let message = "the attempt was settled, discarded or never begun";
+                let message = "the attempt was settled, discarded or never started";
                 Err(Error::new(ErrorCode::AttemptDiscarded, message)
                     .with_context("session", stream)
                     .with_context("attempt", attempt.0))
@@ -222,10 +234,10 @@ impl dyn StreamManager + '_ {
         }
     }
 
-    /// Brings the stream into line with the log of the origin's session.
+    /// Writes a watermark, which brings the stream in line with the log of the origin's session.
     ///
     /// # Errors
-    /// As `begin`.
+    /// Returns the errors of `begin`.
     pub async fn mark(&self, id: BatchId, stream: &SessionId, mark: Watermark) -> Result<()> {
         let writer = Writer::without_run(&mark.origin.session);
         let batch = Batch::new(id, writer, [StreamOp::Watermark(Box::new(mark))]);

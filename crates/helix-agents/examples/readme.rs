@@ -1,5 +1,5 @@
-//! The example of the README, as it stands there.
-#![expect(clippy::print_stdout, reason = "an example shows what it got")]
+//! The example of the README, word for word.
+#![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 use helix_agents::prelude::*;
 use schemars::JsonSchema;

@@ -1,7 +1,7 @@
-//! The guide as documentation tests: every block of Rust in `docs/src` is compiled and run.
+//! The guide as documentation tests: every Rust block in `docs/src` is compiled and run.
 //!
-//! `tests/it/guide` checks that no page with code is missing here, and that no block gets around
-//! it.
+//! `tests/it/guide` checks that every page with code is listed here, and that no block avoids the
+//! tests.
 
 macro_rules! pages {
     ($($page:ident = $file:literal,)+) => {$(

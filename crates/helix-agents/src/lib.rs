@@ -5,39 +5,39 @@ pub use helix_agents_core::{
     schema, session, state, step, store, stream, tool, usage,
 };
 
-/// Model providers, and the registry that finds them.
+/// Model providers, and the registry that selects one for a model name.
 #[cfg(feature = "llm")]
 pub use helix_agents_llm as providers;
 
-/// Plans of tool calls before an agent answers.
+/// Planning: an agent plans tool calls before it answers.
 #[cfg(feature = "planner")]
 pub use helix_agents_planner as planner;
 
-/// Runs as DBOS workflows, recorded in PostgreSQL.
+/// The runtime that runs agents as DBOS workflows, recorded in PostgreSQL.
 #[cfg(feature = "runtime-durable")]
 pub use helix_agents_runtime_durable as runtime_durable;
 
-/// Runs in this process.
+/// The runtime that runs agents in this process.
 #[cfg(feature = "runtime-local")]
 pub use helix_agents_runtime_local as runtime_local;
 
-/// Runs on Temporal.
+/// The runtime that runs agents as Temporal workflows.
 #[cfg(feature = "runtime-temporal")]
 pub use helix_agents_runtime_temporal as runtime_temporal;
 
-/// Sessions and streams in memory.
+/// The store that keeps sessions and streams in memory.
 #[cfg(feature = "store-memory")]
 pub use helix_agents_store_memory as store_memory;
 
-/// Sessions and streams in PostgreSQL.
+/// The store that keeps sessions and streams in PostgreSQL.
 #[cfg(feature = "store-postgres")]
 pub use helix_agents_store_postgres as store_postgres;
 
-/// Sessions and streams in Redis.
+/// The store that keeps sessions and streams in Redis.
 #[cfg(feature = "store-redis")]
 pub use helix_agents_store_redis as store_redis;
 
-/// Sessions and streams in one SQLite file.
+/// The store that keeps sessions and streams in one SQLite file.
 #[cfg(feature = "store-sqlite")]
 pub use helix_agents_store_sqlite as store_sqlite;
 

@@ -1,4 +1,4 @@
-//! What most programs name: `use helix_agents::prelude::*;`.
+//! The names that most programs need: `use helix_agents::prelude::*;`.
 
 pub use crate::agent::{Agent, AgentRegistry, AnyAgent};
 pub use crate::error::{Error, ErrorCode, ErrorKind};

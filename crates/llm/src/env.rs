@@ -1,57 +1,58 @@
-//! The environment variables that this crate reads, all in one place.
+//! The environment variables that this crate reads.
 
 use std::ffi::OsString;
 
-/// One environment variable.
+/// An environment variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EnvVar {
-    /// Its name.
+    /// The name of the variable.
     pub name: &'static str,
-    /// What it is for.
+    /// The purpose of the variable.
     pub doc: &'static str,
-    /// The first version that reads it.
+    /// The first version that reads the variable.
     pub since: &'static str,
-    /// Whether its value may hold a key, and is not to be shown.
+    /// Whether the value may contain a key and must not be shown.
     pub is_secret: bool,
 }
 
 impl EnvVar {
-    /// Its value, if it is set and not empty.
+    /// Returns the value of the variable, if it is set and not empty.
     #[must_use]
     pub fn get(self) -> Option<OsString> {
         std::env::var_os(self.name).filter(|value| !value.is_empty())
     }
 
-    /// Its value as text, likewise.
+    /// Returns the value as text, if it is set and not empty.
     #[must_use]
     pub fn text(self) -> Option<String> {
         self.get().map(|value| value.to_string_lossy().into_owned())
     }
 }
 
-/// The model of agents that name none.
+/// The default model of agents that name none.
 pub const HELIX_MODEL: EnvVar = EnvVar {
     name: "HELIX_MODEL",
-    doc: "The model as `provider:model`, if none is named.",
+    doc: "The default model, as `provider:model`.",
     since: "0.1.0",
     is_secret: false,
 };
 
-/// The key of the provider `openai`.
+/// The API key of the provider `openai`.
 pub const OPENAI_API_KEY: EnvVar = EnvVar {
     name: "OPENAI_API_KEY",
-    doc: "The key of the provider `openai`.",
+    doc: "The API key of the provider `openai`.",
     since: "0.1.0",
     is_secret: true,
 };
 
-/// Where the provider `openai` is, if not at OpenAI.
+/// The base URL of the provider `openai`, if it is not OpenAI's own.
 pub const OPENAI_BASE_URL: EnvVar = EnvVar {
     name: "OPENAI_BASE_URL",
-    doc: "The address of the provider `openai` up to and including `/v1`, if it is not OpenAI itself.",
+    doc: "The base URL of the provider `openai`, including `/v1`, if it is not OpenAI's own.",
     since: "0.1.0",
     is_secret: true,
 };
 
-/// All of them. Others are read only where `helix.toml` names them in `api_key_env`.
+/// All variables of this crate. Other variables are read only if `helix.toml` names them in
+/// `api_key_env`.
 pub const ALL: &[EnvVar] = &[HELIX_MODEL, OPENAI_API_KEY, OPENAI_BASE_URL];

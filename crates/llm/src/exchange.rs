@@ -1,4 +1,4 @@
-//! One request and the reading of its answer, under time limits and a cancellation token.
+//! One request and its response, with time limits and a cancellation token.
 //!
 //! Everything runs on the caller's task. Dropping an exchange closes its connection.
 
@@ -16,19 +16,20 @@ use crate::failure::{Failure, Subject};
 use crate::http::Timeouts;
 use crate::retry::cancelled;
 
-/// What of an error body is read.
+/// The maximum number of bytes that are read of an error body.
 const MOST_ERROR_BYTES: usize = 64 * 1024;
 
-/// How long the end of a reply may lag behind its last event before the connection is given up
+/// How long the end of a reply may lag behind its last event. After that, the connection is closed
 /// instead of kept for the next call.
 const DRAIN: Duration = Duration::from_millis(100);
 
-/// The answer to a request, as it comes in.
+/// The response to a request, while it is received.
 pub(crate) struct Exchange<'a> {
     subject: Subject<'a>,
     response: Response,
     cancelled: Pin<Box<WaitForCancellationFuture<'a>>>,
-    /// Fires at or before the deadline; it is set anew only when it fires, not for every read.
+    /// A timer that fires at or before the deadline. It is reset only when it fires, not for every
+    /// read.
     alarm: Pin<Box<Sleep>>,
     deadline: Instant,
     limits: Timeouts,
@@ -37,17 +38,17 @@ pub(crate) struct Exchange<'a> {
     left: usize,
 }
 
-/// What kind of body an answer has.
+/// The kind of a response body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyKind {
     Events,
     Json,
-    /// A web page, which no provider sends.
+    /// A web page, which is not a provider's response.
     Page,
 }
 
 impl<'a> Exchange<'a> {
-    /// Sends a request and waits for the head of its answer.
+    /// Sends a request and waits for the head of its response.
     pub(crate) async fn begin(
         request: RequestBuilder,
         subject: Subject<'a>,
@@ -85,10 +86,11 @@ impl<'a> Exchange<'a> {
         self.response.headers()
     }
 
-    /// What the answer says it is. Without a word on it, it is taken for what was asked for.
+    /// Returns the kind of the body by its content type, or `asked` if the type is missing or
+    /// unknown.
     pub(crate) fn kind(&self, asked: BodyKind) -> BodyKind {
         let header = self.headers().get(CONTENT_TYPE);
-        let text = header.and_then(|it| it.to_str().ok()).unwrap_or_default();
+        let text = header.and_then(|value| value.to_str().ok()).unwrap_or_default();
         let essence = text.split(';').next().unwrap_or_default().trim();
         match essence.to_ascii_lowercase().as_str() {
             "text/event-stream" => BodyKind::Events,
@@ -98,7 +100,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// The next piece of the body, or `None` at its end.
+    /// Returns the next piece of the body, or `None` at its end.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         loop {
             tokio::select! {
@@ -134,7 +136,7 @@ impl<'a> Exchange<'a> {
         Ok(Some(piece))
     }
 
-    /// Shortens the wait for what may still come but is not needed.
+    /// Reduces the wait for data that may still arrive but is not needed.
     pub(crate) fn hurry(&mut self, limit: Duration) {
         self.limits.read = limit.min(self.limits.read);
         self.limit = self.limits.read;
@@ -142,7 +144,7 @@ impl<'a> Exchange<'a> {
         self.alarm.as_mut().reset(self.deadline);
     }
 
-    /// The whole body.
+    /// Reads the whole body.
     pub(crate) async fn body(&mut self) -> Result<Vec<u8>, Failure> {
         let mut body = Vec::new();
         while let Some(piece) = self.next().await? {
@@ -151,7 +153,8 @@ impl<'a> Exchange<'a> {
         Ok(body)
     }
 
-    /// What can be had of an error's body. Only a cancelled call is a failure.
+    /// Reads as much as possible of an error's body. Returns an error only if the call is
+    /// cancelled.
     pub(crate) async fn error_body(&mut self) -> Result<Vec<u8>, Failure> {
         let mut body = Vec::new();
         self.hurry(Duration::from_secs(5));
@@ -169,14 +172,13 @@ impl<'a> Exchange<'a> {
         Ok(body)
     }
 
-    /// Reads to the end of a body of which nothing more is wanted, so that the connection can
-    /// serve the next call.
+    /// Reads the unneeded rest of a body, so that the connection can be reused for the next call.
     pub(crate) async fn drain(mut self) {
         let rest = async { while let Ok(Some(_)) = self.response.chunk().await {} };
-        // A server that keeps talking loses its connection, no more.
+        // If the server keeps sending, the connection is closed.
         let _in_time = timeout(DRAIN, rest).await.is_ok();
-        // The connection goes back into the pool on its own task, which is woken by now. Without
-        // letting it run, a caller that asks again at once gets a second connection.
+        // The connection returns to the pool on its own task, which has been woken by now. Without
+        // yielding to it, an immediate second call would open another connection.
         tokio::task::yield_now().await;
     }
 }

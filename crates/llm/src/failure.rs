@@ -1,5 +1,5 @@
-//! What a failed attempt means: one place that turns statuses, error bodies and transport errors
-//! into codes, and says whether trying again is of use.
+//! The classification of failed attempts: maps statuses, error bodies and transport errors to
+//! codes, and decides whether a retry can help.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ pub(crate) use redact::Redactor;
 #[cfg(test)]
 mod tests;
 
-/// Why an attempt failed.
+/// The failure of an attempt.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) error: Error,
-    /// Whether the provider might answer differently; still subject to the error's own kind.
+    /// Whether a retry may succeed. The kind of the error must also be retryable.
     pub(crate) again: bool,
 }
 
@@ -31,11 +31,11 @@ impl From<Error> for Failure {
     }
 }
 
-/// Names things in the sentences of failures.
+/// The provider and model that error messages name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) provider: &'a str,
-    /// Empty for a request that is not about one.
+    /// The model's name; empty for a request that is not about a model.
     pub(crate) model: &'a str,
 }
 
@@ -47,7 +47,7 @@ impl Subject<'_> {
         if self.model.is_empty() { error } else { error.with_context("model", self.model) }
     }
 
-    /// The failure of an answer with an error status.
+    /// Returns the failure for a response with an error status.
     pub(crate) fn status(
         &self,
         status: StatusCode,
@@ -62,7 +62,7 @@ impl Subject<'_> {
         if let Some(wait) = asked {
             failure.error = failure.error.with_retry_after(wait);
         }
-        match headers.get("x-should-retry").map(|it| it.as_bytes()) {
+        match headers.get("x-should-retry").map(|value| value.as_bytes()) {
             Some(b"false") => failure.again = false,
             Some(b"true") if !failure.error.is_retryable() => {
                 let sentence = failure.error.message().to_owned();
@@ -80,7 +80,7 @@ impl Subject<'_> {
         failure
     }
 
-    /// The failure of an answer that began well and reports an error in the middle.
+    /// Returns the failure for a response that started successfully and then reports an error.
     pub(crate) fn reported(&self, error: &str, redactor: &Redactor<'_>) -> Failure {
         let details = ProviderError::parse(error.as_bytes());
         let status = details.status.unwrap_or_else(|| details.likely_status());
@@ -102,24 +102,27 @@ impl Subject<'_> {
         let code = code_of(status);
         let sentence = match code {
             ErrorCode::ProviderUnauthorized => {
-                format!("the provider `{provider}` refused the key or its rights ({note})")
+                format!(
+                    "the provider `{provider}` rejected the API key or its permissions ({note})"
+                )
             }
             ErrorCode::ProviderRateLimited if details.is_out_of_quota() => {
                 format!("the account at the provider `{provider}` is out of quota ({note})")
             }
             ErrorCode::ProviderRateLimited => {
-                format!("the provider `{provider}` asks to come back later ({note})")
+                format!("the provider `{provider}` limits the request rate ({note})")
             }
             ErrorCode::ProviderRejected if details.is_about_the_model(status) => {
                 format!("the provider `{provider}` does not serve the model `{model}` ({note})")
             }
             ErrorCode::ProviderRejected => {
-                format!("the provider `{provider}` refused the request ({note})")
+                format!("the provider `{provider}` rejected the request ({note})")
             }
             _ => format!("the provider `{provider}` failed ({note})"),
         };
         let mut error = self.error(code, sentence);
-        // What providers say of a refused key tends to hold a part of it; what they say of a request may quote it.
+        // A provider's message about a rejected key may contain part of the key, and its message
+        // about a request may quote the request.
         if code != ErrorCode::ProviderUnauthorized
             && let Some(message) = &details.message
         {
@@ -128,13 +131,13 @@ impl Subject<'_> {
                 error = error.with_detail(message);
             }
         }
-        if let Some(code) = details.code.as_deref().filter(|it| is_word(it)) {
+        if let Some(code) = details.code.as_deref().filter(|code| is_word(code)) {
             error = error.with_context("provider_code", code);
         }
         Failure { error, again: !details.is_out_of_quota() }
     }
 
-    /// The failure to get an answer at all.
+    /// Returns the failure of a request that got no response.
     pub(crate) fn transport(&self, error: reqwest::Error) -> Failure {
         let provider = self.provider;
         let (code, sentence) = if error.is_timeout() {
@@ -150,18 +153,18 @@ impl Subject<'_> {
         } else {
             (
                 ErrorCode::ProviderUnavailable,
-                format!("the connection to the provider `{provider}` broke before it answered"),
+                format!("the connection to the provider `{provider}` was lost before it responded"),
             )
         };
-        // The rest of the address may hold credentials.
+        // The rest of the URL may contain credentials.
         Failure::from(self.error(code, sentence).with_source(error.without_url()))
     }
 
-    /// The failure of an answer that broke off.
+    /// Returns the failure of a response that ended early.
     pub(crate) fn cut(&self, source: Option<reqwest::Error>) -> Failure {
         let error = self.error(
             ErrorCode::ProviderStreamCut,
-            format!("the provider `{}` broke off in the middle of its reply", self.provider),
+            format!("the provider `{}` ended its reply before it was complete", self.provider),
         );
         Failure::from(match source {
             Some(source) => error.with_source(source.without_url()),
@@ -169,7 +172,7 @@ impl Subject<'_> {
         })
     }
 
-    /// The failure to answer in time.
+    /// Returns the failure of a provider that did not respond in time.
     pub(crate) fn timeout(&self, what: &str, limit: Duration) -> Failure {
         Failure::from(self.error(
             ErrorCode::ProviderTimeout,
@@ -177,8 +180,8 @@ impl Subject<'_> {
         ))
     }
 
-    /// The failure of an answer that is not the provider's protocol. `what` says what was wrong,
-    /// without quoting it.
+    /// Returns the failure of a response that violates the protocol. `what` describes the problem
+    /// without quoting the response.
     pub(crate) fn protocol(&self, what: &str) -> Failure {
         Failure::from(
             self.error(
@@ -188,7 +191,7 @@ impl Subject<'_> {
         )
     }
 
-    /// The failure of an answer over a size limit.
+    /// Returns the failure of a response that exceeds a size limit.
     pub(crate) fn too_large(&self, most_bytes: usize) -> Failure {
         Failure::from(self.error(
             ErrorCode::TooLarge,
@@ -200,7 +203,7 @@ impl Subject<'_> {
     }
 }
 
-/// The table of statuses.
+/// Returns the error code for an HTTP status.
 fn code_of(status: u16) -> ErrorCode {
     match status {
         401 | 403 => ErrorCode::ProviderUnauthorized,
@@ -210,27 +213,27 @@ fn code_of(status: u16) -> ErrorCode {
     }
 }
 
-/// Whether a provider's code is a code, not a text that could hold anything.
+/// Returns `true` if a provider's code is a single word and not arbitrary text.
 fn is_word(code: &str) -> bool {
-    let fits = |it: char| it.is_ascii_alphanumeric() || "_-.".contains(it);
+    let fits = |character: char| character.is_ascii_alphanumeric() || "_-.".contains(character);
     code.len() <= 64 && code.chars().all(fits)
 }
 
-/// How long a cause may be told, in letters.
+/// The maximum length of a cause in characters.
 const MOST: usize = 200;
 
-/// Where nobody was reached, and why: the host and the port, and the innermost cause.
+/// Describes a failed connection: the host, the port, and the innermost cause.
 fn whereabouts(error: &reqwest::Error) -> String {
-    let mut told = String::new();
+    let mut description = String::new();
     if let Some(url) = error.url()
         && let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default())
     {
-        told.push_str(&format!(" at {host}:{port}"));
+        description.push_str(&format!(" at {host}:{port}"));
     }
-    let causes = std::iter::successors(std::error::Error::source(error), |it| it.source());
+    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
     if let Some(cause) = causes.last() {
-        told.push_str(": ");
-        told.extend(cause.to_string().chars().take(MOST));
+        description.push_str(": ");
+        description.extend(cause.to_string().chars().take(MOST));
     }
-    told
+    description
 }

@@ -1,4 +1,4 @@
-//! HTTP connections, and which addresses they may go to.
+//! HTTP connections and provider addresses.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,18 +9,18 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 use tokio::runtime;
 
-/// More runtimes than this at a time are none that a program keeps on purpose.
+/// The maximum number of clients. A program does not keep more runtimes alive on purpose.
 const MOST_CLIENTS: usize = 64;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a provider may be silent. The defaults leave a slow reasoning model time to think.
+/// The time limits for a silent provider. The defaults allow for slow reasoning models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timeouts {
-    /// Until the first byte of the reply's body. Default: 300 s.
+    /// The time until the first byte of the reply's body. Default: 300 s.
     pub first_byte: Duration,
-    /// Between two pieces of the reply. Default: 120 s.
+    /// The time between two pieces of the reply. Default: 120 s.
     pub read: Duration,
 }
 
@@ -46,10 +46,10 @@ impl Timeouts {
     }
 }
 
-/// A pool of connections. Cheap to clone; providers share one.
+/// A connection pool. Cheap to clone; providers share one.
 ///
-/// It keeps a pool for each tokio runtime that uses it, so that a connection is driven by the
-/// threads of the runtime whose calls go over it. It starts no thread and no task of its own.
+/// The pool is separate for each tokio runtime that uses it, so that a connection is driven by the
+/// threads of the runtime that makes the calls. It does not start threads or tasks.
 #[derive(Clone)]
 pub struct HttpClient(Arc<Pools>);
 
@@ -58,14 +58,14 @@ struct Pools {
     clients: Mutex<Vec<(runtime::Id, Route, Client)>>,
 }
 
-/// What a connection needs, by where it goes.
+/// The requirements of a connection, by its destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// To this machine: no proxy, no TLS roots to load.
+    /// A connection to this machine: no proxy, and no TLS roots to load.
     Loopback,
-    /// In clear text over a network.
+    /// An unencrypted connection over a network.
     Plain,
-    /// Encrypted.
+    /// An encrypted connection.
     Tls,
 }
 
@@ -76,13 +76,13 @@ impl Default for HttpClient {
 }
 
 impl HttpClient {
-    /// A pool whose connections must stand within `connect_timeout`.
+    /// Creates a pool whose connections must be established within `connect_timeout`.
     #[must_use]
     pub fn new(connect_timeout: Duration) -> Self {
         Self(Arc::new(Pools { connect_timeout, clients: Mutex::default() }))
     }
 
-    /// The connections of the runtime that this is called on.
+    /// Returns the client of the current tokio runtime.
     pub(crate) fn on_this_runtime(&self, route: Route) -> Result<Client> {
         let id = runtime::Handle::try_current()
             .map_err(|error| {
@@ -91,7 +91,7 @@ impl HttpClient {
             })?
             .id();
         let mut clients = self.0.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = clients.iter().find(|it| it.0 == id && it.1 == route);
+        let known = clients.iter().find(|entry| entry.0 == id && entry.1 == route);
         if let Some((.., client)) = known {
             return Ok(client.clone());
         }
@@ -107,9 +107,9 @@ impl HttpClient {
         let builder = Client::builder()
             .user_agent(concat!("helix-agents/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(self.0.connect_timeout)
-            // A redirect could carry the key and the conversation anywhere.
+            // A redirect could send the key and the conversation to any host.
             .redirect(Policy::none())
-            // Attempts are counted in one place only.
+            // Retries are counted in one place only.
             .retry(reqwest::retry::never());
         let builder = match route {
             Route::Loopback => builder.no_proxy().tls_certs_only([]),
@@ -130,10 +130,11 @@ impl fmt::Debug for HttpClient {
     }
 }
 
-/// Checks the address of a provider. The error does not repeat it: it may hold credentials.
+/// Parses the base URL of a provider. The error does not repeat the URL, which may contain
+/// credentials.
 ///
 /// # Errors
-/// [`ErrorCode::ConfigInvalid`].
+/// Returns [`ErrorCode::ConfigInvalid`] if the URL is not usable.
 pub(crate) fn parse_base_url(text: &str, provider: &str) -> Result<(Url, Route)> {
     let invalid = |problem: &str| {
         Error::new(
@@ -141,16 +142,17 @@ pub(crate) fn parse_base_url(text: &str, provider: &str) -> Result<(Url, Route)>
             format!("the base URL of the provider `{provider}` {problem}"),
         )
     };
-    let url = Url::parse(text.trim()).map_err(|error| invalid(&format!("is no URL: {error}")))?;
+    let url =
+        Url::parse(text.trim()).map_err(|error| invalid(&format!("is not a URL: {error}")))?;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(invalid("must not hold credentials; use a key"));
+        return Err(invalid("must not contain credentials; use an API key"));
     }
     let route = match (url.scheme(), url.host_str()) {
-        (_, None | Some("")) => return Err(invalid("names no host")),
+        (_, None | Some("")) => return Err(invalid("has no host")),
         ("https", Some(_)) => Route::Tls,
         ("http", Some(host)) if is_loopback(host) => Route::Loopback,
         ("http", Some(_)) => Route::Plain,
-        _ => return Err(invalid("must begin with http:// or https://")),
+        _ => return Err(invalid("must start with http:// or https://")),
     };
     Ok((url, route))
 }
@@ -160,5 +162,5 @@ fn is_loopback(host: &str) -> bool {
     let address = name.trim_start_matches('[').trim_end_matches(']');
     name == "localhost"
         || name.ends_with(".localhost")
-        || address.parse::<std::net::IpAddr>().is_ok_and(|it| it.is_loopback())
+        || address.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }

@@ -1,11 +1,11 @@
 //! Model providers for Helix Agents.
 //!
-//! [`OpenAiChat`] speaks Chat Completions to OpenAI and to every server that imitates it.
-//! [`ProviderRegistry`] finds the provider of a `provider:model` and is itself an
-//! [`LlmAdapter`](helix_agents_core::llm::LlmAdapter), so that it is all a program needs.
+//! [`OpenAiChat`] speaks the Chat Completions protocol with OpenAI and compatible servers.
+//! [`ProviderRegistry`] finds the provider of a `provider:model` name and is itself an
+//! [`LlmAdapter`](helix_agents_core::llm::LlmAdapter), so most programs need nothing else.
 //!
-//! Wire types never leave their provider's folder. Keys, addresses and prompts are in no error,
-//! log line or `Debug` output.
+//! Wire types stay private to their provider's module. Keys, URLs and prompts never appear in
+//! errors, log lines or `Debug` output.
 
 pub mod env;
 mod exchange;

@@ -1,4 +1,4 @@
-//! Chat Completions: the protocol of OpenAI that most other servers speak as well.
+//! Chat Completions: OpenAI's protocol, which most other servers also speak.
 
 use std::sync::Arc;
 
@@ -51,25 +51,27 @@ struct Inner {
 }
 
 impl OpenAiChat {
-    /// The adapter for a server. No connection is made yet.
+    /// Creates the adapter for a server. No connection is made yet.
     ///
     /// # Errors
-    /// [`ErrorCode::ConfigInvalid`] for an address or key that cannot be used, and for a key that
-    /// would go over plain HTTP to another machine.
+    /// Returns [`ErrorCode::ConfigInvalid`] if the address or the key is not usable, or if the key
+    /// would be sent over plain HTTP to another machine.
     pub fn new(options: OpenAiChatOptions) -> Result<Self> {
         let invalid = |problem: String| Err(Error::new(ErrorCode::ConfigInvalid, problem));
         let name = &options.name;
-        if name.is_empty() || name.contains(|it: char| it == ':' || it.is_whitespace()) {
+        if name.is_empty()
+            || name.contains(|character: char| character == ':' || character.is_whitespace())
+        {
             return invalid(format!("the provider name `{name}` must be one word without a colon"));
         }
         let (mut endpoint, route) = parse_base_url(&options.base_url, name)?;
         if let Ok(mut path) = endpoint.path_segments_mut() {
             path.pop_if_empty().extend(["chat", "completions"]);
         }
-        let key = options.api_key.as_ref().filter(|it| !it.expose().is_empty());
+        let key = options.api_key.as_ref().filter(|key| !key.expose().is_empty());
         if key.is_some() && route == Route::Plain && !options.allow_http {
             return invalid(format!(
-                "the key of the provider `{name}` would go over plain HTTP to another machine; \
+                "the key of the provider `{name}` would be sent over plain HTTP to another machine; \
                  use https, or allow it with `allow_http`"
             ));
         }
@@ -82,7 +84,7 @@ impl OpenAiChat {
                 }
                 Err(_) => {
                     return invalid(format!(
-                        "the key of the provider `{name}` holds characters that no key has"
+                        "the key of the provider `{name}` contains characters that a key cannot contain"
                     ));
                 }
             },
@@ -90,24 +92,24 @@ impl OpenAiChat {
         Ok(Self(Arc::new(Inner { options, endpoint, route, authorization })))
     }
 
-    /// What comes before the colon in `provider:model`.
+    /// Returns the provider's name, which comes before the colon in `provider:model`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.options.name
     }
 
-    /// The model of calls that name none.
+    /// Returns the model of calls that name none.
     #[must_use]
     pub fn default_model(&self) -> Option<&str> {
         self.0.options.default_model.as_deref()
     }
 
-    /// What it was made of.
+    /// Returns the options of the adapter.
     pub(crate) fn options(&self) -> &OpenAiChatOptions {
         &self.0.options
     }
 
-    /// The address without what may follow a `?` or `#`, where credentials could be.
+    /// Returns the base URL without query and fragment, which could contain credentials.
     pub(crate) fn base_url(&self) -> String {
         let mut url = self.0.endpoint.clone();
         url.set_query(None);
@@ -115,10 +117,10 @@ impl OpenAiChat {
         url.as_str().trim_end_matches("/chat/completions").to_owned()
     }
 
-    /// The model's name as the server knows it.
+    /// Returns the model's name as the server knows it.
     fn model<'a>(&'a self, config: &'a LlmConfig) -> Result<&'a str> {
         let named = config.model.strip_prefix(self.name());
-        let named = named.and_then(|it| it.strip_prefix(':'));
+        let named = named.and_then(|rest| rest.strip_prefix(':'));
         let model = named.unwrap_or(&config.model);
         if !model.is_empty() {
             return Ok(model);
@@ -180,7 +182,7 @@ impl LlmAdapter for OpenAiChat {
                 code = error.code().as_str(),
                 retry = retries.used(),
                 wait_ms = wait.as_millis(),
-                "model call failed; trying again"
+                "model call failed; retrying"
             );
             pause(wait, request.cancel).await?;
         }
@@ -206,12 +208,12 @@ fn failure_response(error: &Error, should_stop: bool) -> LlmResponse {
 }
 
 impl Inner {
-    /// Whether the caller's own header would leak like a key.
+    /// Returns `true` if a secret header would be sent in clear text.
     fn is_exposed(&self) -> bool {
         self.route == Route::Plain && !self.options.allow_http
     }
 
-    /// What stands for the key when messages are redacted.
+    /// Returns the key, for redaction.
     fn key(&self) -> Option<&ApiKey> {
         self.options.api_key.as_ref()
     }
@@ -221,7 +223,7 @@ impl Inner {
     }
 }
 
-/// The names of headers that hold keys.
+/// Returns `true` for headers that contain keys.
 fn is_secret_header(name: &str) -> bool {
     name == AUTHORIZATION || ["api-key", "x-api-key", "cookie"].contains(&name)
 }

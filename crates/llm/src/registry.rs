@@ -1,4 +1,4 @@
-//! The providers that a program can use, and which of them serves a model.
+//! The providers of a program, and the choice of the provider that serves a model.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,27 +21,27 @@ mod load;
 pub use detect::{LOCAL_PORTS, LocalServer};
 pub use info::{ProviderInfo, ProviderKey};
 
-/// The file that [`ProviderRegistry::from_env`] reads, in the current folder.
+/// The file in the current directory that [`ProviderRegistry::from_env`] reads.
 pub const CONFIG_FILE: &str = "helix.toml";
 
-/// Where OpenAI is.
+/// OpenAI's base URL.
 const OPENAI_URL: &str = "https://api.openai.com/v1";
 
-/// The model of the provider `openai` where none is named.
+/// The default model of the provider `openai`.
 const OPENAI_MODEL: &str = "gpt-4.1-mini";
 
-/// The providers of a program, by name. It is itself an [`LlmAdapter`]: each call goes to the
-/// provider that its model names. Cheap to clone.
+/// The providers of a program, by name. The registry is itself an [`LlmAdapter`]: each call goes to
+/// the provider that its model names. Cheap to clone.
 ///
-/// A model is written `provider:model`. Without a provider it belongs to the only one there is, or
-/// to the default one; a model whose own name holds a colon needs the provider in front. An agent
-/// that names no model gets the default one.
+/// A model is written `provider:model`. Without a provider, it belongs to the only provider or to
+/// the default one. A model whose own name contains a colon needs the provider prefix. An agent
+/// that names no model gets the default model.
 #[derive(Clone, Default)]
 pub struct ProviderRegistry {
     providers: BTreeMap<Arc<str>, Provider>,
     default: Option<Arc<str>>,
-    /// The model of calls that name none, as `provider:model`, if it is not that of the default
-    /// provider.
+    /// The model of calls that name none, as `provider:model`, if it differs from that of the
+    /// default provider.
     default_model: Option<Arc<str>>,
     http: HttpClient,
 }
@@ -51,20 +51,19 @@ enum Provider {
     Ready {
         adapter: Arc<dyn LlmAdapter>,
         default_model: Option<Arc<str>>,
-        /// The server behind it, if the registry made the adapter.
+        /// The server of the adapter, if the registry created the adapter.
         server: Option<OpenAiChat>,
     },
-    /// Its key is missing. That matters only to those who use it.
+    /// A provider without its key, which is an error only when it is used.
     WithoutKey { variable: Arc<str>, default_model: Option<Arc<str>> },
 }
 
 /// A model and its provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedModel {
-    /// The provider's name.
+    /// The name of the provider.
     pub provider: String,
-    /// The model as the provider knows it. Empty if an adapter of another kind was asked for its
-    /// own choice.
+    /// The model as the provider knows it. Empty if a custom adapter chooses its own model.
     pub model: String,
 }
 
@@ -76,16 +75,16 @@ impl fmt::Display for ResolvedModel {
 }
 
 impl ProviderRegistry {
-    /// A registry without providers.
+    /// Creates a registry without providers.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a Chat Completions server. It shares the registry's connections.
+    /// Adds a Chat Completions server. It shares the registry's connection pool.
     ///
     /// # Errors
-    /// [`ErrorCode::ConfigInvalid`] as for [`OpenAiChat::new`].
+    /// Returns [`ErrorCode::ConfigInvalid`] in the same cases as [`OpenAiChat::new`].
     pub fn with_provider(self, options: OpenAiChatOptions) -> Result<Self> {
         let http = self.http.clone();
         let server = OpenAiChat::new(options.with_http(&http))?;
@@ -98,18 +97,19 @@ impl ProviderRegistry {
         Ok(self.insert(&name, provider))
     }
 
-    /// Adds an adapter of any kind under a name. It gets models with that name in front, and is
-    /// free to answer for calls that name no model.
+    /// Adds a custom adapter under a name. It gets the models with that prefix, and it may serve
+    /// calls that name no model.
     #[must_use]
     pub fn with_adapter(self, name: &str, adapter: Arc<dyn LlmAdapter>) -> Self {
         let default_model = Some("".into());
         self.insert(name, Provider::Ready { adapter, default_model, server: None })
     }
 
-    /// This registry, or one of this adapter alone if nothing is configured: neither a provider
-    /// nor a model. An agent that names a model of another provider is not served by it.
+    /// Returns this registry, or one with only this adapter if nothing is configured, neither a
+    /// provider nor a model. The adapter does not serve agents that name a model of another
+    /// provider.
     ///
-    /// A program that takes the model of the machine, and does without one where there is none:
+    /// A program that uses the configured model, and a script if there is none:
     ///
     /// ```
     /// use helix_agents_llm::ProviderRegistry;
@@ -137,10 +137,10 @@ impl ProviderRegistry {
         self
     }
 
-    /// Sends models without a provider to this one.
+    /// Makes this the provider of models that name none.
     ///
     /// # Errors
-    /// [`ErrorCode::ConfigInvalid`] if there is no such provider.
+    /// Returns [`ErrorCode::ConfigInvalid`] if there is no such provider.
     pub fn with_default(mut self, name: &str) -> Result<Self> {
         if !self.providers.contains_key(name) {
             return Err(Error::new(
@@ -152,29 +152,30 @@ impl ProviderRegistry {
         Ok(self)
     }
 
-    /// Answers calls that name no model by this one.
+    /// Makes this the model of calls that name none.
     #[must_use]
     pub fn with_default_model(mut self, name: &str) -> Self {
         self.default_model = Some(name.into());
         self
     }
 
-    /// The names of the providers.
+    /// Returns the names of the providers.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.providers.keys().map(AsRef::as_ref)
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no providers.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.providers.is_empty()
     }
 
-    /// Finds the provider of a model. An empty name stands for the default model, or for that of the
-    /// default provider; `provider:` for that of the provider.
+    /// Returns the provider of a model and the provider's name for it. An empty name stands for the
+    /// default model, or for that of the default provider; `provider:` stands for that of the
+    /// provider.
     ///
     /// # Errors
-    /// [`ErrorCode::ModelUnknown`], with the providers that are configured.
+    /// Returns [`ErrorCode::ModelUnknown`] with a list of the configured providers.
     pub fn model(&self, name: &str) -> Result<ResolvedModel> {
         let (provider, model) = self.find(self.named(name))?;
         let default = match self.providers.get(&*provider) {
@@ -183,7 +184,7 @@ impl ProviderRegistry {
             ) => default_model.as_deref(),
             None => None,
         };
-        let model = Some(model).filter(|it| !it.is_empty()).or(default);
+        let model = Some(model).filter(|model| !model.is_empty()).or(default);
         let model = model.ok_or_else(|| {
             unknown(format!(
                 "no model is named, and the provider `{provider}` has no default model"
@@ -192,7 +193,7 @@ impl ProviderRegistry {
         Ok(ResolvedModel { model: model.to_owned(), provider: provider.to_string() })
     }
 
-    /// The name, or that of the default model where it is empty.
+    /// Returns the name, or that of the default model if the name is empty.
     fn named<'a>(&'a self, name: &'a str) -> &'a str {
         let default = self.default_model.as_deref().filter(|_| name.is_empty());
         default.unwrap_or(name)
@@ -246,7 +247,7 @@ impl ProviderRegistry {
         format!("configured: {}", names.join(", "))
     }
 
-    /// The settings, with the default model where they name none.
+    /// Returns the settings, with the default model if they name none.
     fn settings<'a>(&self, config: &'a LlmConfig) -> Cow<'a, LlmConfig> {
         let model = self.named(&config.model);
         if model == config.model {

@@ -1,4 +1,4 @@
-//! Waiting between the attempts of one model call.
+//! The waits between the attempts of one model call.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 pub(crate) struct Retries {
     policy: RetryPolicy,
     used: u32,
-    // Randomly keyed by the standard library; jitter needs no better source.
+    // The standard library seeds it randomly, which is good enough for jitter.
     random: RandomState,
 }
 
@@ -23,7 +23,8 @@ impl Retries {
         Self { policy, used: 0, random: RandomState::new() }
     }
 
-    /// How long to wait before trying again after `failure`, or `None` to give up.
+    /// Returns how long to wait before the next attempt after `failure`, or `None` if there is
+    /// none.
     pub(crate) fn next(&mut self, failure: &Failure) -> Option<Duration> {
         if !failure.again {
             return None;
@@ -34,13 +35,13 @@ impl Retries {
         Some(wait)
     }
 
-    /// How many retries were made so far.
+    /// Returns the number of retries so far.
     pub(crate) fn used(&self) -> u32 {
         self.used
     }
 }
 
-/// The error of a call that was cancelled.
+/// Returns the error of a cancelled call.
 pub(crate) fn cancelled() -> Error {
     Error::new(ErrorCode::Cancelled, "the model call was cancelled")
         .with_operation("llm::generate_step")
@@ -49,7 +50,7 @@ pub(crate) fn cancelled() -> Error {
 /// Waits, unless the call is cancelled.
 ///
 /// # Errors
-/// [`ErrorCode::Cancelled`].
+/// Returns [`ErrorCode::Cancelled`] if the call is cancelled.
 pub(crate) async fn pause(wait: Duration, cancel: &CancellationToken) -> Result<()> {
     tokio::select! {
         biased;

@@ -1,14 +1,14 @@
-//! Keys that print as dots.
+//! API keys, which are never printed.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The key of a provider. `Debug` does not show it, and it has no `Display`.
+/// The API key of a provider. `Debug` does not show it, and it has no `Display`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(Arc<str>);
 
 impl ApiKey {
-    /// Takes a key. White space around it, as files and shells leave it, is dropped.
+    /// Creates a key. Surrounding white space, as files and shells leave it, is removed.
     #[must_use]
     pub fn new(key: &str) -> Self {
         Self(key.trim().into())

@@ -1,7 +1,7 @@
-//! Server-sent events, decoded where they lie in the read buffer.
+//! A decoder of server-sent events that works in place in the read buffer.
 //!
-//! An event whose bytes come in one read and whose data is one line is never copied. Reads may
-//! split a stream anywhere; the events are the same.
+//! An event that arrives in one read and has one line of data is never copied. The events do not
+//! depend on how reads split the stream.
 
 use std::ops::Range;
 
@@ -12,30 +12,30 @@ mod tests;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// One event.
+/// A server-sent event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Event<'a> {
-    /// The lines of its data, joined by line feeds.
+    /// The lines of the event's data, joined by line feeds.
     pub(crate) data: &'a [u8],
 }
 
-/// Who gets the events.
+/// The callback that receives the events.
 pub(crate) type OnEvent<'a> = dyn FnMut(Event<'_>) -> Result<()> + 'a;
 
-/// Finds the events of one stream.
+/// Decodes the events of one stream.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     most_bytes: usize,
-    /// The begin of an event whose end has not come yet.
+    /// The bytes of an incomplete event.
     carry: Vec<u8>,
     open: Open,
     joined: Vec<u8>,
     first_line: bool,
-    /// The last byte was a carriage return; a line feed now belongs to it.
+    /// Whether the last byte was a carriage return, so that a following line feed belongs to it.
     skip_line_feed: bool,
 }
 
-/// The event being read. Positions count from the begin of the bytes at hand.
+/// The event that is being read. Positions are relative to the start of the current bytes.
 #[derive(Debug, Default)]
 struct Open {
     start: usize,
@@ -46,7 +46,7 @@ struct Open {
 }
 
 impl Decoder {
-    /// A decoder that refuses events of more than `most_bytes`.
+    /// Creates a decoder that rejects events of more than `most_bytes`.
     pub(crate) fn new(most_bytes: usize) -> Self {
         Self {
             most_bytes,
@@ -58,10 +58,10 @@ impl Decoder {
         }
     }
 
-    /// Takes the next bytes and hands over every event that they complete.
+    /// Decodes the next bytes and passes every completed event to `on_event`.
     ///
     /// # Errors
-    /// [`ErrorCode::TooLarge`] for an event over the limit, and whatever `on_event` returns.
+    /// Returns [`ErrorCode::TooLarge`] for an event over the limit, and the errors of `on_event`.
     pub(crate) fn feed(&mut self, read: &[u8], on_event: &mut OnEvent<'_>) -> Result<()> {
         if self.carry.is_empty() {
             self.scan(read, on_event)?;
@@ -81,11 +81,11 @@ impl Decoder {
         Ok(())
     }
 
-    /// Hands over the event that the end of the stream cut off, if it holds data: some servers
-    /// leave out the last blank line.
+    /// Passes on the event that the end of the stream cut off, if it has data: some servers omit
+    /// the last blank line.
     ///
     /// # Errors
-    /// As for [`feed`](Self::feed).
+    /// Returns the errors of [`feed`](Self::feed).
     pub(crate) fn finish(&mut self, on_event: &mut OnEvent<'_>) -> Result<()> {
         self.feed(b"\n\n", on_event)
     }
@@ -111,7 +111,7 @@ impl Decoder {
         }
     }
 
-    /// Takes the line that ends before `end`.
+    /// Handles the line that ends before `end`.
     fn line(&mut self, bytes: &[u8], end: usize, on_event: &mut OnEvent<'_>) -> Result<()> {
         let mut start = self.open.line;
         let mut line = bytes.get(start..end).unwrap_or_default();
@@ -129,7 +129,7 @@ impl Decoder {
         {
             self.open.add_data(start + 4 + skip..end);
         } else if self.open.data.is_none() {
-            // Comments and other fields need not be kept.
+            // Comments and other fields are not kept.
             self.open.start = end + 1;
         }
         self.open.line = end + 1;
@@ -179,7 +179,8 @@ impl Open {
         self.searched = self.searched.max(self.line);
     }
 
-    /// Counts positions from the begin of this event: what lies before it is dropped.
+    /// Makes positions relative to the start of this event, because the bytes before it are
+    /// dropped.
     fn rebase(&mut self) {
         let by = std::mem::take(&mut self.start);
         self.line -= by;
@@ -191,8 +192,8 @@ impl Open {
     }
 }
 
-/// Where the value begins after a field's name: behind the colon and one space. A name that only
-/// begins like the field's is `None`.
+/// Returns the offset of the value after a field's name: after the colon and one space. Returns
+/// `None` for a longer name that only starts with the field's name.
 fn value_offset(after_name: &[u8]) -> Option<usize> {
     match after_name {
         [] => Some(0),

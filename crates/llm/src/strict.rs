@@ -1,25 +1,25 @@
-//! Schemas in the subset that strict decoding takes.
+//! Conversion of schemas into the subset that strict decoding accepts.
 //!
-//! Providers that constrain decoding to a schema want every object closed and every property
-//! required, and know few keywords. A schema is put into that form only if everything the form
-//! admits fits the original too as far as objects and their properties go: a property may be left
-//! out of the original only if it may be `null` there as well. What merely narrows a value further
-//! (lengths, unknown formats) is left out; whoever asked checks the result against the original
-//! anyway. A schema that cannot be said so is sent as it is, without `strict`.
+//! Providers that constrain decoding to a schema require every object to be closed and every
+//! property to be required, and they know few keywords. A schema is converted only if every object
+//! of the converted schema also fits the original, as far as its properties are concerned: an
+//! optional property must accept `null` in the original. Keywords that only narrow a value
+//! (lengths, unknown formats) are dropped, because the result is checked against the original
+//! later. A schema that cannot be converted is sent unchanged, without `strict`.
 
 use serde_json::{Map, Value};
 
 #[cfg(test)]
 mod tests;
 
-/// Formats of strings that strict decoding knows.
+/// The string formats that strict decoding knows.
 const FORMATS: [&str; 9] =
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 
-/// A chain of references longer than this is a circle.
+/// The maximum length of a chain of references. A longer one is a cycle.
 const MOST_REFERENCES: usize = 16;
 
-/// The schema in the strict subset, or `None` if it cannot be said there.
+/// Returns the schema in the strict subset, or `None` if it cannot be converted.
 pub(crate) fn strict(schema: &Value) -> Option<Value> {
     let root = schema.as_object()?;
     if root.get("type")? != "object" || root.contains_key("anyOf") || root.contains_key("oneOf") {
@@ -38,13 +38,13 @@ impl Converter<'_> {
         let mut out = Map::new();
         if let Some(reference) = members.get("$ref") {
             self.resolve(schema)?;
-            // Nothing may stand beside a reference, not even a description.
-            let is_alone = members.keys().all(|it| it == "$ref" || is_annotation(it));
+            // A reference may not have siblings, not even a description.
+            let is_alone = members.keys().all(|key| key == "$ref" || is_annotation(key));
             out.insert("$ref".to_owned(), reference.clone());
             return is_alone.then_some(out);
         }
-        let says_something = ["type", "anyOf", "oneOf", "enum", "const"];
-        if !says_something.iter().any(|it| members.contains_key(*it)) {
+        let constraints = ["type", "anyOf", "oneOf", "enum", "const"];
+        if !constraints.iter().any(|key| members.contains_key(*key)) {
             return None;
         }
         for (key, value) in members {
@@ -64,7 +64,7 @@ impl Converter<'_> {
         Some(out)
     }
 
-    /// Converts one keyword. `None` means that it cannot be said.
+    /// Converts one keyword. Returns `None` if it cannot be converted.
     fn member(
         &self,
         key: &str,
@@ -77,12 +77,14 @@ impl Converter<'_> {
             | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "minItems" | "maxItems" => {
                 value.clone()
             }
-            "format" if FORMATS.iter().any(|it| value == it) => value.clone(),
+            "format" if FORMATS.iter().any(|format| value == format) => value.clone(),
             "items" => Value::Object(self.schema(value)?),
-            // Of the alternatives of `oneOf`, more than one may fit now; it is checked later.
+            // With `anyOf` instead of `oneOf`, several alternatives may fit; the original is
+            // checked later.
             "anyOf" | "oneOf" => {
-                let choices = value.as_array()?.iter().map(|it| self.schema(it));
-                let choices: Option<Vec<_>> = choices.map(|it| it.map(Value::Object)).collect();
+                let choices = value.as_array()?.iter().map(|choice| self.schema(choice));
+                let choices: Option<Vec<_>> =
+                    choices.map(|choice| choice.map(Value::Object)).collect();
                 out.insert("anyOf".to_owned(), Value::Array(choices?));
                 return Some(());
             }
@@ -91,7 +93,7 @@ impl Converter<'_> {
                 is_required(siblings, name) || self.may_be_null(schema, 0)
             })?,
             "additionalProperties" if *value == Value::Bool(false) => return Some(()),
-            // Told anew, for all properties.
+            // Written separately, for all properties.
             "required" => return Some(()),
             "format" | "minLength" | "maxLength" | "uniqueItems" => return Some(()),
             _ if is_annotation(key) => return Some(()),
@@ -119,26 +121,26 @@ impl Converter<'_> {
         }
         if schema.get("$ref").is_some() {
             let target = self.resolve(schema);
-            return target.is_some_and(|it| self.may_be_null(it, depth + 1));
+            return target.is_some_and(|target| self.may_be_null(target, depth + 1));
         }
         let is_null = match schema.get("type") {
             Some(Value::String(name)) => name == "null",
-            Some(Value::Array(names)) => names.iter().any(|it| it == "null"),
+            Some(Value::Array(names)) => names.iter().any(|name| name == "null"),
             _ => false,
         };
         let choices = schema.get("anyOf").or_else(|| schema.get("oneOf"));
         let choices = choices.and_then(Value::as_array).into_iter().flatten();
-        is_null || choices.into_iter().any(|it| self.may_be_null(it, depth + 1))
+        is_null || choices.into_iter().any(|choice| self.may_be_null(choice, depth + 1))
     }
 
-    /// What a local reference stands for.
+    /// Returns the target of a local reference.
     fn resolve(&self, schema: &Value) -> Option<&Value> {
         let reference = schema.get("$ref")?.as_str()?;
         self.root.pointer(reference.strip_prefix('#')?)
     }
 }
 
-/// Keywords that say nothing about values.
+/// Returns `true` for keywords that do not constrain values.
 fn is_annotation(key: &str) -> bool {
     matches!(
         key,
@@ -157,13 +159,13 @@ fn is_annotation(key: &str) -> bool {
 
 fn is_required(schema: &Map<String, Value>, name: &str) -> bool {
     let required = schema.get("required").and_then(Value::as_array);
-    required.is_some_and(|it| it.iter().any(|it| it == name))
+    required.is_some_and(|names| names.iter().any(|required| required == name))
 }
 
 fn allows_type(schema: &Map<String, Value>, name: &str) -> bool {
     match schema.get("type") {
         Some(Value::String(only)) => only == name,
-        Some(Value::Array(names)) => names.iter().any(|it| it == name),
+        Some(Value::Array(names)) => names.iter().any(|allowed| allowed == name),
         _ => false,
     }
 }

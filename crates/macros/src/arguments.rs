@@ -1,4 +1,4 @@
-//! What stands between the parentheses of the attribute.
+//! The arguments in the parentheses of the attribute.
 
 use proc_macro2::Ident;
 use syn::ext::IdentExt;
@@ -10,11 +10,11 @@ const EXPECTED: &str = "`#[tool]` takes `name = \"…\"`, `description = \"…\"
 
 /// The arguments of `#[tool(…)]`.
 pub(crate) struct Arguments {
-    /// The name under which models call the tool, if it is not the function's.
+    /// The name under which models call the tool, if it differs from the function's name.
     pub(crate) name: Option<LitStr>,
     /// The description, if it is not the doc comment.
     pub(crate) description: Option<LitStr>,
-    /// The crate that has the `tool` module.
+    /// The path of the crate that contains the `tool` module.
     pub(crate) krate: Path,
 }
 

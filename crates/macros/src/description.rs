@@ -1,4 +1,4 @@
-//! The description of a tool, made of its doc comment.
+//! The description of a tool, generated from its doc comment.
 
 use proc_macro2::Ident;
 use syn::{Attribute, Error, Expr, ExprLit, Lit, LitStr, Meta, Result};
@@ -9,7 +9,7 @@ mod tests;
 const MISSING: &str = "a tool needs a description, because models choose by it: \
     write a doc comment, or give `#[tool(description = \"…\")]`";
 
-/// The description: `given`, or else the doc comment of `function`.
+/// Returns the description: `given`, or otherwise the doc comment of `function`.
 pub(crate) fn of(
     function: &Ident,
     attributes: &[Attribute],
@@ -33,7 +33,7 @@ pub(crate) fn of(
     Ok(text)
 }
 
-/// The lines of one doc attribute; none of `#[doc(hidden)]` and its like.
+/// Returns the lines of one doc attribute; none for `#[doc(hidden)]` and similar attributes.
 fn lines_of(attribute: &Attribute) -> Result<Vec<String>> {
     let Meta::NameValue(doc) = &attribute.meta else {
         return Ok(Vec::new());
@@ -41,13 +41,13 @@ fn lines_of(attribute: &Attribute) -> Result<Vec<String>> {
     let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = &doc.value else {
         return Err(Error::new_spanned(
             &doc.value,
-            "only text in place can be read here: write it out, or give `#[tool(description = \"…\")]`",
+            "the doc comment must be literal text: write it out, or give `#[tool(description = \"…\")]`",
         ));
     };
     Ok(plain_lines(&text.value()))
 }
 
-/// The lines of a comment, without the stars that a block comment may have before them.
+/// Returns the lines of a comment, without the leading stars of a block comment.
 fn plain_lines(text: &str) -> Vec<String> {
     let mut rest = text.split('\n').skip(1).map(str::trim).peekable();
     let starred =
@@ -63,8 +63,8 @@ fn plain_lines(text: &str) -> Vec<String> {
     plain.collect()
 }
 
-/// Joins the lines of each paragraph. Blank lines separate paragraphs; list items, headings,
-/// quotes and rows of tables keep their lines, and fenced code is kept as it is.
+/// Joins the lines of each paragraph. Blank lines separate paragraphs. List items, headings, quotes
+/// and table rows keep their lines, and fenced code is kept unchanged.
 fn paragraphs(lines: &[String]) -> String {
     let mut text = String::new();
     let mut fenced = false;

@@ -1,4 +1,4 @@
-//! The attribute: reads what it is put on, and writes the tool.
+//! The expansion of the attribute: parses the item and generates the tool.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -10,8 +10,8 @@ use crate::function::{self, Parameters, Shape};
 use crate::problems::Problems;
 use crate::{description, name};
 
-/// What `#[tool(arguments)]` makes of an item. In case of errors the item stays beside them as it
-/// is, so that editors can go on reading it.
+/// Expands `#[tool(arguments)]` on an item. If there are errors, the item is kept unchanged next to
+/// them, so that editors can still analyze it.
 pub(crate) fn tool(arguments: TokenStream, item: &TokenStream) -> TokenStream {
     match Tool::read(arguments, item.clone()) {
         Ok(tool) => tool.write(),
@@ -104,9 +104,9 @@ impl Tool {
         }
     }
 
-    /// The function goes inside of `call` under its own name: there it hides the struct, so that
-    /// its parameters and variables may have that name. A body that does not fit is shown at that
-    /// name, and types that do not fit are shown where they are written.
+    /// Generates `call`, with the function inside of it under its own name. There it shadows the
+    /// struct, so that the function's parameters and variables may have that name. Errors in the
+    /// body are reported at that name, and type errors are reported at the type.
     fn write_call(&self) -> TokenStream {
         let function = &self.function;
         let ident = &function.sig.ident;
@@ -134,7 +134,7 @@ impl Tool {
         }
     }
 
-    /// What `call` returns, in the place of the return type.
+    /// Returns the return type of `call`, with the spans of the function's return type.
     fn result(&self) -> TokenStream {
         let (first, last) = ends(&self.shape.returns);
         let krate = &self.krate;
@@ -143,8 +143,8 @@ impl Tool {
         quote!(#start #end)
     }
 
-    /// `<Return as ToolReturn>::item`, which takes the place of the return type, so that errors
-    /// about it are shown there.
+    /// Returns `<Return as ToolReturn>::item` with the spans of the return type, so that errors are
+    /// reported there.
     fn of_return(&self, item: &str) -> TokenStream {
         let returns = &self.shape.returns;
         let (first, last) = ends(returns);
@@ -156,7 +156,7 @@ impl Tool {
     }
 }
 
-/// Where the first and the last token are.
+/// Returns the spans of the first and the last token.
 fn ends(tokens: &impl ToTokens) -> (Span, Span) {
     let tokens = tokens.to_token_stream();
     let mut places = tokens.into_iter().map(|token| token.span());
@@ -171,8 +171,8 @@ fn parse_function(item: TokenStream) -> Result<ItemFn> {
     })
 }
 
-/// The attributes of the struct, and those of the function that stays inside. Lint levels hold for
-/// both.
+/// Splits the attributes into those of the struct and those of the inner function. Lint levels
+/// apply to both.
 fn divide(attributes: Vec<Attribute>) -> (Vec<Attribute>, Vec<Attribute>) {
     const BOTH: [&str; 4] = ["allow", "warn", "deny", "forbid"];
     let (mut of_type, mut of_function) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! The function under the attribute: what it takes and returns.
+//! The function under the attribute: its parameters and its return type.
 
 use syn::visit::{self, Visit};
 use syn::{FnArg, GenericParam, ItemFn, PatType, ReturnType, Type, TypeReference};
@@ -9,23 +9,23 @@ const CONTEXT_IS_A_REFERENCE: &str = "the context is taken by reference: `cx: &T
 const PARAMETERS: &str =
     "a tool takes at most an input and its context, in this order: `input: T, cx: &ToolContext`";
 
-/// What a function takes and returns.
+/// The signature of a tool function.
 pub(crate) struct Shape {
     pub(crate) parameters: Parameters,
     /// The return type.
     pub(crate) returns: Type,
 }
 
-/// What a function takes.
+/// The parameters of a tool function.
 #[derive(Default)]
 pub(crate) struct Parameters {
     /// The type of the input.
     pub(crate) input: Option<Type>,
-    /// The type of the context: a reference.
+    /// The type of the context, a reference.
     pub(crate) context: Option<Type>,
 }
 
-/// The shape of a function, if it can be a tool.
+/// Returns the signature of a function, or `None` if it cannot be a tool.
 pub(crate) fn shape(function: &ItemFn, problems: &mut Problems) -> Option<Shape> {
     check_keywords(function, problems);
     check_generics(function, problems);
@@ -33,7 +33,7 @@ pub(crate) fn shape(function: &ItemFn, problems: &mut Problems) -> Option<Shape>
     let ReturnType::Type(_, returns) = &function.sig.output else {
         problems.at(
             &function.sig.ident,
-            "a tool must return `Result<T, E>`; `Result<(), ToolError>` if there is nothing to say",
+            "a tool must return `Result<T, E>`; `Result<(), ToolError>` if there is no output",
         );
         return None;
     };
@@ -85,7 +85,7 @@ fn read_parameters(function: &ItemFn, problems: &mut Problems) -> Parameters {
         match parameter {
             FnArg::Receiver(receiver) => problems.at(
                 receiver,
-                "a tool is a free function; implement `ToolFunction` for a tool with data of its own",
+                "a tool is a free function; implement `ToolFunction` for a tool with its own data",
             ),
             FnArg::Typed(parameter) => {
                 check_attributes(parameter, problems);
@@ -152,7 +152,7 @@ fn read_context(parameter: &PatType, read: &mut Parameters, problems: &mut Probl
     }
 }
 
-/// Whether a type is `ToolContext` or a reference to it, by name.
+/// Returns `true` if a type is `ToolContext` or a reference to it, judged by name.
 fn is_context(ty: &Type) -> bool {
     match plain(ty) {
         Type::Reference(TypeReference { elem, .. }) => is_context(elem),
@@ -164,7 +164,7 @@ fn is_context(ty: &Type) -> bool {
     }
 }
 
-/// A type without the invisible brackets that it has if a macro was handed it.
+/// Returns a type without the invisible group around it that macro expansion adds.
 fn plain(mut ty: &Type) -> &Type {
     while let Type::Group(group) = ty {
         ty = &group.elem;
@@ -172,8 +172,8 @@ fn plain(mut ty: &Type) -> &Type {
     ty
 }
 
-/// Input and output cross the border between the model and the program, so they borrow nothing
-/// and have names.
+/// Checks that an input or output type has a name and borrows nothing, because its values are
+/// exchanged with the model.
 fn check_owned(ty: &Type, what: &'static str, problems: &mut Problems) {
     Owned { what, problems }.visit_type(ty);
 }

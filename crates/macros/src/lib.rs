@@ -1,7 +1,7 @@
-//! The attribute that makes an async function a tool of Helix Agents.
+//! The attribute macro that turns an async function into a tool of Helix Agents.
 //!
-//! Only what types cannot say is here: the name and the description, which a function has and a
-//! type has not. Everything else about a tool is said with methods of `Tool`.
+//! The macro only adds what a type cannot express: the name and the description. All other options
+//! are methods of `Tool`.
 
 mod arguments;
 mod description;
@@ -12,7 +12,7 @@ mod problems;
 
 use proc_macro::TokenStream;
 
-/// Makes an async function a tool.
+/// Turns an async function into a tool.
 ///
 /// ```ignore
 /// use helix_agents::tool::{ToolContext, ToolError};
@@ -20,7 +20,7 @@ use proc_macro::TokenStream;
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Query {
-///     /// What to look for.
+/// The text to search for.
 ///     text: String,
 /// }
 ///
@@ -32,33 +32,34 @@ use proc_macro::TokenStream;
 /// }
 ///
 /// let plain = Agent::builder("shop").tool(search);
-/// let patient = Agent::builder("shop").tool(search.into_tool().timeout(Duration::from_secs(60)));
+/// let with_timeout = Agent::builder("shop").tool(search.into_tool().timeout(Duration::from_secs(60)));
 /// ```
 ///
 /// # The function
 ///
-/// It is `async`, returns `Result<T, E>`, and takes nothing, the input, the context, or both in
-/// this order: `input: T, cx: &ToolContext`. The input may be taken apart in place:
-/// `Query { text }: Query`. `T` of the input is read with serde, and its schema made with schemars;
-/// the model sees the doc comments of its fields. `T` of the result is written with serde. `E` is
-/// `ToolError` or any error type.
+/// The function is `async` and returns `Result<T, E>`. Its parameters are none, the input, the
+/// context, or both in this order: `input: T, cx: &ToolContext`. The input may be destructured in
+/// place: `Query { text }: Query`. The input type is deserialized with serde, and its schema is
+/// generated with schemars; the model sees the doc comments of its fields. The result type is
+/// serialized with serde. `E` is `ToolError` or any error type.
 ///
-/// The doc comment is the description, by which models choose: lines of a paragraph are joined,
-/// paragraphs, lists and code blocks are kept.
+/// The doc comment is the description by which models choose tools. The lines of a paragraph are
+/// joined; paragraphs, lists and code blocks are kept.
 ///
 /// # Arguments
 ///
-/// - `name = "…"`: the name under which models call it, if it is not the function's.
-/// - `description = "…"`: the description, if it is not the doc comment.
-/// - `crate = path`: where to find the `tool` module; `::helix_agents` if not given.
+/// - `name = "…"`: the name under which models call the tool. Defaults to the function's name.
+/// - `description = "…"`: the description. Defaults to the doc comment.
+/// - `crate = path`: the crate that contains the `tool` module. Defaults to `::helix_agents`.
 ///
-/// Everything else is an option of `Tool`: `search.into_tool().timeout(…)`.
+/// All other options are methods of `Tool`: `search.into_tool().timeout(…)`.
 ///
-/// # What becomes of the function
+/// # Expansion
 ///
-/// A unit struct of its name, visibility and docs that implements `ToolFunction`. To run the
-/// function by hand, use `ToolFunction::call`. As with every unit struct, no variable of the same
-/// name can be declared where it is in scope (inside of the function itself one can).
+/// The function becomes a unit struct with the same name, visibility and docs that implements
+/// `ToolFunction`. To run the function directly, use `ToolFunction::call`. As with every unit
+/// struct, no variable of the same name can be declared where the struct is in scope, except inside
+/// of the function itself.
 #[proc_macro_attribute]
 pub fn tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::tool(arguments.into(), &item.into()).into()

@@ -7,12 +7,12 @@ use syn::{Error, LitStr, Result};
 #[cfg(test)]
 mod tests;
 
-/// The most characters that providers allow.
+/// The maximum number of characters that providers allow.
 const MAX_LENGTH: usize = 64;
 const FINISH_TOOL: &str = "__finish__";
 const RESERVED_PREFIXES: [&str; 3] = ["subagent__", "companion__", "workspace__"];
 
-/// The name of the tool that `function` becomes.
+/// Returns the name of the tool that `function` becomes.
 pub(crate) fn of(function: &Ident, given: Option<&LitStr>) -> Result<String> {
     let (name, span): (String, Span) = match given {
         Some(given) => (given.value(), given.span()),
@@ -26,7 +26,8 @@ pub(crate) fn of(function: &Ident, given: Option<&LitStr>) -> Result<String> {
     }
 }
 
-/// Core refuses the same names when an agent is built; this says it earlier.
+/// Returns the problem of an invalid name. Core rejects the same names when an agent is built; this
+/// check reports them at compile time.
 fn problem(name: &str) -> Option<String> {
     if name == FINISH_TOOL {
         return Some(format!("the tool name `{name}` is reserved"));

@@ -1,15 +1,15 @@
-//! Everything that is wrong with a use of the attribute, to be reported at once.
+//! All problems with a use of the attribute, reported together.
 
 use proc_macro2::Span;
 use quote::ToTokens;
 use syn::{Error, Result};
 
-/// A list of compile errors; empty if all is well.
+/// A list of compile errors; empty if there are no problems.
 #[derive(Default)]
 pub(crate) struct Problems(Option<Error>);
 
 impl Problems {
-    /// Adds a problem with these tokens.
+    /// Adds a problem at these tokens.
     pub(crate) fn at(&mut self, tokens: impl ToTokens, message: &str) {
         self.add(Error::new_spanned(tokens, message));
     }
@@ -22,12 +22,12 @@ impl Problems {
         }
     }
 
-    /// The value of a result, if it has one.
+    /// Returns the value of a result, or adds its error and returns `None`.
     pub(crate) fn take<T>(&mut self, result: Result<T>) -> Option<T> {
         result.map_err(|error| self.add(error)).ok()
     }
 
-    /// The value, if there are no problems; all of them as one error otherwise.
+    /// Returns the value if there are no problems; otherwise all problems as one error.
     pub(crate) fn finish<T>(self, value: Option<T>) -> Result<T> {
         match (self.0, value) {
             (None, Some(value)) => Ok(value),

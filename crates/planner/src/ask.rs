@@ -1,4 +1,5 @@
-//! The model call that makes a plan, broken off as soon as the rest of it cannot matter.
+//! The model call that makes a plan. The call is cancelled as soon as the rest of the plan cannot
+//! matter.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,11 +13,11 @@ use helix_agents_core::step::ParsedToolCall;
 
 use crate::instant::Watch;
 
-/// Makes the call. `None`: the plan certainly says `response`, and the call was broken off, or came
-/// to an end that does not matter.
+/// Makes the call. `None` means that the plan certainly says `response`, and that the call was
+/// cancelled or its result does not matter.
 ///
 /// # Errors
-/// The adapter's.
+/// Returns the errors of the adapter.
 pub(crate) async fn ask(
     model: &dyn LlmAdapter,
     request: LlmRequest<'_>,
@@ -24,7 +25,7 @@ pub(crate) async fn ask(
 ) -> Result<Option<LlmResponse>> {
     let sink = PlanSink { sink, watch: Mutex::default(), certain: AtomicBool::new(false) };
     let mut call = model.generate_step(request, &sink);
-    // The sink is called while the call is polled, so this is the moment to look. Returning drops
+    // The sink is called while the call is polled, so this is the time to check. Returning drops
     // the call, which closes its connection.
     let ended = poll_fn(|cx| match call.as_mut().poll(cx) {
         Poll::Ready(response) => Poll::Ready(Some(response)),
@@ -43,7 +44,7 @@ fn is_error(response: &LlmResponse) -> bool {
     matches!(response.result, helix_agents_core::step::StepResult::Error { .. })
 }
 
-/// Takes a plan's text in: it is not the agent's answer, so nobody is shown it as text.
+/// Receives the text of a plan. It is not the agent's answer, so it is not shown as text.
 struct PlanSink<'a> {
     sink: &'a dyn LlmSink,
     watch: Mutex<Watch>,

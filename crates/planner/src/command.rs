@@ -1,27 +1,27 @@
-//! One command of a plan, in either spelling.
+//! A command of a plan, in each of its forms.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// One tool call that a plan wants, and why.
+/// A tool call that a plan requests, with its purpose.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Command {
-    /// What the call is to bring.
+    /// The purpose of the call.
     pub purpose: String,
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: String,
-    /// Its arguments.
+    /// The arguments of the call.
     pub tool_kwargs: Map<String, Value>,
-    /// What to do after it.
+    /// A suggestion what to do after the call.
     pub todo_suggestion: String,
-    /// The same as `todo_suggestion`: its older name.
+    /// The older name of `todo_suggestion`, with the same value.
     pub next: String,
 }
 
 impl Command {
-    /// Reads a command as a planner wrote it; `todo` is the decision's own suggestion, for commands
-    /// without one. `None` without a tool to call.
+    /// Reads a command as a planner wrote it. `todo` is the suggestion of the decision, for
+    /// commands without their own. Returns `None` if the command names no tool.
     #[must_use]
     pub fn normalise(value: &Value, todo: &str) -> Option<Self> {
         let tool_name = text(value, "tool_name")?.to_owned();
@@ -38,18 +38,18 @@ impl Command {
         })
     }
 
-    /// Whether the two would do the same.
+    /// Returns `true` if both commands make the same call.
     pub(crate) fn calls_the_same(&self, other: &Self) -> bool {
         self.tool_name == other.tool_name && self.tool_kwargs == other.tool_kwargs
     }
 }
 
-/// A member that is text with more than blanks in it.
+/// Returns a text member that is not blank.
 pub(crate) fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value.get(name)?.as_str().map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// The suggestion under either of its names.
+/// Returns the suggestion under either of its names.
 pub(crate) fn todo_suggestion(value: &Value) -> Option<&str> {
     text(value, "todo_suggestion").or_else(|| text(value, "next"))
 }

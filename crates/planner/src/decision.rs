@@ -1,38 +1,38 @@
-//! What a planner decided, brought into one form.
+//! The decision of a planner, in normal form.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::command::{Command, todo_suggestion};
 
-/// What comes next.
+/// The next action of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NextAction {
-    /// The commands are carried out, and the planner is asked again.
+    /// The commands are executed, and then the planner is called again.
     Execute,
     /// The agent answers.
     #[default]
     Response,
 }
 
-/// What a planner decided.
+/// The decision of a planner.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Decision {
-    /// What comes next: `Execute` exactly if there are commands.
+    /// The next action. It is `Execute` if and only if there are commands.
     pub next_action: NextAction,
-    /// What the planner would have done afterwards.
+    /// The planner's suggestion for afterwards.
     pub next: String,
-    /// What is to be carried out, side by side.
+    /// The commands to execute concurrently.
     pub execution_commands: Vec<Command>,
 }
 
 impl Decision {
-    /// Reads what a planner wrote, in any of the spellings: `execution_commands`, `tool_commands`
-    /// or a single `tool_command`; `todo_suggestion` or `next`. The first list that is there
-    /// counts, even if it is empty; the single command counts if the list gave nothing. Commands
-    /// without a tool are left out. A missing or unknown `next_action` follows from whether there
-    /// are commands. What is no object means: answer.
+    /// Reads what a planner wrote, in any of its forms: `execution_commands`, `tool_commands` or a
+    /// single `tool_command`; `todo_suggestion` or `next`. The first list that is present is used,
+    /// even if it is empty. The single command is used if the list has no commands. Commands
+    /// without a tool are dropped. A missing or unknown `next_action` follows from whether there
+    /// are commands. A value that is not an object means that the agent answers.
     #[must_use]
     pub fn normalise(value: &Value) -> Self {
         let next = todo_suggestion(value).unwrap_or_default().to_owned();
@@ -47,10 +47,10 @@ impl Decision {
             let single = value.get("tool_command");
             commands.extend(single.and_then(|command| Command::normalise(command, &next)));
         }
-        let said = value.get("next_action").and_then(Value::as_str).map(str::to_lowercase);
-        let unwilling = said.as_deref() == Some("response")
+        let action = value.get("next_action").and_then(Value::as_str).map(str::to_lowercase);
+        let declined = action.as_deref() == Some("response")
             || value.get("use_tool").and_then(Value::as_bool) == Some(false);
-        if unwilling {
+        if declined {
             commands.clear();
         }
         let next_action =
@@ -58,13 +58,13 @@ impl Decision {
         Self { next_action, next, execution_commands: commands }
     }
 
-    /// Whether tools are to be used.
+    /// Returns `true` if tools are to be used.
     #[must_use]
     pub fn use_tool(&self) -> bool {
         self.next_action == NextAction::Execute
     }
 
-    /// The decision as JSON, with the commands under both of their names.
+    /// Returns the decision as JSON, with the commands under both of their names.
     #[must_use]
     pub fn to_value(&self) -> Value {
         json!({

@@ -1,4 +1,4 @@
-//! Commands carried out by code of one's own, as one effect of the log.
+//! Execution of commands by user code, as one effect of the log.
 
 mod caller;
 
@@ -19,41 +19,40 @@ pub use caller::ToolCaller;
 use crate::command::Command;
 use crate::record::normalise_records;
 
-/// The tool by which an executor runs.
+/// The name of the tool that runs an executor.
 pub const EXECUTE_COMMANDS: &str = "execute_commands";
 
-/// What an executor is told.
+/// The inputs of an executor.
 #[derive(Debug, Clone, Copy)]
 pub struct Execution<'a> {
     /// The commands of the round, in order.
     pub commands: &'a [Command],
-    /// The round, from 0.
+    /// The number of the round, from 0.
     pub round_index: u32,
-    /// Calls the tools.
+    /// The interface that calls the tools.
     pub tools: &'a ToolCaller,
-    /// What every tool is handed: state, cancellation, progress.
+    /// The context of the tool call: state, cancellation, progress.
     pub cx: &'a ToolContext,
 }
 
-/// Carries out the commands of a round.
+/// Executes the commands of a round.
 ///
-/// The round is one tool call to the runtime: its records enter the log together, when all are
-/// there. If the process dies before, the round is in doubt as a whole, and runs again unless one
-/// of its tools is [`AtMostOnce`](EffectClass::AtMostOnce).
+/// For the runtime, the round is one tool call: its records are appended to the log together, when
+/// all of them exist. If the process crashes before that, the whole round is in doubt. It runs
+/// again unless one of its tools is [`AtMostOnce`](EffectClass::AtMostOnce).
 #[async_trait]
 pub trait CommandExecutor: fmt::Debug + Send + Sync + 'static {
-    /// Returns one record (or bare result) per command, in order; see
-    /// [`normalise_records`].
+    /// Returns one record (or bare result) per command, in order; see [`normalise_records`].
     ///
     /// # Errors
-    /// Fails every command of the round.
+    /// Returns an error that fails every command of the round.
     async fn execute(&self, execution: Execution<'_>) -> Result<Vec<Value>, ToolError>;
 }
 
 /// An executor with the tools that it may call. Cheap to clone.
 ///
-/// The agent gets [`tool`](Self::tool) in place of those tools, and
-/// [`PlanOptions::executor`](crate::PlanOptions::executor) gets the whole.
+/// The agent gets [`tool`](Self::tool) instead of those tools, and
+/// [`PlanOptions::executor`](crate::PlanOptions::executor) gets this value.
 #[derive(Clone)]
 pub struct CommandTool {
     executor: Arc<dyn CommandExecutor>,
@@ -69,10 +68,10 @@ struct Round {
 }
 
 impl CommandTool {
-    /// An executor over these tools.
+    /// Creates an executor for these tools.
     ///
     /// # Errors
-    /// [`ErrorCode::ToolInvalid`] if a schema cannot be used or two tools have one name.
+    /// Returns [`ErrorCode::ToolInvalid`] if a schema is not valid or two tools have the same name.
     pub fn new(
         executor: impl CommandExecutor,
         tools: impl IntoIterator<Item = Tool>,
@@ -94,13 +93,13 @@ impl CommandTool {
         Ok(Self { executor: Arc::new(executor), tools, specs: set.specs().into() })
     }
 
-    /// The tool for the agent. Its timeout is that of a round.
+    /// Returns the tool for the agent. The timeout of the tool applies to a whole round.
     #[must_use]
     pub fn tool(&self) -> Tool {
         let (executor, tools) = (Arc::clone(&self.executor), Arc::clone(&self.tools));
         let tool = Tool::dynamic(
             EXECUTE_COMMANDS,
-            "Carries out the commands of a plan.",
+            "Executes the commands of a plan.",
             json!({
                 "type": "object",
                 "properties": {

@@ -1,26 +1,26 @@
-//! Watches a plan as it streams in, for the moment from which the rest of it cannot matter.
+//! Watches a plan while it is streamed, to detect when the rest of it cannot matter.
 
 /// The member that decides.
 const KEY: &str = "next_action";
 
-/// The longest string, as it is written, that can be of interest: any letter as an escape.
+/// The maximum length of a relevant string as written, if every character is an escape.
 const MOST: usize = 6 * KEY.len();
 
-/// Where in the plan's object the watch stands.
+/// The position of the watch in the plan's object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Place {
     /// Before the object.
     #[default]
-    HookDecision,
-    /// Before a member's name, or the object's end.
+    Before,
+    /// Before a member's name or the object's end.
     Name,
     /// After a member's name.
     Colon,
-    /// At the beginning of a member's value.
+    /// At the start of a member's value.
     Value,
-    /// In a value that is of no interest, or behind it.
+    /// In or after a value that is not relevant.
     Within,
-    /// Nothing more is to be learned.
+    /// At the end: nothing after it is relevant.
     Over,
 }
 
@@ -29,17 +29,17 @@ enum Place {
 pub(crate) struct Watch {
     place: Place,
     depth: u32,
-    /// The string that is being read, as it is written.
+    /// The string that is being read, as written.
     string: Option<String>,
     escaped: bool,
-    /// Whether the value at hand is the one that decides.
+    /// Whether the current value is the one that decides.
     decides: bool,
     responds: bool,
 }
 
 impl Watch {
-    /// Takes the next piece. Returns whether it is certain that the plan says `response`: the
-    /// closing quote was seen.
+    /// Reads the next piece. Returns `true` if the plan certainly says `response`, because the
+    /// closing quote was read.
     pub(crate) fn feed(&mut self, piece: &str) -> bool {
         for letter in piece.chars() {
             if self.place == Place::Over {
@@ -56,8 +56,8 @@ impl Watch {
             return;
         }
         match (self.place, letter) {
-            (Place::HookDecision, '{') => self.place = Place::Name,
-            (Place::HookDecision, _) => {}
+            (Place::Before, '{') => self.place = Place::Name,
+            (Place::Before, _) => {}
             (_, letter) if letter.is_ascii_whitespace() => {}
             (Place::Name, '"') | (Place::Value | Place::Within, '"') => {
                 self.string = Some(String::new());

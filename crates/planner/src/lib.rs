@@ -1,9 +1,9 @@
-//! Plans of tool calls, round by round, before an agent answers.
+//! Plans of tool calls, in rounds, before an agent answers.
 //!
-//! [`PlanningLlm`] is a model around another one. A planning round is a step like any other: the
-//! plan is the step's message, its commands are the step's calls, and the runtime checks, runs,
-//! records and resumes them as always. Nothing else holds the state of a loop:
-//! [`RoundState`] is folded from the transcript.
+//! [`PlanningLlm`] is a model adapter around another one. A planning round is a normal step: the
+//! plan is the step's message, its commands are the step's calls, and the runtime validates, runs,
+//! records and resumes them as usual. The state of a loop, [`RoundState`], is folded from the
+//! transcript and stored nowhere else.
 
 mod ask;
 mod bounds;

@@ -1,4 +1,4 @@
-//! The adapter: which call a step makes, and what it means to the runtime.
+//! The adapter: the model call that a step makes, and its result for the runtime.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,15 +18,16 @@ use crate::planning::{Outcome, Planned, Round};
 use crate::plans::Plans;
 use crate::round::Turn;
 
-/// The name of the `custom` chunk that has the raw records, before the answer that uses them.
+/// The name of the `custom` chunk with the raw records, which is sent before the answer that uses
+/// them.
 pub const TOOL_LOGS_CHUNK: &str = "tool_logs";
 
 /// A model that plans: before an agent answers, its tools are called in planned rounds.
 ///
-/// It is an adapter around another one, and needs nothing of a runtime. Each planning round is a
-/// step: its model call brings a plan, which is recorded as the step's message, and whose commands
-/// are the step's tool calls. What was recorded is the state of the loop. The last step is the
-/// answer, which is asked for without the loop's messages and with what they brought.
+/// It is an adapter around another model and needs no support from the runtime. Each planning round
+/// is a step: its model call returns a plan, which is recorded as the step's message, and its
+/// commands are the step's tool calls. The recorded steps are the state of the loop. The last step
+/// is the answer. Its model call gets the results of the loop, but not the loop's messages.
 #[derive(Debug)]
 pub struct PlanningLlm {
     model: Arc<dyn LlmAdapter>,
@@ -34,22 +35,24 @@ pub struct PlanningLlm {
 }
 
 impl PlanningLlm {
-    /// Around a model. Requests of agents without a plan are handed through.
+    /// Creates the adapter around a model. Requests of agents without a plan are passed on
+    /// unchanged.
     pub fn new(model: impl LlmAdapter) -> Self {
         Self::around(Arc::new(model))
     }
 
-    /// Around a model that is shared already.
+    /// Creates the adapter around a shared model.
     #[must_use]
     pub fn around(model: Arc<dyn LlmAdapter>) -> Self {
         Self { model, plans: BTreeMap::new() }
     }
 
-    /// Lets an agent plan; others of that name are meant too.
+    /// Enables planning for an agent. It applies to every agent with this name.
     ///
     /// # Errors
-    /// [`ErrorCode::ConfigInvalid`] if the options cannot work for this agent, or it plans already;
-    /// [`ErrorCode::ModelUnknown`] if the planner's model is not served.
+    /// Returns [`ErrorCode::ConfigInvalid`] if the options are not valid for this agent or planning
+    /// is already enabled for it, and [`ErrorCode::ModelUnknown`] if no provider serves the
+    /// planner's model.
     pub fn plan(mut self, agent: &AgentDefinition, options: PlanOptions) -> Result<Self> {
         options.check(agent)?;
         if let Some(config) = &options.config {
@@ -57,7 +60,8 @@ impl PlanningLlm {
         }
         let plans = Plans { options, completion: completion_tools(agent) };
         if self.plans.insert(Arc::clone(agent.name()), plans).is_some() {
-            let error = Error::new(ErrorCode::ConfigInvalid, "the agent plans already");
+            let error =
+                Error::new(ErrorCode::ConfigInvalid, "planning is already enabled for the agent");
             return Err(error.with_context("agent", agent.name()));
         }
         Ok(self)
@@ -91,7 +95,7 @@ impl PlanningLlm {
         };
         let Some(planned) = planned else {
             let plan = RecordedPlan::stop(rounds.round_index, began, Stop::Timeout, Vec::new());
-            return Ok(respond(plans.told(&plan, sink), Planned::nothing()));
+            return Ok(respond(plans.shown(&plan, sink), Planned::nothing()));
         };
         let result = plans.result(rounds, began, &planned, sink);
         Ok(respond(result, planned))
@@ -119,7 +123,7 @@ impl PlanningLlm {
 }
 
 impl Planned {
-    /// A plan that was dropped. What it took is not known.
+    /// A plan that was dropped. Its token usage is unknown.
     fn nothing() -> Self {
         Outcome::Decided(crate::Decision::default()).into()
     }

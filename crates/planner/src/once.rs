@@ -1,4 +1,4 @@
-//! Planning only: what would be called, and nothing is.
+//! Planning without execution.
 
 use helix_agents_core::agent::AgentDefinition;
 use helix_agents_core::error::{ErrorCode, Result};
@@ -11,18 +11,18 @@ use crate::command::Command;
 use crate::llm::PlanningLlm;
 use crate::options::{PlanOptions, completion_tools};
 use crate::plan::Problem;
-use crate::planning::{Outcome, PLAN_RETRIES, Round, gave_up};
+use crate::planning::{Outcome, PLAN_RETRIES, Round, no_usable_plan};
 use crate::plans::Plans;
 use crate::round::Turn;
 
 impl PlanningLlm {
-    /// Makes one plan for an input, with the agent's tools and the options that it
-    /// [plans](Self::plan) with, if it does. Nothing is carried out and nothing is recorded. An
-    /// agent without tools has no commands, and no model is asked.
+    /// Makes one plan for an input, with the agent's tools and the options of [`plan`](Self::plan),
+    /// if it was called. Nothing is executed or recorded. An agent without tools has no commands,
+    /// and no model is called.
     ///
     /// # Errors
-    /// The model's or planner's; [`ErrorCode::MaxTokens`] or [`ErrorCode::ModelError`] if no plan
-    /// could be read.
+    /// Returns the errors of the model or planner, and [`ErrorCode::MaxTokens`] or
+    /// [`ErrorCode::ModelError`] if no plan can be read.
     pub async fn plan_once(&self, agent: &AgentDefinition, input: &str) -> Result<Vec<Command>> {
         let own;
         let plans = match self.plans(agent.name()) {
@@ -63,6 +63,6 @@ impl PlanningLlm {
                 Outcome::Failed { error, .. } => return Err(error.to_error(ErrorCode::ModelError)),
             }
         }
-        Err(gave_up(problem.unwrap_or(Problem::Malformed)).to_error(ErrorCode::ModelError))
+        Err(no_usable_plan(problem.unwrap_or(Problem::Malformed)).to_error(ErrorCode::ModelError))
     }
 }

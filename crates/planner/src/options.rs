@@ -1,4 +1,4 @@
-//! How an agent's loop goes.
+//! The options of an agent's planning loop.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use helix_agents_core::llm::LlmConfig;
 use crate::executor::{CommandTool, EXECUTE_COMMANDS};
 use crate::planner::Planner;
 
-/// How many rounds there may be, unless set.
+/// The default maximum number of rounds.
 pub const DEFAULT_MAX_ROUNDS: u32 = 5;
 
-/// How many bytes of one result a prompt shows, unless set.
+/// The default maximum size in bytes of one result in a prompt.
 pub const DEFAULT_MAX_RESULT_BYTES: usize = 16 * 1024;
 
-/// How an agent's loop goes.
+/// The options of an agent's planning loop.
 ///
-/// How many commands run at once is the agent's
-/// [`tool_concurrency`](helix_agents_core::agent::AgentBuilder::tool_concurrency), and how long one
-/// may take its tool's timeout, as for every call.
+/// The number of concurrent commands is the agent's
+/// [`tool_concurrency`](helix_agents_core::agent::AgentBuilder::tool_concurrency), and the time
+/// limit of a command is the timeout of its tool, as for every call.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct PlanOptions {
@@ -55,56 +55,58 @@ impl Default for PlanOptions {
 }
 
 impl PlanOptions {
-    /// Whether there are plans at all. Without them the model calls the tools itself. Default yes.
+    /// Sets whether the agent plans. Without plans, the model calls the tools itself. Default:
+    /// `true`.
     pub fn enabled(mut self, enabled: bool) -> Self {
         self.enabled = enabled;
         self
     }
 
-    /// How many rounds may be carried out. Default 5. With 0 one plan is made and nothing carried
-    /// out.
+    /// Sets the maximum number of rounds. Default: 5. With 0, one plan is made and nothing is
+    /// executed.
     pub fn max_rounds(mut self, rounds: u32) -> Self {
         self.max_rounds = rounds;
         self
     }
 
-    /// How many bytes of one result go into a prompt. Default 16 KiB. Records are never shortened.
+    /// Sets the maximum size in bytes of one result in a prompt. Default: 16 KiB. Records are never
+    /// shortened.
     pub fn max_result_bytes(mut self, bytes: usize) -> Self {
         self.max_result_bytes = bytes;
         self
     }
 
-    /// How long plans may be made, from the beginning of the turn's first one, by the wall clock of
-    /// `clock`. The beginning is recorded with the plans, so a process that takes over goes on with
-    /// what is left, as exactly as its clock agrees; time in which no process was at it counts.
-    /// When the time is up, a plan under way is dropped and the agent answers with what there is. A
-    /// tool that runs is bounded by its own timeout.
+    /// Sets the time limit for planning, counted from the start of the turn's first plan by the
+    /// wall clock of `clock`. The start time is recorded with the plans, so a process that takes
+    /// over continues with the remaining time, as far as its clock agrees. Time without a running
+    /// process counts, too. When the limit is reached, the current plan is dropped and the agent
+    /// answers with the results so far. A running tool is limited by its own timeout.
     pub fn timeout(mut self, limit: Duration, clock: impl Clock) -> Self {
         self.timeout = Some(LoopTimeout { limit, clock: Arc::new(clock) });
         self
     }
 
-    /// The settings of the model calls that make plans, where they differ from the agent's: another
-    /// model, for instance.
+    /// Sets the settings of the model calls that make plans, if they differ from the agent's, such
+    /// as another model.
     pub fn llm(mut self, config: LlmConfig) -> Self {
         self.config = Some(config);
         self
     }
 
-    /// Makes plans in the model's place; `None` lets the model make them again.
+    /// Sets the planner that makes plans instead of the model. With `None`, the model makes them.
     pub fn planner(mut self, planner: Option<Arc<dyn Planner>>) -> Self {
         self.planner = planner;
         self
     }
 
-    /// Carries the commands of a round out in the runtime's place; `None` lets the runtime do it
-    /// again. The agent has to have [`CommandTool::tool`].
+    /// Sets the executor that runs the commands of a round instead of the runtime. With `None`, the
+    /// runtime runs them. The agent must have [`CommandTool::tool`].
     pub fn executor(mut self, executor: Option<CommandTool>) -> Self {
         self.executor = executor;
         self
     }
 
-    /// Checks the options for an agent.
+    /// Validates the options for an agent.
     pub(crate) fn check(&self, agent: &AgentDefinition) -> Result<()> {
         let mut problems = Vec::new();
         if self.timeout.as_ref().is_some_and(|timeout| timeout.limit.is_zero()) {
@@ -131,13 +133,13 @@ impl PlanOptions {
             .with_context("agent", agent.name()))
     }
 
-    /// How many steps a turn takes, if every plan can be used.
+    /// Returns the number of steps that a turn takes if every plan is usable.
     fn steps(&self) -> u32 {
         self.max_rounds.max(1).saturating_add(1)
     }
 }
 
-/// The tools by which an agent completes, which are no commands.
+/// Returns the names of the tools that complete an agent, which cannot be commands.
 pub(crate) fn completion_tools(agent: &AgentDefinition) -> Vec<Arc<str>> {
     match agent.completion() {
         Completion::FinishTools(names) => names.clone(),

@@ -1,13 +1,14 @@
-//! The text of a model as a plan.
+//! Parsing of a model's text as a plan.
 
 use serde_json::{Deserializer, Value};
 
 use crate::instant::Watch;
 use crate::plan::Problem;
 
-/// Reads the first JSON object of a text, with or without fences or words around it. A text without
-/// one is no plan, which means: answer. `cut_off` says that the model was stopped at the token
-/// limit; then only a plan that certainly says `response` counts.
+/// Parses the first JSON object of a text, with or without code fences or other text around it. A
+/// text without an object is not a plan, which means that the agent answers. `cut_off` is `true` if
+/// the model was stopped at the token limit. Then only a plan that certainly says `response` is
+/// accepted.
 pub(crate) fn parse(text: &str, cut_off: bool) -> Result<Value, Problem> {
     if Watch::default().feed(text) {
         return Ok(serde_json::json!({ "next_action": "response" }));

@@ -1,4 +1,4 @@
-//! A plan as it stands in the transcript: the content of the message whose calls carry it out.
+//! A plan in the transcript: the content of the message whose calls execute it.
 
 use std::fmt;
 
@@ -9,42 +9,42 @@ use serde::{Deserialize, Serialize};
 use crate::command::Command;
 use crate::decision::NextAction;
 
-/// How the content of every recorded plan begins.
+/// The prefix of the content of every recorded plan.
 const BEGIN: &str = "{\"helix_agents_plan\":";
 
-/// The number of the form that this build writes.
+/// The version of the format that this build writes.
 const FORM: u32 = 1;
 
-/// Why a loop stopped.
+/// The reason why a loop stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Stop {
-    /// The planner said so, or had no commands.
+    /// The planner decided to answer, or had no commands.
     Response,
-    /// As many rounds were carried out as may be.
+    /// The maximum number of rounds was executed.
     MaxRounds,
-    /// The time of the loop is up.
+    /// The time limit of the loop was reached.
     Timeout,
-    /// The planner wanted once more what had failed twice in a row.
+    /// The planner requested commands that had already failed twice in a row.
     NoProgress,
-    /// It is the last step that the turn may take, or the model has to hand in its output.
+    /// This is the last step of the turn, or the model is forced to return its output.
     AnswerDue,
 }
 
-/// Why a plan cannot be used.
+/// The reason why a plan cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Problem {
-    /// It ends in the middle.
+    /// The plan ends in the middle.
     CutOff,
-    /// It is not JSON.
+    /// The plan is not JSON.
     Malformed,
-    /// It has more commands than [`MAX_COMMANDS`].
+    /// The plan has more commands than [`MAX_COMMANDS`].
     TooLong,
 }
 
-/// The most commands of one plan.
+/// The maximum number of commands of a plan.
 pub const MAX_COMMANDS: usize = 64;
 
 impl fmt::Display for Problem {
@@ -57,7 +57,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// One planning step.
+/// A recorded planning step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RecordedPlan {
     #[serde(rename = "helix_agents_plan")]
@@ -65,13 +65,13 @@ pub(crate) struct RecordedPlan {
     pub(crate) round_index: u32,
     pub(crate) next_action: NextAction,
     pub(crate) execution_commands: Vec<Command>,
-    /// Why the loop stops, if it does.
+    /// The reason why the loop stops, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stopped: Option<Stop>,
-    /// What is wrong with the plan, if it has to be made again.
+    /// The problem of the plan, if it has to be made again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) problem: Option<Problem>,
-    /// When the loop began, if its time is limited.
+    /// The start time of the loop, if its time is limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) began: Option<Timestamp>,
 }
@@ -89,13 +89,13 @@ impl RecordedPlan {
         }
     }
 
-    /// A plan that is carried out.
+    /// Creates a plan that is executed.
     pub(crate) fn execute(round: u32, began: Option<Timestamp>, commands: Vec<Command>) -> Self {
         let next_action = NextAction::Execute;
         Self { next_action, execution_commands: commands, ..Self::new(round, began) }
     }
 
-    /// A plan after which the agent answers. The commands are those that are not carried out.
+    /// Creates a plan after which the agent answers. Its commands are not executed.
     pub(crate) fn stop(
         round: u32,
         began: Option<Timestamp>,
@@ -105,12 +105,12 @@ impl RecordedPlan {
         Self { stopped: Some(stop), execution_commands: commands, ..Self::new(round, began) }
     }
 
-    /// A plan that has to be made again.
+    /// Creates a plan that has to be made again.
     pub(crate) fn unusable(round: u32, began: Option<Timestamp>, problem: Problem) -> Self {
         Self { problem: Some(problem), ..Self::new(round, began) }
     }
 
-    /// The content of its message.
+    /// Returns the content of the plan's message.
     pub(crate) fn content(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
@@ -118,7 +118,7 @@ impl RecordedPlan {
     /// Reads a message, if it is a plan.
     pub(crate) fn of(message: &Message) -> Option<(Self, &AssistantMessage)> {
         let Message::Assistant(message) = message else { return None };
-        let content = message.content.as_deref().filter(|it| it.starts_with(BEGIN))?;
+        let content = message.content.as_deref().filter(|content| content.starts_with(BEGIN))?;
         let plan: Self = serde_json::from_str(content).ok()?;
         (plan.form == FORM).then_some((plan, &**message))
     }

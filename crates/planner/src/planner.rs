@@ -1,4 +1,4 @@
-//! Who makes plans: the model, or code of one's own.
+//! The interface for custom planners.
 
 use std::fmt;
 
@@ -13,46 +13,47 @@ use tokio_util::sync::CancellationToken;
 use crate::options::PlanOptions;
 use crate::record::ExecutionRecord;
 
-/// All that a planner is told.
+/// The inputs of a planner.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanRequest<'a> {
-    /// The agent.
+    /// The name of the agent.
     pub agent: &'a str,
-    /// What people asked for in this turn.
+    /// The user's messages of this turn.
     pub user_input: &'a str,
-    /// What was handed in beside it that people are not shown.
+    /// The hidden messages of this turn, which are not shown to the user.
     pub user_extra_requirement: &'a str,
-    /// The agent's system prompt, bounded.
+    /// The agent's system prompt, shortened if necessary.
     pub system_prompt: &'a str,
-    /// The last of the earlier turns, bounded: `user: …` and `assistant: …`, one text each.
+    /// The latest of the earlier turns, shortened if necessary: `user: …` and `assistant: …`, one
+    /// text each.
     pub history: &'a [String],
-    /// The tools, in the agent's order, without those that complete it.
+    /// The tools, in the agent's order, without those that complete the agent.
     pub available_tools: &'a [ToolSpec],
-    /// What came of every command of this turn, unshortened.
+    /// The records of all commands of this turn, not shortened.
     pub done_plans: &'a [ExecutionRecord],
-    /// What came of those of the previous round.
+    /// The records of the previous round.
     pub last_round_records: &'a [ExecutionRecord],
-    /// This round, from 0.
+    /// The number of this round, from 0.
     pub round_index: u32,
-    /// How many rounds there may be.
+    /// The maximum number of rounds.
     pub max_rounds: u32,
-    /// What was wrong with the last plan of this round, if it has to be made again.
+    /// The problem of the last plan of this round, if it has to be made again.
     pub problem: Option<&'a str>,
-    /// The loop's options.
+    /// The options of the loop.
     pub options: &'a PlanOptions,
     /// The settings of model calls that make plans.
     pub config: &'a LlmConfig,
-    /// Cancelled when the run is.
+    /// A token that is cancelled when the run is.
     pub cancel: &'a CancellationToken,
 }
 
-/// What a planner brought.
+/// The reply of a planner.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PlanReply {
-    /// The decision, in any of the spellings that
-    /// [`Decision::normalise`](crate::Decision::normalise) reads.
+    /// The decision, in any of the forms that [`Decision::normalise`](crate::Decision::normalise)
+    /// reads.
     pub decision: Value,
-    /// The tokens that it took; counted as the step's.
+    /// The token usage of the planner. It is counted as usage of the step.
     pub usage: Usage,
 }
 
@@ -62,19 +63,19 @@ impl From<Value> for PlanReply {
     }
 }
 
-/// Makes plans in the model's place.
+/// A planner that makes plans instead of the model.
 ///
-/// It is asked once per round; what it decides is recorded before anything is carried out, and not
-/// asked for again after a crash.
+/// It is called once per round. Its decision is recorded before anything is executed, so it is not
+/// called again for that round after a crash.
 #[async_trait]
 pub trait Planner: fmt::Debug + Send + Sync + 'static {
-    /// Decides what comes next.
+    /// Decides the next action.
     ///
     /// # Errors
-    /// The planner's own. They fail the step: for good, unless they are
+    /// Returns the errors of the planner. They fail the step, permanently unless they are
     /// [retryable](helix_agents_core::error::Error::is_retryable).
     ///
     /// # Cancel safety
-    /// The future is dropped when the loop's time is up or the run ends.
+    /// The future is dropped when the loop reaches its time limit or the run ends.
     async fn plan(&self, request: PlanRequest<'_>) -> Result<PlanReply>;
 }

@@ -1,4 +1,4 @@
-//! One planning round: the inputs put together, the planner asked, its decision read.
+//! One planning round: collects the inputs, calls the planner and reads its decision.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::planner::PlanRequest;
 use crate::prompt;
 use crate::round::Turn;
 
-/// How often a plan of one round that cannot be used is made again.
+/// The maximum number of retries for an unusable plan of one round.
 pub(crate) const PLAN_RETRIES: usize = 2;
 
-/// What a planning round brought.
+/// The result of a planning round.
 #[derive(Debug)]
 pub(crate) struct Planned {
     pub(crate) outcome: Outcome,
@@ -32,7 +32,7 @@ pub(crate) struct Planned {
     pub(crate) thinking: Option<Thinking>,
 }
 
-/// What came of asking.
+/// The outcome of a planner call.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Decided(Decision),
@@ -64,7 +64,7 @@ impl From<Outcome> for Planned {
     }
 }
 
-/// What a round is planned from.
+/// The inputs of a planning round.
 #[derive(Debug)]
 pub(crate) struct Round<'a> {
     pub(crate) turn: &'a Turn<'a>,
@@ -74,10 +74,10 @@ pub(crate) struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// Asks the planner.
+    /// Calls the planner.
     ///
     /// # Errors
-    /// The adapter's.
+    /// Returns the errors of the adapter.
     pub(crate) async fn plan(
         &self,
         model: &dyn LlmAdapter,
@@ -118,7 +118,7 @@ impl Round<'_> {
         }
     }
 
-    /// Lets the model make the plan.
+    /// Calls the model to make the plan.
     async fn ask(
         &self,
         model: &dyn LlmAdapter,
@@ -148,7 +148,7 @@ fn read(response: LlmResponse) -> Planned {
     let reason = response.result.stop_reason();
     let cut_off = reason == Some(StopReason::MaxTokens);
     let fatal = reason.filter(|reason| !cut_off && is_error_stop_reason(*reason));
-    let mut thought = None;
+    let mut reasoning = None;
     let outcome = match response.result {
         StepResult::Error { error, should_stop, .. } => Outcome::Failed { error, should_stop },
         _ if fatal.is_some() => {
@@ -157,25 +157,25 @@ fn read(response: LlmResponse) -> Planned {
             Outcome::Failed { error, should_stop: true }
         }
         StepResult::Text { content, thinking, .. } => {
-            thought = thinking;
+            reasoning = thinking;
             Outcome::parsed(&content, cut_off)
         }
         StepResult::StructuredOutput { output, thinking, .. } => {
-            thought = thinking;
+            reasoning = thinking;
             Outcome::parsed(output.text(), cut_off)
         }
-        // No tool was offered; what counts is a plan beside the calls.
+        // No tools were offered, so the calls are ignored and only a plan in the text counts.
         StepResult::ToolCalls { content: Some(content), thinking, .. } => {
-            thought = thinking;
+            reasoning = thinking;
             Outcome::parsed(&content, cut_off)
         }
         StepResult::ToolCalls { content: None, .. } => Outcome::Unusable(Problem::Malformed),
     };
-    Planned { outcome, usage: response.usage, model: response.model, thinking: thought }
+    Planned { outcome, usage: response.usage, model: response.model, thinking: reasoning }
 }
 
-/// The error of a round whose plans could not be used.
-pub(crate) fn gave_up(problem: Problem) -> ErrorRecord {
+/// Returns the error of a round without a usable plan.
+pub(crate) fn no_usable_plan(problem: Problem) -> ErrorRecord {
     let code = match problem {
         Problem::CutOff => ErrorCode::MaxTokens,
         Problem::Malformed | Problem::TooLong => ErrorCode::ModelError,

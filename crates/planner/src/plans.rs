@@ -1,4 +1,4 @@
-//! The loop of one agent: when it ends, and what a plan means to the runtime.
+//! The loop of one agent: when it ends, and the step results of its plans.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,23 +16,24 @@ use crate::command::Command;
 use crate::executor::EXECUTE_COMMANDS;
 use crate::options::PlanOptions;
 use crate::plan::{RecordedPlan, Stop};
-use crate::planning::{Outcome, PLAN_RETRIES, Planned, gave_up};
+use crate::planning::{Outcome, PLAN_RETRIES, Planned, no_usable_plan};
 use crate::round::{RoundState, Turn};
 
 /// The name of the `custom` chunk that shows a plan.
 pub const PLAN_CHUNK: &str = "plan";
 
-/// The loop of one agent.
+/// The planning loop of one agent.
 #[derive(Debug)]
 pub(crate) struct Plans {
     pub(crate) options: PlanOptions,
-    /// The tools by which the agent completes: no commands, and all that an answer is offered.
+    /// The tools that complete the agent. They cannot be commands, and only they are offered for an
+    /// answer.
     pub(crate) completion: Vec<Arc<str>>,
 }
 
 impl Plans {
-    /// Why it is time to answer, if it is: looked at before a plan is asked for, so that none is
-    /// asked for in vain.
+    /// Returns the reason to answer now, if there is one. It is checked before a plan is requested,
+    /// to avoid a useless plan.
     pub(crate) fn answer_due(
         &self,
         turn: &Turn<'_>,
@@ -49,7 +50,7 @@ impl Plans {
         if !tools {
             return Some(Stop::Response);
         }
-        // With no rounds at all the one plan that is made says itself that it is the last.
+        // With a maximum of 0 rounds, the only plan that is made stops the loop itself.
         if rounds.round_index >= self.options.max_rounds.max(1) {
             return Some(Stop::MaxRounds);
         }
@@ -57,20 +58,20 @@ impl Plans {
         left.is_some_and(|(left, _)| left.is_zero()).then_some(Stop::Timeout)
     }
 
-    /// When the loop began, if its time is limited.
+    /// Returns the start time of the loop, if its time is limited.
     pub(crate) fn began(&self, rounds: &RoundState) -> Option<Timestamp> {
         let timeout = self.options.timeout.as_ref()?;
         Some(rounds.began.unwrap_or_else(|| timeout.clock.now()))
     }
 
-    /// What is left of the loop's time, and the clock that says so.
+    /// Returns the remaining time of the loop, and the clock that measures it.
     pub(crate) fn left(&self, began: Option<Timestamp>) -> Option<(Duration, &dyn Clock)> {
         let (timeout, began) = (self.options.timeout.as_ref()?, began?);
         let spent = timeout.clock.now().since(began);
         Some((timeout.limit.saturating_sub(spent), &*timeout.clock))
     }
 
-    /// What a planning round means to the runtime.
+    /// Returns the step result of a planning round.
     pub(crate) fn result(
         &self,
         rounds: &RoundState,
@@ -84,7 +85,7 @@ impl Plans {
                 return failed(error.clone(), *should_stop);
             }
             Outcome::Unusable(problem) if rounds.problems.len() >= PLAN_RETRIES => {
-                return failed(gave_up(*problem), true);
+                return failed(no_usable_plan(*problem), true);
             }
             Outcome::Unusable(problem) => RecordedPlan::unusable(round, began, *problem),
             Outcome::Decided(decision) => {
@@ -102,11 +103,11 @@ impl Plans {
                 }
             }
         };
-        self.told(&plan, sink)
+        self.shown(&plan, sink)
     }
 
-    /// A plan as the step's result, shown to people.
-    pub(crate) fn told(&self, plan: &RecordedPlan, sink: &dyn LlmSink) -> StepResult {
+    /// Shows a plan in the stream and returns it as a step result.
+    pub(crate) fn shown(&self, plan: &RecordedPlan, sink: &dyn LlmSink) -> StepResult {
         let content = plan.content();
         if plan.problem.is_none()
             && let Ok(data) = Json::parse(&content)
@@ -131,7 +132,7 @@ impl Plans {
         }
     }
 
-    /// Completing is no command: it is what the answer does.
+    /// Removes calls of completion tools, which are left to the answer.
     pub(crate) fn commands(&self, commands: &[Command]) -> Vec<Command> {
         let completes =
             |command: &&Command| self.completion.iter().any(|name| **name == *command.tool_name);
@@ -151,11 +152,13 @@ impl Plans {
         }
         let commands = commands.iter().enumerate();
         commands
-            .map(|(index, it)| call(index, &it.tool_name, it.tool_kwargs.clone().into()))
+            .map(|(index, command)| {
+                call(index, &command.tool_name, command.tool_kwargs.clone().into())
+            })
             .collect()
     }
 
-    /// The tools that a plan may name.
+    /// Returns the tools that a plan may use.
     pub(crate) fn tools(&self, offered: &[ToolSpec]) -> Vec<ToolSpec> {
         match &self.options.executor {
             Some(executor) => executor.specs().to_vec(),
@@ -166,7 +169,7 @@ impl Plans {
         }
     }
 
-    /// An answer was offered the completing tools only, so calls of others are no part of it.
+    /// Removes calls of tools that were not offered for an answer. Only completion tools are.
     pub(crate) fn keep_offered(&self, result: &mut StepResult) {
         let StepResult::ToolCalls { tool_calls, sub_agent_calls, .. } = result else { return };
         tool_calls.retain(|call| self.completion.contains(&call.name));

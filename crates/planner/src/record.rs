@@ -1,34 +1,34 @@
-//! What came of a command.
+//! Records of executed commands.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::command::{Command, text, todo_suggestion};
 
-/// What came of one command.
+/// The record of an executed command.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ExecutionRecord {
-    /// What the call was to bring.
+    /// The purpose of the call.
     pub purpose: String,
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: String,
-    /// Its arguments.
+    /// The arguments of the call.
     pub kwargs: Map<String, Value>,
-    /// What was to be done after it.
+    /// The suggestion what to do after the call.
     pub todo_suggestion: String,
-    /// The same as `todo_suggestion`: its older name.
+    /// The older name of `todo_suggestion`, with the same value.
     pub next: String,
     /// Whether the tool returned without an error.
     pub success: bool,
-    /// What it returned.
+    /// The result of the tool.
     pub result: Value,
-    /// Why it failed; empty if it did not.
+    /// The error message; empty if the tool succeeded.
     pub error: String,
 }
 
 impl ExecutionRecord {
-    /// The record of a command that was carried out.
+    /// Creates the record of a command with this outcome.
     #[must_use]
     pub fn of(command: &Command, outcome: Result<Value, String>) -> Self {
         let (success, result, error) = match outcome {
@@ -47,8 +47,8 @@ impl ExecutionRecord {
         }
     }
 
-    /// Reads what an executor returned for its `index`-th command, from 0: a record, of which every
-    /// member may be missing, or a bare result.
+    /// Reads what an executor returned for its `index`-th command, from 0: a record, each member of
+    /// which may be missing, or a bare result.
     #[must_use]
     pub fn normalise(value: &Value, command: Option<&Command>, index: usize) -> Self {
         let mut record = match command {
@@ -74,7 +74,7 @@ impl ExecutionRecord {
         record
     }
 
-    /// Takes the members that have the right type.
+    /// Copies the members that have the right type.
     fn take(&mut self, value: &Value) {
         let own = |name| text(value, name).map(str::to_owned);
         self.purpose = own("purpose").unwrap_or_else(|| std::mem::take(&mut self.purpose));
@@ -88,13 +88,13 @@ impl ExecutionRecord {
         }
         self.result = value.get("result").cloned().unwrap_or_default();
         self.error = own("error").unwrap_or_default();
-        let said = value.get("success").and_then(Value::as_bool);
-        self.success = said.unwrap_or(self.error.is_empty());
+        let success = value.get("success").and_then(Value::as_bool);
+        self.success = success.unwrap_or(self.error.is_empty());
     }
 }
 
-/// What an executor returned, as one record per command: a command without a record, and a record
-/// without a command, are failures that are told.
+/// Converts what an executor returned into one record per command. A command without a record and a
+/// record without a command become failed records.
 #[must_use]
 pub fn normalise_records(commands: &[Command], returned: &[Value]) -> Vec<ExecutionRecord> {
     let mut records = Vec::with_capacity(commands.len().max(returned.len()));
@@ -116,8 +116,8 @@ pub fn normalise_records(commands: &[Command], returned: &[Value]) -> Vec<Execut
     records
 }
 
-/// The results by purpose, as an answer is given them. A purpose that was there before gets a
-/// number; a failure is `{"error", "result"}`.
+/// Returns the results by purpose, as an answer gets them. A repeated purpose gets a number. A
+/// failure is `{"error", "result"}`.
 #[must_use]
 pub fn to_action_results(records: &[ExecutionRecord]) -> Map<String, Value> {
     let mut results = Map::new();

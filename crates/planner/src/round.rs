@@ -1,5 +1,5 @@
-//! The state of a turn's rounds, folded from its transcript: so any process goes on where another
-//! one stopped.
+//! The state of a turn's rounds, folded from its transcript, so that any process can continue the
+//! loop.
 
 use helix_agents_core::clock::Timestamp;
 use helix_agents_core::message::{AssistantMessage, Message, SharedMessage, ToolResultMessage};
@@ -11,37 +11,37 @@ use crate::executor::EXECUTE_COMMANDS;
 use crate::plan::{Problem, RecordedPlan, Stop};
 use crate::record::ExecutionRecord;
 
-/// How often in a row the same commands may fail before they are not carried out again.
+/// How often in a row the same commands may fail before they are not executed again.
 const MAX_FAILED_REPEATS: u32 = 2;
 
-/// How far the rounds of a turn are.
+/// The progress of the rounds of a turn.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RoundState {
-    /// What came of every command so far.
+    /// The records of all commands so far.
     pub done_plans: Vec<ExecutionRecord>,
-    /// What came of those of the previous round.
+    /// The records of the previous round.
     pub last_round_records: Vec<ExecutionRecord>,
-    /// The round at hand, from 0.
+    /// The number of the current round, from 0.
     pub round_index: u32,
-    /// Why the loop stopped, if the planner decided so.
+    /// The reason why the loop stopped, if the planner stopped it.
     pub stopped: Option<Stop>,
-    /// What was wrong with the plans of this round so far.
+    /// The problems of the plans of this round so far.
     pub(crate) problems: Vec<Problem>,
-    /// When the loop began, if its time is limited.
+    /// The start time of the loop, if its time is limited.
     pub(crate) began: Option<Timestamp>,
     last_commands: Vec<Command>,
-    /// How often in a row `last_commands` were carried out and all failed.
+    /// How often in a row `last_commands` were executed and all failed.
     failed_repeats: u32,
 }
 
 impl RoundState {
-    /// The state of the last turn of a transcript.
+    /// Returns the state of the last turn of a transcript.
     #[must_use]
     pub fn of(transcript: &[SharedMessage]) -> Self {
         Turn::of(transcript).rounds
     }
 
-    /// Whether these commands failed so often that carrying them out again is of no use.
+    /// Returns `true` if these commands failed so often that another execution is useless.
     pub(crate) fn is_stuck_on(&self, commands: &[Command]) -> bool {
         self.failed_repeats >= MAX_FAILED_REPEATS && self.repeats(commands)
     }
@@ -72,22 +72,22 @@ impl RoundState {
     }
 }
 
-/// The raw records of the last turn of a transcript, in order.
+/// Returns the raw records of the last turn of a transcript, in order.
 #[must_use]
 pub fn tool_logs(transcript: &[SharedMessage]) -> Vec<ExecutionRecord> {
     RoundState::of(transcript).done_plans
 }
 
-/// A transcript, taken apart at the beginning of its last turn.
+/// A transcript, split at the start of its last turn.
 #[derive(Debug)]
 pub(crate) struct Turn<'a> {
-    /// The earlier turns.
+    /// The messages of the earlier turns.
     pub(crate) before: &'a [SharedMessage],
-    /// What began the turn.
+    /// The messages that started the turn.
     pub(crate) asked: &'a [SharedMessage],
-    /// What was answered since, and the corrections of it; nothing of the loop.
+    /// The answers since then and their corrections, without the messages of the loop.
     pub(crate) answers: Vec<SharedMessage>,
-    /// The loop.
+    /// The state of the loop.
     pub(crate) rounds: RoundState,
 }
 
@@ -95,19 +95,20 @@ impl<'a> Turn<'a> {
     pub(crate) fn of(transcript: &'a [SharedMessage]) -> Self {
         let end = transcript.iter().rposition(begins_turn).map_or(0, |last| last + 1);
         let (head, rest) = transcript.split_at(end);
-        let from = head.iter().rposition(|it| !begins_turn(it)).map_or(0, |other| other + 1);
+        let from =
+            head.iter().rposition(|message| !begins_turn(message)).map_or(0, |other| other + 1);
         let (before, asked) = head.split_at(from);
         let (rounds, answers) = split_loop(rest);
         Self { before, asked, answers, rounds }
     }
 
-    /// Whether the turn has an answer, fitting or not: then no plan is made any more.
+    /// Returns `true` if the turn has an answer, valid or not. No plan is made then.
     pub(crate) fn is_answered(&self) -> bool {
         !self.answers.is_empty()
     }
 }
 
-/// The loop's state, and the messages that are not the loop's.
+/// Splits messages into the loop's state and the messages outside of the loop.
 pub(crate) fn split_loop(messages: &[SharedMessage]) -> (RoundState, Vec<SharedMessage>) {
     let mut rounds = RoundState::default();
     let mut others = Vec::new();
@@ -118,7 +119,8 @@ pub(crate) fn split_loop(messages: &[SharedMessage]) -> (RoundState, Vec<SharedM
             others.push(message.clone());
             continue;
         };
-        let results = rest.iter().take_while(|it| matches!(***it, Message::Tool(_))).count();
+        let results =
+            rest.iter().take_while(|message| matches!(***message, Message::Tool(_))).count();
         let (results, after) = rest.split_at(results);
         rest = after;
         let records = records(&plan, calls, results);
@@ -131,7 +133,7 @@ pub(crate) fn begins_turn(message: &SharedMessage) -> bool {
     matches!(&**message, Message::User(message) if !is_correction(message))
 }
 
-/// What came of a plan's commands, in their order.
+/// Returns the records of a plan's commands, in order.
 fn records(
     plan: &RecordedPlan,
     message: &AssistantMessage,
@@ -144,7 +146,8 @@ fn records(
             _ => None,
         })
     };
-    let by_executor = message.tool_calls.first().is_some_and(|it| &*it.name == EXECUTE_COMMANDS);
+    let by_executor =
+        message.tool_calls.first().is_some_and(|call| &*call.name == EXECUTE_COMMANDS);
     if by_executor {
         let outcome = outcome(result(0));
         if let Ok(returned) = &outcome
@@ -152,12 +155,13 @@ fn records(
         {
             return records;
         }
-        let error = outcome.err().unwrap_or_else(|| "the executor's records are lost".to_owned());
+        let error =
+            outcome.err().unwrap_or_else(|| "the executor's records cannot be read".to_owned());
         let records = plan.execution_commands.iter();
-        return records.map(|it| ExecutionRecord::of(it, Err(error.clone()))).collect();
+        return records.map(|command| ExecutionRecord::of(command, Err(error.clone()))).collect();
     }
     let commands = plan.execution_commands.iter().enumerate();
-    commands.map(|(index, it)| ExecutionRecord::of(it, outcome(result(index)))).collect()
+    commands.map(|(index, command)| ExecutionRecord::of(command, outcome(result(index)))).collect()
 }
 
 fn outcome(result: Option<&ToolResultMessage>) -> Result<Value, String> {

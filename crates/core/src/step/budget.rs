@@ -1,5 +1,5 @@
-//! What budgets allow: whether the model may be asked again, which calls may run, and what children
-//! get.
+//! Budget checks: whether the model may be called again, which tool calls may run, and the budgets
+//! of children.
 
 use super::synthetic_results::error;
 use crate::agent::AgentDefinition;
@@ -9,7 +9,7 @@ use crate::event::ToolFinish;
 use crate::message::ToolCall;
 use crate::session::{OpenCall, Session, StepRecord};
 
-/// Why the model may not be asked again, if it may not.
+/// Returns the error that forbids another model call, or `None` if the budget allows one.
 pub(super) fn exceeded(session: &Session, agent: &AgentDefinition) -> Option<ErrorRecord> {
     let budget = session.budget(agent);
     if budget.is_unlimited() {
@@ -17,24 +17,25 @@ pub(super) fn exceeded(session: &Session, agent: &AgentDefinition) -> Option<Err
     }
     let spent = session.spent();
     let reached = budget.exceeded(&spent).or_else(|| {
-        // The model may do without tools as long as it asks for none beyond the limit.
-        let asked = session.is_short_of_tool_calls();
-        asked.then(|| budget.tool_calls_exceeded(&spent)).flatten()
+        // The model may answer without tools, as long as it does not request more calls than the
+        // limit allows.
+        let requested = session.is_short_of_tool_calls();
+        requested.then(|| budget.tool_calls_exceeded(&spent)).flatten()
     });
     reached.as_ref().map(Exceeded::error)
 }
 
-/// Whether the next step is the last that the budget allows.
+/// Returns `true` if the next step is the last that the budget allows.
 pub(super) fn is_last(session: &Session, agent: &AgentDefinition) -> bool {
     let steps = session.budget(agent).steps;
     steps.is_some_and(|allowed| session.spent().steps + 1 >= allowed)
 }
 
-/// The open calls that are not run because the budget is used up.
+/// Returns errors for the open calls that are not executed because the budget is exhausted.
 ///
-/// What completes the turn is carried out all the same, as long as there are tool calls left: the
-/// answer is paid for. A step that was taken over is finished as it was begun, for nobody knows
-/// what of it has run already.
+/// Calls that complete the turn still run as long as tool calls are left, because the answer is
+/// already paid for. After a takeover, the step is finished as it was started, because it is
+/// unknown which of its calls have already run.
 pub(super) fn refusals(
     session: &Session,
     agent: &AgentDefinition,
@@ -70,8 +71,9 @@ pub(super) fn refusals(
         .collect()
 }
 
-/// What each of so many children that begin together may use: equal parts of what is left, one of
-/// which stays with the caller, so that its model can be told of children that ran out.
+/// Returns the budget of each of `children` children that start together: equal shares of the
+/// remaining budget. The parent keeps one share, so that its model can still react to children that
+/// exhaust theirs.
 pub(super) fn allowance(
     session: &Session,
     agent: &AgentDefinition,
@@ -84,18 +86,18 @@ pub(super) fn allowance(
     }
     let mut taken = session.spent();
     taken += session.set_aside();
-    // The calls beside them will run.
+    // This step's other new calls will run as well.
     let own = step.pairs().filter(|(call, state)| is_new(state) && runs_here(agent, call)).count();
     taken.tool_calls = taken.tool_calls.saturating_add(own as u64);
     Some(budget.share(&taken, children as u64 + 1))
 }
 
-/// What a companion that begins may use.
+/// Returns the budget of a companion that is about to start.
 pub(super) fn companion_allowance(session: &Session, agent: &AgentDefinition) -> Option<Budget> {
     allowance(session, agent, session.open_step()?, 1)
 }
 
-/// Whether nothing of the call has begun.
+/// Returns `true` if no part of the call has started.
 fn is_new(state: &OpenCall) -> bool {
     state.finish.is_none() && state.child.is_none() && state.started.is_none()
 }

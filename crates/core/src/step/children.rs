@@ -1,4 +1,5 @@
-//! What begins a child, and what a child's end is to the call that waited for it.
+//! Child sessions: how a call starts one, and the result that a finished child gives to the call
+//! that waited for it.
 
 use std::sync::Arc;
 
@@ -16,23 +17,24 @@ use crate::message::ToolCall;
 use crate::session::{RunStatus, Session};
 use crate::stream::ChunkKind;
 
-/// A child that is to be begun.
+/// A child session that is about to start.
 #[derive(Debug)]
 pub struct ChildSpec {
-    /// What its caller's log is to say of it.
+    /// The record of the child in the parent's log.
     pub start: ChildStart,
-    /// What its own log is to say of its caller.
+    /// The record of the parent in the child's log.
     pub parent: ParentRef,
-    /// Its agent.
+    /// The agent that the child runs.
     pub agent: AnyAgent,
-    /// What it is begun with, or why nothing can be made of the call's arguments.
+    /// The child's input, or the error that explains why the call's arguments are not a valid
+    /// input.
     pub input: Result<Input>,
     /// The arguments of the call.
     pub arguments: Json,
 }
 
 impl ChildSpec {
-    /// The child of a sub-agent's call.
+    /// Creates the specification of the child that a sub-agent call starts.
     #[must_use]
     pub fn of_sub_agent(
         session: &Session,
@@ -42,9 +44,9 @@ impl ChildSpec {
         let call = session.open_step()?.tool_call(&task.call)?;
         let child = agent.sub_agent(&call.name)?;
         let input = child.input_of(&arguments(call));
-        let begin = Self::new(session, call, child.agent(), None, input);
-        let start = ChildStart { session: task.session.clone(), ..begin.start };
-        Some(Self { start: ChildStart { allowance: task.allowance, ..start }, ..begin })
+        let spec = Self::new(session, call, child.agent(), None, input);
+        let start = ChildStart { session: task.session.clone(), ..spec.start };
+        Some(Self { start: ChildStart { allowance: task.allowance, ..start }, ..spec })
     }
 
     pub(super) fn new(
@@ -74,14 +76,14 @@ impl ChildSpec {
         Self { start, parent, agent: Arc::clone(agent), input, arguments: arguments(call) }
     }
 
-    /// What hooks are told before it is begun.
+    /// Returns the view of the child that hooks get before it starts.
     #[must_use]
     pub fn view(&self) -> SubAgentView<'_> {
         let ChildStart { call, session, agent, .. } = &self.start;
         SubAgentView { call, agent, session, input: &self.arguments }
     }
 
-    /// What people are shown before it shows something itself.
+    /// Returns the chunk that announces the child in the stream.
     #[must_use]
     pub fn shown(&self) -> ChunkKind {
         let ChildStart { call, session, agent, .. } = self.start.clone();
@@ -89,26 +91,27 @@ impl ChildSpec {
     }
 }
 
-/// The error of a child that a hook keeps from being begun.
+/// Returns the error of a child that a hook refused to start.
 #[must_use]
 pub fn child_refused(reason: &str) -> Error {
-    Error::new(ErrorCode::ToolRefused, "not begun").with_detail(reason)
+    Error::new(ErrorCode::ToolRefused, "not started").with_detail(reason)
 }
 
-/// What a call comes to whose child was not begun.
+/// Returns the result of a call whose child could not start.
 #[must_use]
 pub fn child_start_failed(error: &Error) -> ToolOutcome {
     let (code, message) = match error.code() {
         ErrorCode::ToolRefused => (ErrorCode::ToolRefused, error.in_full()),
         _ => {
-            let message = format!("the sub-agent could not be begun: {}", error.in_full());
+            let message = format!("the sub-agent could not be started: {}", error.in_full());
             (ErrorCode::SubAgentDispatchFailed, message)
         }
     };
     failed(code, message)
 }
 
-/// What a call comes to that waited for a child: the output, or for a companion what became of it.
+/// Returns the result of a call that waited for a child: the child's output, or for a companion its
+/// name, status and output.
 #[must_use]
 pub fn child_outcome(start: &ChildStart, result: &AgentResult) -> ToolOutcome {
     if let Some(companion) = &start.companion {
@@ -118,12 +121,12 @@ pub fn child_outcome(start: &ChildStart, result: &AgentResult) -> ToolOutcome {
         }
         let output = result.output.as_ref().map(Json::to_value);
         let status = result.status.as_str();
-        let told = json!({ "name": companion.name, "status": status, "output": output });
-        return ToolOutcome::Success(told.into());
+        let value = json!({ "name": companion.name, "status": status, "output": output });
+        return ToolOutcome::Success(value.into());
     }
     let message = match (result.status, &result.output, &result.error) {
         (RunStatus::Completed, Some(output), _) => return ToolOutcome::Success(output.clone()),
-        (RunStatus::Completed, None, _) => "the sub-agent gave no output".to_owned(),
+        (RunStatus::Completed, None, _) => "the sub-agent returned no output".to_owned(),
         (_, _, Some(error)) => format!("the sub-agent failed: {}", error.message),
         (status, _, None) => format!("the sub-agent is {}", status.as_str()),
     };

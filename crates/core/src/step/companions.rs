@@ -1,4 +1,4 @@
-//! What calls of companion tools ask for, and what they come to.
+//! Calls of companion tools: the task that each call requests, and its outcome.
 
 use std::sync::Arc;
 
@@ -16,26 +16,26 @@ use crate::message::{ToolCall, UserMessage};
 use crate::session::{ChildStatus, RunStatus, Session};
 use crate::text::{MAX_NAME, excerpt};
 
-/// What is to be done for a call of a companion tool.
+/// The task that a call of a companion tool requests.
 #[derive(Debug)]
 pub enum CompanionTask {
-    /// Nothing: it has its result.
+    /// Nothing to do: the call already has its result.
     Done(ToolOutcome),
-    /// To begin a child.
+    /// Starts a child.
     Begin(Box<ChildSpec>),
-    /// To give a child something else to do.
+    /// Sends a message to a child.
     Tell(CompanionMessage),
-    /// To look how these children stand.
+    /// Reports the status of these children.
     List(Vec<Arc<ChildStart>>),
-    /// To look how this one stands.
+    /// Reports the status of this child.
     Look(ChildStart),
-    /// To stop this child for good.
+    /// Stops this child permanently.
     Stop(ChildStart, AnyAgent),
-    /// To wait for this child.
+    /// Waits for this child.
     Wait(ChildStart),
 }
 
-/// What is to be done for a call; none if it is not a call of a companion tool, or not fit.
+/// Returns the task of a call, or `None` if it is not a valid call of a companion tool.
 #[must_use]
 pub fn companion_task(
     session: &Session,
@@ -44,18 +44,18 @@ pub fn companion_task(
 ) -> Option<CompanionTask> {
     let found = match agent.companion_call(call)?.ok()? {
         CompanionCall::Spawn { agent: name, message, name: chosen } => {
-            beginning(session, agent, call, &name, message, chosen)
+            spawn(session, agent, call, &name, message, chosen)
         }
         CompanionCall::List => {
             let starts = session.companions().map(|(_, record)| Arc::clone(&record.start));
             Ok(CompanionTask::List(starts.collect()))
         }
-        CompanionCall::Of { name, ask } => asked(session, agent, call, &name, ask),
+        CompanionCall::Of { name, ask } => command(session, agent, call, &name, ask),
     };
-    Some(found.unwrap_or_else(|why| CompanionTask::Done(unknown(why))))
+    Some(found.unwrap_or_else(|reason| CompanionTask::Done(unknown(reason))))
 }
 
-fn beginning(
+fn spawn(
     session: &Session,
     agent: &AgentDefinition,
     call: &ToolCall,
@@ -64,20 +64,23 @@ fn beginning(
     name: Option<String>,
 ) -> Result<CompanionTask, String> {
     let Some(companion) = agent.companion(wanted) else {
-        let known: Vec<_> = agent.companions().iter().map(|it| &**it.agent().name()).collect();
+        let known: Vec<_> =
+            agent.companions().iter().map(|companion| &**companion.agent().name()).collect();
         let wanted = excerpt(wanted, MAX_NAME);
         return Err(format!("there is no agent `{wanted}`; there are: {}", known.join(", ")));
     };
     let name = name.unwrap_or_else(|| session.free_name(wanted));
     if !is_companion_name(&name) {
         let name = excerpt(&name, MAX_NAME);
-        return Err(format!("`{name}` is no name: 1 to 64 letters, digits, `_` or `-`"));
+        return Err(format!(
+            "`{name}` is not a valid name: use 1 to 64 letters, digits, `_` or `-`"
+        ));
     }
     if let Some(record) = session.companion(&name) {
         if record.start.agent != *companion.agent().name() {
-            return Err(format!("there is a child `{name}` already, of another agent"));
+            return Err(format!("a child `{name}` of another agent already exists"));
         }
-        // One that has ended goes on: it is consulted again.
+        // A companion that has ended starts another turn.
         let start = ChildStart { call: call.id.clone(), ..ChildStart::clone(&record.start) };
         let message = CompanionMessage::new(session, start, companion.agent(), message);
         return Ok(CompanionTask::Tell(CompanionMessage { begins: true, ..message }));
@@ -89,12 +92,12 @@ fn beginning(
     }
     let stays = CompanionRef { name, mode: companion.mode() };
     let input = Ok(Input::from(message));
-    let mut begin = ChildSpec::new(session, call, companion.agent(), Some(stays), input);
-    begin.start.allowance = companion_allowance(session, agent);
-    Ok(CompanionTask::Begin(Box::new(begin)))
+    let mut spec = ChildSpec::new(session, call, companion.agent(), Some(stays), input);
+    spec.start.allowance = companion_allowance(session, agent);
+    Ok(CompanionTask::Begin(Box::new(spec)))
 }
 
-fn asked(
+fn command(
     session: &Session,
     agent: &AgentDefinition,
     call: &ToolCall,
@@ -108,7 +111,7 @@ fn asked(
     };
     let start = ChildStart { call: call.id.clone(), ..ChildStart::clone(&record.start) };
     let Some(companion) = agent.companion(&start.agent) else {
-        return Err(format!("the agent `{}` is no companion any more", start.agent));
+        return Err(format!("the agent `{}` is no longer a companion", start.agent));
     };
     let child = Arc::clone(companion.agent());
     Ok(match ask {
@@ -124,30 +127,31 @@ fn asked(
 /// A message to a companion.
 #[derive(Debug, Clone)]
 pub struct CompanionMessage {
-    /// The companion, as the child of this call.
+    /// The companion, recorded as the child of this call.
     pub start: ChildStart,
-    /// Its agent.
+    /// The companion's agent.
     pub agent: AnyAgent,
-    /// The message.
+    /// The message text.
     pub message: UserMessage,
-    /// Under which it is queued once.
+    /// The request id that makes sure the message is queued only once.
     pub request: RequestId,
-    /// The run that it begins, if it begins one.
+    /// The id of the run that the message starts, if it starts one.
     pub run: RunId,
-    /// Whether it is to begin the child again: one that is at work does not get it.
+    /// Whether the message restarts the child. A child that is running does not receive it.
     pub begins: bool,
 }
 
-/// How a message is handed to a companion.
+/// How a message is delivered to a companion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
-    /// It has it already.
+    /// The child already has the message.
     Known,
-    /// Not at all, for this reason.
+    /// The child does not receive the message, for this reason.
     Refused(&'static str),
-    /// As a new turn: the last one is over.
+    /// The message starts a new turn, because the last turn has ended.
     NewTurn,
-    /// Between two of its steps; one that stands still and can go on has to be gone on with.
+    /// The message is queued and taken between two steps. A child that is paused but can continue
+    /// must be resumed.
     Queued,
 }
 
@@ -164,19 +168,19 @@ impl CompanionMessage {
         }
     }
 
-    /// How it is handed to a child that is so.
+    /// Returns how the message is delivered to a child with this status.
     #[must_use]
-    pub fn delivery(&self, child: &Session, standing: &ChildStatus) -> Delivery {
+    pub fn delivery(&self, child: &Session, status: &ChildStatus) -> Delivery {
         if child.knows_message(&self.request) || child.run(&self.run).is_some() {
             return Delivery::Known;
         }
-        match standing {
+        match status {
             ChildStatus::Ended(result, _) if result.status == RunStatus::Aborted => {
                 Delivery::Refused("the child was terminated; start another one")
             }
             ChildStatus::Ended(..) => Delivery::NewTurn,
             _ if self.begins => {
-                Delivery::Refused("there is a child of this name already; send it a message")
+                Delivery::Refused("a child of this name already exists; send it a message")
             }
             ChildStatus::Live
             | ChildStatus::Waits
@@ -185,22 +189,22 @@ impl CompanionMessage {
         }
     }
 
-    /// What the call comes to whose message was refused for this reason.
+    /// Returns the outcome of a call whose message was refused for this reason.
     #[must_use]
-    pub fn refused(why: &str) -> CompanionOutcome {
-        CompanionOutcome::done(unknown(why.to_owned()))
+    pub fn refused(reason: &str) -> CompanionOutcome {
+        CompanionOutcome::done(unknown(reason.to_owned()))
     }
 
-    /// What the call comes to whose message could not be handed over.
+    /// Returns the outcome of a call whose message could not be delivered.
     #[must_use]
     pub fn undelivered() -> CompanionOutcome {
-        let message = "the child begins and ends runs without pause; try again";
+        let message = "the child keeps starting and ending runs; try again";
         CompanionOutcome::done(failed(ErrorCode::StoreBusy, message))
     }
 }
 
-/// What came of a call of a companion tool: its result, the child that it waits for, or a child that it
-/// has begun beside its result.
+/// The outcome of a call of a companion tool: its result, the child that it waits for, or both a
+/// result and a child that it started in the background.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompanionOutcome {
     start: Option<ChildStart>,
@@ -208,40 +212,41 @@ pub struct CompanionOutcome {
 }
 
 impl CompanionOutcome {
-    /// It has its result.
+    /// Creates the outcome of a call that has its result.
     #[must_use]
     pub fn done(outcome: ToolOutcome) -> Self {
         Self { start: None, outcome: Some(outcome) }
     }
 
-    /// It waits for this child.
+    /// Creates the outcome of a call that waits for this child.
     #[must_use]
     pub fn waits(start: ChildStart) -> Self {
         Self { start: Some(start), outcome: None }
     }
 
-    /// It gave this child something to do: it waits for it, unless the child works beside.
+    /// Creates the outcome of a call that gave this child work. The call waits for the child,
+    /// unless the child runs in the background.
     #[must_use]
     pub fn given(start: ChildStart) -> Self {
-        let beside = start.companion.as_ref().filter(|companion| companion.is_background());
-        let outcome = beside.map(|companion| {
+        let background = start.companion.as_ref().filter(|companion| companion.is_background());
+        let outcome = background.map(|companion| {
             let (name, session) = (&companion.name, &start.session);
             success(json!({ "name": name, "session": session, "status": "running" }))
         });
         Self { start: Some(start), outcome }
     }
 
-    /// How this child stands.
+    /// Creates the outcome that reports the status of this child.
     #[must_use]
-    pub fn told(start: &ChildStart, standing: &ChildStatus) -> Self {
-        Self::done(success(described(start, standing)))
+    pub fn told(start: &ChildStart, status: &ChildStatus) -> Self {
+        Self::done(success(described(start, status)))
     }
 
-    /// Which children there are, and how they stand.
+    /// Creates the outcome that lists the children with their status.
     #[must_use]
     pub fn listed(children: &[(Arc<ChildStart>, ChildStatus)]) -> Self {
-        let children = children.iter().map(|(start, standing)| {
-            let mut child = described(start, standing);
+        let children = children.iter().map(|(start, status)| {
+            let mut child = described(start, status);
             if let Some(members) = child.as_object_mut() {
                 members.remove("output");
             }
@@ -250,20 +255,20 @@ impl CompanionOutcome {
         Self::done(success(json!({ "children": children.collect::<Vec<_>>() })))
     }
 
-    /// This child was stopped for good.
+    /// Creates the outcome of a call that stopped this child permanently.
     #[must_use]
     pub fn stopped(start: &ChildStart) -> Self {
-        let name = start.companion.as_ref().map(|it| it.name.as_str());
+        let name = start.companion.as_ref().map(|companion| companion.name.as_str());
         Self::done(success(json!({ "name": name, "terminated": true })))
     }
 
-    /// The result, if it has it.
+    /// Returns the result, or `None` while the call waits for a child.
     #[must_use]
     pub fn outcome(&self) -> Option<&ToolOutcome> {
         self.outcome.as_ref()
     }
 
-    /// The facts of it, for the call that was tried so often.
+    /// Returns the events that record the outcome of the call, which took this many attempts.
     #[must_use]
     pub fn facts(self, call: &ToolCall, attempt: u32) -> Vec<Event> {
         let started = self.start.map(|start| Event::ChildStarted(Arc::new(start)));
@@ -275,26 +280,26 @@ impl CompanionOutcome {
     }
 }
 
-/// How a child is, for the model to read.
-fn described(start: &ChildStart, standing: &ChildStatus) -> Value {
-    let name = start.companion.as_ref().map(|it| it.name.as_str());
-    let mut told = json!({ "name": name, "agent": start.agent });
-    let (status, result) = match standing {
+/// Describes a child's status, for the model to read.
+fn described(start: &ChildStart, status: &ChildStatus) -> Value {
+    let name = start.companion.as_ref().map(|companion| companion.name.as_str());
+    let mut description = json!({ "name": name, "agent": start.agent });
+    let (status, result) = match status {
         ChildStatus::Ended(result, _) => (result.status.as_str(), Some(result)),
         ChildStatus::Live | ChildStatus::Ready => ("running", None),
         ChildStatus::Interrupted => ("interrupted", None),
         ChildStatus::Waits => ("waits_for_people", None),
     };
-    if let Some(members) = told.as_object_mut() {
+    if let Some(members) = description.as_object_mut() {
         members.insert("status".into(), status.into());
-        if let Some(output) = result.and_then(|it| it.output.as_ref()) {
+        if let Some(output) = result.and_then(|result| result.output.as_ref()) {
             members.insert("output".into(), output.to_value());
         }
-        if let Some(error) = result.and_then(|it| it.error.as_ref()) {
+        if let Some(error) = result.and_then(|result| result.error.as_ref()) {
             members.insert("error".into(), error.message.clone().into());
         }
     }
-    told
+    description
 }
 
 fn success(value: Value) -> ToolOutcome {

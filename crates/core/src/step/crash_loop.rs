@@ -1,44 +1,46 @@
-//! Runs, and tries of their parts, that stop without a result one after the other: the last one gives up.
+//! Crash loops: consecutive runs and attempts that crash without a new result. The last one stops
+//! and reports an error.
 
 use crate::agent::AgentDefinition;
 use crate::error::{ErrorCode, ErrorRecord};
 use crate::event::{RunOutcome, ToolFinish, ToolOutcome};
 use crate::session::{Session, StepRecord};
 
-/// Returns `true` if so many runs and tries have stopped where this one stands that it must not try the
-/// same again.
+/// Returns `true` if so many consecutive runs and attempts have crashed at this point that the same
+/// work must not be attempted again.
 pub(super) fn is_crash_loop(session: &Session, agent: &AgentDefinition) -> bool {
     session.takeovers() >= agent.limits().max_takeovers
 }
 
-/// The answers to the calls that the tries before may have stopped over: to all that are in progress, or to
-/// those that an engine tried too often within runs. A call that waits for a child or for a human is not
-/// among them.
-pub(super) fn given_up(
+/// Returns errors for the calls during which the earlier attempts may have crashed: all calls in
+/// progress, or those that an engine attempted too often within runs. Calls that wait for a child
+/// or for a human are not included.
+pub(super) fn abandoned(
     session: &Session,
     agent: &AgentDefinition,
     step: &StepRecord,
 ) -> Vec<ToolFinish> {
-    let given_up = step.in_progress().filter_map(|call| {
+    let abandoned = step.in_progress().filter_map(|call| {
         let repeats = step.call(&call.id).map_or(0, |state| state.repeats);
         let tries = session.takeovers().saturating_add(repeats);
         if tries < agent.limits().max_takeovers {
             return None;
         }
         let message = format!(
-            "not tried again: {tries} processes in a row stopped while the call was open; whether it \
+            "not retried: {tries} processes in a row crashed while the call was open; whether it \
              acted is not known"
         );
         let error = ErrorRecord::new(ErrorCode::CrashLoop, message);
         Some(ToolFinish::without_run(call.id.clone(), ToolOutcome::Error(error)))
     });
-    given_up.collect()
+    abandoned.collect()
 }
 
-/// The end of a run that gives up: after the answers to its calls, or in place of the model call.
+/// Returns the outcome of a run that stops because of a crash loop: after the errors for its calls,
+/// or instead of the model call.
 pub(super) fn outcome(session: &Session, agent: &AgentDefinition) -> Option<RunOutcome> {
     let step = session.closed_step();
-    let given_up: Vec<_> = step
+    let abandoned: Vec<_> = step
         .into_iter()
         .flat_map(StepRecord::pairs)
         .filter(|(_, state)| {
@@ -48,11 +50,13 @@ pub(super) fn outcome(session: &Session, agent: &AgentDefinition) -> Option<RunO
         .map(|(call, _)| format!("{} (`{}`)", call.id, call.name))
         .collect();
     let takeovers = session.takeovers();
-    let message = if !given_up.is_empty() {
-        format!("try after try stopped without a result of the calls {}", given_up.join(", "))
+    let message = if !abandoned.is_empty() {
+        format!("repeated attempts crashed without a result of the calls {}", abandoned.join(", "))
     } else if is_crash_loop(session, agent) {
         let next = session.last_step() + 1;
-        format!("{takeovers} tries in a row stopped before the reply of step {next} was recorded")
+        format!(
+            "{takeovers} attempts in a row crashed before the reply of step {next} was recorded"
+        )
     } else {
         return None;
     };

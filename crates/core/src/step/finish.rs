@@ -1,5 +1,5 @@
-//! How a turn is completed: the tool for it, the section of the prompt that names it, and the
-//! result that pairs it.
+//! Completion of a turn: the `__finish__` tool, the prompt section that names the completion tool,
+//! and the result that pairs the completing call.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use crate::message::ToolResultMessage;
 use crate::schema::Schema;
 use crate::tool::{FINISH_TOOL, Tool, ToolSet, ToolSpec};
 
-/// The content of the result that pairs a `__finish__` call.
+/// The content of the result message that pairs a `__finish__` call.
 pub(crate) const ACKNOWLEDGED: &str = r#"{"acknowledged":true}"#;
 
-/// The fact that pairs a `__finish__` call, and the only source of its result message. The turn's
-/// output is not repeated in the message: it stands in the call's arguments.
+/// Returns the event that pairs a `__finish__` call. Its result message is made only from this
+/// event. The message does not repeat the turn's output, which is in the call's arguments.
 #[must_use]
 pub fn synthesize_finish_tool_result(call: CallId) -> ToolFinish {
     ToolFinish::without_run(call, ToolOutcome::Acknowledged)
 }
 
-/// The message of such a fact.
+/// Returns the result message of a `__finish__` call.
 pub(crate) fn acknowledged_message(
     call: &CallId,
     provider_id: Option<&Arc<str>>,
@@ -37,11 +37,11 @@ pub(crate) fn acknowledged_message(
     }
 }
 
-/// The tools as the model sees them: the user's in their order, those by which it handles its
-/// children, then `__finish__` if the turn is completed by it.
+/// Returns the tools that the model sees, in this order: the user's tools, the tools for children,
+/// and `__finish__` if the turn is completed by it.
 ///
 /// # Errors
-/// If a tool's schema is not usable.
+/// Returns an error if the schema of a tool is not valid.
 pub fn build_effective_tools(
     tools: &[Tool],
     children: Vec<ToolSpec>,
@@ -72,7 +72,8 @@ pub fn build_effective_tools(
     Ok(ToolSet::new(specs))
 }
 
-/// Providers ask for an object as arguments; another output type is handed in as a member of one.
+/// Returns the input schema of `__finish__`. Providers require an object, so another output type is
+/// wrapped as a member of one.
 fn finish_schema(output: &Schema) -> Json {
     if is_object(output) {
         return output.json().clone();
@@ -84,7 +85,7 @@ fn finish_schema(output: &Schema) -> Json {
         "required": [WRAPPED],
         "additionalProperties": false,
     });
-    // Definitions are referred to from the root, so they have to stay there.
+    // References to definitions start at the root, so the definitions stay there.
     let definitions = inner.as_object_mut().and_then(|members| members.remove("$defs"));
     if let Some(members) = outer.as_object_mut() {
         members.insert("properties".into(), serde_json::json!({ WRAPPED: inner }));
@@ -93,15 +94,17 @@ fn finish_schema(output: &Schema) -> Json {
     outer.into()
 }
 
-/// The member that holds an output which is not an object.
+/// The member that holds an output that is not an object.
 pub(crate) const WRAPPED: &str = "output";
 
-/// Whether the output type is an object, and so `__finish__` takes its members as arguments.
+/// Returns `true` if the output type is an object, so that `__finish__` takes its members as
+/// arguments.
 pub(crate) fn is_object(output: &Schema) -> bool {
     output.value().get("type").and_then(|kind| kind.as_str()) == Some("object")
 }
 
-/// The section of the prompt that says how to hand in the output, if the agent owes one.
+/// Returns the prompt section that tells the model how to return the output, or `None` if the agent
+/// has no required output.
 #[must_use]
 pub fn output_requirement(completion: &Completion, has_output: bool) -> Option<String> {
     let how = match completion {
@@ -123,7 +126,7 @@ pub fn output_requirement(completion: &Completion, has_output: bool) -> Option<S
     ))
 }
 
-/// The completion tool by name, or `one of` several.
+/// Returns the name of the completion tool, or `one of` and all their names.
 pub(crate) fn tool_names(completion: &Completion) -> String {
     match completion {
         Completion::FinishTools(names) => match names.as_slice() {

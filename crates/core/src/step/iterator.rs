@@ -1,4 +1,4 @@
-//! The sans-I/O machine that drivers turn: what to do next, as a function of the events.
+//! The sans-I/O state machine that drivers run: the next action as a function of the events.
 
 use std::sync::Arc;
 
@@ -15,59 +15,61 @@ use crate::message::{AssistantMessage, UserMessage};
 use crate::session::{Session, StepRecord};
 use crate::state::Patch;
 
-/// What to do next. Small, and made of ids: payloads stay in the session.
+/// The next thing that a driver does. An action is small and refers to payloads in the session by
+/// id.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Action {
-    /// No run is current.
+    /// There is no current run.
     Idle,
     /// Effect: make the model call of this step.
     CallModel {
-        /// The step.
+        /// The number of the step.
         step: u32,
-        /// Whether the model has to call the completion tool: it was told to, or it is `__finish__`
-        /// and this is the last step that the turn may take.
+        /// Whether the model has to call the completion tool, because a correction asked for it, or
+        /// because `__finish__` completes the turn and this is the last step of the turn.
         force_completion: bool,
     },
-    /// Effect: begin the sessions of these calls' children, and record that. Together with those that
-    /// are under way and do not wait for people they are at most `tool_concurrency`; the others follow
-    /// when these have ended.
+    /// Effect: start the child sessions of these calls and record that. Together with the running
+    /// children that do not wait for a human, they are at most `tool_concurrency`. The other
+    /// children start when these have ended.
     StartChildren(Vec<ChildTask>),
-    /// Effect: run these side by side (phase 1), and wait for the children among them. The start of a call
-    /// that is [at most once](CallTask::at_most_once) is recorded before it runs.
+    /// Effect: run these calls concurrently (phase 1) and wait for the children. The start of a
+    /// call that is [at most once](CallTask::at_most_once) is recorded before it runs.
     RunTools {
-        /// The calls.
+        /// The calls to run.
         calls: Vec<CallTask>,
-        /// The children that are not known to wait.
+        /// The children to wait for: those that are not known to be suspended.
         children: Vec<ChildTask>,
     },
-    /// Effect: run this finish tool, which sees the state of phase 1 (phase 2). Its start is recorded
-    /// like that of a call of phase 1.
+    /// Effect: run this finish tool, which sees the state after phase 1 (phase 2). Its start is
+    /// recorded like that of a call of phase 1.
     RunFinishTool(CallTask),
-    /// Effect: carry out these calls of companion tools, in this order (phase 3).
+    /// Effect: run these calls of companion tools, in this order (phase 3).
     RunCompanions(Vec<CallTask>),
-    /// Decision: record how long these calls waited for people.
+    /// Decision: record how long these calls were pending.
     Account(Vec<CallId>),
-    /// Decision: answer these calls without running anything.
+    /// Decision: record results for these calls without running anything.
     Answer(Vec<ToolFinish>),
     /// Decision: tell the model that its answer does not complete the turn.
     Correct(UserMessage),
-    /// Decision: make the state fit its type, after changes that were made side by side.
+    /// Decision: make the state fit its type again after concurrent changes.
     MendState(Patch),
     /// Decision: close the step.
     CloseStep(u32),
-    /// Decision: let these queued messages into the transcript.
+    /// Decision: move these queued messages into the transcript.
     TakeMessages(Vec<RequestId>),
-    /// Decision: end the run. It may be that it has to wait: deadlines are counted from the
-    /// session's [clock](crate::session::SessionOverview::clock), so let it know the time first.
+    /// Decision: end the run. The outcome may be that the run is suspended. Deadlines are computed
+    /// from the session's [clock](crate::session::SessionOverview::clock), so update the clock
+    /// first.
     End(RunOutcome),
-    /// Decision: answer the calls that an imported log left open.
+    /// Decision: record results for the calls that an imported log left open.
     Heal(Vec<(CallId, ToolOutcome)>),
 }
 
 impl Action {
-    /// Whether it is a decision: nothing to carry out, only to record, which
-    /// [`decide`](StepIterator::decide) and the journal do.
+    /// Returns `true` if the action is a decision: it is only recorded, by
+    /// [`decide`](StepIterator::decide) and the journal, and needs no effect.
     #[must_use]
     pub const fn is_decision(&self) -> bool {
         matches!(
@@ -85,8 +87,8 @@ impl Action {
 }
 
 impl Action {
-    /// Whether the calls that ran side by side have their results: what comes next sees the state that
-    /// their changes make together.
+    /// Returns `true` if all concurrent calls have their results, so that the next action sees the
+    /// state with all their changes.
     const fn ends_phase(&self) -> bool {
         matches!(
             self,
@@ -99,72 +101,73 @@ impl Action {
     }
 }
 
-/// One call to carry out.
+/// A call to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallTask {
-    /// The call.
+    /// The id of the call.
     pub call: CallId,
-    /// Which try this is, from 1, counting the runs that may have tried before.
+    /// The number of this attempt, from 1. It includes attempts of earlier runs.
     pub attempt: u32,
-    /// Whether it must not run twice: [`ToolStarted`](Event::ToolStarted) has to be on record before it
-    /// runs, by the append of the process that runs it, when it is about to run and not while it waits
-    /// in a queue.
+    /// Whether the call must not run twice. The process that runs it must append
+    /// [`ToolStarted`](Event::ToolStarted) right before it runs, not while the call waits in a
+    /// queue.
     pub at_most_once: bool,
-    /// Whether it must not run twice and its start is on record, so that it may have run: ask
-    /// `reconcile`.
+    /// Whether the call must not run twice and its start is recorded, so that it may have run. Call
+    /// `reconcile` to find out.
     pub in_doubt: bool,
 }
 
-/// What was found out about a reply's calls.
+/// The check results of a reply's calls.
 #[derive(Debug, Clone)]
 struct Fit {
     reply: Arc<AssistantMessage>,
     gates: Gates,
 }
 
-/// A child to begin or to wait for.
+/// A child to start or to wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChildTask {
-    /// The call.
+    /// The id of the call that the child is for.
     pub call: CallId,
-    /// The child's session.
+    /// The id of the child's session.
     pub session: SessionId,
-    /// What a child that is to be begun may use at most.
+    /// The budget of a child that is about to start.
     pub allowance: Option<Budget>,
 }
 
-/// The machine over the step functions: same events and agent in, same action out.
+/// The state machine over the step functions. The same events and agent always give the same
+/// action.
 #[derive(Debug, Clone)]
 pub struct StepIterator {
     agent: AnyAgent,
     session: Session,
-    /// The reply whose open calls were all found fit to run, and which of them wait for people.
-    /// What is asked many times in a step is judged once.
+    /// The last reply whose open calls all passed the checks, and which of them are pending. It
+    /// caches a check that is needed many times per step.
     fit: Option<Fit>,
-    /// What `decide` found to be next, until the session changes.
+    /// The next action that `decide` found, valid until the session changes.
     found: Option<Action>,
 }
 
 impl StepIterator {
-    /// The machine at the end of a session's log.
+    /// Creates the state machine at the end of a session's log.
     #[must_use]
     pub fn new(agent: AnyAgent, session: Session) -> Self {
         Self { agent, session, fit: None, found: None }
     }
 
-    /// The session so far.
+    /// Returns the session.
     #[must_use]
     pub fn session(&self) -> &Session {
         &self.session
     }
 
-    /// The session so far, for others.
+    /// Returns the session and drops the state machine.
     #[must_use]
     pub fn into_session(self) -> Session {
         self.session
     }
 
-    /// Notes what an append was acknowledged as. That changes nothing of what comes next, but for
+    /// Applies the acknowledgement of an append. It does not affect the next action, except through
     /// the time that has passed.
     pub(crate) fn settle(&mut self, append: AppendId, at: Timestamp) {
         self.session.settle(append, at);
@@ -178,19 +181,19 @@ impl StepIterator {
         &mut self.session
     }
 
-    /// The agent.
+    /// Returns the agent.
     #[must_use]
     pub fn agent(&self) -> &AnyAgent {
         &self.agent
     }
 
-    /// What to do next. Asking has no effect.
+    /// Returns the next action. The call has no side effect.
     #[must_use]
     pub fn next(&self) -> Action {
         self.found.clone().unwrap_or_else(|| self.find())
     }
 
-    /// How the run ends, if that is what comes next.
+    /// Returns the outcome of the run if the next action ends it.
     #[must_use]
     pub fn ending(&self) -> Option<RunOutcome> {
         match &self.found {
@@ -221,10 +224,10 @@ impl StepIterator {
         }
     }
 
-    /// Takes what came of an effect.
+    /// Applies the events of an effect.
     ///
     /// # Errors
-    /// If an event is not legal here; those before it were taken.
+    /// Returns an error if an event is not legal here. The events before it stay applied.
     pub fn supply(&mut self, events: &[Event]) -> Result<()> {
         let run = self.session.current_run().map(|run| run.id.clone());
         let session = self.session_mut();
@@ -234,11 +237,11 @@ impl StepIterator {
         Ok(())
     }
 
-    /// Carries out every decision up to the next effect or the end of the run, and returns the
-    /// events that record them. The end is left to the driver, which has hooks to run first.
+    /// Makes every decision up to the next effect or the end of the run, and returns the events
+    /// that record them. The driver ends the run itself, because hooks run first.
     ///
     /// # Errors
-    /// If a decision is not legal, which is a bug.
+    /// Returns an error if a decision is not legal, which is a bug.
     pub fn decide(&mut self) -> Result<Vec<Event>> {
         let mut decided = Vec::new();
         loop {
@@ -254,7 +257,7 @@ impl StepIterator {
                 Action::Heal(results) => vec![Event::HistoryHealed { results }],
                 Action::TakeMessages(requests) => vec![Event::MessagesTaken { requests }],
                 found => {
-                    // An action other than an answer: no call was refused.
+                    // The action is not an answer, so no call was refused.
                     self.fit = self.session.open_step().and_then(|step| self.judged(step));
                     self.found = Some(found);
                     return Ok(decided);
@@ -265,7 +268,7 @@ impl StepIterator {
         }
     }
 
-    /// Which calls of the reply wait for people, if all are known to be fit.
+    /// Returns the cached gates of the reply, or `None` if its calls have not been checked.
     fn gates(&self, step: &StepRecord) -> Option<&Gates> {
         let reply = step.reply.message.as_ref()?;
         let fit = self.fit.as_ref().filter(|fit| Arc::ptr_eq(&fit.reply, reply))?;

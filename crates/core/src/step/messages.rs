@@ -1,4 +1,4 @@
-//! How messages are made, and how they are put together for a model call.
+//! Construction of messages, and their assembly for a model call.
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ use crate::message::{
 };
 use crate::tool::{FINISH_TOOL, SUB_AGENT_PREFIX};
 
-/// What an assistant message is made of.
+/// The parts of an assistant message.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AssistantMessagePlan {
-    /// The text.
+    /// The text of the message.
     pub content: Option<String>,
-    /// Calls of tools, `__finish__` included.
+    /// The tool calls, including `__finish__`.
     pub tool_calls: Vec<ParsedToolCall>,
-    /// Calls of sub-agents.
+    /// The sub-agent calls.
     pub sub_agent_calls: Vec<ParsedSubAgentCall>,
-    /// Disclosed reasoning.
+    /// The reasoning that the model disclosed.
     pub thinking: Option<Thinking>,
 }
 
-/// The assistant message of a plan. Sub-agent calls follow the tool calls under their prefixed
-/// name.
+/// Creates the assistant message of a plan. Sub-agent calls follow the tool calls, under their
+/// prefixed name.
 #[must_use]
 pub fn create_assistant_message(plan: AssistantMessagePlan) -> AssistantMessage {
     let tools = plan.tool_calls.into_iter().map(|call| ToolCall {
@@ -50,20 +50,20 @@ pub fn create_assistant_message(plan: AssistantMessagePlan) -> AssistantMessage 
     }
 }
 
-/// What a tool's result message is made of.
+/// The parts of a tool result message.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolResultInput<'a> {
-    /// The call.
+    /// The id of the call.
     pub tool_call_id: &'a CallId,
-    /// The provider's id of it, for the wire.
+    /// The provider's id of the call, for the wire format.
     pub provider_id: Option<&'a Arc<str>>,
     /// The tool's name as the model wrote it.
     pub tool_name: &'a str,
-    /// What came of it: the result, or the error's sentence.
+    /// The outcome of the call: the result, or the error message.
     pub outcome: std::result::Result<&'a Json, &'a str>,
 }
 
-/// The message that answers a tool call: the result as JSON text, or `{"error":"…"}`.
+/// Creates the message that answers a tool call: the result as JSON text, or `{"error":"…"}`.
 #[must_use]
 pub fn create_tool_result_message(input: ToolResultInput<'_>) -> ToolResultMessage {
     ToolResultMessage {
@@ -78,20 +78,20 @@ pub fn create_tool_result_message(input: ToolResultInput<'_>) -> ToolResultMessa
     }
 }
 
-/// What a sub-agent's result message is made of.
+/// The parts of a sub-agent result message.
 #[derive(Debug, Clone, Copy)]
 pub struct SubAgentResultInput<'a> {
-    /// The call.
+    /// The id of the call.
     pub tool_call_id: &'a CallId,
-    /// The provider's id of it, for the wire.
+    /// The provider's id of the call, for the wire format.
     pub provider_id: Option<&'a Arc<str>>,
     /// The sub-agent's name, without prefix.
     pub agent_type: &'a str,
-    /// What came of it: the output, or the error's sentence.
+    /// The outcome of the call: the output, or the error message.
     pub outcome: std::result::Result<&'a Json, &'a str>,
 }
 
-/// The message that answers a sub-agent call.
+/// Creates the message that answers a sub-agent call.
 #[must_use]
 pub fn create_sub_agent_result_message(input: SubAgentResultInput<'_>) -> ToolResultMessage {
     create_tool_result_message(ToolResultInput {
@@ -102,28 +102,29 @@ pub fn create_sub_agent_result_message(input: SubAgentResultInput<'_>) -> ToolRe
     })
 }
 
-/// What a model is shown: the system message, and the transcript borrowed.
+/// The messages of a model call: the system message and the borrowed transcript.
 #[derive(Debug, Clone)]
 pub struct LlmMessages<'a> {
-    /// The resolved prompt.
+    /// The system message with the resolved prompt.
     pub system: SharedMessage,
-    /// The transcript.
+    /// The messages of the session.
     pub transcript: &'a [SharedMessage],
 }
 
 impl LlmMessages<'_> {
-    /// All of them, the system message first.
+    /// Returns all messages, the system message first.
     pub fn iter(&self) -> impl Iterator<Item = &SharedMessage> {
         std::iter::once(&self.system).chain(self.transcript)
     }
 }
 
-/// Resolves the agent's prompt on its state and puts it in front of the transcript. For an agent
-/// with an output type the section that says how to hand in the output follows the prompt.
+/// Resolves the agent's prompt with its state and puts it before the transcript. If the agent has
+/// an output type, the prompt is followed by a section that tells the model how to return the
+/// output.
 ///
 /// # Errors
-/// [`StateInvalid`](crate::error::ErrorCode::StateInvalid) if the prompt is a function of the
-/// state and the state does not fit its type.
+/// Returns [`StateInvalid`](crate::error::ErrorCode::StateInvalid) if the prompt is a function of
+/// the state and the state does not fit its type.
 pub fn build_messages_for_llm<'a>(
     transcript: &'a [SharedMessage],
     agent: &AgentDefinition,
@@ -132,7 +133,7 @@ pub fn build_messages_for_llm<'a>(
     Ok(LlmMessages { system: agent.system_message(state)?, transcript })
 }
 
-/// The first `__finish__` call that no result answers, in any transcript.
+/// Returns the first `__finish__` call of any transcript that has no result.
 #[must_use]
 pub fn find_unpaired_finish_call_id(transcript: &[SharedMessage]) -> Option<CallId> {
     let answered = |id: &CallId| {

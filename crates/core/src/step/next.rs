@@ -1,4 +1,4 @@
-//! What comes next, as a function of the session.
+//! The next action as a function of the session.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(super) fn next_step(session: &Session, agent: &AgentDefinition) -> Action {
     }
     let queued = session.queued_messages();
     match turn_outcome(session, agent) {
-        // A turn is not complete while somebody has something to say.
+        // A turn is not complete while messages are queued.
         Some(TurnOutcome::End(RunOutcome::Completed { .. })) if !queued.is_empty() => {}
         Some(TurnOutcome::End(outcome)) => return Action::End(outcome),
         _ => {}
@@ -39,14 +39,16 @@ pub(super) fn next_step(session: &Session, agent: &AgentDefinition) -> Action {
         return Action::End(RunOutcome::Interrupted { reason: request.reason.clone() });
     }
     if !queued.is_empty() {
-        return Action::TakeMessages(queued.iter().map(|it| it.request.clone()).collect());
+        return Action::TakeMessages(
+            queued.iter().map(|message| message.request.clone()).collect(),
+        );
     }
     if let Some(error) = budget::exceeded(session, agent) {
         return Action::End(RunOutcome::Failed { error });
     }
     let corrected = session.closed_step().is_some_and(|step| step.correction.is_some());
-    // What tools return in the last step that the turn may take, nobody could use any more. A
-    // finish tool of the user's acts, so a limit is no reason to have it called.
+    // In the last step of a turn, the results of tools would be unused. A finish tool of the user
+    // has effects, so a limit is no reason to force it.
     let last = *agent.completion() == Completion::Finish
         && (session.turn_steps() + 1 >= agent.limits().max_steps
             || budget::is_last(session, agent));
@@ -79,28 +81,28 @@ pub(super) fn next_in_step(
             &found
         }
     };
-    let open = sorted(agent, step, gates);
+    let open = open_calls(agent, step, gates);
     let tasks = |calls: &[&ToolCall]| -> Vec<CallTask> {
         calls.iter().map(|call| task(agent, step, call)).collect()
     };
     let at_once = agent.limits().tool_concurrency;
-    // A child that waits for people takes no place: others start beside it.
-    let room = at_once.saturating_sub(open.begun.len()).min(open.unbegun.len());
-    if let Some(starting) = open.unbegun.get(..room).filter(|starting| !starting.is_empty()) {
+    // A child that waits for a human does not count against the concurrency limit.
+    let room = at_once.saturating_sub(open.running.len()).min(open.unstarted.len());
+    if let Some(starting) = open.unstarted.get(..room).filter(|starting| !starting.is_empty()) {
         let mut children = child_tasks(session, step, starting);
-        // Those that start later have a part like theirs.
-        let allowance = budget::allowance(session, agent, step, open.unbegun.len());
+        // Children that start later get the same share.
+        let allowance = budget::allowance(session, agent, step, open.unstarted.len());
         children.iter_mut().for_each(|child| child.allowance = allowance);
         return Action::StartChildren(children);
     }
-    if !open.ready.is_empty() || !open.begun.is_empty() {
-        let waited_for = open.begun.get(..at_once).unwrap_or(&open.begun);
+    if !open.ready.is_empty() || !open.running.is_empty() {
+        let waited_for = open.running.get(..at_once).unwrap_or(&open.running);
         let (calls, children) = (tasks(&open.ready), child_tasks(session, step, waited_for));
         return Action::RunTools { calls, children };
     }
     if open.waits {
         let on = Arc::new(suspension(session, agent, step, gates));
-        // People who have not been asked yet are asked first.
+        // Approvals and client results that were not requested yet are requested first.
         return Action::End(match session.interrupt_request() {
             Some(request) if on.news().next().is_none() => {
                 RunOutcome::Interrupted { reason: request.reason.clone() }
@@ -108,7 +110,7 @@ pub(super) fn next_in_step(
             _ => RunOutcome::Suspended { on },
         });
     }
-    // Finish tools run one by one, when all others have their results.
+    // Finish tools run one at a time, after all other calls have their results.
     if let Some(finish) = open.finish {
         return Action::RunFinishTool(task(agent, step, finish));
     }
@@ -125,8 +127,8 @@ pub(super) fn next_in_step(
     Action::CloseStep(step.reply.step)
 }
 
-/// What makes the state fit the agent's state type again, if the changes of the calls that ran side by
-/// side do not fit together. The change of one call alone was checked when it was made.
+/// Returns the patch that makes the state fit the agent's state type again if the changes of
+/// concurrent calls conflict. The change of each single call was checked when it was made.
 pub(super) fn mend_state(session: &Session, agent: &AgentDefinition) -> Option<Patch> {
     let step = session.open_step().filter(|step| step.open_patches().nth(1).is_some())?;
     let fits = |state: &Value| agent.check_state(state).is_ok();
@@ -134,34 +136,34 @@ pub(super) fn mend_state(session: &Session, agent: &AgentDefinition) -> Option<P
     if fits(&found) {
         return None;
     }
-    let mended = Patch::between(&found, &merged(session.state(), step.open_patches(), fits));
-    (!mended.is_empty()).then_some(mended)
+    let repair = Patch::between(&found, &merged(session.state(), step.open_patches(), fits));
+    (!repair.is_empty()).then_some(repair)
 }
 
-/// The calls of a step that have no result, by what is to be done with them.
+/// The calls of a step that have no result, grouped by what to do with them.
 #[derive(Default)]
 struct Open<'a> {
-    /// Sub-agents that have to be begun.
-    unbegun: Vec<&'a ToolCall>,
-    /// Tools that can run.
+    /// Sub-agent calls whose child has not started.
+    unstarted: Vec<&'a ToolCall>,
+    /// Tool calls that can run.
     ready: Vec<&'a ToolCall>,
-    /// Calls whose child is not known to wait.
-    begun: Vec<&'a ToolCall>,
-    /// Whether something waits for people, or for a child that does.
+    /// Calls whose child is running, as far as is known.
+    running: Vec<&'a ToolCall>,
+    /// Whether a call waits for a human, or for a child that does.
     waits: bool,
-    /// The first finish tool.
+    /// The first call of a finish tool.
     finish: Option<&'a ToolCall>,
     /// Calls of companion tools.
     companions: Vec<&'a ToolCall>,
 }
 
-fn sorted<'a>(agent: &AgentDefinition, step: &'a StepRecord, gates: &Gates) -> Open<'a> {
+fn open_calls<'a>(agent: &AgentDefinition, step: &'a StepRecord, gates: &Gates) -> Open<'a> {
     let mut open = Open::default();
     for (call, state) in step.pairs().filter(|(_, state)| state.finish.is_none()) {
         match &state.child {
             Some(child) if child.waits => open.waits = true,
-            Some(_) => open.begun.push(call),
-            None if agent.sub_agent(&call.name).is_some() => open.unbegun.push(call),
+            Some(_) => open.running.push(call),
+            None if agent.sub_agent(&call.name).is_some() => open.unstarted.push(call),
             None if agent.has_companion_tool(&call.name) => open.companions.push(call),
             None if gates.kind(step, call).is_some() => open.waits = true,
             None if agent.tool(&call.name).is_some_and(|tool| tool.finish) => {
@@ -175,8 +177,8 @@ fn sorted<'a>(agent: &AgentDefinition, step: &'a StepRecord, gates: &Gates) -> O
 
 fn child_tasks(session: &Session, step: &StepRecord, calls: &[&ToolCall]) -> Vec<ChildTask> {
     let task = |call: &&ToolCall| {
-        let begun = step.call(&call.id).and_then(|state| state.child.as_ref());
-        let known = begun.map(|child| child.start.session.clone());
+        let started = step.call(&call.id).and_then(|state| state.child.as_ref());
+        let known = started.map(|child| child.start.session.clone());
         ChildTask {
             call: call.id.clone(),
             session: known.unwrap_or_else(|| match session.runs().count() {
@@ -198,24 +200,24 @@ fn task(agent: &AgentDefinition, step: &StepRecord, call: &ToolCall) -> CallTask
     let started = started.filter(|_| at_most_once);
     CallTask {
         call: call.id.clone(),
-        // Each start of a call is a try of its own, also within one run.
+        // Each start of a call is a separate attempt, even within one run.
         attempt: started.map_or(step.runs, |started| step.runs.max(started.attempt + 1)),
         at_most_once,
         in_doubt: started.is_some() && !mutant!("doubt-ignored"),
     }
 }
 
-/// How the correction of a native output begins, and that of one that a tool hands in.
+/// The first words of a correction: for native output, and for output that a tool returns.
 const CORRECTIONS: [&str; 2] = [
     "Answer again with one JSON value that fits the given schema, and nothing else",
     "The task is not complete: its output has to be handed in.",
 ];
 
-/// Whether a message of a transcript is the framework's word on an answer that does not complete
-/// the turn, and not the beginning of another turn.
+/// Returns `true` if a message of a transcript is a correction by the framework, for an answer that
+/// does not complete the turn, and not the start of another turn.
 #[must_use]
 pub fn is_correction(message: &UserMessage) -> bool {
-    message.hidden && CORRECTIONS.iter().any(|begin| message.content.starts_with(begin))
+    message.hidden && CORRECTIONS.iter().any(|prefix| message.content.starts_with(prefix))
 }
 
 fn correction(agent: &AgentDefinition, step: &StepRecord) -> UserMessage {

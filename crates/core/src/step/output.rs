@@ -1,20 +1,20 @@
-//! Repair of outputs that are nearly right.
+//! Repair of outputs that almost fit their schema.
 
 use serde_json::Value;
 
 use super::finish::{WRAPPED, is_object};
 use crate::schema::Schema;
 
-/// Brings a model's output into line with the schema, if that needs no guessing: JSON in fences,
-/// JSON as a string (as a whole, or a member of it), one value where an array of it is wanted.
+/// Repairs a model's output so that it fits the schema, if the repair is unambiguous: JSON in code
+/// fences, JSON as a string (the whole output or a member), or a single value instead of an array.
 ///
 /// # Errors
-/// What is wrong with the output, one sentence each, for a model to read.
+/// Returns the schema violations, one sentence each, for a model to read.
 pub fn repair_output(output: &Value, schema: &Schema) -> Result<Value, Vec<String>> {
     let Some(inner) = unwrapped(output, schema) else {
         return mended(output, schema);
     };
-    // One layer only: the output may have a member of that name of its own.
+    // Only one layer is unwrapped: the output may have its own member of that name.
     mended(inner, schema).or_else(|violations| match schema.validate(output) {
         Ok(()) => Ok(output.clone()),
         Err(_) => Err(violations),
@@ -39,13 +39,14 @@ fn mended(output: &Value, schema: &Schema) -> Result<Value, Vec<String>> {
         .ok_or(violations)
 }
 
-/// `__finish__` takes outputs that are no objects as its one argument.
+/// Returns the output inside the wrapper: `__finish__` takes an output that is not an object as its
+/// only argument.
 fn unwrapped<'a>(output: &'a Value, schema: &Schema) -> Option<&'a Value> {
     let members = output.as_object().filter(|members| members.len() == 1 && !is_object(schema))?;
     members.get(WRAPPED)
 }
 
-/// The JSON in a string, with or without fences around it.
+/// Returns the JSON in a string, with or without code fences around it.
 fn parsed_text(value: &Value) -> Option<Value> {
     let text = value.as_str()?.trim();
     let inner = match text.strip_prefix("```") {
@@ -58,7 +59,7 @@ fn parsed_text(value: &Value) -> Option<Value> {
     serde_json::from_str(inner.trim()).ok()
 }
 
-/// Each member that does not fit, repaired by itself.
+/// Repairs each member that does not fit, independently of the others.
 fn with_members_mended(value: &Value, schema: &Schema) -> Value {
     let Value::Object(members) = value else {
         return value.clone();
@@ -78,7 +79,7 @@ fn with_members_mended(value: &Value, schema: &Schema) -> Value {
 }
 
 fn mended_member(member: &Value, wanted: &Value, root: &Value) -> Option<Value> {
-    // A member's schema may refer to definitions of the whole.
+    // The schema of a member may refer to definitions of the whole schema.
     let mut own = wanted.as_object()?.clone();
     if let Some(definitions) = root.get("$defs") {
         own.insert("$defs".into(), definitions.clone());

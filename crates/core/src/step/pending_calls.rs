@@ -1,4 +1,5 @@
-//! Calls that wait for people: which they are, what they wait for, and what came of it.
+//! Pending calls: which calls wait for an approval or a client tool result, the suspension that
+//! asks for it, and the results of submissions.
 
 use std::sync::Arc;
 
@@ -12,26 +13,26 @@ use crate::message::ToolCall;
 use crate::session::{OpenCall, Session, StepRecord, WAIT_USAGE, Waiting};
 use crate::tool::{ApprovalContext, Tool, digest, judge};
 
-/// What each call of a reply waits for, if it waits for people before it has run.
+/// For each call of a reply, what it waits for before it runs, if anything.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Gates(Vec<Option<PendingKind>>);
 
 impl Gates {
-    /// What a call still waits for.
+    /// Returns what a call still waits for.
     pub(super) fn kind(&self, step: &StepRecord, call: &ToolCall) -> Option<PendingKind> {
         let (index, (_, state)) =
             step.pairs().enumerate().find(|(_, (other, _))| other.id == call.id)?;
         match &state.waiting {
             Some(waiting) => waiting.answer.is_none().then_some(waiting.on.kind),
-            // Whoever let it start had found that it need not wait.
+            // A started call does not need to wait: that was checked before it started.
             None if state.started.is_some() => None,
             None => self.0.get(index).copied().flatten(),
         }
     }
 }
 
-/// Finds out which calls of a reply wait for people. The conditions are the user's, so this is
-/// asked once per reply as long as a process lives.
+/// Determines which calls of a reply are pending. Approval conditions are user code, so they are
+/// evaluated once per reply and process.
 pub(super) fn gates(session: &Session, agent: &AgentDefinition, step: &StepRecord) -> Gates {
     let gate = |(call, state): (&ToolCall, &OpenCall)| {
         if state.finish.is_some() || state.waiting.is_some() || state.started.is_some() {
@@ -61,7 +62,7 @@ pub(super) fn gates(session: &Session, agent: &AgentDefinition, step: &StepRecor
     }
 }
 
-/// What the step waits for. A call that waited before waits on as it was: its deadline stays.
+/// Returns what the step waits for. A call that was already pending keeps its deadline.
 pub(super) fn suspension(
     session: &Session,
     agent: &AgentDefinition,
@@ -79,13 +80,13 @@ pub(super) fn suspension(
             tool: Arc::clone(&call.name),
             kind,
             digest: digest(arguments(call).text()),
-            deadline: tool.people.deadline.map(|it| session.clock().after(it)),
+            deadline: tool.people.deadline.map(|duration| session.clock().after(duration)),
             schema: schema(tool, kind),
         }))
     };
     let calls: Vec<_> = step.pairs().filter_map(pending).collect();
     let waited = |id: &CallId| step.call(id).is_some_and(|state| state.waiting.is_some());
-    let before = calls.iter().map(|it| it.call.clone()).filter(waited).collect();
+    let before = calls.iter().map(|pending| pending.call.clone()).filter(waited).collect();
     let waits = |state: &OpenCall| {
         let child = state.child.as_ref().filter(|_| state.finish.is_none())?;
         Some(Arc::clone(&child.start))
@@ -94,7 +95,7 @@ pub(super) fn suspension(
     Suspension { step: step.reply.step, calls, before, children }
 }
 
-/// What an answer of that kind has to fit.
+/// Returns the schema of the submissions that a pending call of this kind accepts.
 fn schema(tool: &Tool, kind: PendingKind) -> Option<Json> {
     let schema = match kind {
         PendingKind::Client => tool.output.as_ref()?.as_ref().ok()?,
@@ -104,8 +105,8 @@ fn schema(tool: &Tool, kind: PendingKind) -> Option<Json> {
     Some(schema.json().clone())
 }
 
-/// The results that people's answers, and the lack of them in time, make of open calls.
-pub(super) fn answered_by_people(
+/// Returns the results of open calls that follow from submissions or from missed deadlines.
+pub(super) fn submitted_results(
     session: &Session,
     agent: &AgentDefinition,
     step: &StepRecord,
@@ -139,21 +140,21 @@ pub(super) fn answered_by_people(
 fn unanswered(waiting: &Waiting) -> &'static str {
     match waiting.on.kind {
         PendingKind::Client => "the result of the call was not submitted in time",
-        PendingKind::Approval { .. } => "nobody approved the call in time; it was not run",
+        PendingKind::Approval { .. } => "approval timed out; the tool was not executed",
     }
 }
 
-/// Open calls that do not wait any more and whose wait is not on record.
+/// Returns the open calls that are no longer pending and whose wait time is not recorded.
 pub(super) fn unaccounted(session: &Session, step: &StepRecord) -> Vec<CallId> {
     let ended = |(call, state): (&ToolCall, &OpenCall)| {
-        let waiting = state.waiting.as_deref().filter(|it| !it.accounted)?;
+        let waiting = state.waiting.as_deref().filter(|waiting| !waiting.accounted)?;
         waiting.waited(session.clock())?;
         state.finish.is_none().then(|| call.id.clone())
     };
     step.pairs().filter_map(ended).collect()
 }
 
-/// The entries for the time that calls waited for people.
+/// Returns the usage events for the time that calls were pending.
 pub(super) fn wait_usage(session: &Session, calls: &[CallId]) -> Vec<Event> {
     let Some(step) = session.open_step() else { return Vec::new() };
     let usage = |id: &CallId| {

@@ -1,4 +1,4 @@
-//! What a step's result asks for.
+//! The plan of a step: what its result requires.
 
 use super::messages::AssistantMessagePlan;
 use super::output::repair_output;
@@ -9,51 +9,51 @@ use crate::message::Arguments;
 use crate::schema::Schema;
 use crate::tool::FINISH_TOOL;
 
-/// What the plan depends on beside the result.
+/// The inputs of a plan besides the result.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PlanOptions<'a> {
     /// The schema of the agent's output, if it has an output type.
     pub output_schema: Option<&'a Schema>,
 }
 
-/// What a step's result asks for.
+/// The work that a step's result requires.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepPlan {
-    /// What to make the assistant message of; none for a structured output and for an error.
+    /// The parts of the assistant message; `None` for a structured output and for an error.
     pub assistant_message_plan: Option<AssistantMessagePlan>,
-    /// Tools to run; never `__finish__`.
+    /// The tool calls to run, never `__finish__`.
     pub pending_tool_calls: Vec<ParsedToolCall>,
-    /// Sub-agents to start.
+    /// The sub-agent calls to start.
     pub pending_sub_agent_calls: Vec<ParsedSubAgentCall>,
-    /// The status that this step brings about.
+    /// The status change that this step causes.
     pub status_update: Option<StatusUpdate>,
     /// Whether the turn ends with this step.
     pub is_terminal: bool,
-    /// The output, if the step brought one that fits.
+    /// The output, if the step returned a valid one.
     pub output: Option<Json>,
-    /// Why the model stopped.
+    /// The reason why the model stopped.
     pub stop_reason: Option<StopReason>,
-    /// What is wrong with the output, if the step brought one that does not fit. Then the plan is
-    /// not terminal.
+    /// The schema violations of the output, if the step returned an invalid one. The plan is not
+    /// terminal then.
     pub violations: Vec<String>,
 }
 
-/// The status that a step brings about.
+/// The status change that a step causes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StatusUpdate {
-    /// Completed or failed.
+    /// The new status of the turn.
     pub status: FinalStatus,
     /// The output of a completed turn.
     pub output: Option<Json>,
-    /// The sentence of a failed one.
+    /// The error message of a failed turn.
     pub error: Option<String>,
 }
 
-/// Works out what a step's result asks for.
+/// Computes the plan of a step from its result.
 ///
-/// A valid `__finish__` ends the turn, and nothing else of the reply is run; whoever records the
-/// step answers the calls beside it. One whose output does not fit, or that was cut off, is not
-/// terminal, and the calls beside it are pending as usual.
+/// A valid `__finish__` ends the turn, and no other call of the reply runs. The code that records
+/// the step adds results for those calls. A `__finish__` that was cut off or whose output is
+/// invalid is not terminal, and the other calls are pending as usual.
 #[must_use]
 pub fn plan_step_processing(step: &StepResult, options: &PlanOptions<'_>) -> StepPlan {
     let mut plan = StepPlan {

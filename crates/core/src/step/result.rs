@@ -1,4 +1,4 @@
-//! What a model call brought, in the words of every provider.
+//! Results of model calls, in terms that all providers share.
 
 use std::sync::Arc;
 
@@ -9,77 +9,77 @@ use crate::id::CallId;
 use crate::json::Json;
 use crate::message::{Arguments, Thinking, ToolCall};
 
-/// Why a model stopped.
+/// The reason why a model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// It was done.
+    /// The model finished its answer.
     EndTurn,
-    /// It wants tools to run.
+    /// The model requests tool calls.
     ToolUse,
-    /// The token limit cut it off.
+    /// The reply reached the token limit.
     MaxTokens,
-    /// A safety filter stopped it.
+    /// A safety filter stopped the reply.
     ContentFilter,
-    /// It refused.
+    /// The model refused to answer.
     Refusal,
-    /// It wrote one of the stop sequences.
+    /// The model wrote one of the stop sequences.
     StopSequence,
-    /// Generation failed.
+    /// The generation failed.
     Error,
-    /// The provider's reason is none that we know.
+    /// The provider's reason is not one of the above.
     Unknown,
 }
 
-/// What a model call brought.
+/// The result of a model call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StepResult {
-    /// Text.
+    /// A text reply.
     Text {
-        /// The text.
+        /// The text of the reply.
         content: String,
-        /// Disclosed reasoning.
+        /// The reasoning that the model disclosed.
         thinking: Option<Thinking>,
         /// Whether the model considers the turn ended.
         should_stop: bool,
-        /// Why it stopped.
+        /// The reason why the model stopped.
         stop_reason: Option<StopReason>,
     },
-    /// Calls, perhaps with text.
+    /// Tool calls, optionally with text.
     ToolCalls {
-        /// Text beside the calls.
+        /// The text of the reply.
         content: Option<String>,
-        /// Calls of tools.
+        /// The tool calls.
         tool_calls: Vec<ParsedToolCall>,
-        /// Calls of sub-agents.
+        /// The sub-agent calls.
         sub_agent_calls: Vec<ParsedSubAgentCall>,
-        /// Disclosed reasoning.
+        /// The reasoning that the model disclosed.
         thinking: Option<Thinking>,
-        /// Why it stopped.
+        /// The reason why the model stopped.
         stop_reason: Option<StopReason>,
     },
-    /// An output by the provider's own structured output.
+    /// An output from the provider's native structured output.
     StructuredOutput {
-        /// The output.
+        /// The output as JSON.
         output: Json,
-        /// Disclosed reasoning.
+        /// The reasoning that the model disclosed.
         thinking: Option<Thinking>,
-        /// Why it stopped.
+        /// The reason why the model stopped.
         stop_reason: Option<StopReason>,
     },
-    /// The call failed.
+    /// A failed model call.
     Error {
-        /// How.
+        /// The error of the call.
         error: ErrorRecord,
-        /// Whether asking again is of no use.
+        /// Whether a retry cannot help.
         should_stop: bool,
-        /// Why it stopped.
+        /// The reason why the model stopped.
         stop_reason: Option<StopReason>,
     },
 }
 
 impl StepResult {
-    /// Why the model stopped.
+    /// Returns the reason why the model stopped.
     #[must_use]
     pub fn stop_reason(&self) -> Option<StopReason> {
         match self {
@@ -91,21 +91,22 @@ impl StepResult {
     }
 }
 
-/// A tool call as an adapter read it.
+/// A tool call as parsed by a provider adapter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParsedToolCall {
-    /// The provider's id when it comes from an adapter; ours once it is recorded.
+    /// The provider's id while the call comes from an adapter; the framework's id once it is
+    /// recorded.
     pub id: CallId,
-    /// The provider's id once `id` is ours.
+    /// The provider's id, once `id` is the framework's.
     pub provider_id: Option<Arc<str>>,
     /// The tool's name as the model wrote it.
     pub name: Arc<str>,
-    /// The arguments.
+    /// The arguments of the call.
     pub arguments: Arguments,
 }
 
 impl ParsedToolCall {
-    /// A call as an adapter reads it.
+    /// Creates a call as an adapter parses it.
     pub fn new(id: impl Into<CallId>, name: impl Into<Arc<str>>, arguments: Arguments) -> Self {
         Self { id: id.into(), provider_id: None, name: name.into(), arguments }
     }
@@ -122,15 +123,16 @@ impl From<&ToolCall> for ParsedToolCall {
     }
 }
 
-/// A sub-agent call as an adapter read it.
+/// A sub-agent call as parsed by a provider adapter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParsedSubAgentCall {
-    /// The provider's id when it comes from an adapter; ours once it is recorded.
+    /// The provider's id while the call comes from an adapter; the framework's id once it is
+    /// recorded.
     pub id: CallId,
-    /// The provider's id once `id` is ours.
+    /// The provider's id, once `id` is the framework's.
     pub provider_id: Option<Arc<str>>,
     /// The sub-agent's name, without prefix.
     pub agent_type: String,
-    /// The input.
+    /// The input of the sub-agent.
     pub input: Arguments,
 }

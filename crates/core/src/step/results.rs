@@ -1,4 +1,4 @@
-//! Which results hooks are to be told of, and when.
+//! The tool results that hooks receive, and when they receive them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,113 +13,120 @@ use crate::mutant;
 use crate::session::{RunStatus, Session, StepRecord};
 use crate::tool::FINISH_TOOL;
 
-/// A call that has its result, as hooks are told of it.
+/// A call with its result, as hooks receive it.
 #[derive(Debug, Clone)]
 pub struct CallResult {
-    /// The call.
+    /// The call as the model made it.
     pub call: ToolCall,
-    /// The result.
+    /// The recorded result.
     pub finish: Arc<ToolFinish>,
-    /// The arguments that it ran with, or would have.
+    /// The arguments that the call ran with or would have run with.
     pub input: Json,
-    /// What it is a result of.
+    /// The kind of call that the result belongs to.
     pub of: ResultOf,
 }
 
-/// What a call was made to.
+/// The kind of a call that has a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResultOf {
-    /// A tool, whether there is one of that name or not.
+    /// A call of a tool, even if no tool of that name exists.
     Tool,
-    /// A child: a sub-agent, begun or not, or a companion that was waited for to its end.
+    /// A call of a child: a sub-agent, started or not, or a companion that the call waited for.
     Child {
-        /// Its agent's name.
+        /// The name of the child's agent.
         agent: Arc<str>,
-        /// Its session.
+        /// The id of the child's session.
         session: SessionId,
     },
-    /// The completion of the turn.
+    /// A call that completes the turn.
     Finish,
 }
 
-/// The results that the hooks of a run are still to be told of.
+/// The results that the hooks of a run have not received yet.
 ///
-/// Every call is told of once it has its result, however it came by it: when no call of the step's
-/// phase is open any more, and in call order.
+/// Hooks receive every result, however it was produced, once no call of the step's phase is open,
+/// in call order.
 #[derive(Debug, Default)]
 pub struct Results {
     waiting: Vec<CallResult>,
-    /// The calls of the last step that are among them, or were.
+    /// The calls of the last step whose results are or were in `waiting`.
     known: BTreeSet<CallId>,
 }
 
 impl Results {
-    /// Those that a run takes over from one that did not end. Results are on record before hooks are
-    /// told of them and before the step is closed, so every result of an open step may be untold: hooks
-    /// may be told of it again.
+    /// Collects the results that a recovering run takes over from a crashed one. Results are
+    /// recorded before hooks receive them and before the step is closed, so hooks may not have
+    /// received any result of an open step. Hooks may receive a result twice.
     #[must_use]
     pub fn taken_over(session: &Session, agent: &AgentDefinition) -> Self {
         let recovers = session.current_run().is_some_and(|run| run.trigger == Trigger::Recover);
         if recovers { Self::left_before(session, agent) } else { Self::default() }
     }
 
-    /// Those that these calls left, each carried out and recorded by itself.
+    /// Collects the results of these calls, each of which ran and was recorded separately.
     #[must_use]
     pub fn left_by(session: &Session, agent: &AgentDefinition, calls: &[CallId]) -> Self {
         let mut results = Self::default();
         if let Some(step) = session.open_step() {
-            results.note_untold(session, agent, step, |call| calls.contains(call));
+            results.note_undelivered(session, agent, step, |call| calls.contains(call));
         }
         results
     }
 
-    /// Those of an open step that hooks may not have been told of: all that are recorded, if it is not
-    /// known of which hooks were told, as after a part whose answer was lost. Hooks may be told of them again.
+    /// Collects all recorded results of an open step that hooks may not have received, for a caller
+    /// that does not know which were delivered, such as after a work item whose answer was lost.
+    /// Hooks may receive a result twice.
     #[must_use]
     pub fn left_before(session: &Session, agent: &AgentDefinition) -> Self {
         let mut results = Self::default();
         if let Some(step) = session.open_step() {
-            results.note_untold(session, agent, step, |_| true);
+            results.note_undelivered(session, agent, step, |_| true);
         }
         results
     }
 
-    /// Notes the results of these calls of the step, but for those that an earlier run told of.
-    fn note_untold(
+    /// Notes the results of these calls of the step, except those that an earlier run delivered to
+    /// hooks.
+    fn note_undelivered(
         &mut self,
         session: &Session,
         agent: &AgentDefinition,
         step: &StepRecord,
-        is_asked_for: impl Fn(&CallId) -> bool,
+        is_selected: impl Fn(&CallId) -> bool,
     ) {
-        // A run that ended in this step told of all but of what it waited for, and of what came later.
-        let rested = session.runs().rev().skip(1).find(|run| run.status != RunStatus::Superseded);
-        let on = rested.and_then(|run| run.suspended.as_deref());
+        // A run that ended within this step delivered all results except those of calls it waited
+        // for and later ones.
+        let suspended =
+            session.runs().rev().skip(1).find(|run| run.status != RunStatus::Superseded);
+        let on = suspended.and_then(|run| run.suspended.as_deref());
         let on = on.filter(|on| on.step == step.reply.step);
-        let calls = on.into_iter().flat_map(|on| on.calls.iter().map(|it| &it.call));
-        let children = on.into_iter().flat_map(|on| on.children.iter().map(|it| &it.call));
+        let calls = on.into_iter().flat_map(|on| on.calls.iter().map(|pending| &pending.call));
+        let children =
+            on.into_iter().flat_map(|on| on.children.iter().map(|pending| &pending.call));
         let waited: Vec<_> = calls.chain(children).collect();
         let phase = |call: &CallId| phase_of(agent, step, call);
-        let rested_in = waited.iter().filter_map(|call| phase(call)).max();
-        // Companion tools run in call order: those after the one that the run waited in had not run yet.
+        let suspended_in = waited.iter().filter_map(|call| phase(call)).max();
+        // Companion tools run in call order, so those after the call that the run waited for had
+        // not run yet.
         let companion = |call: &CallId| phase(call) == Some(Phase::Companions);
         let waited_in = waited.iter().filter(|call| companion(call)).map(|call| call.index()).min();
         for finish in step.calls.iter().filter_map(|call| call.finish.as_ref()) {
             let call = &finish.call;
             let came_later = companion(call) && waited_in.is_some_and(|at| call.index() > at);
-            let is_told = phase(call) <= rested_in && !waited.contains(&call) && !came_later;
-            if !is_told && is_asked_for(call) {
+            let is_delivered =
+                phase(call) <= suspended_in && !waited.contains(&call) && !came_later;
+            if !is_delivered && is_selected(call) {
                 self.note_one(session, agent, finish);
             }
         }
     }
 
-    /// The calls whose results hooks were not told of yet.
+    /// Returns the calls whose results hooks have not received yet.
     pub fn waiting(&self) -> impl Iterator<Item = &CallId> {
         self.waiting.iter().map(|result| &result.call.id)
     }
 
-    /// Notes the results among these events, which are about to be recorded or are.
+    /// Notes the results among these events, which are recorded or about to be.
     pub fn note(&mut self, session: &Session, agent: &AgentDefinition, events: &[Event]) {
         for event in events {
             if let Event::ToolFinished(finish) = event {
@@ -148,13 +155,14 @@ impl Results {
         });
     }
 
-    /// Returns `true` if hooks are to be told of results before this action.
+    /// Returns `true` if hooks must receive results before this action.
     #[must_use]
     pub fn is_due(&self, next: &Action) -> bool {
         !self.waiting.is_empty() && !is_in_phase(next)
     }
 
-    /// Those to be told of now, in call order; none while calls of the phase are open.
+    /// Takes the results that hooks receive now, in call order. Returns none while calls of the
+    /// phase are open.
     #[must_use]
     pub fn take(&mut self, next: &Action) -> Vec<CallResult> {
         if is_in_phase(next) {
@@ -168,11 +176,11 @@ impl Results {
     }
 }
 
-/// When in its step a call is carried out: tools and sub-agents side by side, then finish tools, none of
-/// which waits for people, then companions.
+/// The phase of a step in which a call runs: first tools and sub-agents, concurrently; then finish
+/// tools, which are never pending; then companions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
-    SideBySide,
+    Concurrent,
     Finish,
     Companions,
 }
@@ -184,11 +192,11 @@ fn phase_of(agent: &AgentDefinition, step: &StepRecord, call: &CallId) -> Option
     } else if agent.tool(&call.name).is_some_and(|tool| tool.is_finish()) {
         Phase::Finish
     } else {
-        Phase::SideBySide
+        Phase::Concurrent
     })
 }
 
-/// Whether calls that run side by side are still open.
+/// Returns `true` if concurrent calls are still open.
 const fn is_in_phase(next: &Action) -> bool {
     matches!(next, Action::StartChildren(_) | Action::RunTools { .. })
 }

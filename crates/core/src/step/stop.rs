@@ -1,42 +1,42 @@
-//! When a turn stops, and as what.
+//! Stop conditions of a turn, and its final status.
 
 use super::result::{StepResult, StopReason};
 
-/// Conditions under which execution stops.
+/// The conditions under which execution stops.
 #[derive(Clone, Copy, Default)]
 #[expect(missing_debug_implementations, reason = "holds a function")]
 pub struct StopConfig<'a> {
-    /// The most steps of a turn.
+    /// The maximum number of steps of a turn.
     pub max_steps: Option<u32>,
-    /// A condition of the user's.
+    /// A condition that the user defines.
     pub stop_when: Option<&'a (dyn Fn(&StepResult) -> bool + Send + Sync)>,
 }
 
-/// Why execution stops, in order of precedence.
+/// The reason why execution stops, in order of precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopCause {
     /// A structured output ends the turn.
     StructuredOutput,
-    /// An error that ends it.
+    /// An error ends the turn.
     Error,
-    /// Text that ends it.
+    /// A text reply ends the turn.
     Text,
-    /// The limit of steps is reached.
+    /// The step limit is reached.
     MaxSteps,
-    /// The user's condition holds.
+    /// The user's condition is true.
     StopWhen,
 }
 
-/// How a turn ends.
+/// The final status of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FinalStatus {
-    /// With an answer.
+    /// The turn ended with an answer.
     Completed,
-    /// Without one.
+    /// The turn ended without an answer.
     Failed,
 }
 
-/// Why execution stops after this step, if it does. `step_count` counts this step.
+/// Returns the reason to stop after this step, if there is one. `step_count` includes this step.
 #[must_use]
 pub fn stop_cause(
     step: &StepResult,
@@ -55,13 +55,13 @@ pub fn stop_cause(
     config.stop_when.is_some_and(|condition| condition(step)).then_some(StopCause::StopWhen)
 }
 
-/// Whether execution stops after this step. `step_count` counts this step.
+/// Returns `true` if execution stops after this step. `step_count` includes this step.
 #[must_use]
 pub fn should_stop_execution(step: &StepResult, step_count: u32, config: &StopConfig<'_>) -> bool {
     stop_cause(step, step_count, config).is_some()
 }
 
-/// How a turn that stops with this step ends.
+/// Returns the final status of a turn that stops with this step.
 #[must_use]
 pub fn determine_final_status(step: &StepResult) -> FinalStatus {
     let failed = matches!(step, StepResult::Error { .. })
@@ -69,7 +69,7 @@ pub fn determine_final_status(step: &StepResult) -> FinalStatus {
     if failed { FinalStatus::Failed } else { FinalStatus::Completed }
 }
 
-/// Whether a reply that stopped for this reason is no answer.
+/// Returns `true` if a reply with this stop reason does not count as an answer.
 #[must_use]
 pub const fn is_error_stop_reason(reason: StopReason) -> bool {
     match reason {
@@ -82,7 +82,8 @@ pub const fn is_error_stop_reason(reason: StopReason) -> bool {
     }
 }
 
-/// Whether asking again, with a word on what went wrong, may help an agent that owes an output.
+/// Returns `true` if a retry with a correction may help an agent that still has to return an
+/// output.
 #[must_use]
 pub const fn is_recoverable_error_stop_reason(reason: StopReason) -> bool {
     matches!(reason, StopReason::MaxTokens)

@@ -1,8 +1,8 @@
-//! The calls that get their result without anything being run.
+//! Synthetic results: results that calls get without being executed.
 
 use super::crash_loop;
 use super::finish::synthesize_finish_tool_result;
-use super::pending_calls::answered_by_people;
+use super::pending_calls::submitted_results;
 use super::plan::{PlanOptions, plan_step_processing};
 use super::result::StopReason;
 use super::stop::{is_error_stop_reason, is_recoverable_error_stop_reason};
@@ -15,8 +15,8 @@ use crate::session::{Session, StepRecord};
 use crate::text::{MAX_NAME, excerpt};
 use crate::tool::FINISH_TOOL;
 
-/// The open calls that are answered without running anything. Of a reply that `is_fit` none is
-/// refused.
+/// Returns results for the open calls that are not executed. If the calls of the reply already
+/// passed the checks (`is_fit`), none is refused.
 pub(super) fn answers(
     session: &Session,
     agent: &AgentDefinition,
@@ -32,7 +32,8 @@ pub(super) fn answers(
             format!("not run: {}", super::turn_outcome::stop_reason_error(reason, None).message);
         return open().map(|call| error(call, ErrorCode::ToolNotRun, message.clone())).collect();
     }
-    // The calls beside an accepted `__finish__` may have been left without their answers.
+    // The process may have crashed after the `__finish__` was accepted and before the other calls
+    // got their results.
     let finish = open().any(|call| *call.name == *FINISH_TOOL) || is_finished(step);
     if finish && *agent.completion() == Completion::Finish {
         return finish_answers(agent, step, open());
@@ -40,29 +41,29 @@ pub(super) fn answers(
     if session.abort_request().is_some() {
         return open().map(|call| aborted(step, call)).collect();
     }
-    let given_up = crash_loop::given_up(session, agent, step);
-    if !given_up.is_empty() {
-        return given_up;
+    let abandoned = crash_loop::abandoned(session, agent, step);
+    if !abandoned.is_empty() {
+        return abandoned;
     }
-    let answered = answered_by_people(session, agent, step);
+    let answered = submitted_results(session, agent, step);
     if !answered.is_empty() || is_fit {
         return answered;
     }
     open().filter_map(|call| refusal(agent, step, call)).collect()
 }
 
-/// The answer to a call of an aborted run that has no result.
+/// Returns the result of a call of an aborted run that has none.
 fn aborted(step: &StepRecord, call: &ToolCall) -> ToolFinish {
     let state = step.call(&call.id);
     if state.is_some_and(|state| state.waiting.is_some() && state.started.is_none()) {
-        let message = "not run: the run was aborted while the call waited for people";
+        let message = "not run: the run was aborted while the call was pending";
         return error(call, ErrorCode::ToolNotRun, message);
     }
     let message = "the run was aborted before the call had a result; whether it acted is not known";
     error(call, ErrorCode::ToolOutcomeUnknown, message)
 }
 
-/// Whether a `__finish__` of the reply was accepted.
+/// Returns `true` if a `__finish__` call of the reply was accepted.
 fn is_finished(step: &StepRecord) -> bool {
     step.pairs().any(|(call, state)| {
         let finish = state.finish.as_ref().and_then(|finish| finish.finish.as_ref());
@@ -76,8 +77,8 @@ fn fatal_stop(step: &StepRecord) -> Option<StopReason> {
     })
 }
 
-/// The answers of a reply that calls `__finish__`: the acknowledgement and the word to the calls
-/// beside it, or what is wrong with the output.
+/// Returns the results for a reply that calls `__finish__`: the acknowledgement and results for the
+/// other calls, or the violations of the output.
 fn finish_answers<'a>(
     agent: &AgentDefinition,
     step: &StepRecord,
@@ -106,10 +107,10 @@ fn finish_answers<'a>(
     .collect()
 }
 
-/// Why a call is not run at all, if it is not.
+/// Returns an error if the call cannot be executed at all.
 fn refusal(agent: &AgentDefinition, step: &StepRecord, call: &ToolCall) -> Option<ToolFinish> {
-    if let Some(asked) = agent.companion_call(call) {
-        return asked.err().map(|message| error(call, ErrorCode::ToolInputInvalid, message));
+    if let Some(parsed) = agent.companion_call(call) {
+        return parsed.err().map(|message| error(call, ErrorCode::ToolInputInvalid, message));
     }
     let child = agent.sub_agent(&call.name);
     let tool = agent.tool(&call.name);
@@ -150,7 +151,7 @@ pub(super) fn error(call: &ToolCall, code: ErrorCode, message: impl Into<String>
     ToolFinish::without_run(call.id.clone(), outcome)
 }
 
-/// What the calls get that an imported log left without a result.
+/// Returns results for the calls that an imported log left without one.
 pub(crate) fn heal(session: &Session) -> Vec<(CallId, ToolOutcome)> {
     session
         .unpaired_calls()

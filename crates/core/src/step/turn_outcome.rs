@@ -1,4 +1,4 @@
-//! What a closed step means for the turn.
+//! The effect of a closed step on the turn.
 
 use super::output::repair_output;
 use super::result::StopReason;
@@ -14,17 +14,17 @@ use crate::session::{Session, StepRecord};
 use crate::text::MAX_NAME;
 use crate::tool::FINISH_TOOL;
 
-/// What a closed step means for the turn.
+/// The effect of a closed step on the turn.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TurnOutcome {
-    /// The model is asked again.
+    /// The turn continues with another model call.
     Continue,
     /// The run ends.
     End(RunOutcome),
 }
 
-/// Works out what the last closed step means for the turn: a function of the session's events and
-/// the agent. `None` if that was carried out already, or nothing was closed yet.
+/// Computes the effect of the last closed step on the turn, as a function of the session's events
+/// and the agent. Returns `None` if it already took effect or if no step was closed.
 #[must_use]
 pub fn turn_outcome(session: &Session, agent: &AgentDefinition) -> Option<TurnOutcome> {
     let step = session.closed_step()?;
@@ -46,7 +46,7 @@ fn error_outcome(
     (step.reply.should_stop || out_of_tries).then_some(RunOutcome::Failed { error })
 }
 
-/// The first finish in call order that was accepted, or that failed for good, decides.
+/// The first finish in call order that was accepted or failed permanently determines the outcome.
 fn finish_outcome(step: &StepRecord) -> Option<RunOutcome> {
     let finish = step.calls.iter().find_map(|call| call.finish.as_ref()?.finish.clone())?;
     Some(match finish {
@@ -60,7 +60,7 @@ fn native_outcome(agent: &AgentDefinition, step: &StepRecord) -> Option<RunOutco
     Some(RunOutcome::Completed { output: Some(output) })
 }
 
-/// The native output, repaired if need be.
+/// Returns the native output, repaired if necessary.
 pub(super) fn fitting_output(agent: &AgentDefinition, output: &Json) -> Result<Json, Vec<String>> {
     let Some(schema) = agent.output_schema() else {
         return Ok(output.clone());
@@ -70,9 +70,10 @@ pub(super) fn fitting_output(agent: &AgentDefinition, output: &Json) -> Result<J
         .map(|fitting| if fitting == value { output.clone() } else { Json::from(fitting) })
 }
 
-/// Whether the agent still owes its output after this step, so that the model has to be told.
+/// Returns `true` if the agent still has to return its output after this step, so that the model
+/// needs a correction.
 pub(super) fn owes_output(agent: &AgentDefinition, step: &StepRecord) -> bool {
-    // A finish tool alone promises no output: without an output type text is an answer.
+    // A finish tool alone does not require an output: without an output type, text is an answer.
     if agent.output_schema().is_none() || step.reply.error.is_some() {
         return false;
     }
@@ -100,14 +101,14 @@ pub(super) fn owes_output(agent: &AgentDefinition, step: &StepRecord) -> bool {
     }
 }
 
-/// The error of a turn without the output that it owes: what is wrong with the one that was handed in, if there
-/// is one.
+/// Returns the error of a turn without its required output, with the violations of the last output
+/// if there is one.
 fn unfit(agent: &AgentDefinition, step: &StepRecord) -> ErrorRecord {
     let mut message = "the model did not hand in an output that fits the output type".to_owned();
     let (outline, violations) = match &step.reply.output {
         Some(output) => (
             agent.output_schema().and_then(|schema| schema.outline(&output.to_value())),
-            fitting_output(agent, output).err().map(|it| it.join("; ")),
+            fitting_output(agent, output).err().map(|violations| violations.join("; ")),
         ),
         None => {
             let answer = step.pairs().find_map(|(call, state)| {
@@ -172,7 +173,7 @@ fn limit_outcome(
         let message = format!("the turn took {most} steps, which is the limit");
         return Some(failed(ErrorRecord::new(ErrorCode::StepLimit, message)));
     }
-    // Building the result copies the reply, so it is done only for a condition of the user's.
+    // Building the result copies the reply, so it is built only if the user defined a condition.
     let condition = agent.stop_when.as_deref()?;
     let config = StopConfig { max_steps: None, stop_when: Some(condition) };
     let result = step.reply.to_step_result();
@@ -183,7 +184,7 @@ fn limit_outcome(
     };
     match cause {
         StopCause::StopWhen => Some(RunOutcome::Completed { output: None }),
-        // Judged above, by what the agent owes and by the limit.
+        // These causes were handled above, by the required output and the step limit.
         StopCause::StructuredOutput | StopCause::Error | StopCause::Text | StopCause::MaxSteps => {
             None
         }
@@ -198,12 +199,15 @@ fn failed(error: ErrorRecord) -> RunOutcome {
     RunOutcome::Failed { error }
 }
 
-/// Whether a provider's stop reason is a word, not a text that could hold anything.
+/// Returns `true` if a provider's stop reason is a single word and not arbitrary text.
 fn is_word(raw: &str) -> bool {
-    raw.len() <= MAX_NAME && raw.chars().all(|it| it.is_ascii_alphanumeric() || "_-.".contains(it))
+    raw.len() <= MAX_NAME
+        && raw
+            .chars()
+            .all(|character| character.is_ascii_alphanumeric() || "_-.".contains(character))
 }
 
-/// The error of a turn whose reply stopped for that reason.
+/// Returns the error of a turn whose reply stopped for this reason.
 #[must_use]
 pub fn stop_reason_error(reason: StopReason, raw: Option<&str>) -> ErrorRecord {
     let (code, message) = match reason {

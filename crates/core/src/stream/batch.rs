@@ -1,4 +1,4 @@
-//! Batches: what is written into a stream in one go.
+//! Batches of operations that are written to a stream together.
 
 use std::sync::Arc;
 
@@ -6,66 +6,67 @@ use super::{Attempt, Chunk, Effect};
 use crate::error::{Error, ErrorCode, Result};
 use crate::id::{BatchId, SessionId};
 
-/// What is written in one go. Cheap to clone.
+/// A list of stream operations that are written atomically. Cheap to clone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
-    /// By which it is known again.
+    /// The id that identifies the batch when it is retried.
     pub id: BatchId,
-    /// The run that writes it.
+    /// The run that writes the batch.
     pub writer: Writer,
-    /// What to write, in order.
+    /// The operations, in order.
     pub ops: Arc<[StreamOp]>,
 }
 
 impl Batch {
-    /// These operations of this writer under this id.
+    /// Creates a batch.
     pub fn new(id: BatchId, writer: Writer, ops: impl Into<Arc<[StreamOp]>>) -> Self {
         Self { id, writer, ops: ops.into() }
     }
 }
 
-/// The run that writes a batch: a session, and which of its runs. Workers of the same run are one writer.
+/// The run that writes a batch: a session and the fencing token of one of its runs. Workers of the
+/// same run are one writer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Writer {
-    /// The session whose run it is; a child writes to the stream of its root.
+    /// The session of the run. A child session writes to the stream of its root session.
     pub session: SessionId,
-    /// The run's [fencing token](crate::tool::ToolContext::fencing_token). A later run of the session has a
-    /// greater one.
+    /// The run's [fencing token](crate::tool::ToolContext::fencing_token). A later run of the
+    /// session has a greater one.
     pub fencing_token: u64,
 }
 
 impl Writer {
-    /// A writer that is no run of this session. Every run of the session supersedes it.
+    /// Creates a writer that is not a run of this session. Every run of the session supersedes it.
     #[must_use]
     pub fn without_run(session: &SessionId) -> Self {
         Self { session: session.clone(), fencing_token: 0 }
     }
 }
 
-/// One thing to write into a stream.
+/// One operation on a stream.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StreamOp {
-    /// Begins a try at an effect.
+    /// Starts an attempt at an effect.
     Begin {
-        /// What is tried.
+        /// The effect that is attempted.
         effect: Effect,
-        /// The chunk that announces the discard of an earlier try, without its kind: whose effect
-        /// it is.
+        /// The template of the chunk that announces the discard of an earlier attempt. Its kind is
+        /// ignored. Its session owns the effect.
         origin: Chunk,
     },
     /// Writes chunks, in order.
     Chunks {
-        /// The attempt that they belong to; none for boundaries.
+        /// The attempt that the chunks belong to; `None` for boundaries.
         attempt: Option<AttemptRef>,
-        /// The chunks.
+        /// The chunks to write.
         chunks: Vec<Chunk>,
     },
-    /// Brings the stream into line with the log.
+    /// Brings the stream in line with the log.
     Watermark(Box<Watermark>),
 }
 
 impl StreamOp {
-    /// The chunk that its announcements look like; none if it makes none.
+    /// Returns the template of the operation's announcements; `None` if it makes none.
     pub(super) fn origin(&self) -> Option<&Chunk> {
         match self {
             Self::Begin { origin, .. } => Some(origin),
@@ -75,36 +76,37 @@ impl StreamOp {
     }
 }
 
-/// An attempt, as a batch names it.
+/// A reference to an attempt in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptRef {
-    /// By its number.
+    /// The attempt with this number.
     Existing(Attempt),
-    /// The one begun by this [`Begin`](StreamOp::Begin) of the same batch, counted from 0.
+    /// The attempt that a [`Begin`](StreamOp::Begin) of the same batch starts, counted from 0.
     Started(usize),
 }
 
-/// What came of a batch.
+/// The result of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BatchReceipt {
-    /// The stream's last chunk; 0 if it has none.
+    /// The sequence number of the stream's last chunk; 0 if it has none.
     pub last_seq: u64,
-    /// The attempts that the batch began, in order.
+    /// The attempts that the batch started, in order.
     pub begun: Vec<Attempt>,
-    /// The attempts whose chunks were left out, because they were settled, discarded or never
-    /// begun.
+    /// The attempts whose chunks were dropped, because they were settled, discarded or never
+    /// started.
     pub refused: Vec<Attempt>,
-    /// Whether a later run of the writer's session has taken over the stream: nothing of the batch was written
-    /// then, and no attempt was begun.
+    /// Whether a later run of the writer's session has taken over the stream. Nothing of the batch
+    /// was written then, and no attempt was started.
     pub is_superseded: bool,
 }
 
-/// Checks that a batch names no attempt before it begins it, and that all of it is of its writer's session.
+/// Checks that every attempt that a batch refers to is started by an earlier operation of it, and
+/// that all operations belong to the writer's session.
 pub(super) fn check(batch: &Batch) -> Result<()> {
     let mut begun = 0;
     for op in &*batch.ops {
         if op.origin().is_some_and(|origin| origin.session != batch.writer.session) {
-            let message = "an operation of a batch is of another session than its writer";
+            let message = "an operation of the batch belongs to another session than its writer";
             return Err(Error::new(ErrorCode::InputInvalid, message));
         }
         match op {
@@ -112,7 +114,7 @@ pub(super) fn check(batch: &Batch) -> Result<()> {
             StreamOp::Chunks { attempt: Some(AttemptRef::Started(index)), .. }
                 if *index >= begun =>
             {
-                return Err(not_begun());
+                return Err(not_started());
             }
             StreamOp::Chunks { .. } | StreamOp::Watermark(_) => {}
         }
@@ -120,46 +122,48 @@ pub(super) fn check(batch: &Batch) -> Result<()> {
     Ok(())
 }
 
-fn not_begun() -> Error {
-    let message = "a batch names an attempt that it does not begin before";
+fn not_started() -> Error {
+    let message = "a batch refers to an attempt that no earlier operation of it starts";
     Error::new(ErrorCode::InputInvalid, message)
 }
 
 impl BatchReceipt {
-    /// The attempt that a batch means, of which so much was written already.
+    /// Resolves an attempt reference of a batch, of which this receipt covers the operations
+    /// written so far.
     ///
     /// # Errors
-    /// [`ErrorCode::InputInvalid`] if the batch has not begun it.
+    /// Returns [`ErrorCode::InputInvalid`] if the batch has not started the attempt.
     pub fn attempt(&self, named: AttemptRef) -> Result<Attempt> {
         let begun = match named {
             AttemptRef::Existing(attempt) => Some(attempt),
             AttemptRef::Started(index) => self.begun.get(index).copied(),
         };
-        begun.ok_or_else(not_begun)
+        begun.ok_or_else(not_started)
     }
 }
 
-/// Brings a stream into line with the log: written after the append whose version it carries.
+/// An operation that brings a stream in line with the log. It is written after the append whose
+/// version it carries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Watermark {
-    /// The log's version.
+    /// The version of the log.
     pub version: u64,
-    /// Attempts whose outcome is in the log. Announced by `step_committed`.
+    /// The attempts whose outcome is in the log. They are announced by `step_committed`.
     pub settled: Vec<Attempt>,
-    /// Attempts whose outcome never will be. Announced by `step_discarded`.
+    /// The attempts whose outcome will never be in the log. They are announced by `step_discarded`.
     pub discarded: Vec<Attempt>,
-    /// The chunk that announces, without its kind: whose mark it is.
+    /// The template of the announcements. Its kind is ignored. Its session owns the watermark.
     pub origin: Chunk,
-    /// What the log's events show, in their order, written after the announcements; those up to
-    /// the last mark are left out.
+    /// The chunks that the log's events show, in log order. They are written after the
+    /// announcements. Boundaries up to the last watermark are dropped.
     pub boundaries: Vec<Boundary>,
 }
 
-/// A chunk without an attempt: something that the log itself shows.
+/// A chunk without an attempt, which shows an event of the log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Boundary {
-    /// The log's version with the event that it shows; not above the mark's.
+    /// The log version of the event. It is not above the version of the watermark.
     pub version: u64,
-    /// The chunk.
+    /// The chunk to show.
     pub chunk: Chunk,
 }

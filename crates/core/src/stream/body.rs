@@ -1,5 +1,5 @@
-//! The form in which chunks are kept: a JSON array of groups, each with what its chunks have in common,
-//! because that is longer than most of them.
+//! The storage format of chunks: a JSON array of groups. Each group stores the fields that its
+//! chunks have in common once, because they are longer than most chunks.
 
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode, Result};
 use crate::id::{RunId, SessionId};
 
-/// A batch's chunks as text, for a store that keeps text: made once, before it is known where they
-/// will stand, however often it is then tried to write them.
+/// The chunks of a batch as text, for a store that keeps text. It is encoded once, before the
+/// position of the chunks is known, and reused when the write is retried.
 #[derive(Debug, Clone)]
 pub struct Encoded(Vec<Operation>);
 
-/// What an operation may bring into the stream.
+/// The encoded form of a stream operation.
 #[derive(Debug, Clone)]
 enum Operation {
     Begin(Origin),
     Chunks(Vec<Part>),
-    /// With the boundaries' versions.
+    /// A watermark, with the versions of its boundaries.
     Watermark(Origin, Vec<(u64, Part)>),
 }
 
-/// Where announcements come from.
+/// The common fields and the time of announcements.
 #[derive(Debug, Clone)]
 struct Origin {
     text: Arc<str>,
@@ -32,10 +32,10 @@ struct Origin {
 }
 
 impl Encoded {
-    /// The chunks of a batch.
+    /// Encodes the chunks of a batch.
     ///
     /// # Errors
-    /// [`ErrorCode::Internal`] if they cannot be written as JSON, which is a mistake of ours.
+    /// Returns [`ErrorCode::Internal`] if the chunks cannot be serialized as JSON, which is a bug.
     pub fn new(batch: &[StreamOp]) -> Result<Self> {
         let mut encoder = Encoder::default();
         let operations = batch.iter().map(|op| {
@@ -51,10 +51,11 @@ impl Encoded {
         operations.collect::<Result<_>>().map(Self)
     }
 
-    /// What was placed of the batch, as one text to keep. [`Replay`](super::Replay) reads it.
+    /// Returns the placed chunks of the batch as one body to store. [`Replay`](super::Replay) reads
+    /// it.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Returns the errors of [`new`](Self::new).
     pub fn body(&self, placed: &[ChunkPlacement]) -> Result<Vec<u8>> {
         let mut body = Body::default();
         for placed in placed {
@@ -78,7 +79,7 @@ impl Encoded {
                     body.push(None, &part);
                 }
                 _ => {
-                    let message = "a change was worked out for another batch";
+                    let message = "the change belongs to another batch";
                     return Err(Error::new(ErrorCode::Internal, message));
                 }
             }
@@ -87,7 +88,7 @@ impl Encoded {
     }
 }
 
-/// What the chunks of a group have in common.
+/// The fields that the chunks of a group have in common.
 #[derive(PartialEq, Serialize)]
 struct Common {
     agent: Arc<str>,
@@ -109,14 +110,15 @@ impl Common {
     }
 }
 
-/// Writes chunks as text. One per batch, whose chunks mostly have the same in common.
+/// Encodes chunks as text. One encoder is used per batch, whose chunks mostly have the same common
+/// fields.
 #[derive(Default)]
 struct Encoder {
     last: Option<(Common, Arc<str>)>,
 }
 
 impl Encoder {
-    /// The beginning of a group, without the brace that would end it.
+    /// Returns the opening text of a group, without the closing brace.
     fn beginning(&mut self, chunk: &Chunk) -> Result<Arc<str>> {
         if let Some((_, text)) = self.last.as_ref().filter(|(common, _)| common.is_of(chunk)) {
             return Ok(Arc::clone(text));
@@ -147,7 +149,7 @@ impl Encoder {
             .collect()
     }
 
-    /// Each by itself, with its version.
+    /// Encodes each boundary separately, with its version.
     fn boundaries(&mut self, boundaries: &[Boundary]) -> Result<Vec<(u64, Part)>> {
         let part = |Boundary { version, chunk }: &Boundary| {
             let mut part = Part::new(self.beginning(chunk)?);
@@ -158,7 +160,7 @@ impl Encoder {
     }
 }
 
-/// Chunks that have all in common, as text.
+/// Chunks with the same common fields, as text.
 #[derive(Debug, Clone)]
 struct Part {
     beginning: Arc<str>,
@@ -178,7 +180,7 @@ impl Part {
     }
 }
 
-/// What ends a group.
+/// The closing text of a group.
 const END: &[u8] = b"]}";
 
 #[derive(Debug, Default)]
@@ -216,7 +218,7 @@ impl Body {
     }
 }
 
-/// Chunks of one origin and one attempt, as they are kept.
+/// The storage format of chunks with the same origin and attempt.
 #[derive(Deserialize)]
 struct Group {
     agent: Arc<str>,
@@ -228,7 +230,7 @@ struct Group {
     chunks: Vec<(Timestamp, ChunkKind)>,
 }
 
-/// The chunks of a body with their attempts; none if it cannot be read.
+/// Decodes the chunks of a body with their attempts. Returns `None` if the body is not valid.
 pub(super) fn decode(body: &[u8]) -> Option<Vec<(Option<Attempt>, Chunk)>> {
     let groups: Vec<Group> = serde_json::from_slice(body).ok()?;
     let mut all = Vec::with_capacity(groups.iter().map(|group| group.chunks.len()).sum());
@@ -241,14 +243,14 @@ pub(super) fn decode(body: &[u8]) -> Option<Vec<(Option<Attempt>, Chunk)>> {
     Some(all)
 }
 
-/// An open attempt as it is kept: short, because it is written again with each batch.
+/// The storage format of an open attempt. It is short, because it is written again with each batch.
 #[derive(Serialize, Deserialize)]
 struct StoredOpen {
     #[serde(rename = "a")]
     attempt: Attempt,
     #[serde(rename = "e")]
     effect: Effect,
-    /// The child that tries; none for the stream's own session.
+    /// The child session that makes the attempt; `None` for the stream's own session.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     child: Option<SessionId>,
     #[serde(rename = "b")]
@@ -257,22 +259,22 @@ struct StoredOpen {
     fencing_token: u64,
 }
 
-/// The open attempts in the stream of a session, as one text to keep.
+/// Encodes the open attempts in the stream of a session.
 ///
 /// # Errors
-/// As [`Encoded::new`].
+/// Returns the errors of [`Encoded::new`].
 pub fn encode_open(stream: &SessionId, open: &[OpenAttempt]) -> Result<String> {
-    let stored = |it: &OpenAttempt| StoredOpen {
-        attempt: it.attempt,
-        effect: it.effect.clone(),
-        child: (it.session != *stream).then(|| it.session.clone()),
-        began: it.began,
-        fencing_token: it.fencing_token,
+    let stored = |attempt: &OpenAttempt| StoredOpen {
+        attempt: attempt.attempt,
+        effect: attempt.effect.clone(),
+        child: (attempt.session != *stream).then(|| attempt.session.clone()),
+        began: attempt.began,
+        fencing_token: attempt.fencing_token,
     };
     json(&open.iter().map(stored).collect::<Vec<_>>())
 }
 
-/// Reads what [`encode_open`] wrote; none if it is something else.
+/// Decodes the text of [`encode_open`]. Returns `None` if the text is not valid.
 #[must_use]
 pub fn decode_open(stream: &SessionId, text: &str) -> Option<Vec<OpenAttempt>> {
     let stored: Vec<StoredOpen> = serde_json::from_str(text).ok()?;

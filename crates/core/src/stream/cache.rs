@@ -1,4 +1,4 @@
-//! What a handle of a store remembers of the streams that it writes, for those who write a store.
+//! The cache of a store handle for the streams that it writes, for authors of stores.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,66 +7,66 @@ use super::{BatchReceipt, CachedStream};
 use crate::error::{Error, Result};
 use crate::id::{BatchId, SessionId};
 
-/// The answers to the last batches of one stream, to give them again.
+/// The receipts of the last batches of one stream, for retries.
 #[derive(Debug, Default)]
 pub struct Answers(VecDeque<(BatchId, BatchReceipt)>);
 
 impl Answers {
-    /// How many are kept.
+    /// The maximum number of receipts.
     pub const KEPT: usize = 64;
 
-    /// The answer to this batch, if it is one of the last that were written.
+    /// Returns the receipt of this batch, if it is one of the last ones.
     #[must_use]
     pub fn find(&self, batch: BatchId) -> Option<&BatchReceipt> {
         self.0.iter().find(|(id, _)| *id == batch).map(|(_, written)| written)
     }
 
-    /// Notes that this batch was written.
+    /// Stores the receipt of this batch.
     pub fn note(&mut self, batch: BatchId, written: BatchReceipt) {
         self.0.truncate(Self::KEPT - 1);
         self.0.push_front((batch, written));
     }
 }
 
-/// What a handle remembers of each of the streams that it writes: `T`, with a lock for one writer at
-/// a time.
+/// The per-stream cache of a store handle. Each entry `T` serves one writer at a time.
 ///
-/// Of a stream with a batch that was not [answered](Asked::answer) nothing is forgotten while other
-/// streams are written, because that batch may be written again. Of the others, those written last
-/// are remembered.
+/// An entry with a batch that was not [answered](Asked::answer) is not evicted while other streams
+/// are written, because that batch may be retried. Of the other entries, the most recently written
+/// ones are kept.
 #[derive(Debug, Default)]
 pub struct StreamCache<T>(Mutex<Table<T>>);
 
 #[derive(Debug)]
 struct Table<T> {
     entries: HashMap<SessionId, Entry<T>>,
-    /// Counts what is asked, so that the oldest entries can be told.
+    /// The number of requests so far, used to find the oldest entries.
     asked: u64,
-    /// How many entries there may be before some are looked for that can go.
+    /// The number of entries at which the next eviction takes place.
     room: usize,
 }
 
 #[derive(Debug)]
 struct Entry<T> {
     memory: Arc<T>,
-    /// Batches without an answer, the oldest first.
+    /// The batches without an answer, the oldest first.
     open: Vec<BatchId>,
-    /// When it was last asked for.
+    /// The request number of the last access.
     asked: u64,
 }
 
 impl<T: Default> StreamCache<T> {
-    /// How many streams are remembered whose batches were all answered.
+    /// The maximum number of cached streams whose batches were all answered.
     pub const KEPT: usize = 4096;
 
-    /// How many streams are remembered beside those, each with a batch that was not answered.
+    /// The maximum number of cached streams that have an unanswered batch, in addition to
+    /// [`KEPT`](Self::KEPT).
     pub const KEPT_OPEN: usize = 16_384;
 
-    /// Notes that a batch is about to be written, and returns what is remembered of its stream.
+    /// Registers a batch that is about to be written, and returns the cache entry of its stream.
     pub fn ask(&self, stream: &SessionId, batch: BatchId) -> Asked<'_, T> {
         let mut table = self.lock();
         if table.entries.len() >= table.room && !table.entries.contains_key(stream) {
-            table.forget_some();
+            table.evict();
         }
         table.asked += 1;
         let asked = table.asked;
@@ -87,8 +87,8 @@ impl<T: Default> StreamCache<T> {
 }
 
 impl<T: Default> Table<T> {
-    /// Forgets the streams that were not written for longest, of those that no writer uses.
-    fn forget_some(&mut self) {
+    /// Evicts the least recently written streams that no writer uses.
+    fn evict(&mut self) {
         for (is_open, kept) in
             [(false, StreamCache::<T>::KEPT), (true, StreamCache::<T>::KEPT_OPEN)]
         {
@@ -102,7 +102,7 @@ impl<T: Default> Table<T> {
                 self.entries.remove(&stream);
             }
         }
-        // So that looking costs each new stream little.
+        // Evicts rarely, so that the cost per new stream is small.
         self.room = self.entries.len() + StreamCache::<T>::KEPT / 8;
     }
 }
@@ -119,7 +119,8 @@ impl<T: Default> Default for Entry<T> {
     }
 }
 
-/// A batch on its way to a stream. Dropped without an [answer](Self::answer), it may be written again.
+/// A batch that is being written. If it is dropped without an [answer](Self::answer), it may be
+/// retried.
 #[derive(Debug)]
 pub struct Asked<'m, T: Default> {
     memories: &'m StreamCache<T>,
@@ -129,17 +130,17 @@ pub struct Asked<'m, T: Default> {
 }
 
 impl<T: Default> Asked<'_, T> {
-    /// What is remembered of the stream.
+    /// Returns the cache entry of the stream.
     #[must_use]
     pub fn memory(&self) -> Arc<T> {
         Arc::clone(&self.memory)
     }
 
-    /// Hands the answer to the caller. Unless it leaves open whether the batch was written, the batch is
-    /// not expected again.
+    /// Passes the answer to the caller. Unless the answer leaves open whether the batch was
+    /// written, no retry of the batch is expected.
     ///
     /// # Errors
-    /// Those of the answer.
+    /// Returns the error of the answer.
     pub fn answer(self, answer: Result<BatchReceipt>) -> Result<BatchReceipt> {
         if !answer.as_ref().is_err_and(Error::is_retryable)
             && let Some(entry) = self.memories.lock().entries.get_mut(&self.stream)
@@ -150,46 +151,46 @@ impl<T: Default> Asked<'_, T> {
     }
 }
 
-/// What is remembered of one stream that other processes write, too. For
+/// The cache entry of one stream that other processes also write, for
 /// [`write_shared`](super::write_shared).
 #[derive(Debug, Default)]
 pub struct CacheEntry {
-    /// How it stood after the last batch of this handle; none if that is not known.
+    /// The stream after the last batch of this handle; `None` if unknown.
     pub known: Option<CachedStream>,
     pub(super) doubts: Vec<Doubt>,
     pub(super) answers: Answers,
 }
 
-/// Where a batch stands if it was written.
+/// The position of a batch in the stream, if it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// Its last chunk.
+    /// The sequence number of the batch's last chunk.
     pub last_seq: u64,
-    /// The revision that it made, which is kept with its chunks.
+    /// The revision that the batch created. It is stored with the chunks.
     pub revision: u64,
 }
 
-/// A batch of which is not known whether it was written.
+/// A batch that may or may not have been written.
 #[derive(Debug)]
 pub(super) struct Doubt {
     pub(super) batch: BatchId,
-    /// The revision that it goes on from.
+    /// The revision that the batch was based on.
     pub(super) from: u64,
-    /// The one that it makes.
+    /// The revision that the batch creates.
     pub(super) revision: u64,
-    /// Whether it has chunks, and so a place.
+    /// Whether the batch has chunks, and therefore a position.
     pub(super) has_place: bool,
-    /// The answer, if it was written.
+    /// The receipt of the batch, if it was written.
     pub(super) written: BatchReceipt,
 }
 
-/// How many doubts are kept. More come only of a server that takes nothing, whatever it is asked.
+/// The maximum number of doubts. More occur only if a server fails every request.
 const DOUBTS: usize = 16;
 
 impl CacheEntry {
-    /// Notes that a batch is about to be sent.
+    /// Registers a batch that is about to be sent.
     pub(super) fn sending(&mut self, doubt: Doubt) {
-        let same = |it: &Doubt| it.batch == doubt.batch && it.from == doubt.from;
+        let same = |other: &Doubt| other.batch == doubt.batch && other.from == doubt.from;
         if self.doubts.iter().any(same) {
             return;
         }
@@ -199,23 +200,24 @@ impl CacheEntry {
         self.doubts.push(doubt);
     }
 
-    /// The places to look at.
+    /// Returns the positions to look up.
     pub(super) fn places(&self) -> Vec<Place> {
         self.doubts.iter().filter_map(Doubt::place).collect()
     }
 
-    /// Decides what can be decided, now that the stream was looked at and found at this revision, and
-    /// `there` are those of the places that are taken by their batches.
+    /// Resolves the doubts after a lookup that found the stream at the revision `found`. `there`
+    /// lists the positions at which the batch was found.
     pub(super) fn resolve(&mut self, found: u64, there: &[Place]) {
         for doubt in std::mem::take(&mut self.doubts) {
             let is_there = doubt.place().is_some_and(|place| there.contains(&place));
             if found == doubt.from {
-                // It may still be on its way.
+                // The request may still be in flight.
                 self.doubts.push(doubt);
             } else if found == doubt.revision || is_there {
                 self.answers.note(doubt.batch, doubt.written);
             }
-            // Otherwise it was not written, and cannot be any more: the stream has left its revision.
+            // Otherwise the batch was not written and cannot be written any more, because the
+            // stream has left its base revision.
         }
     }
 }

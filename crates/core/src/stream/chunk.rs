@@ -1,4 +1,4 @@
-//! Chunks: what there is to see, and which try at what it belongs to.
+//! Chunks: the visible events of a stream, and the attempts that they belong to.
 
 use std::sync::Arc;
 
@@ -9,114 +9,116 @@ use crate::error::ErrorRecord;
 use crate::id::{CallId, RunId, SessionId};
 use crate::state::Patch;
 
-/// One thing to show, and where it comes from.
+/// One visible event and its origin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Chunk {
     /// The agent's name.
     pub agent: Arc<str>,
-    /// The session that it comes from; a child's chunks stand in its root's stream.
+    /// The session that the chunk comes from. The chunks of a child are in the stream of its root
+    /// session.
     pub session: SessionId,
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
-    /// The step; 0 outside of steps.
+    /// The number of the step; 0 outside of steps.
     pub step: u32,
-    /// When, by the writer's clock: for display only.
+    /// The time by the writer's clock, for display only.
     pub at: Timestamp,
-    /// What.
+    /// The event that the chunk shows.
     #[serde(flatten)]
     pub kind: ChunkKind,
 }
 
-/// What a chunk shows.
+/// The event that a chunk shows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ChunkKind {
-    /// A run began.
+    /// A run started.
     RunStarted,
-    /// A run that goes on after an interruption, a failure or a crash began.
+    /// A run started that resumes after an interruption, a failure or a crash.
     RunResumed,
-    /// A run ended as completed, failed or aborted; `status` says which.
+    /// A run ended as completed, failed or aborted.
     RunEnded {
-        /// `completed`, `failed` or `aborted`.
+        /// The status of the run: `completed`, `failed` or `aborted`.
         status: String,
     },
     /// A run ended because it was interrupted.
     RunInterrupted {
-        /// As given with the request.
+        /// The reason that was given with the request.
         reason: Option<String>,
     },
-    /// A run ended because it has to wait.
+    /// A run was suspended.
     RunSuspended {
-        /// The calls that wait for people.
+        /// The pending calls.
         calls: Vec<CallId>,
-        /// Until when the first of them has to be answered, by the store's clock.
+        /// The earliest deadline of the pending calls, by the store's clock.
         deadline: Option<Timestamp>,
     },
-    /// Text of the model.
+    /// A piece of the model's text.
     TextDelta {
-        /// The next piece.
+        /// The next piece of the text.
         delta: String,
     },
     /// Reasoning of the model.
     Thinking {
-        /// The next piece, or all of it if `complete`.
+        /// The next piece of the reasoning, or the whole reasoning if `complete`.
         content: String,
-        /// Whether this is the whole text rather than a piece.
+        /// Whether `content` is the whole text rather than a piece.
         complete: bool,
     },
-    /// The model began to write a call's arguments.
+    /// The model started to write the arguments of a call.
     ToolArgStart {
-        /// The call's place in the reply, from 0.
+        /// The position of the call in the reply, from 0.
         index: u32,
         /// The tool's name as the model wrote it.
         tool: Arc<str>,
     },
-    /// The model wrote more of a call's arguments.
+    /// The model wrote more of the arguments of a call.
     ToolArgDelta {
-        /// The call's place in the reply, from 0.
+        /// The position of the call in the reply, from 0.
         index: u32,
-        /// The next piece of JSON text.
+        /// The next piece of the arguments as JSON text.
         delta: String,
     },
     /// A tool is about to run.
     ToolStart {
-        /// The call.
+        /// The id of the call.
         call: CallId,
-        /// The tool's name.
+        /// The name of the tool.
         tool: Arc<str>,
         /// The arguments as JSON text.
         arguments: String,
     },
-    /// A call waits for somebody to approve it.
+    /// A call waits for an approval.
     ToolApprovalRequest {
-        /// The call.
+        /// The id of the call.
         call: CallId,
-        /// The tool's name.
+        /// The name of the tool.
         tool: Arc<str>,
         /// The arguments as JSON text.
         arguments: String,
-        /// A digest of the arguments, to answer to what was seen.
+        /// The digest of the arguments. An approval refers to it, so that it applies only to the
+        /// arguments that were shown.
         digest: String,
-        /// Whether the arguments may be changed.
+        /// Whether the approver may change the arguments.
         editable: bool,
-        /// Until when it can be answered, by the store's clock.
+        /// The deadline of the approval, by the store's clock.
         deadline: Option<Timestamp>,
     },
-    /// A tool says how far it is.
+    /// A tool reports its progress.
     ToolProgress {
-        /// The call.
+        /// The id of the call.
         call: CallId,
-        /// For people.
+        /// The message for the user.
         message: String,
-        /// Between 0 and 1, if known.
+        /// The completed fraction between 0 and 1, if known.
         fraction: Option<f64>,
     },
     /// A call has its result.
     ToolEnd {
-        /// The call.
+        /// The id of the call.
         call: CallId,
-        /// The tool's name.
+        /// The name of the tool.
         tool: Arc<str>,
         /// Whether the tool returned without an error.
         success: bool,
@@ -125,78 +127,79 @@ pub enum ChunkKind {
     },
     /// A call failed; a `tool_end` follows.
     ToolError {
-        /// The call.
+        /// The id of the call.
         call: CallId,
-        /// The tool's name.
+        /// The name of the tool.
         tool: Arc<str>,
-        /// Why.
+        /// The error of the call.
         error: ErrorRecord,
     },
-    /// A sub-agent begins.
+    /// A sub-agent starts.
     SubagentStart {
-        /// The call that it is for, of the chunk's session.
+        /// The call of the chunk's session that the sub-agent is for.
         call: CallId,
-        /// Its agent's name.
+        /// The name of the sub-agent.
         subagent: Arc<str>,
-        /// Its session, of which chunks follow.
+        /// The sub-agent's session. Its chunks follow.
         child: SessionId,
     },
     /// A sub-agent has ended; the `tool_end` of its call follows.
     SubagentEnd {
-        /// The call that it was for, of the chunk's session.
+        /// The call of the chunk's session that the sub-agent was for.
         call: CallId,
-        /// Its agent's name.
+        /// The name of the sub-agent.
         subagent: Arc<str>,
-        /// Its session.
+        /// The sub-agent's session.
         child: SessionId,
-        /// Whether it completed.
+        /// Whether the sub-agent completed.
         success: bool,
     },
-    /// Whatever a tool or hook emits.
+    /// A custom event that a tool or hook emits.
     Custom {
-        /// Its name.
+        /// The name of the event.
         name: String,
-        /// Its data as JSON text.
+        /// The data of the event as JSON text.
         data: String,
     },
     /// The custom state changed.
     StatePatch {
-        /// How.
+        /// The change of the state.
         patch: Patch,
     },
-    /// What these attempts showed is now in the log.
+    /// The outcome of these attempts is now in the log.
     StepCommitted {
-        /// The attempts.
+        /// The settled attempts.
         attempts: Vec<Attempt>,
-        /// The log's version.
+        /// The version of the log.
         version: u64,
     },
-    /// What these attempts showed did not come to be: forget it.
+    /// The outcome of these attempts will never be in the log. Discard their chunks.
     StepDiscarded {
-        /// The attempts.
+        /// The discarded attempts.
         attempts: Vec<Attempt>,
     },
-    /// A step was closed; the session can be read back or forked here.
+    /// A step was closed. The session can be forked or rewound to this point.
     Checkpoint {
-        /// The log's version.
+        /// The version of the log.
         version: u64,
     },
     /// The output of the turn.
     Output {
-        /// As JSON text.
+        /// The output as JSON text.
         output: String,
     },
     /// The run failed.
     Error {
-        /// Why.
+        /// The error of the run.
         error: ErrorRecord,
     },
-    /// Chunks before this one were trimmed away: read the session's log, then go on from here.
+    /// Chunks before this one are not available, because they were trimmed. Read the session's log,
+    /// then continue from here.
     StreamResync,
 }
 
 impl ChunkKind {
-    /// Whether it is the last chunk of a run.
+    /// Returns `true` for the last chunk of a run.
     #[must_use]
     pub fn ends_run(&self) -> bool {
         matches!(
@@ -206,42 +209,42 @@ impl ChunkKind {
     }
 }
 
-/// The number of one try at one effect within a stream. Later tries have higher numbers.
+/// The number of one attempt at an effect within a stream. Later attempts have higher numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Attempt(pub u64);
 
-/// What is tried: the unit of discard.
+/// An effect that can be attempted and whose attempts can be discarded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// The model call of a step.
     Model {
-        /// The step.
+        /// The number of the step.
         step: u32,
     },
     /// One tool call.
     Tool {
-        /// The call.
+        /// The id of the call.
         call: CallId,
     },
-    /// The beginning of a child.
+    /// The start of a child session.
     Child {
-        /// The call that it is for.
+        /// The call that the child is for.
         call: CallId,
     },
 }
 
-/// A chunk in its place.
+/// A chunk with its position in the stream.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StoredChunk {
-    /// Its place, from 1, gapless as written. A replay leaves out discarded chunks and never
-    /// renumbers the rest.
+    /// The sequence number, from 1, without gaps when written. A replay omits discarded chunks and
+    /// never renumbers the others.
     pub seq: u64,
-    /// The attempt it belongs to; none for boundaries.
+    /// The attempt that the chunk belongs to; `None` for boundaries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<Attempt>,
-    /// The chunk.
+    /// The chunk at this position.
     #[serde(flatten)]
     pub chunk: Arc<Chunk>,
 }

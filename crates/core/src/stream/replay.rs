@@ -1,4 +1,4 @@
-//! What a reader gets of what is kept.
+//! Replay of stored chunks to a reader.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -8,48 +8,51 @@ use super::{Attempt, Chunk, ChunkKind, StoredChunk};
 use crate::clock::Timestamp;
 use crate::id::{RunId, SessionId};
 
-/// Some of the chunks that a store keeps as [`Encoded`](super::Encoded) bodies, on their way to a
-/// reader: without what was discarded, and told first if what it wants is not kept.
+/// Chunks that a store keeps as [`Encoded`](super::Encoded) bodies, prepared for a reader.
+/// Discarded chunks are omitted, and a `stream_resync` comes first if chunks that the reader wants
+/// are not kept.
 #[derive(Debug)]
 pub struct Replay {
     from: u64,
-    /// The last chunk that the reader wanted and cannot have.
+    /// The last chunk that the reader wanted and that is not kept.
     missing: Option<u64>,
     discarded: HashSet<Attempt>,
     chunks: VecDeque<StoredChunk>,
 }
 
 impl Replay {
-    /// For a reader that wants the chunk `from` (0 like 1: from the beginning), of a stream that ends with `last_seq` and keeps what
-    /// comes after `trimmed`. `discarded` are the attempts of which chunks may still be kept.
+    /// Creates a replay for a reader that wants the chunks starting at `from` (0 or 1 means the
+    /// first chunk), of a stream that ends with `last_seq` and keeps the chunks after `trimmed`.
+    /// `discarded` lists the discarded attempts of which chunks may still be stored.
     #[must_use]
     pub fn new(from: u64, last_seq: u64, trimmed: u64, discarded: HashSet<Attempt>) -> Self {
         let from = from.max(1);
         let missing = if from <= trimmed {
             Some(trimmed)
         } else {
-            // A cursor of another life of the stream.
+            // The cursor comes from an earlier incarnation of the stream.
             (from > last_seq + 1).then_some(last_seq)
         };
         let from = missing.map_or(from, |seq| seq + 1);
         Self { from, missing, discarded, chunks: VecDeque::new() }
     }
 
-    /// For a reader that followed an earlier stream of the session, which was
-    /// [forgotten](super::StreamManager::forget) since: it gets this one from its beginning.
+    /// Creates a replay for a reader that followed an earlier stream of the session, which has been
+    /// [forgotten](super::StreamManager::forget). The reader gets this stream from its first chunk.
     #[must_use]
     pub fn anew(trimmed: u64, discarded: HashSet<Attempt>) -> Self {
         Self { from: trimmed + 1, missing: Some(trimmed), discarded, chunks: VecDeque::new() }
     }
 
-    /// The first chunk that the reader can have: from here on bodies are to be added.
+    /// Returns the sequence number of the first chunk for the reader. Add the bodies that contain
+    /// chunks from here on.
     #[must_use]
     pub fn from(&self) -> u64 {
         self.from
     }
 
-    /// Adds the chunks of a body whose last one has this number; answers how many it has, or none if
-    /// it cannot be read.
+    /// Adds the chunks of a body whose last chunk has the number `last`. Returns the number of
+    /// chunks, or `None` if the body is not valid.
     pub fn add(&mut self, last: u64, body: &[u8]) -> Option<u64> {
         let chunks = decode(body)?;
         let count = chunks.len() as u64;
@@ -64,12 +67,12 @@ impl Replay {
         Some(count)
     }
 
-    /// What the reader gets. A `stream_resync` looks as if it came from whoever wrote what follows,
-    /// or has that time.
+    /// Returns the chunks for the reader. A `stream_resync` copies the origin and time of the chunk
+    /// that follows it, or has the time `now`.
     #[must_use]
     pub fn finish(mut self, stream: &SessionId, now: Timestamp) -> VecDeque<StoredChunk> {
         if let Some(seq) = self.missing {
-            let like = self.chunks.front().map(|it| &*it.chunk);
+            let like = self.chunks.front().map(|stored| &*stored.chunk);
             let chunk = resync(stream, seq, like, now);
             self.chunks.push_front(chunk);
         }
@@ -77,16 +80,16 @@ impl Replay {
     }
 }
 
-/// What a reader gets instead of chunks that are not kept, up to `seq`: it looks `like` another one,
-/// or has that time.
+/// Creates the chunk that replaces chunks that are not kept, up to `seq`. It copies the origin and
+/// time of `like`, or has the time `now`.
 #[must_use]
 pub fn resync(stream: &SessionId, seq: u64, like: Option<&Chunk>, now: Timestamp) -> StoredChunk {
     let chunk = Chunk {
-        agent: like.map_or_else(|| "".into(), |it| Arc::clone(&it.agent)),
+        agent: like.map_or_else(|| "".into(), |chunk| Arc::clone(&chunk.agent)),
         session: stream.clone(),
-        run: like.map_or_else(|| RunId::from(""), |it| it.run.clone()),
-        step: like.map_or(0, |it| it.step),
-        at: like.map_or(now, |it| it.at),
+        run: like.map_or_else(|| RunId::from(""), |chunk| chunk.run.clone()),
+        step: like.map_or(0, |chunk| chunk.step),
+        at: like.map_or(now, |chunk| chunk.at),
         kind: ChunkKind::StreamResync,
     };
     StoredChunk { seq, attempt: None, chunk: Arc::new(chunk) }

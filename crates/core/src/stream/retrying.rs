@@ -1,4 +1,4 @@
-//! Streams of a store that is asked again while it cannot answer.
+//! Streams with retries while their store is unavailable.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,15 +12,17 @@ use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::patience::Patience;
 
-/// The sibling of [`RetryingStore`](crate::store::RetryingStore) for streams: it repeats what another
-/// manager could not answer, as patiently.
+/// A stream manager that retries the operations of another manager while it is unavailable. It is
+/// the counterpart of [`RetryingStore`](crate::store::RetryingStore) and uses the same retry
+/// policy.
 ///
-/// A batch is repeated under its id, and so written once. A reader whose stream ended with an error
-/// that is [retryable](Error::is_retryable) is given another one behind the last chunk that it got,
-/// as soon as the manager answers again.
+/// A batch is retried with the same id, so it is written only once. If a reader ends with a
+/// [retryable](Error::is_retryable) error, it is replaced by another one that continues after the
+/// last delivered chunk, as soon as the manager is available again.
 ///
 /// # Cancel safety
-/// As the manager's own: dropping a future leaves open whether the operation took place.
+/// Same as the wrapped manager: if a future is dropped, the operation may or may not have taken
+/// place.
 #[derive(Debug, Clone)]
 pub struct RetryingStreams {
     inner: Arc<dyn StreamManager>,
@@ -28,7 +30,8 @@ pub struct RetryingStreams {
 }
 
 impl RetryingStreams {
-    /// The streams, asked for so long. The ids are what jitter is made of.
+    /// Wraps `inner` and retries its operations for at most `patience`. The ids are used for retry
+    /// jitter.
     pub fn new(
         inner: Arc<dyn StreamManager>,
         clock: Arc<dyn Clock>,
@@ -38,8 +41,8 @@ impl RetryingStreams {
         Self { inner, patience: Patience::new(clock, ids, patience) }
     }
 
-    /// Another reader in place of one that failed, once there is an answer again. A reader may begin
-    /// without one, so that is asked for by itself.
+    /// Opens another reader in place of a failed one, once the manager is available again. A reader
+    /// may open without a response from the backend, so `info` is called first.
     async fn reopen(&self, error: Error, stream: &SessionId, cursor: u64) -> Result<ChunkStream> {
         let reopened = self.patience.insist(error, async || {
             self.inner.info(stream).await?;
@@ -49,11 +52,11 @@ impl RetryingStreams {
     }
 }
 
-/// A reader that goes on.
+/// A reader that continues after errors.
 struct Reader {
     streams: RetryingStreams,
     stream: SessionId,
-    /// The next chunk that it wants.
+    /// The sequence number of the next chunk.
     cursor: u64,
     chunks: ChunkStream,
 }

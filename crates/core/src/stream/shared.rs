@@ -1,9 +1,9 @@
-//! Writing a stream that other processes write as well, for those who write a store on a server.
+//! Writes to streams that several processes write, for authors of stores on a server.
 //!
-//! A batch is worked out here and written in one round trip, on the condition that the stream has not
-//! changed since it was last seen. What a handle remembers of it mostly still holds, because mostly
-//! one process writes a stream. An answer that was lost leaves a doubt, which the next look at the
-//! stream decides.
+//! A batch is computed in this process and written in one round trip, on the condition that the
+//! stream has not changed since it was last read. The cached state of a handle is mostly current,
+//! because usually only one process writes a stream. If an answer is lost, it is in doubt whether
+//! the batch was written; the next read of the stream resolves the doubt.
 
 use sha2::{Digest as _, Sha256};
 
@@ -12,46 +12,49 @@ use super::{Batch, BatchReceipt, CacheEntry, Change, Place, StreamState};
 use crate::error::{Error, ErrorCode};
 use crate::id::BatchId;
 
-/// How often a batch is tried while others come first. Each try costs them nothing; of many that
-/// write as fast as they can, each still gets its turn.
-const TRIES: usize = 200;
+/// The maximum number of attempts to write a batch while other writers win. An attempt does not
+/// slow them down. Even if many processes write as fast as they can, each makes progress.
+const MAX_ATTEMPTS: usize = 200;
 
-/// A stream as it was seen.
+/// The last known state of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CachedStream {
-    /// The name of this state: every batch makes another one. 0 for a stream that does not exist.
+    /// The revision of this state. Every batch creates another one. 0 for a stream that does not
+    /// exist.
     pub revision: u64,
-    /// The last chunk that is not kept any more.
+    /// The sequence number of the last chunk that is not kept any more.
     pub trimmed: u64,
-    /// How it stands.
+    /// The state of the stream.
     pub ledger: StreamState,
 }
 
-/// What a look found.
+/// The result of a lookup.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
-    /// The stream; the default if there is none.
+    /// The stream; the default value if it does not exist.
     pub known: CachedStream,
-    /// Those of the places asked for at which chunks of that revision end.
+    /// The requested positions at which chunks with that revision end.
     pub there: Vec<Place>,
 }
 
-/// One stream on a server, as [`write_shared`] gets at it.
+/// Access to one stream on a server, for [`write_shared`].
 pub trait SharedStream: Send {
-    /// How it fails. Whatever it is, what was asked may have been done.
+    /// The error type. After any error, the operation may have taken place.
     type Failure: From<Error> + Send;
 
-    /// Looks at the stream, and then or at the same moment at these places in it.
+    /// Reads the stream and then, or atomically with it, looks up these positions.
     fn look(
         &mut self,
         places: &[Place],
     ) -> impl Future<Output = Result<Found, Self::Failure>> + Send;
 
-    /// Writes, at one moment and only if the stream has the revision `from`: the change's chunks with
-    /// the revision that they make, its discards and marks, and what is known of the stream after it.
+    /// Writes the change atomically, on the condition that the stream has the revision `from`: the
+    /// chunks with the revision that they create, the discards, the watermark, and the new state of
+    /// the stream.
     ///
-    /// Returns `false` if the stream has another revision. The batch may have made that one itself:
-    /// drivers and stores send again what a lost connection left unanswered. The next look decides.
+    /// Returns `false` if the stream has another revision. The batch itself may have created it,
+    /// because drivers and stores resend a request whose response was lost. The next lookup
+    /// resolves this.
     fn save(
         &mut self,
         from: u64,
@@ -60,30 +63,30 @@ pub trait SharedStream: Send {
     ) -> impl Future<Output = Result<bool, Self::Failure>> + Send;
 }
 
-/// Writes a batch, or answers as the first time if it was written already. One writer of a handle at
-/// a time: the memory is what the one before left.
+/// Writes a batch, or returns the first receipt if it was already written. A handle runs one writer
+/// per stream at a time; `memory` is the entry that the previous writer left.
 ///
 /// # Errors
-/// [`ErrorCode::InputInvalid`] as [`StreamState::apply`], [`ErrorCode::StoreBusy`] if others come first
-/// again and again, and those of the stream.
+/// Returns [`ErrorCode::InputInvalid`] as [`StreamState::apply`], [`ErrorCode::StoreBusy`] if other
+/// writers win every attempt, and the errors of the stream.
 ///
 /// # Cancel safety
-/// Dropping the future leaves open whether the batch was written; the memory is as good as before.
+/// If the future is dropped, the batch may or may not have been written. `memory` stays valid.
 pub async fn write_shared<S: SharedStream>(
     mut stream: S,
     memory: &mut CacheEntry,
     batch: &Batch,
 ) -> Result<BatchReceipt, S::Failure> {
-    for _ in 0..TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         if let Some(written) = try_write(&mut stream, memory, batch).await? {
             return Ok(written);
         }
     }
-    let message = "others write the stream without a pause";
+    let message = "too many concurrent writers: the stream changed during every attempt";
     Err(Error::new(ErrorCode::StoreBusy, message).into())
 }
 
-/// None if somebody else came first.
+/// Tries once to write the batch. Returns `None` if another writer was first.
 async fn try_write<S: SharedStream>(
     stream: &mut S,
     memory: &mut CacheEntry,
@@ -108,8 +111,8 @@ async fn try_write<S: SharedStream>(
     };
     let from = known.revision;
     let change = known.ledger.apply(batch)?;
-    // What was remembered may be old. If it is, a batch that changes the stream is not taken; but one
-    // that does not, or not in all its parts, has to look.
+    // The cached state may be outdated. In that case, a batch that changes the stream is rejected.
+    // A batch that does not change it, or only in part, needs a fresh read.
     if is_remembered && (!change.is_changed || !change.written.refused.is_empty()) {
         return Ok(None);
     }
@@ -122,7 +125,7 @@ async fn try_write<S: SharedStream>(
         if !stream.save(from, &known, &change).await? {
             return Ok(None);
         }
-        // Whatever else was to go on from the same revision cannot any more.
+        // Other batches based on the same revision cannot be written any more.
         memory.doubts.clear();
     }
     memory.known = Some(known);
@@ -130,9 +133,9 @@ async fn try_write<S: SharedStream>(
     Ok(Some(written))
 }
 
-/// The name of what a batch makes of a state. The same batch makes the same of the same, so it may be
-/// sent twice; and a state of which a crash of the server took back the end is told from the one that
-/// then comes in its place.
+/// Returns the revision that a batch creates from a base revision. The same batch creates the same
+/// revision from the same base, so it can be sent twice. If a server crash loses the latest state,
+/// the state that replaces it has another revision.
 fn revision(from: u64, batch: BatchId) -> u64 {
     let digest = Sha256::new().chain_update(from.to_be_bytes()).chain_update(batch.0.to_be_bytes());
     let digest = digest.finalize();

@@ -1,4 +1,5 @@
-//! The rules of streams, for those who write a store: how a stream stands, and what a batch makes of it.
+//! The rules of streams, for authors of stores: the state of a stream, and the change that a batch
+//! makes to it.
 
 use std::collections::BTreeMap;
 
@@ -11,62 +12,62 @@ use crate::error::Result;
 use crate::id::SessionId;
 use crate::mutant;
 
-/// How a stream stands: what has to be known of it to write to it.
+/// The state of a stream that is needed to write to it.
 ///
-/// A store loads it, [applies](Self::apply) a batch, and saves it with what the [`Change`] says, all
-/// at one moment. Attempts that were settled or discarded need not be known: no more chunks of them
-/// are taken.
+/// A store loads the state, [applies](Self::apply) a batch, and saves the state with the
+/// [`Change`], all atomically. Settled and discarded attempts are not part of the state, because no
+/// more chunks of them are accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StreamState {
-    /// The last chunk; 0 if there is none.
+    /// The sequence number of the last chunk; 0 if there is none.
     pub last_seq: u64,
-    /// The last attempt that was begun; 0 if none was.
+    /// The number of the last attempt that was started; 0 if there is none.
     pub last_attempt: u64,
-    /// Last marks by session: that of the batch's writer, at least.
+    /// The last watermarks by session; at least that of the batch's writer.
     pub marked: BTreeMap<SessionId, Marked>,
-    /// Attempts that were neither settled nor discarded, in the order in which they began.
+    /// The attempts that were neither settled nor discarded, in the order in which they started.
     pub open: Vec<OpenAttempt>,
 }
 
-/// What a batch made of a stream: what is to be written.
+/// The change that a batch makes to a stream, to be written by the store.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Change {
-    /// Whether anything is to be written at all.
+    /// Whether there is anything to write.
     pub is_changed: bool,
-    /// The answer to the batch.
+    /// The receipt of the batch.
     pub written: BatchReceipt,
-    /// Its chunks, in order; they have the numbers after those that were there before.
+    /// The placed chunks, in order. Their numbers follow those of the existing chunks.
     pub placed: Vec<ChunkPlacement>,
-    /// How many chunks these are.
+    /// The number of placed chunks.
     pub count: u64,
-    /// Attempts whose chunks readers no longer get.
+    /// The attempts whose chunks readers no longer get.
     pub discarded: Vec<Discarded>,
-    /// The writer's session, if its mark is another one than before.
+    /// The writer's session, if its watermark changed.
     pub marked: Option<SessionId>,
 }
 
-/// Chunks that get a place in the stream. `op` is the place of an operation in its batch.
+/// Chunks that get a position in the stream. `op` is the index of an operation in its batch.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ChunkPlacement {
-    /// Those of [`StreamOp::Chunks`].
+    /// The chunks of a [`StreamOp::Chunks`].
     Chunks {
-        /// The operation.
+        /// The index of the operation.
         op: usize,
-        /// Whose they are; none for boundaries.
+        /// The attempt that the chunks belong to; `None` for boundaries.
         attempt: Option<Attempt>,
     },
-    /// Those of the mark's boundaries that lie above this version.
+    /// The watermark's boundaries above this version.
     Boundaries {
-        /// The operation.
+        /// The index of the operation.
         op: usize,
-        /// The version of the last mark before.
+        /// The version of the previous watermark.
         above: u64,
     },
-    /// One chunk that looks like the operation's origin, but for its kind.
+    /// One announcement, made from the operation's origin.
     Announcement {
-        /// The operation.
+        /// The index of the operation.
         op: usize,
-        /// The kind.
+        /// The kind of the chunk.
         kind: ChunkKind,
     },
 }
@@ -74,20 +75,23 @@ pub enum ChunkPlacement {
 /// An attempt that was discarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Discarded {
-    /// The attempt.
+    /// The number of the attempt.
     pub attempt: Attempt,
-    /// The last chunk before it began: its chunks come after it.
+    /// The sequence number of the last chunk before the attempt started. Its chunks come after this
+    /// one.
     pub began: u64,
-    /// The last chunk when it was discarded: its chunks do not come after it.
+    /// The sequence number of the last chunk when the attempt was discarded. Its chunks do not come
+    /// after this one.
     pub ended: u64,
 }
 
 impl StreamState {
-    /// Changes it as the batch says, and answers what else has to be written.
+    /// Applies a batch to the state, and returns what else has to be written.
     ///
     /// # Errors
-    /// [`ErrorCode::InputInvalid`](crate::error::ErrorCode::InputInvalid) if the batch names an
-    /// attempt that it does not begin before, or another session than its writer's; nothing is changed then.
+    /// Returns [`ErrorCode::InputInvalid`](crate::error::ErrorCode::InputInvalid) if the batch
+    /// refers to an attempt that no earlier operation of it starts, or to a session other than its
+    /// writer's. Nothing is changed then.
     pub fn apply(&mut self, batch: &Batch) -> Result<Change> {
         check(batch)?;
         if self.has_superseded(&batch.writer) {
@@ -95,8 +99,7 @@ impl StreamState {
             let written = BatchReceipt { last_seq, is_superseded: true, ..BatchReceipt::default() };
             return Ok(Change { written, ..Change::default() });
         }
-        let mut writing =
-            Writing { ledger: self, writer: &batch.writer, change: Change::default() };
+        let mut writing = Writing { state: self, writer: &batch.writer, change: Change::default() };
         for (op, operation) in batch.ops.iter().enumerate() {
             match operation {
                 StreamOp::Begin { effect, origin } => writing.begin(op, effect, origin),
@@ -108,18 +111,20 @@ impl StreamState {
                 StreamOp::Watermark(mark) => writing.mark(op, mark),
             }
         }
-        let Writing { ledger, mut change, .. } = writing;
-        change.written.last_seq = ledger.last_seq;
+        let Writing { state, mut change, .. } = writing;
+        change.written.last_seq = state.last_seq;
         Ok(change)
     }
 
-    /// Forgets all but the numbers from which it goes on. The chunks are to be removed.
+    /// Clears the watermarks and open attempts and keeps the numbers, which continue. The store
+    /// must delete the chunks.
     pub fn reset(&mut self) {
         self.marked.clear();
         self.open.clear();
     }
 
-    /// What [`info`](super::StreamManager::info) answers if chunks are kept after that one.
+    /// Returns the result of [`info`](super::StreamManager::info) for a stream that keeps the
+    /// chunks after `trimmed`.
     #[must_use]
     pub fn info(self, trimmed: u64) -> StreamInfo {
         let Self { last_seq, marked, open, .. } = self;
@@ -127,7 +132,8 @@ impl StreamState {
         StreamInfo { first_seq, last_seq, marked, open }
     }
 
-    /// Returns `true` if a later run of the session has marked the stream or has an open attempt.
+    /// Returns `true` if a later run of the session has a watermark in the stream or an open
+    /// attempt.
     fn has_superseded(&self, writer: &Writer) -> bool {
         let marked = self.marked.get(&writer.session).map_or(0, |marked| marked.fencing_token);
         let later = |open: &OpenAttempt| {
@@ -142,7 +148,7 @@ impl StreamState {
 }
 
 impl Change {
-    /// The chunks with their attempts, one by one, for a store that keeps them so.
+    /// Returns the chunks with their attempts one by one, for a store that keeps them individually.
     pub fn chunks<'a>(
         &'a self,
         batch: &'a [StreamOp],
@@ -158,7 +164,7 @@ impl ChunkPlacement {
                 chunks.iter().map(|chunk| (*attempt, chunk.clone())).collect()
             }
             (Self::Boundaries { above, .. }, Some(StreamOp::Watermark(mark))) => {
-                let above = mark.boundaries.iter().filter(|it| it.version > *above);
+                let above = mark.boundaries.iter().filter(|boundary| boundary.version > *above);
                 above.map(|boundary| (None, boundary.chunk.clone())).collect()
             }
             (Self::Announcement { kind, .. }, Some(operation)) => {
@@ -166,7 +172,7 @@ impl ChunkPlacement {
                 let chunk = origin.map(|origin| Chunk { kind: kind.clone(), ..origin });
                 chunk.map(|chunk| (None, chunk)).into_iter().collect()
             }
-            // Of another batch.
+            // The placement belongs to another batch.
             _ => Vec::new(),
         }
     }
@@ -180,9 +186,9 @@ impl ChunkPlacement {
     }
 }
 
-/// A ledger while a batch is applied to it.
+/// A stream state while a batch is applied to it.
 struct Writing<'l> {
-    ledger: &'l mut StreamState,
+    state: &'l mut StreamState,
     writer: &'l Writer,
     change: Change,
 }
@@ -190,21 +196,21 @@ struct Writing<'l> {
 impl Writing<'_> {
     fn begin(&mut self, op: usize, effect: &Effect, origin: &Chunk) {
         let same = |open: &&OpenAttempt| open.effect == *effect && open.session == origin.session;
-        if let Some(earlier) = self.ledger.open.iter().find(same).map(|open| open.attempt) {
+        if let Some(earlier) = self.state.open.iter().find(same).map(|open| open.attempt) {
             self.discard(op, &[earlier]);
         }
-        self.ledger.last_attempt += 1;
-        let attempt = Attempt(self.ledger.last_attempt);
+        self.state.last_attempt += 1;
+        let attempt = Attempt(self.state.last_attempt);
         let Writer { session, fencing_token } = self.writer.clone();
-        let (effect, began) = (effect.clone(), self.ledger.last_seq);
-        self.ledger.open.push(OpenAttempt { attempt, session, effect, began, fencing_token });
+        let (effect, began) = (effect.clone(), self.state.last_seq);
+        self.state.open.push(OpenAttempt { attempt, session, effect, began, fencing_token });
         self.change.written.begun.push(attempt);
         self.change.is_changed = true;
     }
 
     fn add(&mut self, op: usize, attempt: Option<Attempt>, chunks: &[Chunk]) {
         match attempt {
-            Some(attempt) if !self.ledger.is_open(attempt) => {
+            Some(attempt) if !self.state.is_open(attempt) => {
                 self.change.written.refused.push(attempt);
             }
             _ => self.place(ChunkPlacement::Chunks { op, attempt }, chunks.len()),
@@ -214,54 +220,54 @@ impl Writing<'_> {
     fn mark(&mut self, op: usize, mark: &Watermark) {
         let settled = self.close(&mark.settled);
         if !settled.is_empty() {
-            let attempts = settled.into_iter().map(|it| it.attempt).collect();
+            let attempts = settled.into_iter().map(|open| open.attempt).collect();
             let kind = ChunkKind::StepCommitted { attempts, version: mark.version };
             self.place(ChunkPlacement::Announcement { op, kind }, 1);
         }
         let is_overtaken = |open: &&OpenAttempt| {
             open.session == self.writer.session && open.fencing_token < self.writer.fencing_token
         };
-        let overtaken = self.ledger.open.iter().filter(is_overtaken).map(|open| open.attempt);
+        let overtaken = self.state.open.iter().filter(is_overtaken).map(|open| open.attempt);
         let discarded: Vec<_> = mark.discarded.iter().copied().chain(overtaken).collect();
         self.discard(op, &discarded);
         let Writer { session, fencing_token } = self.writer;
-        let before = self.ledger.marked.get(session).copied().unwrap_or_default();
+        let before = self.state.marked.get(session).copied().unwrap_or_default();
         let mut marked = Marked { fencing_token: *fencing_token, ..before };
         if mark.version > before.version {
             let above = if mutant!("boundaries-repeated") { 0 } else { before.version };
             let is_new = |boundary: &&Boundary| boundary.version > above;
             let new = mark.boundaries.iter().filter(is_new).count();
             self.place(ChunkPlacement::Boundaries { op, above }, new);
-            (marked.version, marked.seq) = (mark.version, self.ledger.last_seq);
+            (marked.version, marked.seq) = (mark.version, self.state.last_seq);
         }
         if marked == before {
             return;
         }
-        // Most streams are of one session.
-        match self.ledger.marked.get_mut(session) {
+        // Most streams contain only one session.
+        match self.state.marked.get_mut(session) {
             Some(before) => *before = marked,
-            None => drop(self.ledger.marked.insert(session.clone(), marked)),
+            None => drop(self.state.marked.insert(session.clone(), marked)),
         }
         self.change.marked = Some(session.clone());
         self.change.is_changed = true;
     }
 
-    /// Takes those that are open off the list, and returns them.
+    /// Removes the open ones of these attempts from the list and returns them.
     fn close(&mut self, attempts: &[Attempt]) -> Vec<OpenAttempt> {
         let closed: Vec<OpenAttempt> =
-            self.ledger.open.extract_if(.., |open| attempts.contains(&open.attempt)).collect();
+            self.state.open.extract_if(.., |open| attempts.contains(&open.attempt)).collect();
         self.change.is_changed |= !closed.is_empty();
         closed
     }
 
-    /// Discards those that are open, and announces it.
+    /// Discards the open ones of these attempts and announces it.
     fn discard(&mut self, op: usize, attempts: &[Attempt]) {
         let closed = self.close(attempts);
         if closed.is_empty() {
             return;
         }
-        let ended = self.ledger.last_seq;
-        let attempts = closed.iter().map(|it| it.attempt).collect();
+        let ended = self.state.last_seq;
+        let attempts = closed.iter().map(|open| open.attempt).collect();
         let discarded = closed.into_iter().map(|OpenAttempt { attempt, began, .. }| Discarded {
             attempt,
             began,
@@ -278,7 +284,7 @@ impl Writing<'_> {
         if count == 0 {
             return;
         }
-        self.ledger.last_seq += count as u64;
+        self.state.last_seq += count as u64;
         self.change.count += count as u64;
         self.change.placed.push(placed);
         self.change.is_changed = true;

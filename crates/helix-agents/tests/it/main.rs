@@ -1,4 +1,4 @@
-//! The facade: what the README promises, and that every feature brings what it says.
+//! The facade: the README's example works, and every feature adds what its name says.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod guide;

@@ -1,4 +1,4 @@
-//! The example of the READMEs is the program in `examples/readme.rs`, and that program works.
+//! The example of both READMEs is the program `examples/readme.rs`, and that program works.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
 
-/// The program without the lines that only make it a file.
+/// Returns the program without its module docs and attributes.
 pub(crate) fn example() -> &'static str {
     let file = include_str!("../../examples/readme.rs");
     file.split_once("\n\n").unwrap().1
@@ -20,7 +20,7 @@ fn both_readmes_show_the_example() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
     for readme in [own, root] {
         let text = std::fs::read_to_string(&readme).unwrap();
-        assert!(text.contains(example()), "{} shows another program", readme.display());
+        assert!(text.contains(example()), "{} shows a different program", readme.display());
     }
 }
 
@@ -49,7 +49,7 @@ async fn the_example_runs_against_a_server_that_speaks_the_protocol() {
     server.abort();
 }
 
-/// The program, which cargo builds beside this test.
+/// Returns the path of the program, which cargo builds next to this test.
 fn program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let profile = test.parent().and_then(Path::parent).unwrap();
@@ -58,7 +58,7 @@ fn program() -> PathBuf {
     program
 }
 
-/// A model that looks at the weather, and then says what it was told.
+/// The model: it requests the weather, and then returns it.
 fn reply(request: &Value) -> (&'static str, Value) {
     let messages = request["messages"].as_array().unwrap();
     match messages.iter().find(|message| message["role"] == "tool") {
@@ -95,7 +95,7 @@ async fn answer_all(connection: TcpStream) {
     }
 }
 
-/// The body of the next request, until the connection is closed.
+/// Reads the body of the next request; `None` once the connection is closed.
 async fn read(connection: &mut BufReader<TcpStream>) -> Option<Value> {
     let mut length = 0;
     loop {

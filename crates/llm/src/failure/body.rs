@@ -1,24 +1,24 @@
-//! The error bodies of providers: `{"error": {…}}` in its many variations.
+//! Error bodies of providers: the many variations of `{"error": {…}}`.
 
 use serde_json::Value;
 
-/// What an error body says.
+/// The contents of an error body.
 #[derive(Debug, Default)]
 pub(crate) struct ProviderError {
     pub(crate) message: Option<String>,
-    /// A stable word such as `model_not_found`, or the type if there is none.
+    /// A stable code such as `model_not_found`, or the error's type if it has no code.
     pub(crate) code: Option<String>,
-    /// The status that an error in the middle of a stream stands for.
+    /// The HTTP status that an error in the middle of a stream reports.
     pub(crate) status: Option<u16>,
 }
 
 impl ProviderError {
-    /// Reads a body. One that cannot be read says nothing; an HTML page is no message.
+    /// Parses a body. An unreadable body gives an empty error, and so does an HTML page.
     pub(crate) fn parse(body: &[u8]) -> Self {
         let Ok(value) = serde_json::from_slice::<Value>(body) else {
             return Self::default();
         };
-        // Some gateways wrap the object into a list of one.
+        // Some gateways wrap the object in a list.
         let value = match &value {
             Value::Array(items) => items.first().unwrap_or(&Value::Null),
             other => other,
@@ -30,7 +30,7 @@ impl ProviderError {
         let text = |name| error.get(name).and_then(Value::as_str).map(str::to_owned);
         let number = |name| {
             let number = error.get(name).and_then(Value::as_u64)?;
-            u16::try_from(number).ok().filter(|it| (400..600).contains(it))
+            u16::try_from(number).ok().filter(|status| (400..600).contains(status))
         };
         Self {
             message: text("message").or_else(|| detail(error.get("detail")?)),
@@ -39,7 +39,8 @@ impl ProviderError {
         }
     }
 
-    /// The HTTP status that a provider would have sent for this error, had the reply not begun.
+    /// Returns the HTTP status that a provider would have sent for this error if the reply had not
+    /// started.
     pub(crate) fn likely_status(&self) -> u16 {
         let code = self.code.as_deref().unwrap_or_default();
         let has = |word: &str| code.contains(word);
@@ -54,14 +55,14 @@ impl ProviderError {
         }
     }
 
-    /// Whether waiting is of no use because the account is used up.
+    /// Returns `true` if the account's quota is exhausted, so that waiting does not help.
     pub(crate) fn is_out_of_quota(&self) -> bool {
         matches!(self.code.as_deref(), Some("insufficient_quota" | "billing_hard_limit_reached"))
     }
 
-    /// Whether the provider has no such model.
+    /// Returns `true` if the provider does not have the model.
     pub(crate) fn is_about_the_model(&self, status: u16) -> bool {
-        let named = |it: &str| it.to_ascii_lowercase().contains("model");
+        let named = |text: &str| text.to_ascii_lowercase().contains("model");
         match self.code.as_deref() {
             Some("model_not_found") => true,
             _ => status == 404 && self.message.as_deref().is_some_and(named),
@@ -69,13 +70,13 @@ impl ProviderError {
     }
 }
 
-/// FastAPI's form: a text, or a list of what is wrong. Its `input` members, which quote the
-/// request, are left out.
+/// Reads FastAPI's form: a string, or a list of problems. The `input` members, which quote the
+/// request, are dropped.
 fn detail(detail: &Value) -> Option<String> {
     match detail {
         Value::String(text) => Some(text.clone()),
         Value::Array(items) => {
-            let texts = items.iter().filter_map(|it| it.get("msg")?.as_str());
+            let texts = items.iter().filter_map(|item| item.get("msg")?.as_str());
             Some(texts.collect::<Vec<_>>().join("; "))
         }
         _ => None,

@@ -1,4 +1,4 @@
-//! Providers' messages without what must not leave the process: keys and the conversation.
+//! Redaction of keys and conversation contents in providers' messages.
 
 use memchr::memmem;
 
@@ -7,15 +7,15 @@ use crate::secret::ApiKey;
 #[cfg(test)]
 mod tests;
 
-/// The most characters of a provider's message that an error repeats.
+/// The maximum number of characters of a provider's message in an error.
 const MOST_CHARS: usize = 300;
 
-/// A piece of the conversation this long in a message is no coincidence.
+/// The length from which a common piece of message and conversation counts as a quote.
 const ECHO_BYTES: usize = 16;
 
 const HIDDEN: &str = "[…]";
 
-/// Knows what has to be hidden of one request.
+/// Redacts the secrets of one request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Redactor<'a> {
     pub(crate) key: Option<&'a ApiKey>,
@@ -24,11 +24,12 @@ pub(crate) struct Redactor<'a> {
 }
 
 impl Redactor<'_> {
-    /// The begin of a provider's message on one line, without keys and quotes of the request.
+    /// Returns the start of a provider's message on one line, without keys and quotes of the
+    /// request.
     pub(crate) fn short(&self, message: &str) -> String {
         let words: Vec<&str> = message.split_whitespace().collect();
         let mut text = words.join(" ");
-        if let Some(key) = self.key.map(ApiKey::expose).filter(|it| !it.is_empty()) {
+        if let Some(key) = self.key.map(ApiKey::expose).filter(|key_text| !key_text.is_empty()) {
             text = text.replace(key, HIDDEN);
         }
         let cut = text.char_indices().nth(MOST_CHARS).map(|(at, _)| at);
@@ -40,14 +41,14 @@ impl Redactor<'_> {
         self.hide_echoes(&text)
     }
 
-    /// Hides every stretch of the text that stands in the conversation.
+    /// Hides every part of the text that occurs in the conversation.
     fn hide_echoes(&self, text: &str) -> String {
         let bytes = text.as_bytes();
         let mut hidden = vec![false; bytes.len()];
         for (at, window) in bytes.windows(ECHO_BYTES).enumerate() {
             if memmem::find(self.conversation, window).is_some() {
-                for it in hidden.iter_mut().skip(at).take(ECHO_BYTES) {
-                    *it = true;
+                for flag in hidden.iter_mut().skip(at).take(ECHO_BYTES) {
+                    *flag = true;
                 }
             }
         }
@@ -66,12 +67,14 @@ impl Redactor<'_> {
     }
 }
 
-/// Hides what looks like somebody's key.
+/// Hides words that look like API keys.
 fn hide_keys(text: &str) -> String {
     let looks_like_a_key = |word: &str| {
-        let word = word.trim_start_matches(|it: char| !it.is_ascii_alphanumeric());
+        let word = word.trim_start_matches(|character: char| !character.is_ascii_alphanumeric());
         word.len() > 8
-            && ["sk-", "sk_", "gsk_", "xai-", "AIza", "hf_"].iter().any(|it| word.starts_with(it))
+            && ["sk-", "sk_", "gsk_", "xai-", "AIza", "hf_"]
+                .iter()
+                .any(|prefix| word.starts_with(prefix))
     };
     let words = text.split(' ');
     let words = words.map(|word| if looks_like_a_key(word) { HIDDEN } else { word });

@@ -1,4 +1,4 @@
-//! How long a provider asks to wait.
+//! The time that a provider asks to wait.
 
 use std::time::Duration;
 
@@ -7,21 +7,23 @@ use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 #[cfg(test)]
 mod tests;
 
-/// What the headers ask for: `retry-after-ms`, or `retry-after` in seconds or as a date.
+/// Returns the wait that the headers request: `retry-after-ms`, or `retry-after` in seconds or as a
+/// date.
 pub(super) fn of_headers(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
-    if let Some(milliseconds) = text("retry-after-ms").and_then(|it| it.parse::<f64>().ok()) {
+    if let Some(milliseconds) = text("retry-after-ms").and_then(|value| value.parse::<f64>().ok()) {
         return seconds(milliseconds / 1000.0);
     }
     let asked = text(RETRY_AFTER.as_str())?;
     if let Ok(number) = asked.parse::<f64>() {
         return seconds(number);
     }
-    // Both dates are of the provider's clock, so ours need not agree with it.
+    // Both dates are from the provider's clock, so the local clock does not matter.
     between(text(DATE.as_str())?, asked)
 }
 
-/// What the text of an error asks for: `try again in 1m3.5s`, or `"retryDelay": "34.4s"`.
+/// Returns the wait that the text of an error requests: `try again in 1m3.5s`, or `"retryDelay":
+/// "34.4s"`.
 pub(super) fn of_body(body: &[u8]) -> Option<Duration> {
     let text = std::str::from_utf8(body).ok()?;
     let after = |words: &str| text.split_once(words).map(|(_, rest)| rest);
@@ -41,13 +43,13 @@ fn between(now: &str, then: &str) -> Option<Duration> {
     Some(Duration::try_from(wait).unwrap_or(Duration::ZERO))
 }
 
-/// Reads `1m3.5s`, `20ms`, `2 seconds` at the begin of a text.
+/// Parses `1m3.5s`, `20ms` or `2 seconds` at the start of a text.
 fn spelled(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut total = None;
     while let Some((number, after)) = leading_number(rest) {
         let after = after.trim_start_matches(' ');
-        let letters = after.find(|it: char| !it.is_ascii_alphabetic());
+        let letters = after.find(|character: char| !character.is_ascii_alphabetic());
         let (unit, after) = after.split_at(letters.unwrap_or(after.len()));
         let factor = match unit {
             "ms" | "milliseconds" => 0.001,
@@ -63,13 +65,13 @@ fn spelled(text: &str) -> Option<Duration> {
 }
 
 fn leading_number(text: &str) -> Option<(f64, &str)> {
-    let end = text.find(|it: char| !it.is_ascii_digit() && it != '.');
+    let end = text.find(|character: char| !character.is_ascii_digit() && character != '.');
     let (number, rest) = text.split_at(end.unwrap_or(text.len()));
-    // The full stop of a sentence is no part of its last number.
+    // The full stop of a sentence is not part of its last number.
     Some((number.trim_end_matches('.').parse().ok()?, rest))
 }
 
-/// Negative, infinite and absurd waits are no answer.
+/// Negative, infinite and out-of-range waits are ignored.
 fn seconds(number: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(number).ok()
 }

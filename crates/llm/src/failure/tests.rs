@@ -49,7 +49,7 @@ fn every_status_has_its_code() {
 }
 
 #[test]
-fn the_providers_word_on_retrying_wins() {
+fn the_providers_retry_header_takes_precedence() {
     let never = status(503, &[("x-should-retry", "false")], "");
     assert!(!tries_again(&never));
     let again = status(400, &[("x-should-retry", "true"), ("retry-after", "1")], "");
@@ -58,7 +58,7 @@ fn the_providers_word_on_retrying_wins() {
 }
 
 #[test]
-fn an_empty_account_is_not_asked_again() {
+fn an_exhausted_quota_is_not_retried() {
     let body = r#"{"error":{"message":"You exceeded your quota","type":"insufficient_quota","code":"insufficient_quota"}}"#;
     let failure = status(429, &[], body);
     assert_eq!(failure.error.code(), ErrorCode::ProviderRateLimited);
@@ -78,7 +78,7 @@ fn a_missing_model_is_named() {
 }
 
 #[test]
-fn bodies_are_read_in_every_form() {
+fn error_bodies_are_read_in_every_form() {
     let bodies = [
         r#"{"error":{"message":"too long","type":"invalid_request_error"}}"#,
         r#"{"error":{"message":"too long","code":400}}"#,
@@ -91,13 +91,13 @@ fn bodies_are_read_in_every_form() {
     for body in bodies {
         let failure = status(400, &[], body);
         let message = failure.error.message();
-        assert_eq!(message, "the provider `local` refused the request (400)", "{body}");
+        assert_eq!(message, "the provider `local` rejected the request (400)", "{body}");
         assert_eq!(failure.error.detail(), Some("too long"), "{body}");
     }
 }
 
 #[test]
-fn what_is_said_of_a_refused_key_is_not_repeated() {
+fn the_message_about_a_rejected_key_is_not_repeated() {
     let body = r#"{"error":{"message":"Incorrect API key provided: sk-ab***yz","code":"invalid_api_key"}}"#;
     let failure = status(401, &[], body);
     let text = format!("{:?} {}", failure.error, failure.error);
@@ -106,7 +106,7 @@ fn what_is_said_of_a_refused_key_is_not_repeated() {
 }
 
 #[test]
-fn errors_in_the_middle_of_a_stream_are_told_apart_by_number_or_word() {
+fn errors_in_the_middle_of_a_stream_are_classified_by_status_or_code() {
     let table = [
         (r#"{"message":"x","code":429}"#, ErrorCode::ProviderRateLimited),
         (r#"{"message":"x","type":"rate_limit_exceeded"}"#, ErrorCode::ProviderRateLimited),

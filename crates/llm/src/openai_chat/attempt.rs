@@ -14,13 +14,13 @@ use crate::exchange::{BodyKind, Exchange};
 use crate::failure::{Failure, Redactor, Subject};
 use crate::sse::{Decoder, OnEvent};
 
-/// The largest event of a stream.
+/// The maximum size of a stream event.
 const MOST_EVENT_BYTES: usize = 8 * 1024 * 1024;
 
 /// How long the token counts may lag behind a finished reply.
 const TAIL: Duration = Duration::from_secs(5);
 
-/// One attempt.
+/// An attempt at a model call.
 #[derive(Debug)]
 pub(super) struct Attempt<'a> {
     server: &'a Inner,
@@ -29,11 +29,11 @@ pub(super) struct Attempt<'a> {
     cancel: &'a CancellationToken,
 }
 
-/// An attempt that failed.
+/// A failed attempt.
 #[derive(Debug)]
 pub(super) struct Failed {
     pub(super) failure: Failure,
-    /// Whether the sink got anything before, which rules out another attempt.
+    /// Whether the sink received data before, which rules out a retry.
     pub(super) delivered: bool,
 }
 
@@ -88,7 +88,7 @@ impl<'a> Attempt<'a> {
             return Err(subject.status(status, headers, &body, &self.reading.redactor));
         }
         let asked = if self.streams { BodyKind::Events } else { BodyKind::Json };
-        // Servers may answer in the other way; what they say of their body counts.
+        // Servers may use the other kind of body; the content type of the response decides.
         match exchange.kind(asked) {
             BodyKind::Events => self.events(exchange, reply, sink).await,
             BodyKind::Json => {
@@ -110,7 +110,7 @@ impl<'a> Attempt<'a> {
         while !reply.done {
             let piece = match exchange.next().await {
                 Ok(piece) => piece,
-                // Only counts could be missing now.
+                // Only token counts could be missing now.
                 Err(failure) if is_loss(&failure) && reply.is_finished() => return Ok(()),
                 Err(failure) => return Err(failure),
             };
@@ -127,15 +127,16 @@ impl<'a> Attempt<'a> {
         Ok(())
     }
 
-    /// The connection ended without an announcement, which is fine only after a finish reason.
+    /// Handles the end of the connection without an end event, which is valid only after a finish
+    /// reason.
     fn end_of_stream(
         &self,
         decoder: &mut Decoder,
         reply: &mut Reply,
         sink: &dyn LlmSink,
     ) -> Result<(), Failure> {
-        // A whole event may lack its blank line. Half an event does not parse, but that is not
-        // what went wrong.
+        // The last event may lack its blank line. A partial event does not parse, but the early end
+        // is the actual problem.
         match self.decode(reply, sink, |on_event| decoder.finish(on_event)) {
             Err(failure) if failure.error.code() != ErrorCode::ProviderProtocol => {
                 return Err(failure);
@@ -148,7 +149,7 @@ impl<'a> Attempt<'a> {
         Err(self.reading.subject.cut(None))
     }
 
-    /// Runs the decoder and hands its events to the reply.
+    /// Runs the decoder and passes its events to the reply.
     fn decode(
         &self,
         reply: &mut Reply,
@@ -157,9 +158,9 @@ impl<'a> Attempt<'a> {
     ) -> Result<(), Failure> {
         let mut failed = None;
         let ran = run(&mut |event| {
-            reply.event(event.data, &self.reading, sink).map_err(|it| {
-                let stop = Error::new(it.error.code(), "the event failed");
-                failed = Some(it);
+            reply.event(event.data, &self.reading, sink).map_err(|failure| {
+                let stop = Error::new(failure.error.code(), "the event failed");
+                failed = Some(failure);
                 stop
             })
         });
@@ -170,7 +171,7 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// Whether the other side went away or fell silent.
+/// Returns `true` if the connection was lost or the server stopped responding.
 fn is_loss(failure: &Failure) -> bool {
     matches!(failure.error.code(), ErrorCode::ProviderStreamCut | ErrorCode::ProviderTimeout)
 }

@@ -1,4 +1,4 @@
-//! The calls of a reply, put together from pieces that servers label in several ways.
+//! The tool calls of a reply, assembled from pieces that servers label in different ways.
 
 use helix_agents_core::llm::LlmSink;
 use helix_agents_core::message::Arguments;
@@ -7,14 +7,14 @@ use serde::de::IgnoredAny;
 
 use super::wire::{CallDelta, FunctionDelta};
 
-/// More calls than any reply has.
+/// The maximum number of calls in a reply.
 const MOST_CALLS: usize = 1024;
 
-/// The calls so far, in the order in which they began.
+/// The calls so far, in the order in which they started.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     list: Vec<Call>,
-    /// Whether they came by `tool_calls`; then a `function_call` repeats one of them.
+    /// Whether the calls arrived as `tool_calls`. A `function_call` then repeats one of them.
     labelled: bool,
 }
 
@@ -26,16 +26,16 @@ struct Call {
     arguments: String,
 }
 
-/// A reply has more calls than can be.
+/// The reply has more calls than allowed.
 #[derive(Debug)]
 pub(super) struct TooManyCalls;
 
-/// What stands at the end of a reply.
+/// The calls of a complete reply.
 #[derive(Debug)]
 pub(super) struct Ended {
-    /// The calls, complete.
+    /// The complete calls.
     pub(super) calls: Vec<ParsedToolCall>,
-    /// Whether one of them had no name, and is left out.
+    /// Whether a call had no name and was dropped.
     pub(super) nameless: bool,
 }
 
@@ -44,7 +44,7 @@ impl Calls {
         self.list.is_empty()
     }
 
-    /// Takes a piece of a streamed call.
+    /// Adds a piece of a streamed call.
     pub(super) fn piece(
         &mut self,
         delta: &CallDelta<'_>,
@@ -53,12 +53,12 @@ impl Calls {
         self.labelled = true;
         let empty = FunctionDelta::default();
         let function = delta.function.as_ref().unwrap_or(&empty);
-        let id = delta.id.as_ref().map_or("", |it| &it.0);
+        let id = delta.id.as_ref().map_or("", |text| &text.0);
         let place = self.place(delta.index, id, function.name());
         self.extend(place, delta.index, id, function, sink)
     }
 
-    /// Takes a call that came in one piece.
+    /// Adds a complete call.
     pub(super) fn whole(
         &mut self,
         delta: &CallDelta<'_>,
@@ -67,12 +67,12 @@ impl Calls {
         self.labelled = true;
         let empty = FunctionDelta::default();
         let function = delta.function.as_ref().unwrap_or(&empty);
-        let id = delta.id.as_ref().map_or("", |it| &it.0);
+        let id = delta.id.as_ref().map_or("", |text| &text.0);
         self.extend(self.list.len(), None, id, function, sink)
     }
 
-    /// Takes a piece of the one call that servers of the first generation make. Those that send it
-    /// beside `tool_calls` mean the same call.
+    /// Adds a piece of a call in the legacy format, which has one call per reply. Servers that send
+    /// both formats mean the same call.
     pub(super) fn function_call(
         &mut self,
         function: &FunctionDelta<'_>,
@@ -84,15 +84,17 @@ impl Calls {
         self.extend(0, None, "", function, sink)
     }
 
-    /// Which call a piece belongs to; the length of the list for a new one.
+    /// Returns the index of the call that a piece belongs to, or the length of the list for a new
+    /// call.
     fn place(&self, index: Option<u64>, id: &str, name: &str) -> usize {
         let new = self.list.len();
         let find = |wanted: &dyn Fn(&Call) -> bool| self.list.iter().rposition(wanted);
         let Some(index) = index else {
             if !id.is_empty() {
-                return find(&|it| it.id == id).unwrap_or(new);
+                return find(&|call| call.id == id).unwrap_or(new);
             }
-            // Without any label a name begins a new call, unless it is repeated in every piece.
+            // Without a label, a name starts a new call, unless the server repeats it in every
+            // piece.
             return match self.list.last() {
                 Some(last) if name.is_empty() || (last.name == name && !last.is_complete()) => {
                     new - 1
@@ -100,16 +102,16 @@ impl Calls {
                 _ => new,
             };
         };
-        let Some(place) = find(&|it| it.index == Some(index)) else {
+        let Some(place) = find(&|call| call.index == Some(index)) else {
             return new;
         };
         // Some servers give every call the same index.
-        let is_other = self.list.get(place).is_some_and(|it| {
+        let is_other = self.list.get(place).is_some_and(|call| {
             !id.is_empty()
-                && !it.id.is_empty()
-                && it.id != id
+                && !call.id.is_empty()
+                && call.id != id
                 && !name.is_empty()
-                && it.is_complete()
+                && call.is_complete()
         });
         if is_other { new } else { place }
     }
@@ -132,7 +134,7 @@ impl Calls {
         let Some(call) = self.list.get_mut(place) else {
             return Ok(());
         };
-        // Ids and names that are repeated or change in later pieces add nothing.
+        // Ids and names that are repeated or changed in later pieces are ignored.
         if call.id.is_empty() {
             id.clone_into(&mut call.id);
         }
@@ -140,7 +142,7 @@ impl Calls {
         if !was_named {
             function.name().clone_into(&mut call.name);
         }
-        let piece = function.arguments.as_ref().map_or("", |it| &it.0);
+        let piece = function.arguments.as_ref().map_or("", |text| &text.0);
         call.arguments.push_str(piece);
         if call.name.is_empty() {
             return Ok(());
@@ -148,7 +150,7 @@ impl Calls {
         if !was_named {
             sink.tool_call_start(number, &call.name);
         }
-        // Pieces that came before the name were held back.
+        // Pieces before the name were held back.
         let news = if was_named { piece } else { &call.arguments };
         if !news.is_empty() {
             sink.tool_call_delta(number, news);
@@ -156,8 +158,9 @@ impl Calls {
         Ok(())
     }
 
-    /// Completes the calls. `truncated` says that the reply was cut at its length, `messages` how
-    /// many stand before it, which makes invented ids unique in the conversation.
+    /// Completes the calls. `truncated` is `true` if the reply was cut off at the token limit.
+    /// `messages` is the number of messages before the reply; it makes generated ids unique in the
+    /// conversation.
     pub(super) fn end(self, truncated: bool, messages: usize) -> Ended {
         let mut calls: Vec<ParsedToolCall> = Vec::with_capacity(self.list.len());
         let mut nameless = false;
@@ -167,8 +170,8 @@ impl Calls {
                 nameless = true;
                 continue;
             }
-            // Two results under one id could not be told apart.
-            let is_taken = calls.iter().any(|it| it.id.as_str() == call.id);
+            // Results need distinct call ids.
+            let is_taken = calls.iter().any(|other| other.id.as_str() == call.id);
             let id = if call.id.is_empty() || is_taken {
                 format!("call_{messages}_{index}")
             } else {
@@ -193,11 +196,11 @@ impl Call {
 
 impl FunctionDelta<'_> {
     fn name(&self) -> &str {
-        self.name.as_ref().map_or("", |it| &it.0)
+        self.name.as_ref().map_or("", |text| &text.0)
     }
 }
 
-/// Whether the text is a whole JSON object, which no truncated one is.
+/// Returns `true` if the text is a complete JSON object, which a truncated one never is.
 fn is_object(text: &str) -> bool {
     text.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok()
 }

@@ -1,4 +1,4 @@
-//! The response format that asks for a JSON schema.
+//! The response format that requests a JSON schema.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::profile::OutputFormat;
 use super::request::{Object, write_json};
 use crate::strict::strict;
 
-/// Writes the response format that asks for `schema`.
+/// Writes the response format that requests `schema`.
 pub(super) fn encode(schema: &Value, format: OutputFormat, out: &mut Vec<u8>) {
     let mut object = Object::begin(out);
     if format == OutputFormat::JsonObject {

@@ -1,10 +1,10 @@
-//! Messages as bytes, each written once per session.
+//! Messages as bytes, each encoded once per session.
 
 use helix_agents_core::message::{Arguments, AssistantMessage, Message, ToolCall};
 
 use super::request::{Object, write_json};
 
-/// Writes one message. With `empty_content` a message without text has the content `""`.
+/// Writes a message. With `empty_content`, a message without text has the content `""`.
 pub(super) fn encode(message: &Message, empty_content: bool, out: &mut Vec<u8>) {
     let mut object = Object::begin(out);
     match message {
@@ -30,7 +30,7 @@ fn encode_assistant(message: &AssistantMessage, empty_content: bool, object: &mu
     object.member("role", "assistant");
     match &message.content {
         Some(content) => object.member("content", content),
-        // Only calls may stand without content.
+        // Only messages with calls may have no content.
         None if empty_content || message.tool_calls.is_empty() => object.member("content", ""),
         None => object.raw("content", b"null"),
     }
@@ -56,8 +56,8 @@ fn encode_call(call: &ToolCall, out: &mut Vec<u8>) {
     out.extend_from_slice(b",\"arguments\":");
     match &call.arguments {
         Arguments::Json(json) => write_json(out, json.text()),
-        // Servers parse what they wrote themselves, and refuse the whole conversation if they
-        // cannot. The result of such a call says what was wrong with it.
+        // Servers parse the arguments again and reject the whole conversation if they cannot. The
+        // result of such a call describes the problem.
         Arguments::Malformed(_) => write_json(out, "{}"),
     }
     out.extend_from_slice(b"}}");

@@ -1,4 +1,4 @@
-//! The list of models that a server keeps: the cheapest thing to ask it.
+//! The server's list of models, which is the cheapest request to a server.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::exchange::Exchange;
 use crate::failure::{Failure, Redactor, Subject};
 use crate::http::Timeouts;
 
-/// A list of models is no longer than this.
+/// The maximum size of a list of models.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Deserialize)]
@@ -27,13 +27,13 @@ struct Entry {
 }
 
 impl OpenAiChat {
-    /// The models that the server says it has: whether it answers, and takes the key. Waits for
-    /// `patience` and asks once.
+    /// Returns the models of the server. The call shows whether the server responds and accepts the
+    /// key. It waits for at most `patience` and does not retry.
     ///
     /// # Errors
-    /// [`ErrorCode::Unsupported`] if something answers that keeps no list; else as a model call's:
-    /// [`ErrorCode::ProviderUnavailable`], [`ErrorCode::ProviderTimeout`],
-    /// [`ErrorCode::ProviderUnauthorized`] and the like.
+    /// Returns [`ErrorCode::Unsupported`] if the server responds but has no list of models, and
+    /// otherwise the errors of a model call, such as [`ErrorCode::ProviderUnavailable`],
+    /// [`ErrorCode::ProviderTimeout`] and [`ErrorCode::ProviderUnauthorized`].
     pub async fn models(&self, patience: Duration) -> Result<Vec<String>> {
         let subject = Subject { provider: self.name(), model: "" };
         let list = tokio::time::timeout(patience, self.list(subject, patience)).await;
@@ -56,7 +56,7 @@ impl OpenAiChat {
         let mut exchange = Exchange::begin(request, subject, limits, MOST_BYTES, &cancel).await?;
         if is_no_list(exchange.status()) {
             let message = format!(
-                "the provider `{}` answers, but keeps no list of its models where one is expected",
+                "the provider `{}` responds, but has no list of models at the expected URL",
                 self.name()
             );
             return Err(Error::new(ErrorCode::Unsupported, message).into());
@@ -68,13 +68,13 @@ impl OpenAiChat {
         }
         let body = exchange.body().await?;
         let list: List = serde_json::from_slice(&body)
-            .map_err(|_| subject.protocol("sent no list of models when asked for one"))?;
+            .map_err(|_| subject.protocol("did not send a valid list of models"))?;
         Ok(list.data.into_iter().map(|entry| entry.id).collect())
     }
 }
 
-/// Whether that is the answer of a server that serves models without naming them, or of one whose
-/// interface begins somewhere else.
+/// Returns `true` for the status of a server that does not list its models, or whose API has
+/// another base URL.
 fn is_no_list(status: StatusCode) -> bool {
     [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED, StatusCode::NOT_IMPLEMENTED]
         .contains(&status)

@@ -1,4 +1,4 @@
-//! How to reach one Chat Completions server.
+//! The options of a Chat Completions server.
 
 use helix_agents_core::llm::RetryPolicy;
 
@@ -6,40 +6,40 @@ use super::profile::ServerProfile;
 use crate::http::{HttpClient, Timeouts};
 use crate::secret::ApiKey;
 
-/// What a reply may have at most, unless told otherwise.
+/// The default limit for the size of a reply.
 const MOST_REPLY_BYTES: usize = 32 * 1024 * 1024;
 
-/// How to reach one Chat Completions server.
+/// The options of a Chat Completions server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct OpenAiChatOptions {
-    /// What comes before the colon in `provider:model`, and the name of its
+    /// The provider's name, which comes before the colon in `provider:model`, and the key of its
     /// [`provider_options`](helix_agents_core::llm::LlmConfig::provider_options).
     pub name: String,
-    /// The address up to and including `/v1`.
+    /// The base URL, including `/v1`.
     pub base_url: String,
-    /// The key, if the server wants one.
+    /// The API key, if the server requires one.
     pub api_key: Option<ApiKey>,
     /// The model of calls that name none.
     pub default_model: Option<String>,
-    /// What the server can do.
+    /// The capabilities of the server.
     pub profile: ServerProfile,
-    /// How long it may be silent.
+    /// The time limits for a silent server.
     pub timeouts: Timeouts,
-    /// The waits between attempts. Their number is the caller's:
+    /// The waits between attempts. The caller sets the number of attempts:
     /// [`LlmRequest::max_retries`](helix_agents_core::llm::LlmRequest::max_retries).
     pub retry: RetryPolicy,
-    /// The most bytes of one reply. Default: 32 MiB.
+    /// The maximum size of a reply in bytes. Default: 32 MiB.
     pub max_reply_bytes: usize,
-    /// Whether a key may go over plain HTTP to another machine.
+    /// Whether a key may be sent over plain HTTP to another machine.
     pub allow_http: bool,
-    /// The connections to use. Default: some of its own.
+    /// The connection pool to use. Default: a new pool.
     pub http: HttpClient,
 }
 
 impl OpenAiChatOptions {
-    /// A server by name and address. OpenAI's own address gets OpenAI's profile, every other one
-    /// that of a compatible server.
+    /// Creates options for a server by name and base URL. OpenAI's URL gets OpenAI's profile, every
+    /// other URL the profile of a compatible server.
     #[must_use]
     pub fn new(name: &str, base_url: &str) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl OpenAiChatOptions {
         }
     }
 
-    /// Sets the key.
+    /// Sets the API key.
     #[must_use]
     pub fn with_api_key(mut self, key: impl Into<ApiKey>) -> Self {
         self.api_key = Some(key.into());
@@ -70,14 +70,14 @@ impl OpenAiChatOptions {
         self
     }
 
-    /// Says what the server can do.
+    /// Sets the capabilities of the server.
     #[must_use]
     pub fn with_profile(mut self, profile: ServerProfile) -> Self {
         self.profile = profile;
         self
     }
 
-    /// Sets how long it may be silent.
+    /// Sets the time limits for a silent server.
     #[must_use]
     pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
@@ -91,21 +91,21 @@ impl OpenAiChatOptions {
         self
     }
 
-    /// Sets the most bytes of one reply.
+    /// Sets the maximum size of a reply in bytes.
     #[must_use]
     pub fn with_max_reply_bytes(mut self, limit: usize) -> Self {
         self.max_reply_bytes = limit;
         self
     }
 
-    /// Lets the key go over plain HTTP to another machine.
+    /// Allows a key to be sent over plain HTTP to another machine.
     #[must_use]
     pub fn with_allow_http(mut self) -> Self {
         self.allow_http = true;
         self
     }
 
-    /// Shares connections with other providers.
+    /// Shares a connection pool with other providers.
     #[must_use]
     pub fn with_http(mut self, client: &HttpClient) -> Self {
         self.http = client.clone();

@@ -1,11 +1,11 @@
-//! What a complete reply means.
+//! The result of a complete reply.
 
 use helix_agents_core::json::Json;
 use helix_agents_core::message::Thinking;
 use helix_agents_core::step::{ParsedSubAgentCall, ParsedToolCall, StepResult, StopReason};
 use helix_agents_core::tool::SUB_AGENT_PREFIX;
 
-/// The table of stop reasons.
+/// Returns the stop reason for a raw finish reason.
 pub(super) fn stop_reason(raw: Option<&str>, has_calls: bool, refused: bool) -> Option<StopReason> {
     Some(match raw {
         Some("stop") | None if refused => StopReason::Refusal,
@@ -19,7 +19,7 @@ pub(super) fn stop_reason(raw: Option<&str>, has_calls: bool, refused: bool) -> 
     })
 }
 
-/// The result of a reply without calls.
+/// Returns the result of a reply without calls.
 pub(super) fn text_result(
     content: String,
     thinking: Option<Thinking>,
@@ -36,13 +36,13 @@ pub(super) fn text_result(
     StepResult::Text {
         content,
         thinking,
-        // A model that says it wants tools, but names none, has not ended its turn.
+        // A model that requests tools but names none has not ended its turn.
         should_stop: stop_reason != Some(StopReason::ToolUse),
         stop_reason,
     }
 }
 
-/// The result of a reply with calls.
+/// Returns the result of a reply with calls.
 pub(super) fn calls_result(
     content: String,
     calls: Vec<ParsedToolCall>,
@@ -63,7 +63,7 @@ pub(super) fn calls_result(
         }
     }
     StepResult::ToolCalls {
-        content: Some(content).filter(|it| !it.is_empty()),
+        content: Some(content).filter(|text| !text.is_empty()),
         tool_calls,
         sub_agent_calls,
         thinking,

@@ -1,18 +1,18 @@
-//! What a server of this protocol can do, and where it differs from OpenAI.
+//! The capabilities of a server, and its differences from OpenAI.
 
 use serde::Deserialize;
 
-/// The field that limits the length of a reply.
+/// The request field that limits the length of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MaxTokensField {
-    /// `max_tokens`, which every server but OpenAI's newer models takes.
+    /// `max_tokens`, which every server accepts except OpenAI's newer models.
     MaxTokens,
-    /// `max_completion_tokens`.
+    /// `max_completion_tokens`, which OpenAI's newer models require.
     MaxCompletionTokens,
 }
 
-/// How a JSON schema for the output is asked for.
+/// The request format for a JSON schema of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputFormat {
@@ -20,37 +20,37 @@ pub enum OutputFormat {
     JsonSchema,
     /// `{"type": "json_object", "schema": …}`, the older form of llama.cpp's Python server.
     JsonObject,
-    /// Not at all: `native_output` is refused.
+    /// No format: `native_output` is rejected.
     Unsupported,
 }
 
-/// What a server can do. Start from one of the constructors.
+/// The capabilities of a server. Start from one of the constructors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerProfile {
     /// Whether replies are streamed.
     pub stream: bool,
-    /// Whether replies for which the model may choose tools are streamed as well.
+    /// Whether replies are also streamed if the model may choose tools.
     pub stream_tool_choice: bool,
     /// Whether the request asks for token counts at the end of a stream.
     pub stream_usage: bool,
     /// The field that limits the length of a reply.
     pub max_tokens_field: MaxTokensField,
-    /// Whether a message of calls alone has the content `""`, because the server refuses `null`.
+    /// Whether a message with calls only has the content `""`, because the server rejects `null`.
     pub empty_content: bool,
-    /// How a JSON schema for the output is asked for.
+    /// The request format for a JSON schema of the output.
     pub output_format: OutputFormat,
-    /// Whether the request says that the model may choose tools, because the server takes silence
-    /// for a no.
+    /// Whether the request states that the model may choose tools, because the server otherwise
+    /// disables them.
     pub explicit_tool_choice: bool,
-    /// Whether tools may carry `strict`.
+    /// Whether tools may have `strict`.
     pub strict_tools: bool,
-    /// Whether the server samples by `top_k`.
+    /// Whether the server supports `top_k`.
     pub top_k: bool,
 }
 
 impl ServerProfile {
-    /// OpenAI itself.
+    /// Returns the profile of OpenAI.
     #[must_use]
     pub fn openai() -> Self {
         Self {
@@ -66,7 +66,8 @@ impl ServerProfile {
         }
     }
 
-    /// A server that imitates OpenAI: vLLM, llama.cpp, Ollama, LM Studio and the like.
+    /// Returns the profile of an OpenAI-compatible server, such as vLLM, llama.cpp, Ollama or LM
+    /// Studio.
     #[must_use]
     pub fn compatible() -> Self {
         Self {
@@ -77,7 +78,8 @@ impl ServerProfile {
         }
     }
 
-    /// The server of llama.cpp's Python bindings (`python -m llama_cpp.server`).
+    /// Returns the profile of the server of llama.cpp's Python bindings (`python -m
+    /// llama_cpp.server`).
     #[must_use]
     pub fn llama_cpp_python() -> Self {
         Self {
@@ -89,7 +91,7 @@ impl ServerProfile {
         }
     }
 
-    /// OpenAI's profile for OpenAI's address, else that of a compatible server.
+    /// Returns OpenAI's profile for OpenAI's URL, and otherwise the profile of a compatible server.
     pub(super) fn of_address(base_url: &str) -> Self {
         let url = reqwest::Url::parse(base_url.trim()).ok();
         let host = url.as_ref().and_then(reqwest::Url::host_str);
@@ -101,8 +103,8 @@ impl ServerProfile {
         }
     }
 
-    /// The name under which messages and tools of such a server keep their bytes. Profiles that
-    /// encode them alike share it.
+    /// Returns the cache key for the encoded messages of such a server. Profiles with the same
+    /// encoding share it.
     pub(super) fn message_encoding(&self) -> &'static str {
         if self.empty_content { "openai_chat.message.empty_content" } else { "openai_chat.message" }
     }

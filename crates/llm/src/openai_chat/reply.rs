@@ -1,4 +1,4 @@
-//! A reply, put together from chunks.
+//! A reply, assembled from chunks.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::outcome::{calls_result, stop_reason, text_result};
 use super::wire::{Choice, Chunk, Delta, Text};
 use crate::failure::{Failure, Redactor, Subject};
 
-/// What came so far.
+/// The reply so far.
 #[derive(Debug, Default)]
 pub(super) struct Reply {
     text: String,
@@ -21,30 +21,30 @@ pub(super) struct Reply {
     finish: Option<String>,
     usage: Usage,
     model: Option<Arc<str>>,
-    /// Whether the sink got any of it.
+    /// Whether the sink received any of it.
     pub(super) delivered: bool,
-    /// Whether the end of the stream was announced.
+    /// Whether the end event of the stream arrived.
     pub(super) done: bool,
 }
 
-/// How a reply is to be read.
+/// The settings for reading a reply.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading<'a> {
     pub(super) subject: Subject<'a>,
     pub(super) redactor: Redactor<'a>,
-    /// Whether a structured output was asked for.
+    /// Whether a structured output was requested.
     pub(super) structured: bool,
-    /// How many messages stand before the reply.
+    /// The number of messages before the reply.
     pub(super) messages: usize,
 }
 
 impl Reply {
-    /// Whether the model said why it stopped: all that matters has come.
+    /// Returns `true` if the finish reason arrived, after which only token counts can follow.
     pub(super) fn is_finished(&self) -> bool {
         self.finish.is_some()
     }
 
-    /// Takes the data of one event.
+    /// Adds the data of one event.
     pub(super) fn event(
         &mut self,
         data: &[u8],
@@ -55,14 +55,14 @@ impl Reply {
         if data == b"[DONE]" {
             self.done = true;
         }
-        // What follows the announced end, or says nothing, is of no interest.
+        // Data after the end event and empty data are ignored.
         if self.done || data.is_empty() {
             return Ok(());
         }
         self.chunk(data, false, reading, sink)
     }
 
-    /// Takes a reply that comes as one JSON document.
+    /// Adds a reply that is one JSON document.
     pub(super) fn document(
         &mut self,
         body: &[u8],
@@ -71,7 +71,7 @@ impl Reply {
     ) -> Result<(), Failure> {
         self.chunk(body.trim_ascii(), true, reading, sink)?;
         if self.finish.is_none() && self.is_empty() {
-            return Err(reading.subject.protocol("sent a document without a reply in it"));
+            return Err(reading.subject.protocol("sent a document that contains no reply"));
         }
         self.done = true;
         Ok(())
@@ -88,8 +88,8 @@ impl Reply {
         reading: &Reading<'_>,
         sink: &dyn LlmSink,
     ) -> Result<(), Failure> {
-        let garbage = || reading.subject.protocol("sent something that is no chunk of a reply");
-        // Checked as a whole, which is quicker than string by string.
+        let garbage = || reading.subject.protocol("sent something that is not a chunk of a reply");
+        // One check of the whole text is faster than a check of each string.
         let json = std::str::from_utf8(json).map_err(|_| garbage())?;
         if !json.starts_with('{') {
             return Err(garbage());
@@ -107,11 +107,11 @@ impl Reply {
         }
         if self.model.is_none() {
             let model = text(chunk.model.as_ref());
-            self.model = Some(model).filter(|it| !it.is_empty()).map(Arc::from);
+            self.model = Some(model).filter(|name| !name.is_empty()).map(Arc::from);
         }
-        // Further choices are alternatives to the first.
+        // Other choices are alternatives to the first.
         let choices = chunk.choices.into_iter().flatten();
-        for choice in choices.filter(|it| it.index.unwrap_or(0) == 0) {
+        for choice in choices.filter(|choice| choice.index.unwrap_or(0) == 0) {
             self.choice(&choice, whole, sink)
                 .map_err(|_| reading.subject.protocol("sent more calls than a reply can have"))?;
         }
@@ -140,7 +140,7 @@ impl Reply {
         whole: bool,
         sink: &dyn LlmSink,
     ) -> Result<(), TooManyCalls> {
-        // Servers that send both names of it send the same text twice.
+        // Servers that send both fields send the same text twice.
         let mut thinking = text(delta.reasoning_content.as_ref());
         if thinking.is_empty() {
             thinking = text(delta.reasoning.as_ref());
@@ -174,7 +174,7 @@ impl Reply {
         Ok(())
     }
 
-    /// Makes a result of a complete reply.
+    /// Converts a complete reply into a response.
     pub(super) fn end(
         self,
         reading: &Reading<'_>,
@@ -190,7 +190,7 @@ impl Reply {
         for call in &ended.calls {
             sink.tool_call(call);
         }
-        let thinking = Some(self.thinking).filter(|it| !it.is_empty());
+        let thinking = Some(self.thinking).filter(|thinking| !thinking.is_empty());
         let thinking = thinking.map(|content| Thinking { content, signature: None });
         let result = if ended.calls.is_empty() {
             text_result(self.text, thinking, stop_reason, reading.structured)
@@ -207,5 +207,5 @@ impl Reply {
 }
 
 fn text<'a>(text: Option<&'a Text<'_>>) -> &'a str {
-    text.map_or("", |it| &it.0)
+    text.map_or("", |text| &text.0)
 }

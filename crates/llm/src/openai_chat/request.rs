@@ -1,5 +1,4 @@
-//! The request's body, put together from bytes: a prefix of settings, the messages as they were
-//! encoded when they came into being, and an end.
+//! The request body, assembled from bytes: the settings, the cached encoded messages, and the end.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,11 +12,11 @@ use serde_json::Value;
 use super::profile::{MaxTokensField, ServerProfile};
 use super::{Inner, format, message, settings, tools};
 
-/// A body, shared by all attempts of one call.
+/// A request body, shared by all attempts of one call.
 #[derive(Debug)]
 pub(super) struct RequestBody {
     pub(super) bytes: Bytes,
-    /// Whether the reply is to be streamed.
+    /// Whether the reply is streamed.
     pub(super) streams: bool,
     conversation: Range<usize>,
 }
@@ -31,12 +30,12 @@ impl RequestBody {
         };
         let messages: Vec<Cow<'_, [u8]>> = std::iter::once(request.prompt)
             .chain(request.messages)
-            .map(|it| it.encoded(profile.message_encoding(), encode))
+            .map(|message| message.encoded(profile.message_encoding(), encode))
             .collect();
         let tools = request.tools.encoded(profile.tool_encoding(), |specs, out| {
             tools::encode(specs, profile.strict_tools, out);
         });
-        let size: usize = messages.iter().map(|it| it.len() + 1).sum();
+        let size: usize = messages.iter().map(|message| message.len() + 1).sum();
 
         let mut out = Vec::with_capacity(size + tools.len() + 1024);
         let mut object = Object::begin(&mut out);
@@ -61,13 +60,13 @@ impl RequestBody {
         Self { bytes: out.into(), streams, conversation: start..end }
     }
 
-    /// The part that holds the conversation, for hiding it where it must not show.
+    /// Returns the part of the body that contains the conversation, for redaction.
     pub(super) fn conversation(&self) -> &[u8] {
         self.bytes.get(self.conversation.clone()).unwrap_or_default()
     }
 }
 
-/// Whether the model may choose among tools.
+/// Returns `true` if the model may choose among tools.
 fn may_choose(request: &LlmRequest<'_>) -> bool {
     !request.tools.is_empty() && request.tool_choice == ToolChoice::Auto
 }
@@ -79,7 +78,7 @@ fn streams(profile: &ServerProfile, request: &LlmRequest<'_>) -> bool {
 fn prefix(server: &Inner, request: &LlmRequest<'_>, streams: bool, object: &mut Object<'_>) {
     let (config, profile) = (request.config, server.profile());
     let provider = &server.options.name;
-    let replaced = |key: &str| settings::options(config, provider).any(|(it, _)| it == key);
+    let replaced = |key: &str| settings::options(config, provider).any(|(name, _)| name == key);
 
     object.member("stream", &streams);
     if streams && profile.stream_usage && !replaced("stream_options") {
@@ -111,7 +110,7 @@ fn prefix(server: &Inner, request: &LlmRequest<'_>, streams: bool, object: &mut 
     }
 }
 
-/// The numbers of the configuration, but for those that provider options replace.
+/// Writes the sampling settings, except those that provider options replace.
 fn sampling(
     config: &LlmConfig,
     max_tokens: MaxTokensField,
@@ -130,7 +129,7 @@ fn sampling(
     optional.member("presence_penalty", config.presence_penalty);
     optional.member("frequency_penalty", config.frequency_penalty);
     optional.member("seed", config.seed);
-    let stop = Some(&config.stop_sequences).filter(|it| !it.is_empty());
+    let stop = Some(&config.stop_sequences).filter(|stop| !stop.is_empty());
     optional.member("stop", stop);
 }
 
@@ -149,7 +148,7 @@ impl Optional<'_, '_> {
     }
 }
 
-/// A JSON object being written.
+/// A JSON object that is being written.
 #[derive(Debug)]
 pub(super) struct Object<'a> {
     out: &'a mut Vec<u8>,
@@ -162,7 +161,7 @@ impl<'a> Object<'a> {
         Self { out, empty: true }
     }
 
-    /// Begins a member; its value is to be written into what is returned.
+    /// Starts a member. The caller writes its value into the returned buffer.
     pub(super) fn value(&mut self, key: &str) -> &mut Vec<u8> {
         if !std::mem::take(&mut self.empty) {
             self.out.push(b',');
@@ -176,7 +175,7 @@ impl<'a> Object<'a> {
         write_json(self.value(key), value);
     }
 
-    /// A member whose value is JSON already.
+    /// Writes a member whose value is already JSON.
     pub(super) fn raw(&mut self, key: &str, json: &[u8]) {
         self.value(key).extend_from_slice(json);
     }
@@ -186,7 +185,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Writes a value. Strings, numbers and trees, which is all there is here, always can be.
+/// Writes a value. The strings, numbers and trees of this module can always be serialized.
 pub(super) fn write_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     let start = out.len();
     if serde_json::to_writer(&mut *out, value).is_err() {

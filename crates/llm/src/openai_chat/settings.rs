@@ -1,4 +1,4 @@
-//! The settings of a call: what can be expressed, and the HTTP headers.
+//! The settings of a call: validation, and the HTTP headers.
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::llm::LlmConfig;
@@ -7,24 +7,23 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName
 use super::profile::OutputFormat;
 use super::{Inner, is_secret_header};
 
-/// Members of the body that provider options must not replace: decoding, the conversation and
-/// what was checked depend on them.
-const OURS: [&str; 4] = ["model", "messages", "tools", "stream"];
+/// Members of the body that provider options must not replace, because decoding, the conversation
+/// and the checks depend on them.
+const RESERVED_MEMBERS: [&str; 4] = ["model", "messages", "tools", "stream"];
 
-/// Headers that the connection decides.
+/// Headers that the HTTP client sets.
 const FIXED_HEADERS: [&str; 5] =
     ["connection", "content-length", "content-type", "host", "transfer-encoding"];
 
-/// Refuses settings that this server cannot honour.
+/// Rejects settings that this server does not support.
 pub(super) fn check(config: &LlmConfig, server: &Inner) -> Result<()> {
     let name = &server.options.name;
     if config.top_k.is_some() && !server.profile().top_k {
-        return Err(invalid(format!("the provider `{name}` does not know `top_k`")));
+        return Err(invalid(format!("the provider `{name}` does not support `top_k`")));
     }
     if config.native_output && server.profile().output_format == OutputFormat::Unsupported {
         return Err(invalid(format!(
-            "the provider `{name}` has no response format for JSON schemas; do without \
-             `native_output`"
+            "the provider `{name}` has no response format for JSON schemas; remove `native_output`"
         )));
     }
     let numbers = [
@@ -34,12 +33,12 @@ pub(super) fn check(config: &LlmConfig, server: &Inner) -> Result<()> {
         ("frequency_penalty", config.frequency_penalty),
     ];
     for (setting, value) in numbers {
-        if value.is_some_and(|it| !it.is_finite()) {
+        if value.is_some_and(|number| !number.is_finite()) {
             return Err(invalid(format!("`{setting}` is not a number")));
         }
     }
     for (key, _) in options(config, name) {
-        if OURS.contains(&key.as_str()) {
+        if RESERVED_MEMBERS.contains(&key.as_str()) {
             return Err(invalid(format!("provider options must not set `{key}`")));
         }
     }
@@ -47,7 +46,7 @@ pub(super) fn check(config: &LlmConfig, server: &Inner) -> Result<()> {
         let (header, _) = parse_header(header, value)?;
         if is_secret_header(header.as_str()) && server.is_exposed() {
             return Err(invalid(format!(
-                "the header `{header}` would go over plain HTTP to another machine; use https, or \
+                "the header `{header}` would be sent over plain HTTP to another machine; use https, or \
                  allow it with `allow_http`"
             )));
         }
@@ -55,7 +54,7 @@ pub(super) fn check(config: &LlmConfig, server: &Inner) -> Result<()> {
     Ok(())
 }
 
-/// The headers of a call. The caller's own win.
+/// Returns the headers of a call. The caller's headers take precedence.
 pub(super) fn headers(
     config: &LlmConfig,
     authorization: Option<&HeaderValue>,
@@ -73,7 +72,8 @@ pub(super) fn headers(
     Ok(headers)
 }
 
-/// The options for this provider: those under `openai`, overlaid by those under its own name.
+/// Returns the options for this provider: those under `openai`, overridden by those under its own
+/// name.
 pub(super) fn options<'a>(
     config: &'a LlmConfig,
     provider: &str,
@@ -88,11 +88,11 @@ pub(super) fn options<'a>(
 
 fn parse_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
     let parsed = HeaderName::try_from(name)
-        .map_err(|_| invalid(format!("`{name}` is no name of an HTTP header")))?;
+        .map_err(|_| invalid(format!("`{name}` is not a valid HTTP header name")))?;
     if FIXED_HEADERS.contains(&parsed.as_str()) {
         return Err(invalid(format!("the header `{name}` cannot be set")));
     }
-    // The value may be a secret, so it is not repeated.
+    // The value may be a secret, so the message does not repeat it.
     let value = HeaderValue::from_str(value)
         .map_err(|_| invalid(format!("the value of the header `{name}` cannot be sent")))?;
     Ok((parsed, value))

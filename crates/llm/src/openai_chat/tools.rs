@@ -1,12 +1,12 @@
-//! Tools as bytes, written once per agent.
+//! Tools as bytes, encoded once per agent.
 
 use helix_agents_core::tool::ToolSpec;
 
 use super::request::{Object, write_json};
 use crate::strict::strict;
 
-/// Writes the list of tools. With `strict_tools`, tools that ask for it and whose schema can be
-/// said in the strict subset are marked so.
+/// Writes the list of tools. With `strict_tools`, tools that request strict mode are marked as
+/// strict if their schema can be expressed in the strict subset.
 pub(super) fn encode(specs: &[ToolSpec], strict_tools: bool, out: &mut Vec<u8>) {
     out.push(b'[');
     for (index, spec) in specs.iter().enumerate() {

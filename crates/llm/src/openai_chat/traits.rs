@@ -1,60 +1,61 @@
-//! What a profile means for those who write agents, in words.
+//! Descriptions of a profile for authors of agents.
 
 use super::profile::{OutputFormat, ServerProfile};
 
-/// One thing that a server does or does not do, and what becomes of a wish for it.
+/// A capability that a server has or lacks, and the consequence for requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerTrait {
-    /// Its stable name, for programs.
+    /// The stable name of the capability, for programs.
     pub name: &'static str,
-    /// Whether the server does it.
+    /// Whether the server has the capability.
     pub honoured: bool,
-    /// What that means.
+    /// The consequence for requests.
     pub meaning: &'static str,
 }
 
 impl ServerProfile {
-    /// What agents notice of the profile. Strict output and prompt caching are hints: without them
-    /// a call is made all the same. What else a server does not do is refused when a run starts.
+    /// Returns the capabilities that matter to agents. Strict output and prompt caching are
+    /// optional: without them, a call is still made. Other missing capabilities are rejected when a
+    /// run starts.
     #[must_use]
     pub fn traits(&self) -> Vec<ServerTrait> {
         vec![
             choose(
                 "streaming",
                 self.stream,
-                "text is shown as it is written",
-                "a reply is shown once it is whole",
+                "text is shown while the model writes it",
+                "a reply is shown once it is complete",
             ),
             choose(
                 "streaming_with_tools",
                 self.stream && self.stream_tool_choice,
                 "replies that may call tools are streamed as well",
-                "a reply that may call tools is shown once it is whole",
+                "a reply that may call tools is shown once it is complete",
             ),
             choose(
                 "stream_usage",
                 self.stream && self.stream_usage,
-                "token counts come at the end of a stream",
-                "streamed replies count no tokens",
+                "token counts arrive at the end of a stream",
+                "streamed replies have no token counts",
             ),
             choose(
                 "strict_output",
                 self.strict_tools,
-                "`strict_output` constrains what the model hands in to its schema",
-                "`strict_output` is left out of requests; what the model hands in is checked here",
+                "`strict_output` constrains the model's output to its schema",
+                "`strict_output` is omitted from requests; the output is checked afterwards",
             ),
             self.native_output(),
             choose(
                 "top_k",
                 self.top_k,
                 "`top_k` is passed on",
-                "`top_k` is refused when a run starts",
+                "`top_k` is rejected when a run starts",
             ),
             ServerTrait {
                 name: "prompt_caching",
                 honoured: false,
-                meaning: "no request asks for it; what the server caches by itself is counted",
+                meaning: "requests do not ask for it; automatically cached tokens are counted",
             },
         ]
     }
@@ -62,15 +63,13 @@ impl ServerProfile {
     fn native_output(&self) -> ServerTrait {
         let (honoured, meaning) = match self.output_format {
             OutputFormat::JsonSchema => {
-                (true, "`native_output` is asked for as `response_format: json_schema`")
+                (true, "`native_output` is requested as `response_format: json_schema`")
             }
             OutputFormat::JsonObject => (
                 true,
-                "`native_output` is asked for as `response_format: json_object` with a schema",
+                "`native_output` is requested as `response_format: json_object` with a schema",
             ),
-            OutputFormat::Unsupported => {
-                (false, "`native_output` is refused when a run starts; do without it")
-            }
+            OutputFormat::Unsupported => (false, "`native_output` is rejected when a run starts"),
         };
         ServerTrait { name: "native_output", honoured, meaning }
     }

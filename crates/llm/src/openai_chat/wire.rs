@@ -1,8 +1,8 @@
-//! What servers send: a streamed chunk, or a whole completion, which differs only in `message`
-//! standing for `delta`.
+//! The wire format of responses: a streamed chunk, or a complete response, which only differs in
+//! having `message` instead of `delta`.
 //!
-//! Text is borrowed from the read buffer unless it holds escapes. Unknown members are skipped, and
-//! `null` is as good as absent everywhere, because servers differ in both.
+//! Text is borrowed from the read buffer unless it contains escapes. Unknown members are skipped,
+//! and `null` means absent, because servers differ in both.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -22,7 +22,7 @@ pub(super) struct Chunk<'a> {
     pub(super) usage: Option<WireUsage>,
     #[serde(borrow, default)]
     pub(super) error: Option<&'a RawValue>,
-    /// `error` for errors that are not in an object of their own.
+    /// `error` for errors that are not wrapped in an object.
     #[serde(borrow, default)]
     pub(super) object: Option<Text<'a>>,
 }
@@ -97,18 +97,20 @@ struct CompletionDetails {
 
 impl From<WireUsage> for Usage {
     fn from(wire: WireUsage) -> Self {
-        let cached = wire.prompt_tokens_details.and_then(|it| it.cached_tokens);
+        let cached = wire.prompt_tokens_details.and_then(|details| details.cached_tokens);
         let reasoning = wire.completion_tokens_details;
         Self {
             input_tokens: wire.prompt_tokens.unwrap_or_default(),
             output_tokens: wire.completion_tokens.unwrap_or_default(),
             cached_tokens: cached.unwrap_or_default(),
-            reasoning_tokens: reasoning.and_then(|it| it.reasoning_tokens).unwrap_or_default(),
+            reasoning_tokens: reasoning
+                .and_then(|details| details.reasoning_tokens)
+                .unwrap_or_default(),
         }
     }
 }
 
-/// A text, or a list of parts of which the texts count.
+/// A text, or a list of parts whose texts are concatenated.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
 
@@ -148,14 +150,14 @@ impl<'de> Visitor<'de> for TextVisitor {
         Ok(Cow::Owned(all))
     }
 
-    // Some servers describe reasoning by an object; there is no text in it to show.
+    // Some servers send reasoning as an object, which contains no text to show.
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
         while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(Cow::Borrowed(""))
     }
 }
 
-/// A piece of the arguments' JSON text. Some servers send the JSON itself.
+/// A piece of the arguments' JSON text. Some servers send JSON instead of a string.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ArgumentsText<'a>(pub(super) Cow<'a, str>);
 

@@ -1,4 +1,4 @@
-//! `helix.toml`: providers as a person describes them.
+//! `helix.toml`: the providers that a user configures.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::env;
 use crate::http::Timeouts;
 use crate::openai_chat::{MaxTokensField, OpenAiChatOptions, OutputFormat, ServerProfile};
 
-/// The file.
+/// The contents of the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ConfigFile {
@@ -22,7 +22,7 @@ pub(super) struct ConfigFile {
     pub(super) providers: BTreeMap<String, ProviderConfig>,
 }
 
-/// One provider. Keys are never written into the file, only the names of their variables.
+/// One provider. The file contains only the names of the variables that hold keys, never keys.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ProviderConfig {
@@ -44,7 +44,7 @@ pub(super) struct ProviderConfig {
     read_timeout_ms: Option<u64>,
 }
 
-/// Profiles by name; the flags beside it change single traits.
+/// Profiles by name. The other flags change single capabilities.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ServerKind {
@@ -57,7 +57,7 @@ impl ConfigFile {
     /// Reads the file.
     ///
     /// # Errors
-    /// [`ErrorCode::ConfigInvalid`], with the line but without its text.
+    /// Returns [`ErrorCode::ConfigInvalid`] with the line number, but without its text.
     pub(super) fn read(path: &Path) -> Result<Self> {
         let file = path.display();
         let text = std::fs::read_to_string(path).map_err(|error| {
@@ -65,8 +65,8 @@ impl ConfigFile {
                 .with_source(error)
         })?;
         toml::from_str(&text).map_err(|error| {
-            let before = error.span().and_then(|it| text.get(..it.start));
-            let line = before.map_or(1, |it| it.matches('\n').count() + 1);
+            let before = error.span().and_then(|span| text.get(..span.start));
+            let line = before.map_or(1, |text| text.matches('\n').count() + 1);
             Error::new(
                 ErrorCode::ConfigInvalid,
                 format!("{file}, line {line}: {}{}", error.message(), hint(error.message())),
@@ -75,10 +75,10 @@ impl ConfigFile {
     }
 }
 
-/// How similar a key has to be to one that may be meant.
+/// The minimum similarity of a known key for a suggestion.
 const NEAR: f64 = 0.75;
 
-/// Which key may be meant, if the reader's message is that one is unknown and names those there are.
+/// Returns a suggestion if the parser reports an unknown key and lists the known ones.
 fn hint(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let Some(given) = quoted.next().filter(|_| message.starts_with("unknown field")) else {
@@ -93,7 +93,8 @@ fn hint(message: &str) -> String {
 }
 
 impl ProviderConfig {
-    /// The options that this describes, or the variable that should hold the key and does not.
+    /// Returns the options that this describes, or the name of the variable that should hold the
+    /// key if it is not set.
     pub(super) fn options(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Model servers on this machine.
+//! Detection of model servers on this machine.
 
 use std::time::Duration;
 
@@ -10,24 +10,24 @@ use super::ProviderRegistry;
 use crate::http::{HttpClient, Route};
 use crate::openai_chat::{OpenAiChatOptions, ServerProfile};
 
-/// Where model servers listen unless told otherwise: Ollama, llama.cpp, vLLM, LM Studio.
+/// The default ports of Ollama, llama.cpp, vLLM and LM Studio.
 pub const LOCAL_PORTS: [u16; 4] = [11434, 8080, 8000, 1234];
 
-/// A server on this machine answers at once, or is not one.
+/// The time limit for a server on this machine.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// A list of models is no longer than this.
+/// The maximum size of a list of models.
 const MOST_BYTES: usize = 1024 * 1024;
 
-/// A model server found on this machine.
+/// A model server that was found on this machine.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LocalServer {
-    /// How to reach it, under the name `local`, with its first model as the default.
+    /// The options of the server, under the name `local`, with its first model as the default.
     pub options: OpenAiChatOptions,
-    /// Its first model.
+    /// The first model of the server.
     pub model: String,
-    /// The port that it listens on.
+    /// The port of the server.
     pub port: u16,
 }
 
@@ -49,7 +49,8 @@ impl ProviderRegistry {
         Self::detect_local_on(&LOCAL_PORTS).await
     }
 
-    /// Looks for a model server on these ports of this machine. The first in the list wins.
+    /// Looks for a model server on these ports of this machine. The first one in the list takes
+    /// precedence.
     pub async fn detect_local_on(ports: &[u16]) -> Option<LocalServer> {
         let http = HttpClient::new(PATIENCE);
         let found = join_all(ports.iter().map(|port| probe(&http, *port))).await;
@@ -59,7 +60,7 @@ impl ProviderRegistry {
     /// Adds a server that was found.
     ///
     /// # Errors
-    /// As for [`with_provider`](Self::with_provider).
+    /// Returns the errors of [`with_provider`](Self::with_provider).
     pub fn with_local(self, server: &LocalServer) -> Result<Self> {
         self.with_provider(server.options.clone())
     }
@@ -69,7 +70,7 @@ async fn probe(http: &HttpClient, port: u16) -> Option<LocalServer> {
     let list = tokio::time::timeout(PATIENCE, list_models(http, port));
     let list = list.await.ok()??;
     let first = list.data.into_iter().next()?;
-    // llama.cpp's Python server signs its models with `me`, which no other one does.
+    // Only llama.cpp's Python server names `me` as the owner of its models.
     let profile = match first.owned_by.as_deref() {
         Some("me") => ServerProfile::llama_cpp_python(),
         _ => ServerProfile::compatible(),

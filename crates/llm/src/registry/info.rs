@@ -1,4 +1,4 @@
-//! What is configured, for people to see: never a key.
+//! The configured providers, without their keys.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,37 +8,37 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use super::{Provider, ProviderRegistry, unknown};
 use crate::openai_chat::ServerProfile;
 
-/// A provider as it is configured.
+/// The configuration of a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProviderInfo {
-    /// Its name: what comes before the colon in `provider:model`.
+    /// The provider's name, which comes before the colon in `provider:model`.
     pub name: String,
-    /// Whether models that name no provider are its.
+    /// Whether the provider serves models that name no provider.
     pub is_default: bool,
-    /// Its address, if the registry knows one.
+    /// The base URL, if the registry knows it.
     pub base_url: Option<String>,
     /// The model of calls that name none.
     pub default_model: Option<String>,
-    /// Its key.
+    /// The state of the provider's key.
     pub key: ProviderKey,
-    /// What it can do, if the registry knows.
+    /// The capabilities of the provider, if the registry knows them.
     pub profile: Option<ServerProfile>,
 }
 
-/// How it stands with the key of a provider.
+/// The state of a provider's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProviderKey {
-    /// None is configured: servers of one's own often want none.
+    /// No key is configured. Self-hosted servers often need none.
     None,
-    /// There is one.
+    /// The key is set.
     Set,
-    /// This environment variable should hold it, and does not: calls will fail.
+    /// This environment variable should contain the key, but is not set. Calls will fail.
     Missing(String),
 }
 
 impl ProviderRegistry {
-    /// The providers as they are configured, by name.
+    /// Returns the configured providers, sorted by name.
     #[must_use]
     pub fn providers(&self) -> Vec<ProviderInfo> {
         let default = self.default_name();
@@ -72,17 +72,18 @@ impl ProviderRegistry {
         self.providers.iter().map(describe).collect()
     }
 
-    /// Asks a provider for its models: whether it answers, and takes the key. Waits for `patience`.
+    /// Returns the models of a provider. The call shows whether the provider responds and accepts
+    /// the key. It waits for at most `patience`.
     ///
     /// # Errors
-    /// [`ErrorCode::ModelUnknown`] if there is no such provider, [`ErrorCode::ConfigInvalid`] if
-    /// its key is missing, [`ErrorCode::Unsupported`] if it keeps no list of models or is an adapter
-    /// of another kind, and those of the provider as for a model call.
+    /// Returns [`ErrorCode::ModelUnknown`] if there is no such provider,
+    /// [`ErrorCode::ConfigInvalid`] if its key is missing, [`ErrorCode::Unsupported`] if it has no
+    /// list of models or is a custom adapter, and the errors of a model call.
     pub async fn models(&self, provider: &str, patience: Duration) -> Result<Vec<String>> {
         match self.providers.get(provider) {
             Some(Provider::Ready { server: Some(server), .. }) => server.models(patience).await,
             Some(Provider::Ready { server: None, .. }) => {
-                let message = format!("the provider `{provider}` keeps no list of models");
+                let message = format!("the provider `{provider}` has no list of models");
                 Err(Error::new(ErrorCode::Unsupported, message))
             }
             Some(Provider::WithoutKey { variable, .. }) => {

@@ -1,4 +1,4 @@
-//! Filling a registry from the environment and `helix.toml`.
+//! Creation of a registry from the environment and `helix.toml`.
 
 use std::path::Path;
 
@@ -10,32 +10,32 @@ use crate::env;
 use crate::openai_chat::OpenAiChatOptions;
 
 impl ProviderRegistry {
-    /// The providers that the environment ([`env::ALL`]) and the file `helix.toml` in the current
-    /// folder describe. Neither has to be there.
+    /// Creates a registry from the environment ([`env::ALL`]) and the file `helix.toml` in the
+    /// current directory. Both are optional.
     ///
-    /// An agent that names no model gets the one in [`env::HELIX_MODEL`], else that of the default
-    /// provider. The default one is the one that the file names, the only one, or `openai`, whose
-    /// model is `gpt-4.1-mini` unless the file has another.
+    /// An agent that names no model gets the one in [`env::HELIX_MODEL`], or otherwise that of the
+    /// default provider. The default provider is the one that the file names, or the only one, or
+    /// `openai`, whose model is `gpt-4.1-mini` unless the file sets another.
     ///
     /// # Errors
-    /// [`ConfigInvalid`](helix_agents_core::error::ErrorCode::ConfigInvalid) if the file cannot be
-    /// read or holds something unknown.
+    /// Returns [`ConfigInvalid`](helix_agents_core::error::ErrorCode::ConfigInvalid) if the file
+    /// cannot be read or contains an unknown key.
     pub fn from_env() -> Result<Self> {
         let file = Path::new(CONFIG_FILE);
         let file = file.exists().then_some(file);
         Self::from_lookup(&|name| std::env::var(name).ok(), file)
     }
 
-    /// Like [`from_env`](Self::from_env), with the environment and the file given.
+    /// Like [`from_env`](Self::from_env), with a given environment and file.
     ///
     /// # Errors
-    /// [`ConfigInvalid`](helix_agents_core::error::ErrorCode::ConfigInvalid) if the file cannot be
-    /// read or holds something unknown.
+    /// Returns [`ConfigInvalid`](helix_agents_core::error::ErrorCode::ConfigInvalid) if the file
+    /// cannot be read or contains an unknown key.
     pub fn from_lookup(
         lookup: &dyn Fn(&str) -> Option<String>,
         file: Option<&Path>,
     ) -> Result<Self> {
-        let lookup = |name: &str| lookup(name).filter(|it| !it.trim().is_empty());
+        let lookup = |name: &str| lookup(name).filter(|value| !value.trim().is_empty());
         let config = match file {
             Some(path) => ConfigFile::read(path)?,
             None => ConfigFile::default(),

@@ -1,4 +1,4 @@
-//! Server-sent events against the standard's rules, in every way to cut them.
+//! The rules of the standard for server-sent events, with every split of the stream.
 
 use helix_agents_core::error::{ErrorCode, Result};
 use proptest::prelude::*;
@@ -39,7 +39,7 @@ fn check(stream: &str, expected: &[&str]) {
 fn lines_end_with_line_feeds_carriage_returns_or_both() {
     check("data: a\n\ndata: b\n\n", &["a", "b"]);
     check("data: a\r\n\r\ndata: b\r\n\r\n", &["a", "b"]);
-    // A lone carriage return at the very end is a line end all the same.
+    // A lone carriage return at the very end is also a line end.
     check("data: a\r\rdata: b\r\r", &["a", "b"]);
     check("data: a\r\n\ndata: b\n\r\n", &["a", "b"]);
 }
@@ -89,7 +89,7 @@ fn an_event_without_its_blank_line_is_held_back_until_the_end() {
 }
 
 #[test]
-fn an_event_over_the_limit_is_refused_however_it_comes() {
+fn an_event_over_the_limit_is_rejected_for_every_split() {
     let stream = [b"data: ".as_slice(), &[b'x'; 100], b"\n\n"].concat();
     for size in [1, 7, 64, 1000] {
         let mut decoder = Decoder::new(50);
@@ -119,12 +119,12 @@ fn an_error_of_the_receiver_ends_the_feed() {
     assert_eq!(seen, 1);
 }
 
-/// The standard's algorithm, as plainly as it can be written.
+/// The standard's algorithm, written as simply as possible.
 fn reference(stream: &str) -> Vec<String> {
     let stream = stream.strip_prefix('\u{feff}').unwrap_or(stream);
     let text = stream.replace("\r\n", "\n").replace('\r', "\n");
     let mut lines: Vec<&str> = text.split('\n').collect();
-    lines.pop(); // what follows the last line end is no line
+    lines.pop(); // the text after the last line end is not a line
     let (mut events, mut data) = (Vec::new(), Vec::new());
     for line in lines {
         if line.is_empty() {
@@ -158,16 +158,16 @@ fn piece() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_way_to_cut_a_stream_gives_the_events_of_the_standard(
+    fn any_split_of_a_stream_gives_the_events_of_the_standard(
         pieces in prop::collection::vec(piece(), 0..40),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
     ) {
         let stream = pieces.concat();
         let bytes = stream.as_bytes();
-        let mut cuts: Vec<usize> = cuts.iter().map(|it| it.index(bytes.len() + 1)).collect();
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
         cuts.extend([0, bytes.len()]);
         cuts.sort_unstable();
-        let reads = cuts.windows(2).map(|it| &bytes[it[0]..it[1]]);
+        let reads = cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]);
         let expected = reference(&stream);
         prop_assert_eq!(decode(reads), expected.clone());
         prop_assert_eq!(decode([bytes]), expected);

@@ -1,4 +1,4 @@
-//! Which schemas can be said in the strict subset, and how.
+//! Schemas that can and cannot be converted to the strict subset.
 
 use serde_json::{Value, json};
 
@@ -7,8 +7,8 @@ use super::strict;
 #[track_caller]
 fn check(schema: &Value, expected: &Value) {
     assert_eq!(strict(schema).as_ref(), Some(expected));
-    // What is strict stays as it is.
-    assert_eq!(strict(expected).as_ref(), Some(expected), "a second time");
+    // A strict schema is not changed.
+    assert_eq!(strict(expected).as_ref(), Some(expected), "after the second conversion");
 }
 
 #[track_caller]
@@ -49,13 +49,13 @@ fn an_object_without_properties_is_closed_too() {
 }
 
 #[test]
-fn a_property_that_may_be_left_out_but_not_be_null_cannot_be_said() {
+fn an_optional_property_that_is_not_nullable_cannot_be_converted() {
     let schema = json!({"type": "object", "properties": {"limit": {"type": "integer"}}});
     assert_eq!(strict(&schema), None);
 }
 
 #[test]
-fn formats_and_lengths_that_are_not_known_are_left_out() {
+fn unknown_formats_and_lengths_are_dropped() {
     check(
         &json!({
             "type": "object",
@@ -119,7 +119,7 @@ fn nested_schemas_and_references_are_converted() {
 }
 
 #[test]
-fn what_has_no_strict_form_is_refused() {
+fn schemas_without_a_strict_form_are_rejected() {
     check_refused(&json!(true));
     check_refused(&json!({}));
     check_refused(&json!({"description": "anything"}));
@@ -141,7 +141,7 @@ fn the_root_must_be_one_object() {
 }
 
 #[test]
-fn references_in_a_circle_do_not_hang() {
+fn cyclic_references_do_not_hang() {
     let schema = json!({
         "type": "object",
         "properties": {"a": {"$ref": "#/$defs/A"}},

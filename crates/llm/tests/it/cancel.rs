@@ -1,4 +1,4 @@
-//! Cancelling a call closes its connection at once, wherever it stands.
+//! A cancelled call closes its connection immediately, in every state.
 
 use std::time::{Duration, Instant};
 
@@ -48,7 +48,7 @@ async fn while_an_error_body_comes_in() {
     let (ask, adapter) = (Ask { max_retries: 3, ..Ask::default() }, adapter(&server));
     let cancelling = async {
         server.arrived().await;
-        // Lets the client read the head of the answer.
+        // Lets the client read the head of the response.
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
@@ -60,13 +60,13 @@ async fn while_an_error_body_comes_in() {
 }
 
 #[tokio::test]
-async fn while_it_waits_to_try_again() {
+async fn while_it_waits_for_a_retry() {
     let server = Server::start(vec![Reply::status(503, "retry-after: 30\r\n", "")]).await;
     let (ask, adapter) = (Ask { max_retries: 3, ..Ask::default() }, adapter(&server));
-    let begun = Instant::now();
+    let started = Instant::now();
     let cancelling = async {
         server.arrived().await;
-        // Lets the client read the answer and begin to wait.
+        // Lets the client read the response and start to wait.
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
@@ -74,7 +74,7 @@ async fn while_it_waits_to_try_again() {
     };
     let (result, ()) = tokio::join!(ask.of(&adapter), cancelling);
     assert_cancelled(result);
-    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert!(started.elapsed() < Duration::from_secs(20));
     assert_eq!(server.requests().len(), 1);
 }
 

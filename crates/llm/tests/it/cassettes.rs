@@ -1,5 +1,5 @@
-//! Exchanges with real kinds of servers, written down after what those servers are known to send:
-//! the request has to be made as it stands there, and the reply to be read as it says.
+//! Exchanges with real kinds of servers, as those servers are known to behave. The adapter must
+//! make the recorded request and read the recorded reply as stated.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -83,15 +83,15 @@ impl Response {
         if self.status != 200 {
             return Reply::status(self.status, "", &self.body);
         }
-        let event = |it: &String| match it.strip_prefix(':') {
-            Some(_) => format!("{it}\n\n"),
-            None => format!("data: {it}\n\n"),
+        let event = |event: &String| match event.strip_prefix(':') {
+            Some(_) => format!("{event}\n\n"),
+            None => format!("data: {event}\n\n"),
         };
         Reply::head(&self.content_type).pieces(self.events.iter().map(event)).end()
     }
 }
 
-/// The call that makes such a request.
+/// Returns the call that makes such a request.
 fn ask(request: &Value) -> Ask {
     let messages = request["messages"].as_array().unwrap();
     let tools = request["tools"].as_array().into_iter().flatten().map(spec);
@@ -99,7 +99,7 @@ fn ask(request: &Value) -> Ask {
     let max_tokens = request.get("max_tokens").or_else(|| request.get("max_completion_tokens"));
     let mut config = LlmConfig {
         model: request["model"].as_str().unwrap().to_owned(),
-        max_output_tokens: max_tokens.map(|it| it.as_u64().unwrap().try_into().unwrap()),
+        max_output_tokens: max_tokens.map(|limit| limit.as_u64().unwrap().try_into().unwrap()),
         temperature: request["temperature"].as_f64(),
         ..LlmConfig::default()
     };
@@ -110,9 +110,9 @@ fn ask(request: &Value) -> Ask {
     }
     Ask {
         prompt: message(&messages[0]).into(),
-        messages: messages[1..].iter().map(|it| message(it).into()).collect(),
+        messages: messages[1..].iter().map(|value| message(value).into()).collect(),
         tools: Arc::new(ToolSet::new(tools.collect())),
-        force: choice.map(|it| &*it.to_owned().leak()),
+        force: choice.map(|choice| &*choice.to_owned().leak()),
         output_schema: request.pointer("/response_format/json_schema/schema").cloned(),
         config,
         sink: Recorder::default(),
@@ -151,7 +151,7 @@ fn message(wire: &Value) -> Message {
                 arguments: Arguments::parse(call["function"]["arguments"].as_str().unwrap()),
             });
             let message = AssistantMessage {
-                content: content.filter(|it| !it.is_empty()),
+                content: content.filter(|text| !text.is_empty()),
                 tool_calls: calls.collect(),
                 thinking: None,
             };
@@ -188,23 +188,24 @@ cassettes! {
 fn every_cassette_is_played() {
     let files = std::fs::read_dir(folder().join("openai_chat")).unwrap();
     let names =
-        files.map(|it| it.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned());
+        files.map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned());
     let mut names: Vec<String> = names.collect();
     names.sort();
     assert_eq!(names, NAMES);
 }
 
-/// What in a text looks like a secret.
+/// Returns the parts of a text that look like secrets.
 fn secrets(text: &str) -> Vec<String> {
     let lower = text.to_lowercase();
     let words = ["authorization", "bearer ", "api-key", "api_key", "cookie", "organization", "@"];
     let mut found: Vec<String> =
-        words.iter().filter(|it| lower.contains(**it)).map(|it| (*it).to_owned()).collect();
-    let tokens = text.split(|it: char| !it.is_ascii_alphanumeric() && !"-_".contains(it));
+        words.iter().filter(|word| lower.contains(**word)).map(|word| (*word).to_owned()).collect();
+    let tokens = text
+        .split(|character: char| !character.is_ascii_alphanumeric() && !"-_".contains(character));
     for token in tokens {
         let is_prefixed = ["sk-", "sk_", "org-", "req_", "gsk_", "xai-", "AIza", "hf_", "ghp_"]
             .iter()
-            .any(|it| token.starts_with(it));
+            .any(|prefix| token.starts_with(prefix));
         let digits = token.bytes().filter(u8::is_ascii_digit).count();
         if is_prefixed || (token.len() >= 32 && digits >= 4) {
             found.push(token.to_owned());
@@ -223,7 +224,7 @@ fn cassettes_hold_no_secrets() {
 }
 
 #[test]
-fn the_search_for_secrets_finds_them() {
+fn the_secret_scan_finds_secrets() {
     for planted in [
         "\"Authorization\": \"x\"",
         "key sk-abc123",

@@ -11,8 +11,8 @@ use crate::support::{Ask, Reply, Server, finish, stream, text};
 
 fn load(vars: &[(&str, &str)], file: Option<&str>) -> Result<ProviderRegistry> {
     let lookup = |name: &str| {
-        let found = vars.iter().find(|it| it.0 == name);
-        found.map(|it| it.1.to_owned())
+        let found = vars.iter().find(|entry| entry.0 == name);
+        found.map(|entry| entry.1.to_owned())
     };
     let Some(text) = file else {
         return ProviderRegistry::from_lookup(&lookup, None);
@@ -54,11 +54,13 @@ fn a_key_or_an_address_in_the_environment_makes_a_provider() {
 }
 
 #[test]
-fn without_a_model_it_is_the_one_of_the_environment_or_of_the_default_provider() {
+fn the_default_model_comes_from_the_environment_or_the_default_provider() {
     let key = ("OPENAI_API_KEY", "k");
     let of = |vars: &[(&str, &str)], file: Option<&str>| {
         let registry = load(vars, file).unwrap();
-        registry.model("").map_or_else(|it| it.message().to_owned(), |it| it.to_string())
+        registry
+            .model("")
+            .map_or_else(|error| error.message().to_owned(), |model| model.to_string())
     };
     assert_eq!(of(&[key], None), "openai:gpt-4.1-mini");
     assert_eq!(of(&[key, ("HELIX_MODEL", " ")], None), "openai:gpt-4.1-mini");
@@ -69,18 +71,18 @@ fn without_a_model_it_is_the_one_of_the_environment_or_of_the_default_provider()
 
     let mut file = "[providers.a]\nbase_url = \"https://a.example/v1\"\n".to_owned();
     assert_eq!(of(&[("HELIX_MODEL", "a:b")], Some(&file)), "a:b");
-    // Of several, `openai` comes first unless the file names another one.
+    // Of several providers, `openai` comes first unless the file names another one.
     assert_eq!(of(&[key], Some(&file)), "openai:gpt-4.1-mini");
     file.push_str("model = \"small\"\n[providers.openai]\nmodel = \"big\"\n");
     assert_eq!(of(&[], Some(&file)), "openai:big");
     assert_eq!(of(&[], Some(&format!("default_provider = \"a\"\n{file}"))), "a:small");
-    // But a model that is named says itself whose it is.
+    // A named model without a provider has no default provider.
     let named = load(&[], Some(&file)).unwrap().model("m").unwrap_err();
     assert!(named.message().contains("there is no default one"), "{named}");
 }
 
 #[tokio::test]
-async fn a_provider_of_the_file_is_reached_as_described() {
+async fn a_provider_from_the_file_is_used_as_configured() {
     let reply = Reply::events(stream([text("Hi."), finish("stop")]));
     let server = Server::start(vec![reply]).await;
     let file = format!(
@@ -114,7 +116,7 @@ async fn a_provider_of_the_file_is_reached_as_described() {
 }
 
 #[test]
-fn a_missing_key_matters_only_to_those_who_need_it() {
+fn a_missing_key_is_an_error_only_when_it_is_used() {
     let file = r#"
         [providers.a]
         base_url = "https://a.example/v1"
@@ -128,12 +130,12 @@ fn a_missing_key_matters_only_to_those_who_need_it() {
     let error = check(&registry, "a:m").unwrap_err();
     assert_eq!(error.code(), ErrorCode::ConfigInvalid);
     assert_eq!(error.message(), "the key of the provider `a` is missing: set A_KEY");
-    // Its model is known all the same, so it is the key that is found to be missing.
+    // The model is known nevertheless, so the error is about the missing key.
     assert_eq!(registry.model("a:").unwrap().to_string(), "a:big");
 }
 
 #[test]
-fn whatever_is_unknown_or_wrong_is_refused_by_line() {
+fn unknown_or_invalid_entries_are_rejected_with_their_line() {
     check_refused("colour = 1", &["line 1", "colour"]);
     check_refused(
         "\n[providers.a]\nbase_ulr = \"x\"",
@@ -171,6 +173,7 @@ fn the_file_must_be_readable_if_it_is_named() {
 
 #[test]
 fn every_variable_that_is_read_is_described() {
-    let names: Vec<&str> = helix_agents_llm::env::ALL.iter().map(|it| it.name).collect();
+    let names: Vec<&str> =
+        helix_agents_llm::env::ALL.iter().map(|variable| variable.name).collect();
     assert_eq!(names, ["HELIX_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL"]);
 }

@@ -1,4 +1,4 @@
-//! Finding a model server on this machine.
+//! Detection of model servers on this machine.
 
 use helix_agents_llm::{OutputFormat, ProviderRegistry, ServerProfile};
 
@@ -19,7 +19,7 @@ async fn the_first_server_with_a_model_wins() {
         Reply::events(stream([text("Hi."), finish("stop")])),
     ])
     .await;
-    let ports = [&silent, &other, &page, &empty, &good].map(|it| it.port);
+    let ports = [&silent, &other, &page, &empty, &good].map(|server| server.port);
     let found = ProviderRegistry::detect_local_on(&ports).await.unwrap();
     assert_eq!((found.model.as_str(), found.port), ("qwen3:0.6b", good.port));
     assert_eq!(found.options.profile, ServerProfile::compatible());
@@ -42,7 +42,7 @@ async fn the_python_server_of_llama_cpp_gets_its_profile() {
 }
 
 #[tokio::test]
-async fn no_server_is_none() {
+async fn without_a_server_there_is_none() {
     let server = Server::start(vec![models("")]).await;
     assert!(ProviderRegistry::detect_local_on(&[server.port]).await.is_none());
     assert!(ProviderRegistry::detect_local_on(&[]).await.is_none());

@@ -1,4 +1,4 @@
-//! Replies that come in one piece.
+//! Replies that are one JSON document.
 
 use helix_agents_core::step::{StepResult, StopReason};
 use helix_agents_llm::{OpenAiChat, ServerProfile};
@@ -38,7 +38,7 @@ async fn calls_of_a_document_need_no_index_and_no_id() {
         {"id":"c3","type":"function","function":{"name":"subagent__w","arguments":{}}}]},
         "finish_reason":"tool_calls"}]}"#;
     let (response, lines) = answer(Reply::json(body)).await;
-    let calls: Vec<&String> = lines.iter().filter(|it| it.starts_with("call")).collect();
+    let calls: Vec<&String> = lines.iter().filter(|line| line.starts_with("call")).collect();
     assert_eq!(
         calls,
         [r#"call call_1_0 add {"n":1}"#, r#"call c2 add malformed {"n""#, "call c3 subagent__w {}"]
@@ -47,7 +47,7 @@ async fn calls_of_a_document_need_no_index_and_no_id() {
 }
 
 #[tokio::test]
-async fn either_form_is_understood_whatever_was_asked_for() {
+async fn both_body_kinds_are_accepted_whichever_was_requested() {
     let events = Reply::events(stream([text("Hi."), finish("stop")]));
     let (response, _) = answer(events).await;
     assert_eq!(content(&response), "Hi.");
@@ -58,7 +58,7 @@ async fn either_form_is_understood_whatever_was_asked_for() {
 }
 
 #[tokio::test]
-async fn documents_that_are_no_reply_are_failures() {
+async fn documents_without_a_reply_are_failures() {
     let table = [
         (r#"{"error":{"message":"overloaded","code":503}}"#, "provider_unavailable"),
         (r#"{"object":"error","message":"too long","code":400}"#, "provider_rejected"),
@@ -71,7 +71,9 @@ async fn documents_that_are_no_reply_are_failures() {
     ];
     for (body, code) in table {
         let (response, _) = answer(
-            Reply::head("application/json").pieces(Some(body).filter(|it| !it.is_empty())).end(),
+            Reply::head("application/json")
+                .pieces(Some(body).filter(|text| !text.is_empty()))
+                .end(),
         )
         .await;
         assert_eq!(failure(&response).0.code, code, "{body}");

@@ -8,7 +8,8 @@ use crate::support::{
     Act, Ask, Reply, Server, adapter, delta, failure, finish, options, stream, text,
 };
 
-/// Plays one reply without retries: code, message, whether to stop, and what the sink got.
+/// Plays one reply without retries. Returns the code, the message, whether to stop, and the sink's
+/// lines.
 async fn fail(reply: Reply) -> (String, String, bool, Vec<String>) {
     let server = Server::start(vec![reply]).await;
     let ask = Ask::default();
@@ -21,17 +22,17 @@ async fn fail(reply: Reply) -> (String, String, bool, Vec<String>) {
 }
 
 fn events(data: &[&str]) -> Vec<String> {
-    data.iter().map(|it| format!("data: {it}\n\n")).collect()
+    data.iter().map(|event| format!("data: {event}\n\n")).collect()
 }
 
 #[tokio::test]
-async fn a_wrong_key_is_told_without_telling_the_key() {
+async fn a_wrong_key_is_reported_without_the_key() {
     let body = r#"{"error":{"message":"Incorrect API key provided: key-of-the-tests","code":"invalid_api_key"}}"#;
     let (code, message, should_stop, lines) = fail(Reply::status(401, "", body)).await;
     assert_eq!(code, "provider_unauthorized");
-    assert_eq!(message, "the provider `local` refused the key or its rights (401)");
+    assert_eq!(message, "the provider `local` rejected the API key or its permissions (401)");
     assert!(should_stop);
-    assert_eq!(lines, [""; 0], "nothing was delivered, so nothing is announced");
+    assert_eq!(lines, [""; 0], "nothing was delivered, so no error is announced");
 }
 
 #[tokio::test]
@@ -42,7 +43,7 @@ async fn an_error_page_of_a_proxy_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn quotes_of_the_prompt_do_not_come_back() {
+async fn quotes_of_the_prompt_are_not_repeated() {
     let body = r#"{"error":{"message":"1 validation error: input_value={'role': 'system', 'content': 'You know the launch code 4711.'}","type":"internal_server_error"}}"#;
     let server = Server::start(vec![Reply::status(500, "", body)]).await;
     let prompt = helix_agents_core::message::Message::System {
@@ -53,7 +54,7 @@ async fn quotes_of_the_prompt_do_not_come_back() {
     let error = failure(&response).0;
     let detail = error.detail.as_deref().unwrap();
     assert!(detail.contains("1 validation error") && !detail.contains("4711"), "{detail}");
-    // What providers say of a request may quote it in ways that are not known here.
+    // A provider's message about a request may quote it in unknown ways.
     assert_eq!(error.message, "the provider `local` failed (500)");
 }
 
@@ -66,7 +67,7 @@ async fn redirects_are_not_followed() {
 }
 
 #[tokio::test]
-async fn a_stream_cut_before_anything_is_a_cut() {
+async fn a_stream_cut_before_its_first_chunk_is_a_stream_cut() {
     for reply in [
         Reply::events::<String>([]),
         Reply::broken::<String>([]),
@@ -75,12 +76,12 @@ async fn a_stream_cut_before_anything_is_a_cut() {
     ] {
         let (code, _, should_stop, _) = fail(reply).await;
         assert_eq!(code, "provider_stream_cut");
-        assert!(should_stop, "no attempt is left");
+        assert!(should_stop, "no retry is left");
     }
 }
 
 #[tokio::test]
-async fn a_failure_after_delivery_is_announced_and_may_be_asked_again() {
+async fn a_failure_after_delivery_is_announced_and_retryable() {
     let error = r#"{"error":{"message":"The server is overloaded","type":"server_error"}}"#;
     let first = text("Hel");
     let table = [
@@ -123,13 +124,13 @@ async fn a_web_page_is_not_a_reply() {
 }
 
 #[tokio::test]
-async fn what_is_not_http_is_a_failure() {
+async fn a_response_that_is_not_http_is_a_failure() {
     let (code, ..) = fail(Reply(vec![Act::Send(b"SSH-2.0-server\r\n".to_vec()), Act::Close])).await;
     assert_eq!(code, "provider_unavailable");
 }
 
 #[tokio::test]
-async fn nobody_listening_is_unavailable_with_host_port_and_cause_alone() {
+async fn a_closed_port_is_unavailable_with_host_port_and_cause_only() {
     let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = closed.local_addr().unwrap().port();
     drop(closed);
@@ -138,8 +139,8 @@ async fn nobody_listening_is_unavailable_with_host_port_and_cause_alone() {
     let (error, should_stop) = failure(&response);
     assert_eq!(error.code, "provider_unavailable");
     assert!(should_stop);
-    let told = format!("the provider `local` cannot be reached at 127.0.0.1:{port}: ");
-    assert!(error.message.starts_with(&told), "{error}");
+    let message = format!("the provider `local` cannot be reached at 127.0.0.1:{port}: ");
+    assert!(error.message.starts_with(&message), "{error}");
     assert!(error.message.contains("refused") && !error.message.contains("secret"), "{error}");
 }
 
@@ -155,7 +156,7 @@ async fn a_reply_over_the_limit_is_refused() {
 }
 
 #[tokio::test]
-async fn an_error_body_without_end_does_not_exhaust_memory_or_patience() {
+async fn an_endless_error_body_is_bounded_in_memory_and_time() {
     let head =
         "HTTP/1.1 400 Bad\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
     let mut reply = Reply(vec![Act::Send(head.as_bytes().to_vec())]);
@@ -209,7 +210,7 @@ fn keys_are_in_no_debug_output() {
 }
 
 #[tokio::test]
-async fn a_result_is_never_an_error_and_a_reply_at_once() {
+async fn a_response_is_either_an_error_or_a_reply() {
     let server = Server::start(vec![Reply::status(404, "", "{}")]).await;
     let response = Ask::default().answer(&adapter(&server)).await;
     assert!(matches!(response.result, StepResult::Error { should_stop: true, .. }));

@@ -1,4 +1,4 @@
-//! What a registry tells of its providers, and asking them for their models.
+//! A registry's description of its providers, and lists of their models.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ fn providers_are_described_without_their_keys() {
     assert!(!format!("{:?}", registry.providers()).contains("hunter2"));
 }
 
-/// What the only provider, which has the key `hunter2`, answers to the question for its models.
+/// Returns the models of the only provider, which has the key `hunter2`, for this reply.
 async fn models(reply: Reply) -> (Result<Vec<String>>, Server) {
     let server = Server::start(vec![reply]).await;
     let options = OpenAiChatOptions::new("local", &server.url()).with_api_key("hunter2");
@@ -66,7 +66,7 @@ async fn a_server_is_asked_for_its_models_with_the_key() {
 }
 
 #[tokio::test]
-async fn a_server_that_has_no_models_to_tell_says_why() {
+async fn a_server_without_a_model_list_is_an_error() {
     let body = r#"{"error":{"message":"no key hunter2"}}"#;
     for (reply, code) in [
         (Reply::status(401, "", body), ErrorCode::ProviderUnauthorized),
@@ -86,7 +86,7 @@ async fn a_server_that_has_no_models_to_tell_says_why() {
 }
 
 #[tokio::test]
-async fn a_server_that_says_nothing_is_not_waited_for() {
+async fn a_silent_server_times_out() {
     let server = Server::start(vec![Reply::default().then(Act::AwaitClose)]).await;
     let options = OpenAiChatOptions::new("local", &server.url());
     let registry = ProviderRegistry::new().with_provider(options).unwrap();
@@ -96,7 +96,7 @@ async fn a_server_that_says_nothing_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn only_a_server_that_the_registry_knows_can_be_asked() {
+async fn only_a_server_known_to_the_registry_lists_its_models() {
     let server = Server::start(vec![]).await;
     let registry = ProviderRegistry::new().with_adapter("own", Arc::new(adapter(&server)));
     let error = registry.models("own", PATIENCE).await.unwrap_err();
@@ -107,10 +107,10 @@ async fn only_a_server_that_the_registry_knows_can_be_asked() {
 }
 
 #[test]
-fn a_profile_says_what_becomes_of_hints() {
+fn a_profile_describes_its_capabilities() {
     let honoured = |profile: &ServerProfile, name: &str| {
-        let found = profile.traits().into_iter().find(|it| it.name == name);
-        found.unwrap_or_else(|| panic!("nothing is said of {name}")).honoured
+        let found = profile.traits().into_iter().find(|capability| capability.name == name);
+        found.unwrap_or_else(|| panic!("no capability {name}")).honoured
     };
     let (openai, compatible) = (ServerProfile::openai(), ServerProfile::compatible());
     let mut bare = ServerProfile::llama_cpp_python();

@@ -1,5 +1,5 @@
-//! Against an independent imitation of OpenAI that injects faults and judges how a client copes,
-//! with the official SDK's types as the judge of request bodies.
+//! Tests against an independent imitation of OpenAI that injects faults and evaluates the client's
+//! behaviour, and against the official SDK's types, which validate request bodies.
 
 mod process;
 
@@ -21,8 +21,8 @@ use crate::support::{Ask, content, failure, tool};
 
 fn adapter(mock: &Llmock) -> OpenAiChat {
     let policy = RetryPolicy {
-        // The judge takes waits under 50 ms for none, and the mock needs a moment to notice that a
-        // client has gone.
+        // The mock's evaluation ignores waits under 50 ms, and the mock needs a moment to notice
+        // that a client has disconnected.
         base: Duration::from_millis(400),
         ..RetryPolicy::default()
     };
@@ -34,7 +34,7 @@ fn adapter(mock: &Llmock) -> OpenAiChat {
     OpenAiChat::new(options).unwrap()
 }
 
-/// A question that no other one equals: the judge takes equal bodies for retries.
+/// Returns a question with a unique text, because the evaluation takes equal bodies for retries.
 fn question(words: &str) -> Ask {
     Ask {
         messages: vec![Message::User(UserMessage::new(words)).into()],
@@ -53,14 +53,15 @@ fn weather() -> Value {
 }
 
 #[tokio::test]
-async fn injected_faults_are_survived_to_the_judges_satisfaction() {
+async fn injected_faults_are_handled_as_the_mock_expects() {
     let mock = Llmock::start().await;
     let adapter = adapter(&mock);
 
-    // Before anything is delivered, the adapter itself tries again.
+    // Before anything is delivered, the adapter itself retries.
     let faults = [
         json!({"type": "fail", "status": 429, "retry_after": 0.4}),
-        // Of three waits with jitter, the judge nearly always sees that they grow; of two, not.
+        // Of three waits with jitter, the evaluation nearly always recognizes that they grow; of
+        // two, it does not.
         json!({"type": "fail", "status": 500, "times": 3}),
         json!({"type": "fail", "status": 503, "retry_after": 0.3}),
         json!({"type": "fail", "status": 529}),
@@ -75,7 +76,7 @@ async fn injected_faults_are_survived_to_the_judges_satisfaction() {
         assert_eq!(content(&response), "Mock response from gpt-4o.", "{fault}");
     }
 
-    // Afterwards it is for the caller to ask again.
+    // After delivery, the caller has to retry.
     for kind in ["disconnect", "truncate", "malformed", "stall"] {
         let fault =
             json!({"type": "stream_fault", "kind": kind, "after_chunks": 3, "stall_seconds": 6});
@@ -84,12 +85,12 @@ async fn injected_faults_are_survived_to_the_judges_satisfaction() {
         let broken = ask.answer(&adapter).await;
         assert!(!failure(&broken).1, "{kind}");
         assert!(ask.sink.lines()[0].starts_with("text Mock"), "{kind}");
-        // The mock answers this once it has noticed that the client went away.
+        // The mock responds once it has noticed that the client has disconnected.
         mock.bodies().await;
         assert_eq!(content(&ask.answer(&adapter).await), "Mock response from gpt-4o.");
     }
 
-    // What cannot get better is not asked again.
+    // Permanent failures are not retried.
     for status in [400, 401, 403, 404, 422] {
         mock.script(&[json!({"type": "fail", "status": status})]).await;
         let response = question(&format!("refuse with {status}")).answer(&adapter).await;
@@ -154,7 +155,7 @@ async fn a_conversation_with_tools_and_outputs_fits_the_official_types() {
 }
 
 #[tokio::test]
-async fn broken_calls_are_handed_on_as_they_are() {
+async fn broken_calls_are_passed_on_unchanged() {
     let mock = Llmock::start().await;
     let adapter = adapter(&mock);
     for fault in ["malformed_arguments", "unknown_tool"] {

@@ -1,4 +1,4 @@
-//! Which provider serves a model.
+//! The choice of the provider that serves a model.
 
 use std::sync::Arc;
 
@@ -120,7 +120,7 @@ async fn any_adapter_may_be_a_provider() {
 }
 
 #[tokio::test]
-async fn an_adapter_answers_where_nothing_is_configured() {
+async fn an_adapter_answers_if_nothing_is_configured() {
     let server = Server::start(vec![good()]).await;
     let registry = ProviderRegistry::new().or_adapter("mine", adapter(&server));
     assert_eq!(registry.model("").unwrap().to_string(), "mine");
@@ -128,20 +128,20 @@ async fn an_adapter_answers_where_nothing_is_configured() {
     assert_eq!(registry.model("openai:m").unwrap_err().code(), ErrorCode::ModelUnknown);
     let mut ask = Ask::default();
     ask.config.model = String::new();
-    assert!(ask.of(&registry).await.is_err(), "this adapter has no model of its own");
+    assert!(ask.of(&registry).await.is_err(), "this adapter has no default model");
     ask.config.model = "x".to_owned();
     assert_eq!(content(&ask.answer(&registry).await), "Hi.");
 
     let configured = ProviderRegistry::new().with_provider(options_for("a")).unwrap();
     let configured = configured.or_adapter("mine", adapter(&server));
     assert_eq!(configured.names().collect::<Vec<_>>(), ["a"]);
-    // A model that somebody wants is not answered for by another one.
+    // An adapter does not answer for a model that was explicitly requested.
     let wanted = ProviderRegistry::new().with_default_model("m");
     assert!(wanted.or_adapter("mine", adapter(&server)).is_empty());
 }
 
 #[tokio::test]
-async fn calls_that_name_no_model_ask_for_the_default_one() {
+async fn calls_that_name_no_model_use_the_default_model() {
     let one = Server::start(vec![good()]).await;
     let two = Server::start(vec![good()]).await;
     let mut second = options(&two);

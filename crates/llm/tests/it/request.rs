@@ -1,4 +1,4 @@
-//! What goes over the wire: bodies and headers.
+//! Request bodies and headers.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn reply() -> Reply {
     Reply::events(stream([text("Hi."), finish("stop")]))
 }
 
-/// Makes the call against a server of this profile; what it got.
+/// Makes the call against a server with this profile, and returns the request body.
 async fn sent(ask: &Ask, profile: ServerProfile) -> Value {
     let server = Server::start(vec![reply()]).await;
     let adapter = OpenAiChat::new(options(&server).with_profile(profile)).unwrap();
@@ -127,7 +127,7 @@ async fn a_conversation_keeps_ids_arguments_and_order() {
     ]);
     assert_eq!(body["messages"], expected);
 
-    // The same messages, for a server that refuses `null`.
+    // The same messages, for a server that rejects `null`.
     let body = sent(&ask, ServerProfile::llama_cpp_python()).await;
     assert_eq!(body["messages"][2]["content"], "");
     assert_eq!(body["messages"][4]["content"], "Let me see.");
@@ -152,9 +152,9 @@ async fn a_message_is_encoded_once_for_all_steps() {
 }
 
 #[test]
-fn calls_right_after_each_other_share_a_connection() {
+fn consecutive_calls_share_a_connection() {
     let threads = |builder: &mut tokio::runtime::Builder| builder.enable_all().build().unwrap();
-    // On the caller's thread the server would give the connection time to come back.
+    // On the caller's thread, the server would give the connection time to return to the pool.
     let elsewhere = threads(tokio::runtime::Builder::new_multi_thread().worker_threads(1));
     let replies = (0..20).map(|_| reply().at_once()).collect();
     let server = elsewhere.block_on(Server::start(replies));
@@ -164,7 +164,7 @@ fn calls_right_after_each_other_share_a_connection() {
             Ask::default().answer(&adapter).await;
         }
     };
-    // As a task among the connection's, as runs are.
+    // The calls run as a task next to the connection's task, as runs do.
     let here = threads(&mut tokio::runtime::Builder::new_current_thread());
     here.block_on(async { tokio::spawn(calls).await.unwrap() });
     assert_eq!(server.connections(), 1);
@@ -198,7 +198,7 @@ async fn tools_are_sent_and_may_be_forced() {
     add["strict"] = true.into();
     assert_eq!(body["tools"][0], json!({"type": "function", "function": add}));
     assert_eq!(body["tools"][1]["function"], function("loose", &schema));
-    // A property that may be left out but not be null has no strict form: a hint is dropped.
+    // An optional property that must not be null has no strict form, so the hint is dropped.
     assert_eq!(body["tools"][2]["function"], function("open", &open));
     assert_eq!(body["tool_choice"], json!({"type": "function", "function": {"name": "add"}}));
 
@@ -210,7 +210,7 @@ async fn tools_are_sent_and_may_be_forced() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_stream_a_choice_is_asked_for_it_by_name_and_as_a_whole() {
+async fn a_server_that_cannot_stream_tool_choice_gets_an_explicit_choice_and_no_stream() {
     let tools = ToolSet::new(vec![tool("add", json!({"type": "object"}), false)]);
     let free = Ask { tools: Arc::new(tools), ..Ask::default() };
     let body = sent(&free, ServerProfile::llama_cpp_python()).await;
@@ -249,7 +249,7 @@ async fn an_output_schema_becomes_the_response_format_of_the_server() {
 }
 
 #[tokio::test]
-async fn provider_options_go_through_untouched_and_win() {
+async fn provider_options_are_passed_on_unchanged_and_take_precedence() {
     let mut ask = Ask::default();
     ask.config.temperature = Some(0.5);
     let options = [
@@ -277,7 +277,7 @@ async fn provider_options_go_through_untouched_and_win() {
 }
 
 #[tokio::test]
-async fn headers_of_the_configuration_are_added_and_win() {
+async fn configured_headers_are_added_and_take_precedence() {
     let mut ask = Ask::default();
     ask.config.headers.insert("X-Team".to_owned(), "red".to_owned());
     ask.config.headers.insert("Authorization".to_owned(), "Bearer other".to_owned());
@@ -302,7 +302,7 @@ async fn a_server_without_streams_or_counts_is_not_asked_for_them() {
 }
 
 #[test]
-fn openai_itself_has_a_profile_of_its_own() {
+fn openai_has_its_own_profile() {
     let profile = |url| OpenAiChatOptions::new("p", url).profile;
     assert_eq!(profile("https://api.openai.com/v1"), ServerProfile::openai());
     assert_eq!(profile("https://eu.api.openai.com/v1"), ServerProfile::openai());
@@ -311,7 +311,7 @@ fn openai_itself_has_a_profile_of_its_own() {
 }
 
 #[test]
-fn settings_that_cannot_be_honoured_are_refused_before_a_run() {
+fn unsupported_settings_are_rejected_before_a_run() {
     #[track_caller]
     fn check(profile: ServerProfile, change: impl FnOnce(&mut LlmConfig), word: &str) {
         let options =
@@ -325,17 +325,17 @@ fn settings_that_cannot_be_honoured_are_refused_before_a_run() {
         assert!(error.message().contains(word), "{error}");
     }
     let openai = ServerProfile::openai;
-    check(openai(), |it| it.top_k = Some(1), "top_k");
-    check(openai(), |it| it.temperature = Some(f64::NAN), "temperature");
+    check(openai(), |config| config.top_k = Some(1), "top_k");
+    check(openai(), |config| config.temperature = Some(f64::NAN), "temperature");
     let header = |name: &'static str, value: &'static str| {
-        move |it: &mut LlmConfig| drop(it.headers.insert(name.to_owned(), value.to_owned()))
+        move |config: &mut LlmConfig| drop(config.headers.insert(name.to_owned(), value.to_owned()))
     };
     check(openai(), header("not a header", "x"), "not a header");
     check(openai(), header("x-a", "line\nbreak"), "x-a");
     check(openai(), header("Content-Length", "3"), "Content-Length");
     let option = |name: &'static str, key: &'static str| {
-        move |it: &mut LlmConfig| {
-            let options = it.provider_options.entry(name.to_owned()).or_default();
+        move |config: &mut LlmConfig| {
+            let options = config.provider_options.entry(name.to_owned()).or_default();
             drop(options.insert(key.to_owned(), json!([])));
         }
     };
@@ -345,11 +345,11 @@ fn settings_that_cannot_be_honoured_are_refused_before_a_run() {
     }
     let mut bare = openai();
     bare.output_format = OutputFormat::Unsupported;
-    check(bare, |it| it.native_output = true, "native_output");
+    check(bare, |config| config.native_output = true, "native_output");
 }
 
 #[test]
-fn a_header_with_a_key_needs_encryption_or_leave() {
+fn a_header_with_a_key_needs_encryption_or_permission() {
     let mut config = LlmConfig { model: "m".to_owned(), ..LlmConfig::default() };
     let open = OpenAiChatOptions::new("p", "http://10.0.0.1/v1");
     for (name, is_secret) in [("X-Team", false), ("authorization", true), ("Api-Key", true)] {

@@ -1,4 +1,4 @@
-//! When a call is tried again, and after how long.
+//! The conditions and waits of retries.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ fn retrying(max_retries: u32) -> Ask {
 }
 
 #[tokio::test]
-async fn failures_of_the_moment_are_tried_again() {
+async fn temporary_failures_are_retried() {
     let overloaded = r#"{"error":{"message":"overloaded","type":"overloaded_error"}}"#;
     let server = Server::start(vec![
         Reply::status(500, "", ""),
@@ -35,11 +35,11 @@ async fn failures_of_the_moment_are_tried_again() {
     assert_eq!(ask.sink.lines(), ["text Hi."]);
     let requests = server.requests();
     assert_eq!(requests.len(), 6);
-    assert!(requests.iter().all(|it| it.body == requests[0].body));
+    assert!(requests.iter().all(|request| request.body == requests[0].body));
 }
 
 #[tokio::test]
-async fn it_gives_up_after_the_retries_it_was_given() {
+async fn it_fails_after_the_allowed_retries() {
     for retries in [0, 1, 3] {
         let server = Server::start(vec![Reply::status(503, "", ""); 9]).await;
         let response = retrying(retries).answer(&adapter(&server)).await;
@@ -51,7 +51,7 @@ async fn it_gives_up_after_the_retries_it_was_given() {
 }
 
 #[tokio::test]
-async fn what_cannot_get_better_is_not_tried_again() {
+async fn permanent_failures_are_not_retried() {
     let quota = r#"{"error":{"message":"no money","code":"insufficient_quota"}}"#;
     for reply in [
         Reply::status(400, "", ""),
@@ -82,7 +82,7 @@ async fn after_delivery_there_is_no_second_attempt() {
 }
 
 #[tokio::test]
-async fn it_waits_as_long_as_it_was_asked_to() {
+async fn it_waits_as_long_as_the_provider_asks() {
     let hint = r#"{"error":{"message":"Please try again in 60ms."}}"#;
     for reply in [
         Reply::status(429, "retry-after-ms: 60\r\nretry-after: 9\r\n", ""),
@@ -90,15 +90,15 @@ async fn it_waits_as_long_as_it_was_asked_to() {
         Reply::status(429, "", hint),
     ] {
         let server = Server::start(vec![reply, good()]).await;
-        let begun = Instant::now();
+        let started = Instant::now();
         let response = retrying(1).answer(&adapter(&server)).await;
         assert_eq!(content(&response), "Hi.");
-        assert!(begun.elapsed() >= Duration::from_millis(60));
+        assert!(started.elapsed() >= Duration::from_millis(60));
     }
 }
 
 #[tokio::test]
-async fn a_wait_that_is_too_long_is_handed_to_the_caller() {
+async fn a_wait_that_is_too_long_is_returned_to_the_caller() {
     let server = Server::start(vec![Reply::status(429, "retry-after: 3600\r\n", ""), good()]).await;
     let response = retrying(3).answer(&adapter(&server)).await;
     assert_eq!(failure(&response).0.code, "provider_rate_limited");
@@ -106,15 +106,15 @@ async fn a_wait_that_is_too_long_is_handed_to_the_caller() {
 }
 
 #[tokio::test]
-async fn unasked_waits_are_at_least_half_of_what_the_policy_says() {
+async fn default_waits_are_at_least_half_of_the_policys() {
     let mut firsts = Vec::new();
     for _ in 0..3 {
         let server = Server::start(vec![Reply::status(500, "", ""), good()]).await;
         let policy = RetryPolicy { base: Duration::from_millis(40), ..RetryPolicy::default() };
         let adapter = OpenAiChat::new(options(&server).with_retry(policy)).unwrap();
-        let begun = Instant::now();
+        let started = Instant::now();
         retrying(1).answer(&adapter).await;
-        firsts.push(begun.elapsed());
+        firsts.push(started.elapsed());
     }
-    assert!(firsts.iter().all(|it| *it >= Duration::from_millis(20)), "{firsts:?}");
+    assert!(firsts.iter().all(|wait| *wait >= Duration::from_millis(20)), "{firsts:?}");
 }

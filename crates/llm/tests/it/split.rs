@@ -1,4 +1,4 @@
-//! Streams in every way to cut them, and long ones.
+//! Streams with every possible split, and long ones.
 
 use crate::support::{Ask, Reply, Server, adapter, content, finish, stream, text};
 
@@ -36,11 +36,11 @@ async fn a_stream_may_come_byte_by_byte() {
 
 #[tokio::test]
 async fn ten_thousand_chunks_are_a_reply() {
-    let chunks = (0..10_000).map(|it| text(&format!("{it} "))).chain([finish("stop")]);
+    let chunks = (0..10_000).map(|number| text(&format!("{number} "))).chain([finish("stop")]);
     let server = Server::start(vec![Reply::events(stream(chunks))]).await;
     let ask = Ask::default();
     let response = ask.answer(&adapter(&server)).await;
-    let expected: String = (0..10_000).map(|it| format!("{it} ")).collect();
+    let expected: String = (0..10_000).map(|number| format!("{number} ")).collect();
     assert_eq!(content(&response), expected);
     assert_eq!(ask.sink.joined("text "), expected);
     assert_eq!(ask.sink.lines().len(), 10_000);

@@ -1,4 +1,4 @@
-//! How streams are read, in all the dialects that servers speak.
+//! Reading of streams, in all dialects of servers.
 
 use helix_agents_core::json::Json;
 use helix_agents_core::llm::LlmResponse;
@@ -38,7 +38,7 @@ async fn text_comes_in_deltas_with_usage_and_model() {
 }
 
 #[tokio::test]
-async fn missing_usage_counts_as_nothing_and_running_totals_are_not_added() {
+async fn missing_usage_is_zero_and_running_totals_are_not_added() {
     let (response, _) = play(&[text("a"), finish("stop")]).await;
     assert!(response.usage.is_zero());
     let total = |n: u32| {
@@ -70,7 +70,7 @@ async fn reasoning_is_thinking_under_either_name() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_one() {
+async fn a_refusal_has_the_stop_reason_refusal() {
     let (response, lines) = play(&[
         delta(r#"{"content":null,"refusal":"I can't "}"#),
         delta(r#"{"refusal":"do that."}"#),
@@ -100,14 +100,14 @@ async fn every_stop_reason_has_its_meaning() {
         };
         assert_eq!((stop_reason, should_stop), (Some(reason), stops), "{raw}");
     }
-    // Calls are calls whatever the server says of them.
+    // Calls count as calls, whatever stop reason the server gives.
     let call = piece(r#"{"index":0,"id":"c","function":{"name":"add","arguments":"{}"}}"#);
     let (response, _) = play(&[call, finish("stop")]).await;
     assert_eq!(response.result.stop_reason(), Some(StopReason::ToolUse));
 }
 
 #[tokio::test]
-async fn a_server_that_gives_no_reason_is_taken_at_its_end_mark() {
+async fn a_stream_without_a_finish_reason_ends_at_its_end_event() {
     let (response, _) = play(&[text("a")]).await;
     assert_eq!(content(&response), "a");
     assert_eq!(response.result.stop_reason(), None);
@@ -115,19 +115,19 @@ async fn a_server_that_gives_no_reason_is_taken_at_its_end_mark() {
 }
 
 #[tokio::test]
-async fn the_end_mark_may_be_missing_after_a_reason_and_lack_its_blank_line() {
+async fn the_end_event_may_be_missing_after_a_finish_reason() {
     let chunk = |json: String| format!("data: {json}\n\n");
     let usage = r#"{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":1}}"#.to_owned();
     let endings = [vec![], vec!["data: [DONE]".to_owned()], vec![format!("data: {usage}")]];
     for ending in endings {
-        let counts = ending.iter().any(|it| it.contains("usage"));
+        let counts = ending.iter().any(|event| event.contains("usage"));
         let pieces = [chunk(text("a")), chunk(finish("stop"))].into_iter().chain(ending);
         let server = Server::start(vec![Reply::events(pieces)]).await;
         let response = Ask::default().answer(&adapter(&server)).await;
         assert_eq!(content(&response), "a");
         assert_eq!(response.usage.is_zero(), !counts);
     }
-    // Even a connection that breaks then has lost nothing of the reply.
+    // Even if the connection then breaks, nothing of the reply is lost.
     let server =
         Server::start(vec![Reply::broken([chunk(text("a")), chunk(finish("stop"))])]).await;
     let response = Ask::default().answer(&adapter(&server)).await;
@@ -176,5 +176,5 @@ async fn a_structured_output_is_json_or_stays_text() {
         assert_eq!(content(&response), words);
     }
     let (response, _) = play(&[text("{\"n\": 1}"), finish("stop")]).await;
-    assert_eq!(content(&response), "{\"n\": 1}", "nobody asked for it");
+    assert_eq!(content(&response), "{\"n\": 1}", "no structured output was requested");
 }

@@ -1,4 +1,4 @@
-//! How streamed calls are put together, in all the ways in which servers label their pieces.
+//! Assembly of streamed calls, with all the ways in which servers label their pieces.
 
 use helix_agents_core::llm::LlmResponse;
 use helix_agents_core::message::Arguments;
@@ -16,12 +16,12 @@ fn calls(response: &LlmResponse) -> &[ParsedToolCall] {
 
 #[track_caller]
 fn check_calls(lines: &[String], expected: &[&str]) {
-    let calls: Vec<&str> = lines.iter().filter_map(|it| it.strip_prefix("call ")).collect();
+    let calls: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("call ")).collect();
     assert_eq!(calls, expected);
-    // What was streamed, put together, is what was called.
+    // The assembled stream equals the call.
     for (index, call) in calls.iter().enumerate() {
         let prefix = format!("args {index} ");
-        let streamed: String = lines.iter().filter_map(|it| it.strip_prefix(&prefix)).collect();
+        let streamed: String = lines.iter().filter_map(|line| line.strip_prefix(&prefix)).collect();
         let stated = call.splitn(3, ' ').nth(2).unwrap().trim_start_matches("malformed ");
         assert!(
             stated == streamed || (stated == "{}" && streamed.is_empty()),
@@ -31,7 +31,7 @@ fn check_calls(lines: &[String], expected: &[&str]) {
 }
 
 #[tokio::test]
-async fn parallel_calls_are_told_apart_by_index() {
+async fn parallel_calls_are_distinguished_by_index() {
     let (response, lines) = play(&[
         piece(r#"{"index":0,"id":"c1","type":"function","function":{"name":"add","arguments":""}}"#),
         piece(r#"{"index":1,"id":"c2","type":"function","function":{"name":"sub","arguments":"{\"a\""}}"#),
@@ -79,7 +79,7 @@ async fn an_id_and_a_name_in_every_delta_are_one_call() {
     };
     let (_, lines) = play(&[part(""), part("{\"a\":"), part("1}"), finish("tool_calls")]).await;
     check_calls(&lines, &[r#"c1 add {"a":1}"#]);
-    assert_eq!(lines.iter().filter(|it| it.starts_with("start")).count(), 1);
+    assert_eq!(lines.iter().filter(|line| line.starts_with("start")).count(), 1);
 }
 
 #[tokio::test]
@@ -111,7 +111,7 @@ async fn whole_calls_under_one_index_or_none_are_several() {
 }
 
 #[tokio::test]
-async fn calls_without_index_and_id_get_ids_of_their_own() {
+async fn calls_without_index_and_id_get_generated_ids() {
     let part = |rest: &str| piece(&format!(r#"{{"function":{{{rest}}}}}"#));
     let (_, lines) = play(&[
         part(r#""name":"add","arguments":"{\"n\":""#),
@@ -149,7 +149,7 @@ async fn a_legacy_function_call_is_a_call() {
 }
 
 #[tokio::test]
-async fn arguments_before_the_name_and_arguments_as_json_are_taken() {
+async fn arguments_before_the_name_and_arguments_as_json_are_accepted() {
     let (_, lines) = play(&[
         piece(r#"{"index":3,"id":"c1","function":{"arguments":"{\"a\""}}"#),
         piece(r#"{"index":3,"function":{"name":"add","arguments":":1}"}}"#),
@@ -184,7 +184,7 @@ async fn malformed_and_truncated_arguments_are_kept_as_text() {
 }
 
 #[tokio::test]
-async fn a_call_that_was_cut_before_its_name_is_left_out() {
+async fn a_call_that_was_cut_before_its_name_is_dropped() {
     let (response, _) =
         play(&[text("I will"), piece(r#"{"index":0,"id":"c1"}"#), finish("length")]).await;
     assert_eq!(content(&response), "I will");
@@ -192,7 +192,7 @@ async fn a_call_that_was_cut_before_its_name_is_left_out() {
 }
 
 #[tokio::test]
-async fn calls_of_sub_agents_are_told_apart() {
+async fn calls_of_sub_agents_are_recognized() {
     let (response, lines) = play(&[
         text("Let me ask."),
         piece(r#"{"index":0,"id":"c1","function":{"name":"subagent__writer","arguments":"{\"t\":1}"}}"#),
@@ -217,7 +217,7 @@ async fn calls_of_sub_agents_are_told_apart() {
 }
 
 #[tokio::test]
-async fn invented_ids_do_not_repeat_in_a_conversation() {
+async fn generated_ids_are_unique_in_a_conversation() {
     let mut ask = Ask::default();
     ask.messages.push(ask.messages[0].clone());
     let call = piece(r#"{"index":0,"function":{"name":"add","arguments":"{}"}}"#);

@@ -1,4 +1,4 @@
-//! What the tests share: a scripted server, a request to make, and a sink that remembers.
+//! Shared test helpers: a scripted server, a request, and a sink that records its lines.
 
 mod ask;
 mod server;
@@ -12,28 +12,28 @@ use helix_agents_core::error::ErrorRecord;
 use helix_agents_core::llm::LlmResponse;
 use helix_agents_core::step::StepResult;
 
-/// A streamed chunk whose first choice has this delta.
+/// Returns a streamed chunk whose first choice has this delta.
 pub(crate) fn delta(delta: &str) -> String {
     format!(r#"{{"choices":[{{"index":0,"delta":{delta},"finish_reason":null}}]}}"#)
 }
 
-/// A streamed chunk with a piece of text.
+/// Returns a streamed chunk with a piece of text.
 pub(crate) fn text(text: &str) -> String {
     delta(&serde_json::json!({ "content": text }).to_string())
 }
 
-/// The chunk that says why the model stopped.
+/// Returns the chunk with the stop reason.
 pub(crate) fn finish(reason: &str) -> String {
     format!(r#"{{"choices":[{{"index":0,"delta":{{}},"finish_reason":"{reason}"}}]}}"#)
 }
 
-/// A complete stream of these chunks.
+/// Returns a complete stream of these chunks.
 pub(crate) fn stream<T: AsRef<str>>(chunks: impl IntoIterator<Item = T>) -> Vec<String> {
-    let chunks = chunks.into_iter().map(|it| format!("data: {}\n\n", it.as_ref()));
+    let chunks = chunks.into_iter().map(|chunk| format!("data: {}\n\n", chunk.as_ref()));
     chunks.chain(["data: [DONE]\n\n".to_owned()]).collect()
 }
 
-/// The failure in a response, and whether asking again is of no use.
+/// Returns the error of a response, and whether a retry cannot help.
 #[track_caller]
 pub(crate) fn failure(response: &LlmResponse) -> (&ErrorRecord, bool) {
     match &response.result {
@@ -42,7 +42,7 @@ pub(crate) fn failure(response: &LlmResponse) -> (&ErrorRecord, bool) {
     }
 }
 
-/// The text of a response.
+/// Returns the text of a response.
 #[track_caller]
 pub(crate) fn content(response: &LlmResponse) -> &str {
     match &response.result {
@@ -51,17 +51,17 @@ pub(crate) fn content(response: &LlmResponse) -> &str {
     }
 }
 
-/// One delta of a call.
+/// Returns one delta of a call.
 pub(crate) fn piece(call: &str) -> String {
     delta(&format!(r#"{{"tool_calls":[{call}]}}"#))
 }
 
-/// Plays these chunks; the response and what the sink got.
+/// Plays these chunks, and returns the response and the sink's lines.
 pub(crate) async fn play<T: AsRef<str>>(chunks: &[T]) -> (LlmResponse, Vec<String>) {
     play_for(&Ask::default(), chunks).await
 }
 
-/// The same for a call of its own.
+/// Like `play`, for a given call.
 pub(crate) async fn play_for<T: AsRef<str>>(ask: &Ask, chunks: &[T]) -> (LlmResponse, Vec<String>) {
     let server = Server::start(vec![Reply::events(stream(chunks))]).await;
     let response = ask.answer(&adapter(&server)).await;

@@ -1,4 +1,4 @@
-//! Servers that fall silent.
+//! Servers that stop responding.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn event(chunk: &str) -> String {
 }
 
 #[tokio::test]
-async fn no_answer_at_all_times_out_and_closes_the_connection() {
+async fn a_silent_server_times_out_and_the_connection_closes() {
     let timeouts = Timeouts::default().with_first_byte(SHORT).with_read(LONG);
     let (response, server) = ask(Reply::default().then(Act::AwaitClose), timeouts).await;
     let (error, should_stop) = failure(&response);
@@ -29,7 +29,7 @@ async fn no_answer_at_all_times_out_and_closes_the_connection() {
 }
 
 #[tokio::test]
-async fn a_head_without_a_body_counts_as_no_answer() {
+async fn a_head_without_a_body_times_out() {
     let timeouts = Timeouts::default().with_first_byte(SHORT).with_read(LONG);
     let reply = Reply::head("text/event-stream").then(Act::AwaitClose);
     let (response, server) = ask(reply, timeouts).await;
@@ -71,7 +71,7 @@ async fn a_server_that_keeps_the_stream_open_after_its_end_costs_little() {
 }
 
 #[tokio::test]
-async fn the_counts_of_a_finished_reply_are_not_waited_for_as_long_as_the_reply() {
+async fn the_wait_for_token_counts_is_shorter_than_for_the_reply() {
     let end = [event(&text("a")), event(&finish("stop"))].concat();
     let reply = Reply::head("text/event-stream").piece(end).then(Act::AwaitClose);
     let server = Server::start(vec![reply]).await;
@@ -80,7 +80,7 @@ async fn the_counts_of_a_finished_reply_are_not_waited_for_as_long_as_the_reply(
     let ask = Ask::default();
     let all_has_come = async {
         ask.sink.news.notified().await;
-        // From here on time jumps to the next thing that waits for it.
+        // From here on, time jumps to the next timer.
         tokio::time::pause();
         tokio::time::Instant::now()
     };

@@ -74,7 +74,7 @@ fn block_comments_lose_their_stars() {
 }
 
 #[test]
-fn other_doc_attributes_are_passed_over() {
+fn other_doc_attributes_are_ignored() {
     let text = description(&parse_quote! {
         #[doc(hidden)]
         /// Search.
@@ -84,7 +84,7 @@ fn other_doc_attributes_are_passed_over() {
 }
 
 #[test]
-fn text_from_elsewhere_is_refused() {
+fn included_text_is_refused() {
     let function: ItemFn = parse_quote! {
         #[doc = include_str!("search.md")]
         fn f() {}

@@ -1,4 +1,4 @@
-//! Names are judged as core judges them.
+//! The macro accepts the same names as core.
 
 use helix_agents_core::tool::{FINISH_TOOL, SUB_AGENT_PREFIX, is_reserved};
 

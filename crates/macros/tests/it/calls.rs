@@ -1,4 +1,4 @@
-//! Tools do what their functions do.
+//! Tools behave like their functions.
 
 use std::num::ParseIntError;
 
@@ -29,7 +29,7 @@ async fn subtract(Pair { left, right }: Pair) -> Result<u32, ToolError> {
         .ok_or_else(|| ToolError::new("`right` is larger than `left`").retryable())
 }
 
-/// Tells the step.
+/// Returns the step.
 #[tool(crate = helix_agents_core)]
 async fn step(cx: &ToolContext) -> Result<u32, ToolError> {
     Ok(cx.step())
@@ -50,7 +50,7 @@ async fn read(input: String) -> Result<i32, ParseIntError> {
 
 type Answer<T> = Result<T, ToolError>;
 
-/// Has parameters and variables of its own name.
+/// Has parameters and variables with its own name.
 #[tool(crate = helix_agents_core)]
 async fn echo(mut echo: String) -> Answer<String> {
     echo.push('!');
@@ -67,14 +67,14 @@ async fn input_and_context_arrive() {
 }
 
 #[tokio::test]
-async fn an_input_can_be_taken_apart_in_place() {
+async fn an_input_can_be_destructured_in_place() {
     let cx = context();
     let pair = Pair { left: 5, right: 3 };
     assert_eq!(subtract.call(pair, &cx).await.unwrap(), 2);
 }
 
 #[tokio::test]
-async fn a_tool_error_keeps_its_mark() {
+async fn a_tool_error_stays_retryable() {
     let pair = Pair { left: 3, right: 5 };
     let error = subtract.call(pair, &context()).await.unwrap_err();
     assert_eq!(error.message(), "`right` is larger than `left`");
@@ -93,7 +93,7 @@ async fn the_context_can_be_the_only_parameter() {
 }
 
 #[tokio::test]
-async fn a_tool_can_take_nothing() {
+async fn a_tool_can_have_no_parameters() {
     pause.call(NoInput {}, &context()).await.unwrap();
 }
 

@@ -1,6 +1,6 @@
-//! What is wrong is said where it is wrong. `TRYBUILD=overwrite` rewrites what is expected.
+//! Mistakes are reported where they are. `TRYBUILD=overwrite` updates the expected output.
 
 #[test]
-fn mistakes_are_named() {
+fn mistakes_are_reported() {
     trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
 }

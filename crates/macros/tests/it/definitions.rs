@@ -1,4 +1,4 @@
-//! What models are told about a tool.
+//! The tool definitions that models see.
 
 use helix_agents_core::schema::Schema;
 use helix_agents_core::tool::{NoInput, Tool, ToolContext, ToolError, ToolFunction};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Query {
-    /// What to look for.
+    /// The text to search for.
     text: String,
     limit: Option<u32>,
 }
@@ -25,7 +25,7 @@ async fn search(input: Query, cx: &ToolContext) -> Result<Vec<String>, ToolError
     Ok((0..limit).map(|_| input.text.clone()).collect())
 }
 
-/// Documented for people.
+/// Documented for developers.
 #[tool(
     crate = helix_agents_core,
     name = "companion-list",
@@ -35,7 +35,7 @@ async fn list_companions() -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Is called like a keyword.
+/// Is named like a keyword.
 #[tool(crate = ::helix_agents_core)]
 async fn r#match(_input: Query) -> Result<(), ToolError> {
     Ok(())
@@ -64,7 +64,7 @@ fn name_and_description_can_be_given() {
 }
 
 #[test]
-fn a_raw_name_is_written_plainly() {
+fn a_raw_name_loses_its_prefix() {
     assert_eq!(described(r#match).0, "match");
 }
 
@@ -75,7 +75,7 @@ fn the_schema_is_that_of_the_input() {
         json!({
             "type": "object",
             "properties": {
-                "text": { "type": "string", "description": "What to look for." },
+                "text": { "type": "string", "description": "The text to search for." },
                 "limit": { "type": ["integer", "null"], "format": "uint32", "minimum": 0 },
             },
             "required": ["text"],

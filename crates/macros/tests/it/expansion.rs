@@ -1,15 +1,15 @@
-//! What the attribute writes is clean wherever it is put. That it compiles is most of the test.
+//! The expansion compiles cleanly in any context. Most of the test is that this file compiles.
 
-#![deny(warnings, reason = "a user's crate may")]
+#![deny(warnings, reason = "a user's crate may deny them")]
 
 use helix_agents_core::tool::{ToolContext, ToolError, ToolFunction};
 use helix_agents_macros::tool;
 
 use crate::context;
 
-/// Names that generated code could trip over.
+/// Names that generated code could conflict with.
 mod hostile {
-    #![allow(dead_code, non_camel_case_types, reason = "nobody uses these")]
+    #![allow(dead_code, non_camel_case_types, reason = "the names are not used")]
 
     pub(crate) struct Result;
     pub(crate) struct Option;
@@ -49,7 +49,7 @@ mod condition {
     }
 }
 
-/// Is on its way out.
+/// Is deprecated.
 #[tool(crate = helix_agents_core)]
 #[deprecated(note = "use `clock`")]
 async fn sundial() -> Result<u8, ToolError> {
@@ -68,15 +68,15 @@ macro_rules! made_by_a_macro {
 
 made_by_a_macro!(made, String, &ToolContext, Result<String, ToolError>);
 
-/// Has lint levels of its own, for the name and for the body.
+/// Has its own lint levels, for the name and for the body.
 #[tool(crate = helix_agents_core)]
 #[allow(dead_code, unused_variables, reason = "shown to be forwarded")]
 async fn unused(input: u8) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// A unit struct and a variable of the same name do not go together, so this stays by itself.
-mod by_itself {
+/// A unit struct and a variable of the same name conflict, so this tool has its own module.
+mod own_module {
     use super::{ToolError, tool};
 
     /// Uses the names that the generated code uses.
@@ -91,12 +91,12 @@ mod by_itself {
 async fn names_in_scope_do_not_matter() {
     let nothing = helix_agents_core::tool::NoInput {};
     assert_eq!(hostile::clock.call(nothing, &context()).await.unwrap(), 12);
-    let answer = by_itself::input.call("same".to_owned(), &context()).await.unwrap();
+    let answer = own_module::input.call("same".to_owned(), &context()).await.unwrap();
     assert_eq!(answer, "same");
 }
 
 #[tokio::test]
-async fn conditions_hold_for_everything_that_is_written() {
+async fn conditions_apply_to_the_whole_expansion() {
     let nothing = helix_agents_core::tool::NoInput {};
     condition::lookup.call(nothing, &context()).await.unwrap();
 }
@@ -108,8 +108,8 @@ async fn macros_can_make_tools() {
 }
 
 #[test]
-#[expect(deprecated, reason = "the attribute is carried over")]
-fn deprecation_is_carried_over() {
+#[expect(deprecated, reason = "the attribute is forwarded")]
+fn deprecation_is_forwarded() {
     assert_eq!(format!("{sundial:?}"), "sundial");
 }
 

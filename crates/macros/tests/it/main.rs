@@ -1,11 +1,11 @@
-//! What the attribute makes of functions.
+//! The expansion of the attribute.
 
 mod calls;
 mod compile_errors;
 mod definitions;
 mod expansion;
 
-// What the attribute refers to if it is not told otherwise.
+// The default crate path of the attribute.
 extern crate helix_agents_core as helix_agents;
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use helix_agents_core::stream::ChunkKind;
 use helix_agents_core::tool::{ToolContext, ToolContextConfig, ToolStream};
 use tokio_util::sync::CancellationToken;
 
-/// A context as a runtime would make one, without anybody watching.
+/// Creates a context like a runtime does, without a stream.
 fn context() -> ToolContext {
     ToolContext::new(ToolContextConfig {
         agent: "tester".into(),
@@ -30,12 +30,12 @@ fn context() -> ToolContext {
         timeout: None,
         cancel: CancellationToken::new(),
         state: Arc::default(),
-        stream: Arc::new(Nobody),
+        stream: Arc::new(NoStream),
     })
 }
 
-struct Nobody;
+struct NoStream;
 
-impl ToolStream for Nobody {
+impl ToolStream for NoStream {
     fn show(&self, _kind: ChunkKind) {}
 }

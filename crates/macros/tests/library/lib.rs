@@ -1,4 +1,4 @@
-//! A library with public tools, which must be clean under lints on what others can see.
+//! A library with public tools, which must be clean under lints on public items.
 
 #![deny(
     warnings,
@@ -8,19 +8,19 @@
     unnameable_types,
     unreachable_pub,
     clippy::pedantic,
-    reason = "a user's crate may"
+    reason = "a user's crate may deny them"
 )]
 
 use helix_agents_core::tool::{ToolContext, ToolError};
 use helix_agents_macros::tool;
 
-/// Tells the step.
+/// Returns the step.
 #[tool(crate = helix_agents_core)]
 pub async fn step(cx: &ToolContext) -> Result<u32, ToolError> {
     Ok(cx.step())
 }
 
-#[tool(crate = helix_agents_core, description = "Has no doc comment, which is documented enough.")]
+#[tool(crate = helix_agents_core, description = "Has a description instead of a doc comment.")]
 pub async fn undocumented(input: String) -> Result<usize, ToolError> {
     Ok(input.len())
 }

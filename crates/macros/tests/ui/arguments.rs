@@ -1,39 +1,39 @@
-//! Arguments that the attribute does not take.
+//! Arguments that the attribute does not accept.
 
 use helix_agents_core::tool::ToolError;
 use helix_agents_macros::tool;
 
-/// Wants an option.
+/// Has an unknown option.
 #[tool(crate = helix_agents_core, timeout = 3)]
 async fn option() -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Wants a flag.
+/// Has an unknown flag.
 #[tool(strict)]
 async fn flag() -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Gives only a value.
+/// Has only a value.
 #[tool("search")]
 async fn value() -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Gives a name that is no text.
+/// Has a name that is not a string.
 #[tool(name = search)]
 async fn no_text() -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Gives two names.
+/// Has two names.
 #[tool(crate = helix_agents_core, name = "one", name = "two")]
 async fn duplicate() -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Gives a crate as text.
+/// Has a crate as a string.
 #[tool(crate = "helix_agents_core")]
 async fn no_path() -> Result<(), ToolError> {
     Ok(())

@@ -1,4 +1,4 @@
-//! Mistakes inside of a tool are shown where they are.
+//! Mistakes in the body of a tool are reported where they are.
 
 use std::rc::Rc;
 

@@ -1,11 +1,11 @@
-//! A context that only has the right name.
+//! A context type that has the right name only.
 
 use helix_agents_core::tool::ToolError;
 use helix_agents_macros::tool;
 
 struct ToolContext;
 
-/// Takes another context.
+/// Has another context type.
 #[tool(crate = helix_agents_core)]
 async fn other(_cx: &ToolContext) -> Result<(), ToolError> {
     Ok(())

@@ -1,4 +1,4 @@
-//! Tools that models could not choose.
+//! Tools without a description.
 
 use helix_agents_core::tool::ToolError;
 use helix_agents_macros::tool;

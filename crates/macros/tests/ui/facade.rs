@@ -1,9 +1,9 @@
-//! Without `crate` the facade is meant, which must be there.
+//! Without `crate`, the default is the facade, which must be a dependency.
 
 use helix_agents_core::tool::ToolError;
 use helix_agents_macros::tool;
 
-/// Comes without the facade.
+/// Has no facade.
 #[tool]
 async fn lonely() -> Result<(), ToolError> {
     Ok(())

@@ -1,4 +1,4 @@
-//! Types that are no inputs of tools.
+//! Types that cannot be inputs of tools.
 
 use helix_agents_core::tool::ToolError;
 use helix_agents_macros::tool;

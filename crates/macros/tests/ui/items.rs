@@ -1,4 +1,4 @@
-//! Items that are no functions.
+//! Items that are not functions.
 
 use helix_agents_macros::tool;
 

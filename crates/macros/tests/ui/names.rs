@@ -3,25 +3,25 @@
 use helix_agents_core::tool::ToolError;
 use helix_agents_macros::tool;
 
-/// Is the framework's.
+/// Is reserved for the framework.
 #[tool(crate = helix_agents_core)]
 async fn __finish__() -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Is a sub-agent's.
+/// Is reserved for sub-agents.
 #[tool(crate = helix_agents_core)]
 async fn subagent__writer() -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Is a companion's.
+/// Is reserved for companions.
 #[tool(crate = helix_agents_core, name = "companion__send")]
 async fn companion() -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Is a workspace's.
+/// Is reserved for workspaces.
 #[tool(crate = helix_agents_core, name = "workspace__read")]
 async fn workspace() -> Result<(), ToolError> {
     Ok(())

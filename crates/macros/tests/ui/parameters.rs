@@ -3,43 +3,43 @@
 use helix_agents_core::tool::{ToolContext, ToolError};
 use helix_agents_macros::tool;
 
-/// Takes three.
+/// Has three parameters.
 #[tool(crate = helix_agents_core)]
 async fn three(_left: u32, _right: u32, _cx: &ToolContext) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Takes two inputs.
+/// Has two inputs.
 #[tool(crate = helix_agents_core)]
 async fn two_inputs(_left: u32, _right: u32) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Takes the context first.
+/// Has the context first.
 #[tool(crate = helix_agents_core)]
 async fn wrong_order(_cx: &ToolContext, _input: u32) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Takes the context away.
+/// Takes ownership of the context.
 #[tool(crate = helix_agents_core)]
 async fn owned_context(_input: u32, _cx: ToolContext) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Takes only the context, and away.
+/// Takes ownership of the context, its only parameter.
 #[tool(crate = helix_agents_core)]
 async fn only_owned_context(_cx: ToolContext) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Wants to change the context.
+/// Borrows the context mutably.
 #[tool(crate = helix_agents_core)]
 async fn mutable_context(_cx: &mut ToolContext) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Keeps the context.
+/// Needs a static context.
 #[tool(crate = helix_agents_core)]
 async fn eternal_context(_cx: &'static ToolContext) -> Result<(), ToolError> {
     Ok(())
@@ -54,7 +54,7 @@ async fn borrowed(_input: &str) -> Result<(), ToolError> {
 /// Documents a parameter.
 #[tool(crate = helix_agents_core)]
 async fn documented(
-    /// Nobody reads this.
+    /// Models do not see this.
     _input: String,
 ) -> Result<(), ToolError> {
     Ok(())

@@ -1,4 +1,4 @@
-//! Return types that are no results of tools.
+//! Return types that tools cannot have.
 
 extern crate helix_agents_core as helix_agents;
 
@@ -7,19 +7,19 @@ use helix_agents_macros::tool;
 
 struct Hit;
 
-/// Returns its output as it is.
+/// Returns its output without a `Result`.
 #[tool]
 async fn bare() -> String {
     String::new()
 }
 
-/// Returns what cannot be written.
+/// Returns an output that cannot be serialized.
 #[tool]
 async fn not_json() -> Result<Vec<Hit>, ToolError> {
     Ok(Vec::new())
 }
 
-/// Fails with what is no error.
+/// Has an error type that is not an error.
 #[tool]
 async fn not_an_error() -> Result<(), Hit> {
     Ok(())

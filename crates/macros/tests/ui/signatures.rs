@@ -3,7 +3,7 @@
 use helix_agents_core::tool::ToolError;
 use helix_agents_macros::tool;
 
-/// Does not wait.
+/// Is not async.
 #[tool(crate = helix_agents_core)]
 fn not_async(_input: String) -> Result<(), ToolError> {
     Ok(())
@@ -12,42 +12,42 @@ fn not_async(_input: String) -> Result<(), ToolError> {
 struct Shop;
 
 impl Shop {
-    /// Has data of its own.
+    /// Is a method.
     #[tool(crate = helix_agents_core)]
     async fn method(&self, _input: String) -> Result<(), ToolError> {
         Ok(())
     }
 }
 
-/// Has no schema.
+/// Is generic.
 #[tool(crate = helix_agents_core)]
 async fn generic<T: Send>(_input: T) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Borrows.
+/// Has a lifetime.
 #[tool(crate = helix_agents_core)]
 async fn lifetime<'a>(_input: &'a str) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Has no name for its input.
+/// Has an unnamed input type.
 #[tool(crate = helix_agents_core)]
 async fn anonymous(_input: impl Send) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Says nothing.
+/// Returns nothing.
 #[tool(crate = helix_agents_core)]
 async fn silent(_input: String) {}
 
-/// Is many things at once, and none of them a tool.
+/// Has several problems at once.
 #[tool(crate = helix_agents_core)]
 unsafe extern "C" fn everything<const N: usize>(_input: [u8; N]) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Is said twice.
+/// Has the attribute twice.
 #[tool(crate = helix_agents_core)]
 #[tool(crate = helix_agents_core)]
 async fn twice() -> Result<(), ToolError> {

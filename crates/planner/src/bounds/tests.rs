@@ -1,4 +1,4 @@
-//! What of large results goes into a prompt.
+//! Size limits of results in a prompt.
 
 use serde_json::{Value, json};
 
@@ -10,14 +10,14 @@ fn record(result: Value) -> ExecutionRecord {
 }
 
 #[test]
-fn text_is_cut_between_letters() {
+fn text_is_cut_between_characters() {
     assert_eq!(text("abc", 3), "abc");
-    assert_eq!(text("äöü", 3), "ä… (shortened; all of it has 6 bytes)");
+    assert_eq!(text("äöü", 3), "ä… (shortened; the whole text has 6 bytes)");
 }
 
-/// Weakness 10: everything went into the prompt, whole and twice.
+/// Weakness 10: the whole results were put into the prompt twice.
 #[test]
-fn weakness_10_large_results_are_shortened_one_by_one_and_all_in_all() {
+fn weakness_10_large_results_are_shortened_individually_and_in_total() {
     let small = record(json!({ "a": 1 }));
     let large = record(json!({ "a": "x".repeat(1000) }));
     let bounded = records(&[small.clone(), large], 100);
@@ -25,7 +25,7 @@ fn weakness_10_large_results_are_shortened_one_by_one_and_all_in_all() {
     assert!(bounded[1].result.as_str().unwrap().starts_with(r#"{"a":"xxx"#));
     let many = vec![record("y".repeat(1_000).into()); 1_000];
     let bounded = records(&many, usize::MAX);
-    let total: usize = bounded.iter().map(|it| it.result.to_string().len()).sum();
+    let total: usize = bounded.iter().map(|record| record.result.to_string().len()).sum();
     assert_eq!(bounded.len(), 1_000);
     assert!(total < MAX_RESULTS_BYTES + 1_000 * 60, "{total}");
 }
@@ -34,6 +34,6 @@ fn weakness_10_large_results_are_shortened_one_by_one_and_all_in_all() {
 fn errors_are_shortened_as_well() {
     let error = "e".repeat(1_000);
     let bounded = records(&[ExecutionRecord { error, ..ExecutionRecord::default() }], 100);
-    assert!(bounded[0].error.ends_with("(shortened; all of it has 1000 bytes)"));
+    assert!(bounded[0].error.ends_with("(shortened; the whole text has 1000 bytes)"));
     assert!(bounded[0].error.len() < 200);
 }

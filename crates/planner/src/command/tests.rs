@@ -14,7 +14,7 @@ fn members_of_the_wrong_type_are_replaced() {
 }
 
 #[test]
-fn the_suggestion_is_the_commands_own_under_either_name_else_the_decisions() {
+fn a_commands_own_suggestion_overrides_the_decisions() {
     let todo = |command| Command::normalise(&command, "the decision's").unwrap();
     let own = todo(json!({ "tool_name": "t", "todo_suggestion": "mine", "next": "other" }));
     assert_eq!((&*own.todo_suggestion, &*own.next), ("mine", "mine"));
@@ -25,7 +25,7 @@ fn the_suggestion_is_the_commands_own_under_either_name_else_the_decisions() {
 }
 
 #[test]
-fn without_a_tool_it_is_no_command() {
+fn a_value_without_a_tool_is_not_a_command() {
     for command in [json!({}), json!({ "tool_name": " " }), json!({ "tool_name": 5 }), json!("x")] {
         assert_eq!(Command::normalise(&command, ""), None, "{command}");
     }

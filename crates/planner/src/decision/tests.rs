@@ -1,10 +1,10 @@
-//! The golden vectors of decisions.
+//! Example decisions and their normal forms.
 
 use serde_json::{Value, json};
 
 use super::{Decision, NextAction};
 
-/// What comes next, and how many commands.
+/// Checks the next action and the number of commands.
 #[track_caller]
 fn check(decision: &Value, next_action: NextAction, commands: usize) {
     let found = Decision::normalise(decision);

@@ -1,4 +1,4 @@
-//! Tools as an executor calls them.
+//! Tool calls of an executor.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,15 +10,15 @@ use helix_agents_core::stream::ChunkKind;
 use helix_agents_core::tool::{Tool, ToolContext, ToolContextConfig, ToolError, ToolStream};
 use serde_json::{Map, Value};
 
-/// Calls the tools that an executor was given.
+/// Calls the tools of an executor.
 ///
-/// Arguments are checked, panics are contained and a tool's own timeout holds; its `retry` and
-/// `reconcile` do not.
+/// Arguments are validated, panics are caught, and the timeout of each tool applies. The `retry`
+/// and `reconcile` of a tool do not apply.
 #[derive(Debug)]
 pub struct ToolCaller {
     tools: Arc<[Tool]>,
     cx: ToolContext,
-    /// How often the same call was made.
+    /// The number of calls with the same tool and arguments.
     made: Mutex<BTreeMap<String, usize>>,
 }
 
@@ -27,11 +27,11 @@ impl ToolCaller {
         Self { tools, cx, made: Mutex::default() }
     }
 
-    /// Calls a tool. Equal calls are all made, each with an idempotency key of its own, which is
-    /// the same when the round runs again.
+    /// Calls a tool. Equal calls are all made, each with its own idempotency key, which is the same
+    /// when the round runs again.
     ///
     /// # Errors
-    /// The tool's, or why it was not called.
+    /// Returns the error of the tool, or the reason why it was not called.
     pub async fn call(&self, name: &str, kwargs: &Map<String, Value>) -> Result<Value, ToolError> {
         let Some(tool) = self.tools.iter().find(|tool| tool.name() == name) else {
             let known: Vec<_> = self.tools.iter().map(Tool::name).collect();
@@ -55,7 +55,7 @@ impl ToolCaller {
                 ToolError::new(format!("the tool did not finish within {limit:?}"))
             })?,
         };
-        // The model reads this like any other result.
+        // The model reads this error like any other result.
         let returned = ended.map_err(|panic| ToolError::new(panic.in_full()))??;
         let effects = cx.effects();
         if !effects.state_patch.is_empty() {
@@ -91,7 +91,7 @@ impl ToolCaller {
     }
 }
 
-/// What a tool shows, shown by the executor's call.
+/// Forwards the chunks of a tool to the executor's call.
 struct Through(ToolContext);
 
 impl ToolStream for Through {
@@ -100,7 +100,7 @@ impl ToolStream for Through {
             ChunkKind::ToolProgress { message, fraction, .. } => self.0.progress(message, fraction),
             ChunkKind::Custom { name, data } => {
                 let data: Value = serde_json::from_str(&data).unwrap_or(Value::String(data));
-                // A value that was JSON before is JSON again.
+                // A value that was serialized as JSON can be serialized again.
                 drop(self.0.emit(&name, &data));
             }
             _ => {}

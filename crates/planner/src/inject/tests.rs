@@ -1,4 +1,4 @@
-//! What a conversation is told of loops.
+//! Loops in the conversation of later turns.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn answer(text: &str) -> SharedMessage {
     Message::Assistant(Arc::new(AssistantMessage { content, ..AssistantMessage::default() })).into()
 }
 
-/// A round with one call and its result.
+/// Returns a round with one call and its result.
 fn round() -> [SharedMessage; 2] {
     let call = CallId::new(1, 0);
     let command = Command { purpose: "p".to_owned(), ..Command::default() };
@@ -47,16 +47,16 @@ fn round() -> [SharedMessage; 2] {
 }
 
 #[test]
-fn a_turn_that_was_answered_is_told_without_its_loop() {
+fn an_answered_turn_is_included_without_its_loop() {
     let before = [&[user("a")], &round()[..], &[answer("b")]].concat();
     assert_eq!(history(&before, 100), [user("a"), answer("b")]);
 }
 
 #[test]
-fn what_an_unanswered_turn_found_is_told_in_its_place() {
+fn an_unanswered_turn_is_replaced_by_its_results() {
     let before = [&[user("a")], &round()[..]].concat();
-    let told = history(&before, 100);
-    assert_eq!(told.len(), 2);
-    let Message::User(results) = &*told[1] else { panic!("{:?}", told[1]) };
+    let messages = history(&before, 100);
+    assert_eq!(messages.len(), 2);
+    let Message::User(results) = &*messages[1] else { panic!("{:?}", messages[1]) };
     assert!(results.hidden && results.content.contains(r#"{"p":7}"#), "{}", results.content);
 }

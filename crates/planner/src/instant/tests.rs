@@ -1,9 +1,9 @@
-//! When the rest of a plan cannot matter any more.
+//! The point from which the rest of a plan cannot matter.
 
 use super::Watch;
 use crate::decision::{Decision, NextAction};
 
-/// How many bytes have to be read, letter by letter, until it is certain.
+/// Returns the number of bytes, read character by character, until the outcome is certain.
 fn certain_after(text: &str) -> Option<usize> {
     let mut watch = Watch::default();
     let mut pieces = text.char_indices();
@@ -23,7 +23,7 @@ fn it_is_certain_with_the_closing_quote() {
 }
 
 #[test]
-fn what_stands_before_and_other_members_do_not_matter() {
+fn preceding_text_and_other_members_do_not_matter() {
     for text in [
         "```json\n{\"next_action\":\"response\"",
         r#"{"why":"{\"next_action\":\"execute\"}","next_action":"response""#,
@@ -36,7 +36,7 @@ fn what_stands_before_and_other_members_do_not_matter() {
 }
 
 #[test]
-fn anything_else_waits_for_the_whole() {
+fn anything_else_waits_for_the_whole_plan() {
     for text in [
         r#"{"next_action":"execute","next_action":"response"}"#,
         r#"{"next_action":"responses"}"#,
@@ -57,9 +57,9 @@ fn anything_else_waits_for_the_whole() {
     }
 }
 
-/// What is cut short must mean the same as the whole would have.
+/// A plan that is cut short must mean the same as the whole plan.
 #[test]
-fn it_never_says_other_than_the_whole_plan() {
+fn it_never_contradicts_the_whole_plan() {
     let commands = r#""execution_commands":[{"tool_name":"t"}]"#;
     for value in [r#""response""#, r#"" response ""#, r#""Response""#, r#""execute""#, "null", "7"]
     {

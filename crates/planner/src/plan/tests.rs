@@ -12,14 +12,14 @@ fn message(content: &str) -> Message {
 }
 
 #[test]
-fn a_plan_reads_back_as_it_was_written() {
+fn a_plan_round_trips() {
     let plan = RecordedPlan::stop(2, None, Stop::Timeout, Vec::new());
     let message = message(&plan.content());
     assert_eq!(RecordedPlan::of(&message).map(|(plan, _)| plan), Some(plan));
 }
 
 #[test]
-fn an_answer_that_looks_like_a_decision_is_none() {
+fn an_answer_that_looks_like_a_decision_is_not_a_plan() {
     for content in [
         r#"{"next_action":"execute","execution_commands":[]}"#,
         r#"{"helix_agents_plan":2,"round_index":0,"next_action":"response","execution_commands":[]}"#,

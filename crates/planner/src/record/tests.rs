@@ -1,4 +1,4 @@
-//! Records and what an answer is given of them.
+//! Records, and the results that an answer gets of them.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn a_bare_value_is_a_result() {
 }
 
 #[test]
-fn members_of_the_right_type_are_taken_and_the_others_are_the_commands() {
+fn members_of_the_right_type_override_those_of_the_command() {
     let value = json!({ "purpose": 5, "tool_name": "other", "kwargs": "x", "result": 1 });
     let record = ExecutionRecord::normalise(&value, Some(&command("p")), 0);
     assert_eq!((&*record.purpose, &*record.tool_name), ("p", "other"));
@@ -39,7 +39,7 @@ fn members_of_the_right_type_are_taken_and_the_others_are_the_commands() {
 }
 
 #[test]
-fn success_is_what_is_said_else_the_lack_of_an_error() {
+fn success_is_the_given_value_or_the_absence_of_an_error() {
     assert_eq!(
         record(&json!({ "success": false })),
         json!([false, null, "Tool execution failed."])
@@ -50,7 +50,7 @@ fn success_is_what_is_said_else_the_lack_of_an_error() {
     assert_eq!(record(&json!({ "success": true, "result": 1 })), json!([true, 1, ""]));
 }
 
-/// Weakness 7: errors were told by the beginning of a text.
+/// Weakness 7: errors were recognized by the start of a text.
 #[test]
 fn weakness_7_text_that_begins_with_error_is_a_result() {
     assert_eq!(
@@ -59,9 +59,9 @@ fn weakness_7_text_that_begins_with_error_is_a_result() {
     );
 }
 
-/// Weakness 18: what an executor lost was lost without a word.
+/// Weakness 18: records that an executor lost were dropped silently.
 #[test]
-fn weakness_18_missing_and_extra_records_are_failures_that_are_told() {
+fn weakness_18_missing_and_extra_records_are_reported_failures() {
     let commands = [command("a"), command("b")];
     let short = normalise_records(&commands, &[json!(1)]);
     assert_eq!(short.len(), 2);
@@ -72,7 +72,7 @@ fn weakness_18_missing_and_extra_records_are_failures_that_are_told() {
 }
 
 #[test]
-fn results_are_keyed_by_purpose_and_failures_say_why() {
+fn results_are_keyed_by_purpose_and_failures_include_the_error() {
     let commands = [command("a"), command("a"), command("b"), command("a")];
     let mut records = normalise_records(&commands, &[json!(1), json!(2), json!({}), json!(4)]);
     records[2].purpose = " ".to_owned();

@@ -1,4 +1,4 @@
-//! Transcripts taken apart.
+//! Splitting of transcripts.
 
 use std::sync::Arc;
 
@@ -54,13 +54,13 @@ fn stop() -> SharedMessage {
 }
 
 #[test]
-fn nothing_is_no_round() {
+fn an_empty_transcript_has_no_rounds() {
     assert_eq!(RoundState::of(&[]), RoundState::default());
     assert_eq!(RoundState::of(&[user("go")]), RoundState::default());
 }
 
 #[test]
-fn a_turn_begins_with_all_messages_that_came_together() {
+fn a_turn_starts_with_all_messages_that_arrived_together() {
     let transcript = [user("a"), assistant("b", &[]), hidden("c"), user("d"), round(0, &["1.0"])];
     let turn = Turn::of(&transcript);
     assert_eq!((turn.before.len(), turn.asked.len()), (2, 2));
@@ -76,7 +76,7 @@ fn results_are_found_by_their_calls() {
 }
 
 #[test]
-fn a_call_without_a_result_is_a_failure_and_text_that_is_no_json_a_result() {
+fn a_missing_result_is_a_failure_and_plain_text_is_a_result() {
     let transcript = [user("go"), round(0, &["1.0", "1.1"]), result("1.1", "plain")];
     let logs = tool_logs(&transcript);
     assert_eq!(logs[0].error, "the call has no result");
@@ -84,20 +84,20 @@ fn a_call_without_a_result_is_a_failure_and_text_that_is_no_json_a_result() {
 }
 
 #[test]
-fn a_turn_is_answered_by_what_is_no_plan() {
+fn a_turn_is_answered_by_a_message_that_is_not_a_plan() {
     let loops = [user("go"), round(0, &["1.0"]), result("1.0", "0"), stop()];
     assert!(!Turn::of(&loops).is_answered());
     let answered = [&loops[..], &[assistant("done", &[])]].concat();
     let turn = Turn::of(&answered);
     assert!(turn.is_answered());
     assert_eq!(turn.rounds.stopped, Some(Stop::Response));
-    // The model called a tool itself: the loop was off then.
+    // The model called a tool itself, because the loop was disabled then.
     let called = [user("go"), assistant("", &["1.0"]), result("1.0", "0")];
     assert_eq!(Turn::of(&called).answers.len(), 2);
 }
 
 #[test]
-fn a_plan_that_could_be_used_forgets_the_problems_before_it() {
+fn a_usable_plan_clears_the_earlier_problems() {
     let problem = |problem| assistant(&RecordedPlan::unusable(0, None, problem).content(), &[]);
     let mut transcript = vec![user("go"), problem(Problem::CutOff), problem(Problem::Malformed)];
     let state = RoundState::of(&transcript);

@@ -20,7 +20,7 @@ struct Report {
 }
 
 #[tokio::test]
-async fn it_is_asked_for_without_the_loop_and_with_its_results() {
+async fn it_is_requested_without_the_loop_but_with_its_results() {
     let model = script([execute([shouting("a", "x")]), respond()]);
     story(&model, PlanOptions::default()).await;
     let seen = &model.answers_seen()[0];
@@ -40,9 +40,9 @@ async fn without_records_nothing_is_injected() {
     assert_eq!(texts(&model.answers_seen()[0].messages), ["go"]);
 }
 
-/// Weakness 6: an answer that had to be asked for again ran the whole loop again.
+/// Weakness 6: a correction of the answer ran the whole loop again.
 #[tokio::test]
-async fn weakness_6_an_output_that_is_asked_for_again_repeats_no_call() {
+async fn weakness_6_a_corrected_output_repeats_no_call() {
     let heard = Heard::default();
     let agent = teller().tool(shout(&heard)).output::<Report>().build().unwrap();
     let answers = ScriptedLlm::new([
@@ -65,7 +65,7 @@ async fn weakness_6_an_output_that_is_asked_for_again_repeats_no_call() {
 }
 
 #[tokio::test]
-async fn a_native_output_is_asked_for_again_without_a_plan() {
+async fn a_native_output_is_corrected_without_a_plan() {
     let heard = Heard::default();
     let agent = teller().tool(shout(&heard)).output::<Report>().native_output().build().unwrap();
     let answers = ScriptedLlm::new([Reply::text("plain"), Reply::output(json!({ "answer": "X" }))]);
@@ -76,13 +76,13 @@ async fn a_native_output_is_asked_for_again_without_a_plan() {
     assert_eq!((heard.lock().unwrap().len(), model.plans_seen().len()), (1, 2));
     let (_, plan) = &model.plans_seen()[0];
     let form = plan.output_schema.as_ref().unwrap();
-    assert_eq!(form["required"][0], "next_action", "the plan's own form");
+    assert_eq!(form["required"][0], "next_action", "the schema of a plan");
     let answer = model.answers_seen().pop().unwrap();
     assert_eq!(answer.output_schema.unwrap()["required"][0], "answer");
 }
 
 #[tokio::test]
-async fn a_finish_tool_is_no_command_and_all_that_the_answer_is_offered() {
+async fn a_finish_tool_is_not_a_command_and_the_only_tool_of_the_answer() {
     let heard = Heard::default();
     let file = shout(&heard).named("file").finish_with();
     let agent = teller().tool(shout(&heard)).tool(file).build().unwrap();
@@ -113,11 +113,11 @@ async fn a_call_that_the_answer_was_not_offered_is_not_run() {
 }
 
 #[tokio::test]
-async fn the_last_step_of_a_turn_hands_the_output_in() {
+async fn the_last_step_of_a_turn_returns_the_output() {
     let agent =
         teller().tool(shout(&Heard::default())).max_steps(3).output::<Report>().build().unwrap();
     let answers = ScriptedLlm::new([Reply::finish(json!({ "answer": "X" }))]);
-    // A plan that had to be made again took the step of the second round.
+    // A plan that had to be made again used the step of the second round.
     let model = PlanningScript::new([Reply::text("{"), execute([shouting("b", "y")])], answers)
         .again(0, execute([shouting("a", "x")]));
     let runtime = runtime(planning(&model, &agent, PlanOptions::default().max_rounds(2)));

@@ -1,4 +1,4 @@
-//! An executor of one's own.
+//! Custom executors.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,7 +18,7 @@ use crate::support::{
     shouting, teller,
 };
 
-/// Calls the tools one after another, and loses as many records as it is told to.
+/// Calls the tools one after another, and loses as many records as requested.
 #[derive(Debug, Default)]
 struct InTurn {
     loses: usize,
@@ -46,7 +46,7 @@ struct Notes {
 
 type Keys = Arc<Mutex<Vec<String>>>;
 
-/// Notes its idempotency key, and something in the state.
+/// Notes its idempotency key, and changes the state.
 fn note(keys: &Keys) -> Tool {
     let keys = Arc::clone(keys);
     Tool::function("note", "Notes.", move |_: NoInput, cx: ToolContext| {
@@ -73,7 +73,7 @@ fn agent(commands: &CommandTool) -> Agent<Notes> {
 }
 
 #[tokio::test]
-async fn it_carries_out_a_round_as_one_recorded_call() {
+async fn it_executes_a_round_as_one_recorded_call() {
     let (heard, keys) = (Heard::default(), Keys::default());
     let tools = [shout(&heard), note(&keys), broken()];
     let commands = CommandTool::new(InTurn::default(), tools).unwrap();
@@ -92,25 +92,25 @@ async fn it_carries_out_a_round_as_one_recorded_call() {
     let (result, session, handle) = run(&runtime, &agent, "go").await;
     assert_eq!(result.output.unwrap().to_value(), "done");
     let records = tool_logs(session.transcript());
-    let told: Vec<_> = records.iter().map(|it| (it.success, &*it.error)).collect();
-    assert_eq!(told[0], (true, ""));
+    let outcomes: Vec<_> = records.iter().map(|record| (record.success, &*record.error)).collect();
+    assert_eq!(outcomes[0], (true, ""));
     assert_eq!(records[0].result, "X");
-    assert_eq!((told[1], told[2]), ((true, ""), (true, "")));
-    assert_eq!(told[3], (false, "the tool panicked: broke down"));
-    assert!(told[4].1.starts_with("the arguments do not fit"), "{}", told[4].1);
-    assert_eq!(told[5].1, "there is no tool `whisper`; the tools are: shout, note, broken");
+    assert_eq!((outcomes[1], outcomes[2]), ((true, ""), (true, "")));
+    assert_eq!(outcomes[3], (false, "the tool panicked: broke down"));
+    assert!(outcomes[4].1.starts_with("the arguments do not fit"), "{}", outcomes[4].1);
+    assert_eq!(outcomes[5].1, "there is no tool `whisper`; the tools are: shout, note, broken");
     assert_eq!(session.state()["notes"], json!(["noted", "noted"]));
     let keys = keys.lock().unwrap().clone();
-    assert_ne!(keys[0], keys[1], "equal calls are two calls");
+    assert_ne!(keys[0], keys[1], "equal calls are separate calls");
     assert_eq!(session.tool_calls(), 1);
     assert_eq!(custom(&chunks(&handle).await, "noted").len(), 2);
     let tools = &inputs(&model)[0]["input"]["available_tools"];
     assert_eq!(tools.as_array().unwrap().len(), 3, "{tools}");
 }
 
-/// Weakness 18: records that were lost were lost without a word.
+/// Weakness 18: lost records were dropped silently.
 #[tokio::test]
-async fn weakness_18_a_command_without_a_record_is_told() {
+async fn weakness_18_a_command_without_a_record_is_reported() {
     let heard = Heard::default();
     let executor = InTurn { loses: 1, ..InTurn::default() };
     let commands = CommandTool::new(executor, [shout(&heard)]).unwrap();
@@ -135,7 +135,7 @@ impl CommandExecutor for Failing {
 }
 
 #[tokio::test]
-async fn its_failure_is_that_of_every_command() {
+async fn its_failure_fails_every_command() {
     let commands = CommandTool::new(Failing, [shout(&Heard::default())]).unwrap();
     let agent = agent(&commands);
     let model = script([execute([shouting("a", "x"), shouting("b", "y")]), respond()]);
@@ -148,7 +148,7 @@ async fn its_failure_is_that_of_every_command() {
 }
 
 #[test]
-fn a_round_is_as_careful_as_the_most_careful_of_its_tools() {
+fn a_round_has_the_strictest_effect_class_of_its_tools() {
     let once = shout(&Heard::default()).effect(EffectClass::AtMostOnce);
     let commands = CommandTool::new(Failing, [note(&Keys::default()), once]).unwrap();
     assert_eq!(commands.tool().effect_class(), EffectClass::AtMostOnce);
@@ -158,7 +158,7 @@ fn a_round_is_as_careful_as_the_most_careful_of_its_tools() {
 }
 
 #[test]
-fn what_cannot_work_is_refused() {
+fn invalid_executors_are_rejected() {
     let twice = [note(&Keys::default()), note(&Keys::default())];
     assert!(CommandTool::new(Failing, twice).is_err());
     let commands = CommandTool::new(Failing, [note(&Keys::default())]).unwrap();

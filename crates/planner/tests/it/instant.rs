@@ -1,4 +1,5 @@
-//! A plan that says `response` is not waited for: against a real server that streams slowly.
+//! A plan that says `response` is not awaited to its end. Tested with a real server that streams
+//! slowly.
 
 use helix_agents_core::session::RunStatus;
 use helix_agents_llm::{OpenAiChat, OpenAiChatOptions};
@@ -33,7 +34,7 @@ async fn a_response_closes_the_connection_as_soon_as_it_is_certain() {
     assert_eq!(RoundState::of(session.transcript()).stopped, Some(Stop::Response));
 }
 
-/// Its commands come after the word that says what is next; all of them are carried out.
+/// The commands come after `next_action`, and all of them are executed.
 #[tokio::test]
 async fn any_other_action_is_waited_for() {
     let plan = |next: &str, commands: &[Value]| {
@@ -55,9 +56,9 @@ async fn any_other_action_is_waited_for() {
     assert_eq!(RoundState::of(session.transcript()).stopped, Some(Stop::Response));
 }
 
-/// Who asked goes away: so does the connection.
+/// If the caller disconnects, the connection is closed.
 #[tokio::test]
-async fn a_plan_that_nobody_waits_for_any_more_closes_the_connection() {
+async fn a_cancelled_plan_closes_the_connection() {
     let plan = Play::AndWait(pieces(r#"{"next_action": "execute", "execution_comm"#));
     let (url, mut ended) = serve(vec![plan]).await;
     let agent = teller().model("local:m").tool(shout(&Heard::default())).build().unwrap();

@@ -1,4 +1,4 @@
-//! Loops of plans on the local runtime, in memory and on SQLite.
+//! Planning loops on the local runtime, in memory and on SQLite.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

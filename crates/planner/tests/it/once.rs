@@ -1,4 +1,4 @@
-//! Planning only.
+//! Planning without execution.
 
 use helix_agents_planner::{PlanOptions, PlanningLlm};
 use helix_agents_testkit::scripted::Reply;
@@ -6,11 +6,11 @@ use helix_agents_testkit::scripted::Reply;
 use crate::support::{Heard, execute, inputs, planning, script, shout, shouting, teller};
 
 #[tokio::test]
-async fn a_plan_is_made_and_nothing_carried_out() {
+async fn a_plan_is_made_and_nothing_is_executed() {
     let heard = Heard::default();
     let agent = teller().tool(shout(&heard)).build().unwrap();
     let model = script([execute([shouting("a", "x"), shouting("b", "y")])]);
-    // With options of its own, and without any.
+    // With its own options, and without any.
     for llm in [
         planning(&model, &agent, PlanOptions::default()),
         PlanningLlm::new(script([execute([shouting("a", "x"), shouting("b", "y")])])),
@@ -24,7 +24,7 @@ async fn a_plan_is_made_and_nothing_carried_out() {
 }
 
 #[tokio::test]
-async fn without_tools_no_model_is_asked() {
+async fn without_tools_no_model_is_called() {
     let model = script([]);
     let agent = teller().build().unwrap();
     let commands = planning(&model, &agent, PlanOptions::default()).plan_once(&agent, "go").await;

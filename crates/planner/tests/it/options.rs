@@ -1,4 +1,4 @@
-//! Options that cannot work are refused when the loop is set up.
+//! Invalid options are rejected when the loop is set up.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn refused(options: PlanOptions, why: &str) {
 }
 
 #[test]
-fn options_that_cannot_work_are_refused() {
+fn invalid_options_are_rejected() {
     refused(PlanOptions::default().timeout(Duration::ZERO, TokioClock::new()), "`timeout`");
     refused(PlanOptions::default().max_result_bytes(0), "`max_result_bytes`");
     refused(PlanOptions::default().max_rounds(6), "the agent's `max_steps` is 6");
@@ -33,7 +33,7 @@ fn an_agent_plans_once() {
 }
 
 #[tokio::test]
-async fn plans_may_be_another_models() {
+async fn plans_may_use_another_model() {
     let agent = teller().tool(shout(&Heard::default())).build().unwrap();
     let model = script([respond()]);
     let config = LlmConfig { model: "small".to_owned(), ..LlmConfig::default() };

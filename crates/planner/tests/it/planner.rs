@@ -1,4 +1,4 @@
-//! A planner of one's own.
+//! Custom planners.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,20 +14,20 @@ use crate::support::{
     teller,
 };
 
-/// Decides by the round, in the older spelling, and writes down what it was told.
+/// Decides by the round number, in the older form, and records its inputs.
 #[derive(Debug, Default)]
 struct Own {
-    told: Mutex<Vec<Value>>,
+    seen: Mutex<Vec<Value>>,
 }
 
 #[async_trait]
 impl Planner for Own {
     async fn plan(&self, request: PlanRequest<'_>) -> Result<PlanReply> {
-        self.told.lock().unwrap().push(json!({
+        self.seen.lock().unwrap().push(json!({
             "agent": request.agent,
             "user_input": request.user_input,
             "system_prompt": request.system_prompt,
-            "tools": request.available_tools.iter().map(|it| &*it.name).collect::<Vec<_>>(),
+            "tools": request.available_tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(),
             "done": request.done_plans.len(),
             "last": request.last_round_records.len(),
             "round_index": request.round_index,
@@ -44,7 +44,7 @@ impl Planner for Own {
 }
 
 #[tokio::test]
-async fn it_decides_in_the_models_place_and_is_told_all() {
+async fn it_decides_instead_of_the_model_and_gets_all_inputs() {
     let own = Arc::new(Own::default());
     let agent = teller().tool(shout(&Heard::default())).build().unwrap();
     let model = script([]);
@@ -55,9 +55,9 @@ async fn it_decides_in_the_models_place_and_is_told_all() {
     assert!(model.plans_seen().is_empty());
     assert_eq!(action_results(&model.answers_seen()[0].messages), json!({ "a": "X" }));
     assert_eq!(session.usage().input_tokens, 24);
-    let told = own.told.lock().unwrap();
+    let seen = own.seen.lock().unwrap();
     assert_eq!(
-        told[1],
+        seen[1],
         json!({
             "agent": "teller", "user_input": "go", "system_prompt": "You tell.",
             "tools": ["shout"], "done": 1, "last": 1, "round_index": 1, "max_rounds": 5,
@@ -87,7 +87,7 @@ impl Planner for Failing {
 }
 
 #[tokio::test]
-async fn its_failure_is_the_steps() {
+async fn its_failure_fails_the_step() {
     let agent = teller().tool(shout(&Heard::default())).build().unwrap();
     let options = PlanOptions::default().planner(Some(Arc::new(Failing)));
     let runtime = runtime(planning(&script([]), &agent, options));

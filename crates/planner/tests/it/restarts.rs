@@ -1,4 +1,4 @@
-//! Weakness 15: a loop was lost with its process. Ours goes on from the log.
+//! Weakness 15: a loop was lost with its process. Now it continues from the log.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::support::{
     Heard, Word, action_results, execute, infos, planning, respond, script, shout, shouting, teller,
 };
 
-/// A process, so to speak: its tasks die with it, without a word.
+/// A simulated process: its tasks are killed with it.
 struct Process {
     tasks: Option<Runtime>,
     runtime: LocalRuntime,
@@ -66,7 +66,7 @@ impl Drop for Process {
     }
 }
 
-/// A tool that stands at the gate.
+/// A tool that waits at the gate.
 fn held(heard: &Heard, gate: &Gate) -> Tool {
     let (heard, gate) = (Heard::clone(heard), gate.clone());
     Tool::function("hold", "Holds a word.", move |input: Word, _: ToolContext| {
@@ -95,7 +95,7 @@ async fn killed_in_a_round(store: impl StateStore + StreamManager + Clone) {
     let process = Process::boot(&store, planning(&first, &stuck, PlanOptions::default()));
     process.begin(&stuck).await;
     gate.reached().await;
-    // The sibling's result is on record before the process dies.
+    // The sibling's result is recorded before the process is killed.
     let recorded = async {
         loop {
             let session = load(&store, &SessionId::from("story")).await.unwrap();
@@ -112,21 +112,21 @@ async fn killed_in_a_round(store: impl StateStore + StreamManager + Clone) {
     let agent = agent(&open());
     let process = Process::boot(&store, planning(&second, &agent, PlanOptions::default()));
     assert_eq!(process.resume(&agent).await, Some("done".into()));
-    assert_eq!(*heard.lock().unwrap(), ["x", "held h", "held h"], "`shout` ran again");
+    assert_eq!(*heard.lock().unwrap(), ["x", "held h", "held h"], "a recorded tool ran again");
     let asked: Vec<_> = second.plans_seen().iter().map(|(round, _)| *round).collect();
-    assert_eq!(asked, [1], "the recorded plan was asked for again");
+    assert_eq!(asked, [1], "the recorded plan was requested again");
     assert_eq!(infos(&second)[0]["done_plans"].as_array().unwrap().len(), 2);
     let results = action_results(&second.answers_seen()[0].messages);
     assert_eq!(results, json!({ "a": "X", "b": "h" }));
 }
 
 #[tokio::test]
-async fn weakness_15_killed_in_a_round_it_goes_on_in_memory() {
+async fn weakness_15_killed_in_a_round_it_continues_in_memory() {
     killed_in_a_round(MemoryStore::default()).await;
 }
 
 #[tokio::test]
-async fn weakness_15_killed_in_a_round_it_goes_on_on_sqlite() {
+async fn weakness_15_killed_in_a_round_it_continues_on_sqlite() {
     let folder = tempfile::tempdir().unwrap();
     killed_in_a_round(SqliteStore::open(folder.path().join("loop.db")).await.unwrap()).await;
 }
@@ -151,9 +151,9 @@ async fn killed_before_the_answer_no_plan_is_made_again() {
     assert_eq!(heard.lock().unwrap().len(), 1);
 }
 
-/// Weakness 14: nothing was known of what must not be done twice.
+/// Weakness 14: at-most-once tools were not respected.
 #[tokio::test]
-async fn weakness_14_what_must_not_be_done_twice_is_not_and_the_planner_is_told() {
+async fn weakness_14_at_most_once_calls_are_not_repeated_and_the_planner_learns_of_it() {
     let (store, heard, gate) = (MemoryStore::default(), Heard::default(), Gate::new());
     let agent = |gate| {
         let hold = held(&heard, gate).effect(EffectClass::AtMostOnce);
@@ -177,9 +177,9 @@ async fn weakness_14_what_must_not_be_done_twice_is_not_and_the_planner_is_told(
     );
 }
 
-/// The beginning of the loop is on record, so its time does not begin anew.
+/// The start of the loop is recorded, so its time limit does not start again.
 #[tokio::test]
-async fn a_timeout_counts_from_the_first_plan_in_whichever_process() {
+async fn a_timeout_counts_from_the_first_plan_across_processes() {
     let (store, heard, gate) = (MemoryStore::default(), Heard::default(), Gate::new());
     let agent = teller().tool(shout(&heard)).build().unwrap();
     let wall = Wall::default();
@@ -198,7 +198,7 @@ async fn a_timeout_counts_from_the_first_plan_in_whichever_process() {
     assert_eq!(tool_logs(session.transcript()).len(), 1);
 }
 
-/// What was found before somebody broke in is not lost to the next turn.
+/// Results from before an interruption are available in the next turn.
 #[tokio::test]
 async fn a_message_after_an_interruption_finds_what_was_done() {
     let (store, heard, gate) = (MemoryStore::default(), Heard::default(), Gate::new());

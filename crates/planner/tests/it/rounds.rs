@@ -1,4 +1,4 @@
-//! Whole loops: rounds, records, what the planner is told.
+//! Whole loops: rounds, records, and the planner's inputs.
 
 use helix_agents_core::executor::Input;
 use helix_agents_core::message::UserMessage;
@@ -33,12 +33,12 @@ async fn a_loop_on(store: impl StateStore + StreamManager + Clone) {
     assert_eq!(*heard.lock().unwrap(), ["x", "", "z"]);
     assert_eq!(session.last_step(), 4);
     let records = tool_logs(session.transcript());
-    let told: Vec<_> = records
+    let outcomes: Vec<_> = records
         .iter()
-        .map(|it| (&*it.purpose, it.success, it.result.clone(), &*it.error))
+        .map(|record| (&*record.purpose, record.success, record.result.clone(), &*record.error))
         .collect();
     assert_eq!(
-        told,
+        outcomes,
         [
             ("a", true, json!("X"), ""),
             ("b", false, json!(null), "nothing to shout"),
@@ -68,7 +68,7 @@ async fn a_loop_on_sqlite() {
 }
 
 #[tokio::test]
-async fn a_planner_is_told_all_of_its_inputs() {
+async fn a_planner_gets_all_of_its_inputs() {
     let agent = teller().tool(shout(&Heard::default())).build().unwrap();
     let model = script([execute([shouting("a", "x")]), respond()]);
     let runtime = runtime(planning(&model, &agent, PlanOptions::default().max_rounds(7)));
@@ -101,7 +101,7 @@ async fn a_planner_is_told_all_of_its_inputs() {
     assert!(seen.tools.is_empty(), "plans are text: {:?}", seen.tools);
 }
 
-/// Weakness 2: the records of the previous round piled up.
+/// Weakness 2: the records of earlier rounds accumulated.
 #[tokio::test]
 async fn weakness_2_last_round_is_the_previous_round_only() {
     let model = script([execute([shouting("a", "x")]), execute([shouting("b", "y")]), respond()]);
@@ -112,7 +112,7 @@ async fn weakness_2_last_round_is_the_previous_round_only() {
     assert_eq!(infos[2]["done_plans"].as_array().unwrap().len(), 2);
 }
 
-/// Weakness 3: equal records were thrown away.
+/// Weakness 3: equal records were dropped.
 #[tokio::test]
 async fn weakness_3_equal_calls_are_all_made_and_all_kept() {
     let model = script([execute(vec![shouting("a", "x"); 3]), respond()]);
@@ -123,9 +123,9 @@ async fn weakness_3_equal_calls_are_all_made_and_all_kept() {
     assert_eq!(results, json!({ "a": "X", "a (2)": "X", "a (3)": "X" }));
 }
 
-/// Weakness 7, the other way round: a result with an `error` in it is no failure.
+/// Weakness 7, the other way round: a result with an `error` member is not a failure.
 #[tokio::test]
-async fn weakness_7_a_result_that_speaks_of_an_error_is_a_success() {
+async fn weakness_7_a_result_with_an_error_member_is_a_success() {
     use helix_agents_core::tool::{NoInput, Tool, ToolContext};
     let look = |_: NoInput, _: ToolContext| async { Ok(json!({ "error": "E42 means so" })) };
     let agent = teller().tool(Tool::function("look", "Looks it up.", look)).build().unwrap();
@@ -137,9 +137,9 @@ async fn weakness_7_a_result_that_speaks_of_an_error_is_a_success() {
     assert_eq!(records[0].result, json!({ "error": "E42 means so" }));
 }
 
-/// Weakness 8: arguments reached the tool as they came.
+/// Weakness 8: arguments reached the tool without validation.
 #[tokio::test]
-async fn weakness_8_arguments_that_do_not_fit_are_told_and_not_run() {
+async fn weakness_8_invalid_arguments_are_reported_and_not_run() {
     let wrong = json!({ "purpose": "a", "tool_name": "shout", "tool_kwargs": { "word": 5 } });
     let unknown = json!({ "purpose": "b", "tool_name": "whisper" });
     let heard = Heard::default();
@@ -151,11 +151,11 @@ async fn weakness_8_arguments_that_do_not_fit_are_told_and_not_run() {
     assert!(heard.lock().unwrap().is_empty());
     assert!(records[0].error.contains("do not fit"), "{}", records[0].error);
     assert!(records[1].error.contains("there is no tool `whisper`"), "{}", records[1].error);
-    let told = &infos(&model)[1]["last_round_result"];
-    assert_eq!(told[0]["success"], false);
+    let records = &infos(&model)[1]["last_round_result"];
+    assert_eq!(records[0]["success"], false);
 }
 
-/// Weakness 9: the planner knew neither the prompt nor the conversation.
+/// Weakness 9: the planner saw neither the prompt nor the conversation.
 #[tokio::test]
 async fn weakness_9_the_planner_sees_prompt_and_history_bounded() {
     let heard = Heard::default();
@@ -177,13 +177,17 @@ async fn weakness_9_the_planner_sees_prompt_and_history_bounded() {
     assert!(history[0].as_str().unwrap().starts_with("user: first hhh"));
     assert_eq!(history[1], "assistant: first answer");
     assert!(inputs["input"]["history"].to_string().len() < 9_000);
-    assert_eq!(inputs["info"]["done_plans"], json!([]), "the first turn's are not the second's");
-    // The second answer is told the conversation, and nothing of the first turn's loop.
+    assert_eq!(
+        inputs["info"]["done_plans"],
+        json!([]),
+        "the second turn has no records of the first"
+    );
+    // The second answer gets the conversation, but nothing of the first turn's loop.
     let seen = model.answers_seen().pop().unwrap();
     assert_eq!(texts(&seen.messages)[1..], ["first answer", "second"]);
 }
 
-/// Weakness 12: what planning took was not counted.
+/// Weakness 12: the tokens of planning were not counted.
 #[tokio::test]
 async fn weakness_12_the_tokens_of_plans_are_counted() {
     let usage = helix_agents_core::usage::Usage { input_tokens: 100, ..Default::default() };
@@ -192,9 +196,9 @@ async fn weakness_12_the_tokens_of_plans_are_counted() {
     assert_eq!(session.usage().input_tokens, 110);
 }
 
-/// Weakness 16: one planner and one set of tools for every agent of the process.
+/// Weakness 16: all agents of a process shared one planner and one set of tools.
 #[tokio::test]
-async fn weakness_16_agents_have_loops_of_their_own_or_none() {
+async fn weakness_16_agents_have_their_own_loop_or_none() {
     let heard = Heard::default();
     let agent = teller().tool(shout(&heard)).build().unwrap();
     let other = helix_agents_core::agent::Agent::builder("other")
@@ -214,9 +218,9 @@ async fn weakness_16_agents_have_loops_of_their_own_or_none() {
     assert_eq!(model.answers_seen()[0].tools, ["shout"]);
 }
 
-/// Weakness 17: the order of the tools differed from process to process.
+/// Weakness 17: the order of the tools differed between processes.
 #[tokio::test]
-async fn weakness_17_tools_are_told_in_the_agents_order() {
+async fn weakness_17_tools_are_listed_in_the_agents_order() {
     let names = ["zeta", "alpha", "mid", "beta"];
     let tools = names.map(|name| shout(&Heard::default()).named(name));
     let agent = tools.into_iter().fold(teller(), |agent, tool| agent.tool(tool)).build().unwrap();
@@ -224,13 +228,14 @@ async fn weakness_17_tools_are_told_in_the_agents_order() {
     let runtime = runtime(planning(&model, &agent, PlanOptions::default()));
     run(&runtime, &agent, "go").await;
     let tools = inputs(&model)[0]["input"]["available_tools"].clone();
-    let told: Vec<_> = tools.as_array().unwrap().iter().map(|it| it["name"].clone()).collect();
-    assert_eq!(told, names);
+    let listed: Vec<_> =
+        tools.as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
+    assert_eq!(listed, names);
 }
 
 /// Weakness 19: concurrent requests shared their logs.
 #[tokio::test]
-async fn weakness_19_sessions_side_by_side_have_logs_of_their_own() {
+async fn weakness_19_concurrent_sessions_have_their_own_logs() {
     use helix_agents_core::executor::{AgentExecutor, ExecuteOptions};
     let (gate, heard) = (Gate::new(), Heard::default());
     let agent = teller().tool(shout(&heard)).build().unwrap();
@@ -254,7 +259,7 @@ async fn weakness_19_sessions_side_by_side_have_logs_of_their_own() {
 }
 
 #[tokio::test]
-async fn commands_run_side_by_side_within_the_agents_limit_and_records_keep_their_order() {
+async fn commands_run_concurrently_within_the_agents_limit_and_records_keep_their_order() {
     use helix_agents_core::tool::{Tool, ToolContext};
     let (running, gate) = (Gate::new(), Gate::new());
     let (arrivals, held) = (running.clone(), gate.clone());
@@ -279,7 +284,7 @@ async fn commands_run_side_by_side_within_the_agents_limit_and_records_keep_thei
     let runtime = runtime(planning(&model, &agent, PlanOptions::default()));
     let handle = begin(&runtime, &agent, "go").await;
     running.reached_by(2).await;
-    // Two are at it, and the others wait for a place.
+    // Two calls run, and the others wait.
     assert_eq!(running.arrived(), 2);
     running.open();
     running.reached_by(4).await;
@@ -291,9 +296,9 @@ async fn commands_run_side_by_side_within_the_agents_limit_and_records_keep_thei
     assert_eq!(purposes, ["0", "1", "2", "3"]);
 }
 
-/// Weakness 20: a tool that broke down took its siblings with it.
+/// Weakness 20: a tool that panicked failed its siblings.
 #[tokio::test]
-async fn weakness_20_a_panic_is_a_record_and_siblings_go_on() {
+async fn weakness_20_a_panic_is_a_record_and_siblings_continue() {
     use helix_agents_core::tool::{NoInput, Tool, ToolContext, ToolError};
     let broken = Tool::function("broken", "Breaks.", |_: NoInput, _: ToolContext| async {
         if true {

@@ -1,4 +1,4 @@
-//! When a loop ends.
+//! The end of a loop.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -41,13 +41,13 @@ async fn use_tool_false_ends_it() {
 }
 
 #[tokio::test]
-async fn text_that_is_no_plan_ends_it() {
+async fn text_without_a_plan_ends_it() {
     let model = script([Reply::text("I would just answer.")]);
     let session = story(&model, PlanOptions::default()).await;
     assert_eq!(session.last_step(), 2);
 }
 
-/// Weakness 4: at the limit one more plan was made, and thrown away.
+/// Weakness 4: one more plan was made at the limit, and dropped.
 #[tokio::test]
 async fn weakness_4_no_plan_is_made_beyond_the_last_round() {
     let model = script(rounds(9));
@@ -68,7 +68,7 @@ async fn there_are_five_rounds_by_default() {
 }
 
 #[tokio::test]
-async fn with_no_rounds_one_plan_is_made_and_nothing_carried_out() {
+async fn with_no_rounds_one_plan_is_made_and_nothing_is_executed() {
     let model = script(rounds(1));
     let session = story(&model, PlanOptions::default().max_rounds(0)).await;
     assert_eq!((model.plans_seen().len(), session.tool_calls()), (1, 0));
@@ -86,7 +86,7 @@ async fn an_agent_without_tools_makes_no_plan() {
 }
 
 #[tokio::test]
-async fn switched_off_the_model_calls_tools_itself() {
+async fn if_disabled_the_model_calls_tools_itself() {
     let model = PlanningScript::new(
         [],
         ScriptedLlm::new([Reply::tool_call("shout", json!({ "word": "x" })), Reply::text("done")]),
@@ -95,9 +95,9 @@ async fn switched_off_the_model_calls_tools_itself() {
     assert_eq!((model.plans_seen().len(), session.tool_calls()), (0, 1));
 }
 
-/// What the model called itself is answered, and no plan made beside it.
+/// A call that the model made itself is answered, and no plan is made in the same turn.
 #[tokio::test]
-async fn switched_on_in_the_middle_of_a_turn_it_waits_for_the_next() {
+async fn enabled_in_the_middle_of_a_turn_it_starts_with_the_next() {
     let (heard, gate) = (Heard::default(), Gate::new());
     let agent = teller().tool(shout(&heard)).build().unwrap();
     let store = MemoryStore::default();
@@ -123,9 +123,9 @@ async fn switched_on_in_the_middle_of_a_turn_it_waits_for_the_next() {
     assert!(model.plans_seen().is_empty());
 }
 
-/// Weakness 13: what kept failing was tried for ever.
+/// Weakness 13: a command that kept failing was retried forever.
 #[tokio::test]
-async fn weakness_13_what_failed_twice_in_a_row_is_not_done_again() {
+async fn weakness_13_commands_that_failed_twice_in_a_row_are_not_repeated() {
     let model = script((0..5).map(|_| execute([shouting("a", "")])));
     let session = story(&model, PlanOptions::default()).await;
     assert_eq!((model.plans_seen().len(), session.tool_calls()), (3, 2));
@@ -133,14 +133,14 @@ async fn weakness_13_what_failed_twice_in_a_row_is_not_done_again() {
 }
 
 #[tokio::test]
-async fn what_succeeds_may_be_done_again() {
+async fn successful_commands_may_be_repeated() {
     let model = script((0..5).map(|_| execute([shouting("a", "x")])));
     assert_eq!(story(&model, PlanOptions::default()).await.tool_calls(), 5);
 }
 
 /// Weakness 1: the loop's timeout never fired.
 #[tokio::test]
-async fn weakness_1_a_plan_is_dropped_when_the_time_is_up() {
+async fn weakness_1_a_plan_is_dropped_at_the_time_limit() {
     let (wall, stuck) = (Wall::default(), Gate::new());
     wall.rings.open();
     let model = script([respond().at_gate(&stuck)]);
@@ -149,9 +149,9 @@ async fn weakness_1_a_plan_is_dropped_when_the_time_is_up() {
     assert_eq!(RoundState::of(session.transcript()).stopped, Some(Stop::Timeout));
 }
 
-/// Weakness 1, in the middle: what was done is kept, and answered with.
+/// Weakness 1, between rounds: the records are kept and used for the answer.
 #[tokio::test]
-async fn weakness_1_records_survive_when_the_time_is_up_between_rounds() {
+async fn weakness_1_records_survive_a_time_limit_between_rounds() {
     let wall = Wall::default();
     let later = wall.clone();
     let slow = Tool::function("slow", "Takes a minute.", move |_: NoInput, _: ToolContext| {
@@ -164,7 +164,7 @@ async fn weakness_1_records_survive_when_the_time_is_up_between_rounds() {
     let runtime = runtime(planning(&model, &agent, options));
     let (result, session, handle) = run(&runtime, &agent, "go").await;
     assert_eq!(result.output.unwrap().to_value(), "done");
-    assert_eq!(model.plans_seen().len(), 1, "no plan is asked for in vain");
+    assert_eq!(model.plans_seen().len(), 1, "no useless plan is requested");
     assert_eq!(tool_logs(session.transcript())[0].result, "slow result");
     assert_eq!(custom(&chunks(&handle).await, "tool_logs")[0]["stopped"], "timeout");
 }

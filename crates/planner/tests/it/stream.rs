@@ -1,4 +1,4 @@
-//! What people see of a loop while it runs.
+//! The stream of a loop while it runs.
 
 use helix_agents_core::stream::ChunkKind;
 use helix_agents_planner::PlanOptions;
@@ -8,9 +8,9 @@ use crate::support::{
     teller,
 };
 
-/// Weakness 11: nothing was seen before the loop was over.
+/// Weakness 11: nothing was shown before the loop was over.
 #[tokio::test]
-async fn weakness_11_plans_and_calls_are_shown_as_they_come_and_plans_never_as_text() {
+async fn weakness_11_plans_and_calls_are_streamed_and_plans_never_as_text() {
     let agent = teller().tool(shout(&Heard::default())).build().unwrap();
     let thoughtful = execute([shouting("a", "x")]).with_thinking("hm");
     let model = script([thoughtful, respond()]);

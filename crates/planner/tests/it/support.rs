@@ -1,4 +1,4 @@
-//! What the tests share: an agent with a few tools, plans as text, and runs.
+//! Shared test helpers: an agent with a few tools, plans as text, and runs.
 
 pub(crate) mod server;
 pub(crate) mod wall;
@@ -23,7 +23,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Input with one member.
+/// A tool input with one member.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub(crate) struct Word {
     /// Any word.
@@ -33,7 +33,7 @@ pub(crate) struct Word {
 /// The words that a tool was called with.
 pub(crate) type Heard = Arc<Mutex<Vec<String>>>;
 
-/// A tool that says a word loudly, and fails on an empty one.
+/// A tool that returns a word in capitals, and fails on an empty one.
 pub(crate) fn shout(heard: &Heard) -> Tool {
     let heard = Arc::clone(heard);
     Tool::function("shout", "Says a word loudly.", move |input: Word, _: ToolContext| {
@@ -51,7 +51,7 @@ pub(crate) fn teller() -> AgentBuilder {
     Agent::builder("teller").system_prompt("You tell.").model("scripted")
 }
 
-/// A command of `shout`.
+/// Returns a command of `shout`.
 pub(crate) fn shouting(purpose: &str, word: &str) -> Value {
     json!({
         "purpose": purpose, "tool_name": "shout", "tool_kwargs": { "word": word },
@@ -59,23 +59,23 @@ pub(crate) fn shouting(purpose: &str, word: &str) -> Value {
     })
 }
 
-/// A plan that carries these commands out.
+/// Returns a plan that executes these commands.
 pub(crate) fn execute(commands: impl IntoIterator<Item = Value>) -> Reply {
     let commands: Vec<_> = commands.into_iter().collect();
     Reply::text(json!({ "next_action": "execute", "execution_commands": commands }).to_string())
 }
 
-/// A plan that lets the agent answer.
+/// Returns a plan that lets the agent answer.
 pub(crate) fn respond() -> Reply {
     Reply::text(json!({ "next_action": "response", "execution_commands": [] }).to_string())
 }
 
-/// A model that plans so, and answers "done".
+/// Returns a model with these plans, which answers "done".
 pub(crate) fn script(plans: impl IntoIterator<Item = Reply>) -> PlanningScript {
     PlanningScript::new(plans, ScriptedLlm::new([Reply::text("done")]))
 }
 
-/// The planning adapter around a model, with these options for the agent.
+/// Returns the planning adapter around a model, with these options for the agent.
 pub(crate) fn planning<S, O>(
     model: &(impl LlmAdapter + Clone),
     agent: &Agent<S, O>,
@@ -110,27 +110,32 @@ pub(crate) async fn run<S, O>(
     (result, session, handle)
 }
 
-/// A turn with a loop over `shout`, which ends well.
+/// Runs a turn with a loop over `shout`, which must complete.
 pub(crate) async fn story(model: &PlanningScript, options: PlanOptions) -> Session {
     let agent = teller().tool(shout(&Heard::default())).build().unwrap();
     let runtime = runtime(planning(model, &agent, options));
     let (result, session, _) = run(&runtime, &agent, "go").await;
-    assert_eq!(result.output.map(|it| it.to_value()), Some("done".into()), "{:?}", result.error);
+    assert_eq!(
+        result.output.map(|output| output.to_value()),
+        Some("done".into()),
+        "{:?}",
+        result.error
+    );
     session
 }
 
-/// The `info` of every planning request.
+/// Returns the `info` of every planning request.
 pub(crate) fn infos(model: &PlanningScript) -> Vec<Value> {
     inputs(model).into_iter().map(|inputs| inputs["info"].clone()).collect()
 }
 
-/// The message of every planning request.
+/// Returns the message of every planning request.
 pub(crate) fn inputs(model: &PlanningScript) -> Vec<Value> {
     let seen = model.plans_seen();
     seen.iter().map(|(_, seen)| serde_json::from_str(&texts(&seen.messages)[0]).unwrap()).collect()
 }
 
-/// What messages say.
+/// Returns the texts of messages.
 pub(crate) fn texts(messages: &[SharedMessage]) -> Vec<String> {
     let text = |message: &SharedMessage| match &**message {
         Message::System { content } => content.clone(),
@@ -141,16 +146,17 @@ pub(crate) fn texts(messages: &[SharedMessage]) -> Vec<String> {
     messages.iter().map(text).collect()
 }
 
-/// The results that an answer was handed.
+/// Returns the results that were passed to an answer.
 #[track_caller]
 pub(crate) fn action_results(messages: &[SharedMessage]) -> Value {
     let texts = texts(messages);
     let text = texts.iter().find_map(|text| text.strip_prefix("## action_results\n\n"));
-    let text = text.expect("no results were handed over").split_once("\n\n## extra_instruction");
+    let text =
+        text.expect("the messages contain no results").split_once("\n\n## extra_instruction");
     serde_json::from_str(text.unwrap().0).unwrap()
 }
 
-/// Every chunk of a run that has ended.
+/// Returns every chunk of a run that has ended.
 pub(crate) async fn chunks(handle: &RunHandle) -> Vec<ChunkKind> {
     let mut stream = handle.stream().await.unwrap();
     let mut chunks = Vec::new();
@@ -160,7 +166,7 @@ pub(crate) async fn chunks(handle: &RunHandle) -> Vec<ChunkKind> {
     chunks
 }
 
-/// Every `custom` chunk of that name.
+/// Returns every `custom` chunk with that name.
 pub(crate) fn custom(chunks: &[ChunkKind], name: &str) -> Vec<Value> {
     let data = chunks.iter().filter_map(|chunk| match chunk {
         ChunkKind::Custom { name: own, data } if own == name => Some(data),

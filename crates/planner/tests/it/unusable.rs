@@ -1,4 +1,4 @@
-//! Plans that cannot be carried out.
+//! Plans that cannot be executed.
 
 use helix_agents_core::error::ErrorCode;
 use helix_agents_core::session::RunStatus;
@@ -15,16 +15,16 @@ fn cut() -> Reply {
     plan.with_stop_reason(StopReason::MaxTokens)
 }
 
-/// Weakness 5: a plan that was cut off was completed by guessing, and carried out.
+/// Weakness 5: a plan that was cut off was completed by guessing, and executed.
 #[tokio::test]
-async fn weakness_5_a_plan_that_was_cut_off_is_made_again_and_not_carried_out() {
+async fn weakness_5_a_plan_that_was_cut_off_is_made_again_and_not_executed() {
     let model = script([cut()]).again(0, execute([shouting("a", "y")]));
     let session = story(&model, PlanOptions::default().max_rounds(1)).await;
     assert_eq!(session.tool_calls(), 1);
     let infos = infos(&model);
     assert_eq!(infos[0].get("problem_with_last_plan"), None);
     assert_eq!(infos[1]["problem_with_last_plan"], "the plan was cut off; write a shorter one");
-    assert_eq!(session.usage().input_tokens, 30, "what it took is counted");
+    assert_eq!(session.usage().input_tokens, 30, "its usage is counted");
 }
 
 #[tokio::test]
@@ -43,7 +43,7 @@ async fn a_response_counts_even_if_it_was_cut_off() {
 }
 
 #[tokio::test]
-async fn plans_that_stay_unusable_fail_the_run_and_a_resume_asks_again() {
+async fn plans_that_stay_unusable_fail_the_run_and_a_resume_retries() {
     use helix_agents_core::executor::{AgentExecutor, ResumeOptions};
     let agent = teller().tool(shout(&Heard::default())).build().unwrap();
     let model = script([cut()]).again(0, cut()).again(0, cut()).again(0, respond());
@@ -67,14 +67,14 @@ async fn a_plan_with_too_many_commands_is_made_again() {
 }
 
 #[tokio::test]
-async fn calls_in_place_of_a_plan_are_not_run() {
+async fn calls_instead_of_a_plan_are_not_run() {
     let model =
         script([Reply::tool_call("shout", serde_json::json!({ "word": "x" }))]).again(0, respond());
     assert_eq!(story(&model, PlanOptions::default()).await.tool_calls(), 0);
 }
 
 #[tokio::test]
-async fn a_failure_of_the_model_is_the_steps_as_ever() {
+async fn a_failure_of_the_model_fails_the_step() {
     let agent = teller().tool(shout(&Heard::default())).build().unwrap();
     let model = script([Reply::fails(ErrorCode::ProviderUnauthorized)]);
     let runtime = runtime(planning(&model, &agent, PlanOptions::default()));

@@ -48,7 +48,7 @@ pub async fn an_abort_that_is_overtaken_tells_hooks_once(harness: &impl RuntimeH
         queued "Never mind."
         run Abort
         abort requested None
-          result 1.0 error tool_not_run: not run: the run was aborted while the call waited for people
+          result 1.0 error tool_not_run: not run: the run was aborted while the call was pending
         step 1 closed
         state by after_tool [{"op":"add","path":"/notes/-","value":"1.0 saw 0"}]
         end aborted None

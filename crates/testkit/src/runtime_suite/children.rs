@@ -136,7 +136,7 @@ pub async fn a_sub_agent_that_fails_does_not_disturb_its_siblings(harness: &impl
             assistant None subagent__helper({"message":"find out"}) subagent__broken({"message":"find out"}) subagent__odd({"message":"find out"}) subagent__nobody({"message":"find out"})
             tool subagent__helper {"answer":"yes","score":1}
             tool subagent__broken {"error":"the sub-agent failed: as scripted"}
-            tool subagent__odd {"error":"the sub-agent could not be begun: the input has no message"}
+            tool subagent__odd {"error":"the sub-agent could not be started: the input has no message"}
             tool subagent__nobody {"error":"there is no tool `subagent__nobody`; the tools are: subagent__helper, subagent__broken, subagent__odd"}
             assistant Some("One did.")
         "#]],
@@ -228,5 +228,5 @@ pub async fn hooks_of_the_caller_wrap_those_of_the_child(harness: &impl RuntimeH
         "on_agent_complete",
     ]));
     let told = told(harness).await;
-    assert!(told.contains("not begun: not that one"), "{told}");
+    assert!(told.contains("not started: not that one"), "{told}");
 }

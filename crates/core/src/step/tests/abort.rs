@@ -1,4 +1,4 @@
-//! Requests to stop, honoured at each point of a step and by each run that takes over.
+//! Interrupt and abort requests, handled at each point of a step and by each run that takes over.
 
 use expect_test::expect;
 use serde_json::json;
@@ -27,7 +27,7 @@ fn an_interrupt_before_the_first_model_call_ends_the_run() {
 }
 
 #[test]
-fn an_interrupt_in_a_step_is_met_when_the_step_is_closed() {
+fn an_interrupt_in_a_step_takes_effect_when_the_step_is_closed() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("search", json!({})), ("submit", json!({}))]));
     hand.interrupt();
@@ -47,7 +47,7 @@ fn an_interrupt_does_not_undo_an_answer() {
 }
 
 #[test]
-fn an_interrupt_is_met_before_a_failed_call_is_repeated_or_a_correction_is_answered() {
+fn an_interrupt_takes_effect_before_a_retry_or_a_corrected_reply() {
     let mut hand = Hand::new(&agent());
     hand.reply(error_step(crate::error::ErrorCode::ProviderStreamCut, false));
     hand.interrupt();
@@ -70,7 +70,7 @@ fn an_interrupted_run_is_resumed_where_it_was() {
     assert_eq!(action_text(&hand.next()), "call model 2");
     hand.drive([text("Done.")]);
     assert_eq!(hand.session().status(), SessionStatus::Completed);
-    assert_eq!(hand.session().turn(), 1, "a resumed turn is the same turn");
+    assert_eq!(hand.session().turn(), 1, "a resume continues the same turn");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn an_abort_wins_over_an_answer_and_over_an_interrupt() {
 }
 
 #[test]
-fn an_abort_keeps_a_correction_from_being_sent() {
+fn an_abort_prevents_a_correction() {
     let mut hand = Hand::new(&built(builder().output_schema(result_schema())));
     hand.abort();
     hand.reply(finish(json!({"result": 1})));
@@ -123,7 +123,7 @@ fn an_abort_keeps_a_correction_from_being_sent() {
 }
 
 #[test]
-fn a_session_without_a_live_run_is_aborted_by_a_run_of_its_own() {
+fn a_session_without_a_live_run_is_aborted_by_a_new_run() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("search", json!({}))]));
     hand.start(Trigger::Abort).unwrap();
@@ -197,7 +197,7 @@ fn nothing_clears_an_abort() {
 }
 
 #[test]
-fn a_fork_is_not_asked_what_its_original_was() {
+fn a_fork_does_not_inherit_requests() {
     let mut hand = Hand::new(&agent());
     hand.interrupt();
     hand.abort();

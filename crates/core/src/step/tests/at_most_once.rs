@@ -1,4 +1,5 @@
-//! Tools that must not run twice: recorded before they run, in doubt after a takeover.
+//! Tools that must not run twice: their start is recorded before they run, and they are in doubt
+//! after a takeover.
 
 use expect_test::expect;
 use serde_json::json;
@@ -37,7 +38,7 @@ fn its_start_is_recorded_before_it_runs() {
 }
 
 #[test]
-fn each_call_is_started_by_itself() {
+fn each_call_is_started_separately() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("search", json!({})), ("pay", json!({})), ("pay", json!({}))]));
     let all = "run 1.0 try 1, 1.1 try 1 at most once, 1.2 try 1 at most once";
@@ -45,11 +46,11 @@ fn each_call_is_started_by_itself() {
     start(&mut hand, "1.1");
     hand.start(Trigger::Recover).unwrap();
     let waited = "run 1.0 try 2, 1.1 try 2 in doubt, 1.2 try 2 at most once";
-    assert_eq!(action_text(&hand.next()), waited, "what waited in a queue did not run");
+    assert_eq!(action_text(&hand.next()), waited, "a queued call did not run");
 }
 
 #[test]
-fn a_finish_tool_of_the_class_is_started_in_its_own_phase() {
+fn an_at_most_once_finish_tool_is_started_in_its_phase() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("close", json!({})), ("search", json!({}))]));
     assert_eq!(action_text(&hand.next()), "run 1.1 try 1");
@@ -68,7 +69,7 @@ fn after_a_takeover_a_started_call_is_in_doubt_and_others_are_not() {
     hand.start(Trigger::Recover).unwrap();
     assert_eq!(action_text(&hand.next()), "run 1.0 try 2, 1.1 try 2 in doubt");
     hand.start(Trigger::Recover).unwrap();
-    assert_eq!(action_text(&hand.next()), "run 1.0 try 3, 1.1 try 3 in doubt", "still");
+    assert_eq!(action_text(&hand.next()), "run 1.0 try 3, 1.1 try 3 in doubt", "still in doubt");
 }
 
 #[test]
@@ -80,7 +81,7 @@ fn a_call_that_its_own_run_started_is_in_doubt_for_another_process() {
 }
 
 #[test]
-fn a_call_that_did_not_happen_is_started_again_by_its_new_owner() {
+fn a_call_that_was_not_executed_is_started_again_by_its_new_owner() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("pay", json!({}))]));
     start(&mut hand, "1.0");

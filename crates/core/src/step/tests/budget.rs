@@ -1,4 +1,4 @@
-//! Budgets in the machine: checked where, refused what, counted how.
+//! Budgets in the state machine: when they are checked, what they refuse, and how usage is counted.
 
 use expect_test::expect;
 use serde_json::json;
@@ -33,7 +33,7 @@ fn a_takeover_counts_what_the_run_before_it_used() {
     let mut hand = Hand::new(&built(limited(Budget::new().tokens(30))));
     hand.drive([search()]);
     hand.start(Trigger::Recover).unwrap();
-    hand.drive([search(), text("Never asked for.")]);
+    hand.drive([search(), text("Never requested.")]);
     assert!(failure(&hand).contains("tokens, 30 used of 30"), "{}", failure(&hand));
 }
 
@@ -55,7 +55,7 @@ fn a_further_turn_is_paid_from_the_same_budget() {
 }
 
 #[test]
-fn a_limit_of_the_session_takes_the_place_of_the_agents() {
+fn a_limit_of_the_session_replaces_the_agents_limit() {
     let mut hand = Hand::new(&built(limited(Budget::new().steps(1).tokens(500))));
     hand.drive([search()]);
     raise(&mut hand, Budget::new().steps(9));
@@ -76,7 +76,7 @@ fn the_last_step_of_a_budget_is_kept_for_the_output() {
 }
 
 #[test]
-fn an_output_that_is_paid_for_is_taken() {
+fn an_output_that_is_paid_for_is_accepted() {
     let agent = built(limited(Budget::new().tokens(1)).output_schema(result_schema()));
     let mut hand = Hand::new(&agent);
     hand.drive([finish(json!({"result": "x"}))]);
@@ -95,9 +95,9 @@ fn an_output_that_is_paid_for_is_taken() {
     .assert_eq(&hand.story());
 }
 
-/// Nobody is asked for what would not be run.
+/// No approval is requested for a call that would not run.
 #[test]
-fn people_are_not_asked_for_what_the_budget_refuses() {
+fn no_approval_is_requested_for_calls_that_the_budget_refuses() {
     let guarded = echo("guarded").requires_approval();
     let ask = crate::tool::Tool::client::<NoInput>("ask", "Asks.");
     let agent = built(limited(Budget::new().tool_calls(1)).tool(guarded).tool(ask));
@@ -105,13 +105,13 @@ fn people_are_not_asked_for_what_the_budget_refuses() {
     let three = [("search", json!({})), ("guarded", json!({})), ("ask", json!({}))];
     hand.drive([calls(three)]);
     let waits = hand.session().last_run().unwrap().suspended.clone().unwrap();
-    let asked: Vec<_> = waits.calls.iter().map(|it| &*it.tool).collect();
-    assert_eq!(asked, ["ask"], "a client tool is not ours to run");
+    let asked: Vec<_> = waits.calls.iter().map(|call| &*call.tool).collect();
+    assert_eq!(asked, ["ask"], "the client runs a client tool, not the framework");
 }
 
-/// What people said yes to had its place kept.
+/// The budget reserved a tool call for the approved call.
 #[test]
-fn an_approved_call_runs_on_what_was_left_for_it() {
+fn an_approved_call_runs_on_its_reserved_budget() {
     let guarded = echo("guarded").requires_approval();
     let agent = built(limited(Budget::new().tool_calls(2)).tool(guarded));
     let mut hand = Hand::new(&agent);
@@ -135,14 +135,14 @@ fn family(budget: Budget) -> AnyAgent {
 }
 
 #[test]
-fn children_get_what_their_callers_own_calls_leave() {
+fn children_share_what_the_parents_own_calls_leave() {
     let budget = Budget::new().tokens(115).tool_calls(5).steps(4);
     let mut hand = Hand::new(&family(budget));
     let ask = ("subagent__below", json!({"message": "go"}));
     hand.drive([calls([ask.clone(), ("search", json!({})), ask.clone(), ask])]);
     let Action::StartChildren(tasks) = hand.next() else { panic!("{:?}", hand.next()) };
     let share = Budget::new().tokens(25).tool_calls(1).steps(0);
-    assert_eq!(tasks.iter().map(|it| it.allowance).collect::<Vec<_>>(), [Some(share); 3]);
+    assert_eq!(tasks.iter().map(|task| task.allowance).collect::<Vec<_>>(), [Some(share); 3]);
     for task in tasks {
         let start = ChildStart {
             call: task.call,
@@ -159,13 +159,13 @@ fn children_get_what_their_callers_own_calls_leave() {
 }
 
 #[test]
-fn children_do_not_begin_on_a_budget_that_is_used_up() {
+fn children_do_not_start_on_an_exhausted_budget() {
     let mut hand = Hand::new(&family(Budget::new().tokens(15)));
     hand.drive([calls([("subagent__below", json!({"message": "go"}))])]);
     assert!(failure(&hand).contains("tokens, 15 used of 15"), "{}", failure(&hand));
 }
 
-/// The same events, each at its time by the store's clock.
+/// Folds the same events, each with its time by the store's clock.
 fn at_times(hand: &Hand, times: &[i64]) -> Session {
     let mut session = Session::new("s".into());
     for (((run, event), at), seq) in hand.log.iter().zip(times).zip(1..) {
@@ -181,7 +181,7 @@ fn only_the_time_of_runs_counts() {
     let agent = built(limited(Budget::new()));
     let mut hand = Hand::new(&agent);
     hand.drive([search()]);
-    // Dies, and is taken over; fails to answer; a further turn begins much later.
+    // The run crashes and is taken over; the next model call fails; another turn starts much later.
     hand.start(Trigger::Recover).unwrap();
     hand.drive([text("One.")]);
     hand.start(Trigger::Continue).unwrap();
@@ -206,15 +206,15 @@ fn only_the_time_of_runs_counts() {
     let mut session = at_times(&hand, &times);
     assert_eq!(session.spent().wall_time_ms, 15 + 31);
     session.observe(Timestamp(9_004));
-    assert_eq!(session.spent().wall_time_ms, 50, "the run under way counts");
+    assert_eq!(session.spent().wall_time_ms, 50, "the running run counts");
     let ended = at_times(&Hand::refolded(&agent, &hand.log[..10]), &times[..10]);
     let mut later = ended.clone();
     later.observe(Timestamp(99_000));
-    assert_eq!(later.spent(), ended.spent(), "nothing is under way");
+    assert_eq!(later.spent(), ended.spent(), "no run is running");
 }
 
 #[test]
-fn time_that_passed_while_an_append_was_written_is_looked_at() {
+fn time_that_passed_while_an_append_was_written_counts() {
     let agent = built(limited(Budget::new().wall_time(std::time::Duration::from_millis(50))));
     let mut hand = Hand::new(&agent);
     hand.drive([search()]);

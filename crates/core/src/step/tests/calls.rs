@@ -1,4 +1,4 @@
-//! Calls that are answered without running anything, and those that run.
+//! Calls that are answered without running anything, and calls that run.
 
 use expect_test::{Expect, expect};
 use serde_json::json;
@@ -35,7 +35,7 @@ fn text_that_ends_the_turn_is_the_output() {
 }
 
 #[test]
-fn results_stand_in_call_order_whatever_the_order_in_which_the_calls_ended() {
+fn results_are_in_call_order_regardless_of_completion_order() {
     let hand = check(
         vec![
             calls([
@@ -109,13 +109,13 @@ fn arguments_that_do_not_parse_are_never_run() {
 }
 
 #[test]
-fn arguments_that_no_reader_accepts_are_never_run() {
+fn arguments_that_cannot_be_read_are_never_run() {
     let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
     for raw in [r#"{"x":"\ud83d"}"#, r#"{"x":1e400}"#, &deep] {
         let mut hand = Hand::new(&agent());
         hand.drive([raw_call("search", raw)]);
-        let told = "finished 1.0: error tool_input_invalid: the arguments cannot be read: ";
-        assert!(hand.story().contains(told), "{}", hand.story());
+        let prefix = "finished 1.0: error tool_input_invalid: the arguments cannot be read: ";
+        assert!(hand.story().contains(prefix), "{}", hand.story());
         assert_eq!(hand.session().tool_calls(), 0);
     }
 }
@@ -131,7 +131,7 @@ fn calls_of_a_truncated_reply_are_never_run_even_if_they_parse() {
         closed 1
     "#]],
     );
-    assert_eq!(action_text(&hand.next()), "call model 2", "the run goes on");
+    assert_eq!(action_text(&hand.next()), "call model 2", "the run continues");
 }
 
 #[test]
@@ -143,20 +143,24 @@ fn children_and_companions_are_unknown_until_an_agent_has_them() {
 }
 
 #[test]
-fn a_result_may_come_alone_while_others_run() {
+fn a_result_may_arrive_while_other_calls_run() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("search", json!({})), ("broken", json!({}))]));
     assert_eq!(action_text(&hand.next()), "run 1.0 try 1, 1.1 try 1");
     hand.result("1.1", json!("fixed"));
     assert_eq!(action_text(&hand.next()), "run 1.0 try 1");
-    assert_eq!(hand.session().transcript().len(), 2, "results enter when the step closes");
+    assert_eq!(
+        hand.session().transcript().len(),
+        2,
+        "results enter the transcript when the step closes"
+    );
     hand.result("1.0", json!({}));
     assert_eq!(action_text(&hand.next()), "call model 2");
     assert_eq!(hand.session().transcript().len(), 4);
 }
 
 #[test]
-fn after_a_takeover_open_calls_run_again_as_the_next_try() {
+fn after_a_takeover_open_calls_run_again_as_the_next_attempt() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("search", json!({})), ("broken", json!({}))]));
     hand.result("1.1", json!("fixed"));
@@ -168,7 +172,7 @@ fn after_a_takeover_open_calls_run_again_as_the_next_try() {
 }
 
 #[test]
-fn after_a_takeover_a_recorded_reply_is_not_asked_for_again() {
+fn after_a_takeover_a_recorded_reply_is_not_requested_again() {
     let mut hand = Hand::new(&agent());
     hand.reply(text("Hello!"));
     hand.start(Trigger::Recover).unwrap();
@@ -177,7 +181,7 @@ fn after_a_takeover_a_recorded_reply_is_not_asked_for_again() {
 }
 
 #[test]
-fn a_pending_call_whose_tool_is_gone_is_answered_so() {
+fn an_open_call_whose_tool_was_removed_gets_tool_missing() {
     let mut before = Hand::new(&agent());
     before.reply(calls([("search", json!({})), ("broken", json!({}))]));
     before.start(Trigger::Recover).unwrap();

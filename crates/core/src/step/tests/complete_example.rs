@@ -1,5 +1,5 @@
 //! The larger examples of "Finishing Agents": the research analyst, `submit_results`, and a tool
-//! tested by itself.
+//! tested in isolation.
 
 use std::sync::{Arc, Mutex};
 
@@ -76,7 +76,7 @@ fn submit(analysis: &str, confidence: f64) -> StepResult {
 }
 
 #[test]
-fn the_analyst_searches_is_sent_back_twice_and_submits() {
+fn the_analyst_searches_is_rejected_twice_and_submits() {
     let mut hand = Hand::new(&analyst());
     hand.drive([
         calls([("search", json!({"query": "Rust"}))]),
@@ -112,7 +112,7 @@ fn a_confidence_out_of_range_is_refused_before_the_tool_runs() {
 }
 
 #[test]
-fn search_beside_the_submission_runs_first() {
+fn a_search_in_the_same_reply_runs_before_the_submission() {
     let mut hand = Hand::new(&analyst());
     let submission = json!({"analysis": LONG, "confidence": 0.9, "saveToDb": false});
     hand.drive([calls([("submit_analysis", submission), ("search", json!({"query": "x"}))])]);
@@ -159,7 +159,7 @@ struct Answer {
 }
 
 #[test]
-fn a_tool_is_tested_by_itself() {
+fn a_tool_is_tested_in_isolation() {
     let saved = Arc::new(Mutex::new(Vec::new()));
     let database = Arc::clone(&saved);
     let tool = Tool::function("submit_answer", "Submits.", move |input: Answer, _| {

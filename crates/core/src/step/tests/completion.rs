@@ -1,4 +1,4 @@
-//! Completion by `__finish__`: calls beside it, outputs that do not fit, corrections.
+//! Completion by `__finish__`: other calls of the same reply, invalid outputs, corrections.
 
 use expect_test::{Expect, expect};
 use serde_json::json;
@@ -36,7 +36,7 @@ fn failure(hand: &Hand) -> String {
 }
 
 #[test]
-fn calls_beside_finish_are_answered_and_not_run() {
+fn calls_in_the_same_reply_as_finish_are_answered_and_not_run() {
     let hand = check(
         vec![calls([
             ("search", json!({"x": 1})),
@@ -62,7 +62,7 @@ fn calls_beside_finish_are_answered_and_not_run() {
 }
 
 #[test]
-fn calls_beside_finish_are_not_run_either_if_the_log_ends_between_two_answers() {
+fn calls_in_the_same_reply_as_finish_never_run_even_if_the_log_ends_between_two_answers() {
     let mut hand = Hand::new(&agent());
     hand.drive([calls([
         ("search", json!({"x": 1})),
@@ -74,14 +74,14 @@ fn calls_beside_finish_are_not_run_either_if_the_log_ends_between_two_answers() 
         let mut cut = Hand::refolded(&agent(), &hand.log[..first + answered]);
         cut.start(Trigger::Recover).unwrap();
         cut.drive([]);
-        assert_eq!(cut.session().tool_calls(), 0, "after {answered} answers something ran");
+        assert_eq!(cut.session().tool_calls(), 0, "a tool ran after {answered} answers");
         let run = cut.session().last_run().unwrap();
         assert_eq!(run.output.as_ref().unwrap().text(), r#"{"result":"done"}"#);
     }
 }
 
 #[test]
-fn what_a_model_is_told_of_large_arguments_is_bounded() {
+fn error_messages_about_large_arguments_are_bounded() {
     let large = "x".repeat(100_000);
     let tool = Tool::dynamic(
         "narrow",
@@ -101,7 +101,7 @@ fn what_a_model_is_told_of_large_arguments_is_bounded() {
         assert!(
             error.message.contains("is not of type \"integer\"")
                 || error.message.contains("there is no tool"),
-            "what is wrong is told: {}",
+            "the message does not name the problem: {}",
             error.message
         );
     }
@@ -149,7 +149,7 @@ fn an_output_that_never_fits_fails_after_the_retries() {
 }
 
 #[test]
-fn what_is_told_of_an_output_that_does_not_fit_is_bounded() {
+fn error_messages_about_an_invalid_output_are_bounded() {
     let agent = built(builder().output_schema(result_schema()).completion_retries(0));
     let mut hand = Hand::new(&agent);
     hand.drive([finish(json!({"result": ["x".repeat(10_000)]}))]);
@@ -157,7 +157,7 @@ fn what_is_told_of_an_output_that_does_not_fit_is_bounded() {
 }
 
 #[test]
-fn the_number_of_retries_is_the_agents() {
+fn the_agent_sets_the_number_of_retries() {
     let agent = built(builder().output_schema(result_schema()).completion_retries(0));
     let mut hand = Hand::new(&agent);
     hand.drive([text("Done!")]);
@@ -166,7 +166,7 @@ fn the_number_of_retries_is_the_agents() {
 }
 
 #[test]
-fn text_that_ends_the_turn_is_corrected_if_an_output_is_owed() {
+fn text_that_ends_the_turn_is_corrected_if_an_output_is_required() {
     let hand = check(
         vec![text("It is done."), good()],
         &expect![[r#"
@@ -183,7 +183,7 @@ fn text_that_ends_the_turn_is_corrected_if_an_output_is_owed() {
 }
 
 #[test]
-fn text_that_does_not_end_the_turn_is_no_reason_to_correct() {
+fn text_that_does_not_end_the_turn_is_not_corrected() {
     let mut hand = Hand::new(&agent());
     hand.drive([more_text("Let me see.")]);
     assert_eq!(hand.session().corrections(), 0);
@@ -200,7 +200,7 @@ fn after_a_correction_the_completion_is_forced_once() {
 }
 
 #[test]
-fn corrections_name_the_finish_tools_and_are_hidden_from_people() {
+fn corrections_name_the_finish_tools_and_are_hidden_from_users() {
     let tools = builder().tool(echo("a").finish_with()).tool(echo("b").finish_with());
     let mut hand = Hand::new(&built(tools.output_schema(json!({"type": "object"}))));
     hand.put(crate::event::Event::from(reply(1, text("Done.")))).unwrap();
@@ -210,7 +210,7 @@ fn corrections_name_the_finish_tools_and_are_hidden_from_people() {
 }
 
 #[test]
-fn corrections_are_told_from_what_people_and_programs_say() {
+fn corrections_are_distinguished_from_other_user_messages() {
     for agent in [
         builder().output_schema(result_schema()),
         builder().output_schema(result_schema()).native_output(),
@@ -299,7 +299,7 @@ fn an_unknown_stop_reason_is_named_in_the_error() {
 }
 
 #[test]
-fn a_refused_output_does_not_keep_the_calls_beside_it_from_running() {
+fn a_refused_output_does_not_prevent_the_other_calls_from_running() {
     check(
         vec![calls([("__finish__", json!({})), ("search", json!({"x": 1}))]), good()],
         &expect![[r#"
@@ -317,11 +317,11 @@ fn a_refused_output_does_not_keep_the_calls_beside_it_from_running() {
 }
 
 #[test]
-fn a_finish_tool_without_an_output_type_leaves_text_an_answer() {
+fn with_a_finish_tool_but_no_output_type_text_is_an_answer() {
     let mut hand = Hand::new(&built(builder().tool(echo("submit").finish_with())));
     hand.drive([text("Nothing to submit.")]);
     let run = hand.session().last_run().unwrap();
-    assert_eq!(run.status, RunStatus::Completed, "no output is owed: {run:?}");
+    assert_eq!(run.status, RunStatus::Completed, "no output is required: {run:?}");
     assert_eq!(run.output, Some(json!("Nothing to submit.").into()));
 }
 

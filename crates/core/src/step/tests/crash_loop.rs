@@ -1,4 +1,4 @@
-//! Runs that stop without a result, one after the other.
+//! Consecutive runs that crash without a result.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ fn agent() -> AnyAgent {
     built(builder().tool(echo("search")).tool(echo("pay")).max_takeovers(3))
 }
 
-/// So many runs begin, each taking over from the one before.
+/// Starts this many runs, each of which takes over from the previous one.
 fn taken_over(hand: &mut Hand, times: u32) {
     for _ in 0..times {
         hand.start(Trigger::Recover).unwrap();
@@ -26,7 +26,7 @@ fn failure(hand: &Hand) -> String {
 }
 
 #[test]
-fn a_model_call_that_stops_run_after_run_is_given_up() {
+fn a_model_call_that_crashes_run_after_run_is_abandoned() {
     let mut hand = Hand::new(&agent());
     taken_over(&mut hand, 2);
     assert!(matches!(hand.next(), Action::CallModel { step: 1, .. }), "{:?}", hand.next());
@@ -34,12 +34,12 @@ fn a_model_call_that_stops_run_after_run_is_given_up() {
     hand.drive([]);
     assert_eq!(
         failure(&hand),
-        "crash_loop: 3 tries in a row stopped before the reply of step 1 was recorded"
+        "crash_loop: 3 attempts in a row crashed before the reply of step 1 was recorded"
     );
 }
 
 #[test]
-fn a_call_that_stops_run_after_run_is_given_up_and_named() {
+fn a_call_that_crashes_run_after_run_is_abandoned_and_named() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("search", json!({})), ("pay", json!({}))]));
     hand.result("1.0", json!("found"));
@@ -49,17 +49,17 @@ fn a_call_that_stops_run_after_run_is_given_up_and_named() {
     hand.drive([]);
     assert_eq!(
         failure(&hand),
-        "crash_loop: try after try stopped without a result of the calls 1.1 (`pay`)"
+        "crash_loop: repeated attempts crashed without a result of the calls 1.1 (`pay`)"
     );
     let step = hand.session().closed_step().unwrap();
     let outcomes: Vec<_> =
         step.calls.iter().map(|call| &call.finish.as_ref().unwrap().outcome).collect();
-    assert!(matches!(outcomes[0], ToolOutcome::Success(_)), "what is recorded stays");
+    assert!(matches!(outcomes[0], ToolOutcome::Success(_)), "recorded results stay");
     assert!(matches!(outcomes[1], ToolOutcome::Error(error) if error.is(ErrorCode::CrashLoop)));
 }
 
 #[test]
-fn a_result_begins_the_count_anew() {
+fn a_result_resets_the_crash_count() {
     let mut hand = Hand::new(&agent());
     taken_over(&mut hand, 2);
     hand.reply(calls([("search", json!({})), ("search", json!({})), ("pay", json!({}))]));
@@ -88,7 +88,7 @@ fn a_turn_that_is_resumed_after_its_end_is_not_counted() {
 }
 
 #[test]
-fn a_turn_that_was_given_up_can_be_resumed() {
+fn an_abandoned_turn_can_be_resumed() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("pay", json!({}))]));
     taken_over(&mut hand, 3);
@@ -101,7 +101,7 @@ fn a_turn_that_was_given_up_can_be_resumed() {
 }
 
 #[test]
-fn a_run_that_only_waits_for_a_child_is_taken_over_as_often_as_it_takes() {
+fn a_run_that_only_waits_for_a_child_is_taken_over_any_number_of_times() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("pay", json!({})), ("search", json!({}))]));
     let start = ChildStart {
@@ -113,14 +113,14 @@ fn a_run_that_only_waits_for_a_child_is_taken_over_as_often_as_it_takes() {
     };
     hand.put(Event::ChildStarted(start.into())).unwrap();
     taken_over(&mut hand, 2);
-    assert_eq!(hand.session().takeovers(), 2, "a call of its own is open");
+    assert_eq!(hand.session().takeovers(), 2, "a call of the run itself is open");
     hand.result("1.1", json!({}));
     taken_over(&mut hand, 10);
-    assert_eq!(hand.session().takeovers(), 0, "only the child is");
+    assert_eq!(hand.session().takeovers(), 0, "only the child's call is open");
 }
 
 #[test]
-fn calls_that_others_end_are_left_to_them() {
+fn calls_that_wait_for_a_child_are_not_abandoned() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("pay", json!({})), ("search", json!({}))]));
     let start = ChildStart {
@@ -139,16 +139,16 @@ fn calls_that_others_end_are_left_to_them() {
     hand.drive([]);
     assert_eq!(
         failure(&hand),
-        "crash_loop: try after try stopped without a result of the calls 1.1 (`search`)"
+        "crash_loop: repeated attempts crashed without a result of the calls 1.1 (`search`)"
     );
 }
 
-fn tried_again(hand: &mut Hand, call: Option<&str>) {
+fn repeated(hand: &mut Hand, call: Option<&str>) {
     hand.put(Event::PartRepeated { call: call.map(Into::into) }).unwrap();
 }
 
 #[test]
-fn tries_within_a_run_count_like_runs() {
+fn attempts_within_a_run_count_like_runs() {
     let mut hand = Hand::new(&agent());
     taken_over(&mut hand, 1);
     tried_again(&mut hand, None);
@@ -157,33 +157,33 @@ fn tries_within_a_run_count_like_runs() {
     hand.drive([]);
     assert_eq!(
         failure(&hand),
-        "crash_loop: 3 tries in a row stopped before the reply of step 1 was recorded"
+        "crash_loop: 3 attempts in a row crashed before the reply of step 1 was recorded"
     );
 }
 
 #[test]
-fn tries_of_a_call_count_for_that_call_alone() {
+fn attempts_of_a_call_count_only_for_that_call() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("search", json!({})), ("pay", json!({}))]));
     taken_over(&mut hand, 1);
-    tried_again(&mut hand, Some("1.1"));
-    tried_again(&mut hand, Some("1.1"));
+    repeated(&mut hand, Some("1.1"));
+    repeated(&mut hand, Some("1.1"));
     hand.decide();
     assert_eq!(action_text(&hand.next()), "run 1.0 try 2");
     hand.result("1.0", json!("found"));
     hand.drive([]);
     assert_eq!(
         failure(&hand),
-        "crash_loop: try after try stopped without a result of the calls 1.1 (`pay`)"
+        "crash_loop: repeated attempts crashed without a result of the calls 1.1 (`pay`)"
     );
 }
 
 #[test]
-fn a_call_that_has_its_result_is_not_tried_again() {
+fn a_call_that_has_its_result_is_not_retried() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("search", json!({})), ("pay", json!({}))]));
     hand.result("1.0", json!("found"));
-    let repeated = Event::PartRepeated { call: Some("1.0".into()) };
-    let error = hand.put(repeated).unwrap_err();
+    let event = Event::PartRepeated { call: Some("1.0".into()) };
+    let error = hand.put(event).unwrap_err();
     assert!(error.message().contains("there is no such open call"), "{error}");
 }

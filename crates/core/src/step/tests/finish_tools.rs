@@ -1,4 +1,4 @@
-//! What completes an agent: `__finish__` or the user's tools, never both; and phase 2.
+//! Completion of an agent: `__finish__` or the user's finish tools, never both; and phase 2.
 
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ fn finish_is_injected_last_for_an_agent_with_an_output_type() {
 }
 
 #[test]
-fn finish_is_not_injected_beside_a_finish_tool() {
+fn finish_is_not_injected_if_there_is_a_finish_tool() {
     let agent = built(builder().tool(echo("submit").finish_with()).output_schema(json!({})));
     assert_eq!(names_and_strictness(&agent), ["submit"]);
     assert_eq!(*agent.completion(), Completion::FinishTools(vec!["submit".into()]));
@@ -50,7 +50,7 @@ fn strict_is_off_by_default_and_opted_into_one_by_one() {
 }
 
 #[test]
-fn an_output_that_is_no_object_is_wrapped_in_one() {
+fn an_output_that_is_not_an_object_is_wrapped_in_one() {
     let tools = |schema: Value| {
         let agent = built(builder().output_schema(schema));
         agent.effective_tools().specs()[0].input_schema.to_value()
@@ -133,7 +133,11 @@ fn phase_two_waits_for_every_call_of_phase_one() {
     hand.result("1.1", json!("noted"));
     assert_eq!(action_text(&hand.next()), "run finish tool 1.0 try 1");
     hand.result("1.0", json!(0));
-    assert_eq!(action_text(&hand.next()), "call model 2", "a bare result completes nothing");
+    assert_eq!(
+        action_text(&hand.next()),
+        "call model 2",
+        "a result without a finish does not complete the turn"
+    );
 }
 
 #[test]

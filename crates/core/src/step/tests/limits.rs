@@ -59,7 +59,7 @@ fn fifty_steps_are_the_default() {
 }
 
 #[test]
-fn a_resumed_or_continued_session_counts_its_steps_anew() {
+fn a_resume_or_a_new_turn_resets_the_step_count() {
     let mut hand = Hand::new(&built(looping(2)));
     hand.drive([search(), search()]);
     hand.start(Trigger::Resume).unwrap();
@@ -70,7 +70,7 @@ fn a_resumed_or_continued_session_counts_its_steps_anew() {
 }
 
 #[test]
-fn a_takeover_does_not_count_anew() {
+fn a_takeover_does_not_reset_the_step_count() {
     let mut hand = Hand::new(&built(looping(2)));
     hand.drive([search()]);
     hand.start(Trigger::Recover).unwrap();
@@ -97,7 +97,7 @@ fn stop_when_completes_the_run_without_output() {
 }
 
 #[test]
-fn stop_when_sees_calls_after_they_were_carried_out() {
+fn stop_when_sees_calls_after_they_ran() {
     let any_call = |result: &StepResult| matches!(result, StepResult::ToolCalls { .. });
     let mut hand = Hand::new(&built(looping(9).stop_when(any_call)));
     hand.drive([search()]);
@@ -132,7 +132,7 @@ fn broken() -> StepResult {
 }
 
 #[test]
-fn a_failed_call_adds_nothing_and_is_asked_again_as_the_next_step() {
+fn a_failed_model_call_adds_nothing_and_is_retried_as_the_next_step() {
     let mut hand = Hand::new(&built(builder()));
     hand.drive([broken(), text("Here I am.")]);
     expect![[r#"
@@ -144,11 +144,11 @@ fn a_failed_call_adds_nothing_and_is_asked_again_as_the_next_step() {
     "#]]
     .assert_eq(&hand.story());
     assert_eq!(hand.session().transcript().len(), 2);
-    assert_eq!(hand.session().turn_steps(), 2, "it counts");
+    assert_eq!(hand.session().turn_steps(), 2, "the failed call counts as a step");
 }
 
 #[test]
-fn whatever_its_stop_reason_a_failed_call_that_does_not_stop_is_asked_again() {
+fn a_failed_model_call_that_does_not_stop_is_retried_whatever_its_stop_reason() {
     for reason in [StopReason::Error, StopReason::Unknown, StopReason::MaxTokens] {
         let mut hand = Hand::new(&built(builder().output_schema(result_schema())));
         hand.drive([stopped(broken(), reason)]);
@@ -190,7 +190,7 @@ fn a_failed_call_that_stops_fails_the_run_with_its_own_error() {
 }
 
 #[test]
-fn the_last_step_that_a_turn_may_take_is_forced_to_complete() {
+fn the_last_step_of_a_turn_is_forced_to_complete() {
     let mut hand = Hand::new(&built(looping(2).output_schema(result_schema())));
     assert_eq!(action_text(&hand.next()), "call model 1");
     hand.drive([search()]);
@@ -198,5 +198,5 @@ fn the_last_step_that_a_turn_may_take_is_forced_to_complete() {
 
     let mut hand = Hand::new(&built(looping(2)));
     hand.drive([search()]);
-    assert_eq!(action_text(&hand.next()), "call model 2", "nothing to call");
+    assert_eq!(action_text(&hand.next()), "call model 2", "no completion tool to force");
 }

@@ -1,4 +1,4 @@
-//! The builders of messages, example by example.
+//! The message constructors, example by example.
 
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ fn a_sub_agents_result_has_the_prefix() {
     });
     assert_eq!(message.tool_name, "subagent__summarizer");
     assert_eq!(message.content, r#"{"summary":"..."}"#);
-    assert_eq!(message.wire_id(), "s1", "ours, for want of the provider's");
+    assert_eq!(message.wire_id(), "s1", "without a provider id, the framework's id");
 }
 
 fn system(agent: &AnyAgent, state: &Value) -> String {
@@ -139,7 +139,7 @@ fn assistant(calls: &[(&str, &str)]) -> SharedMessage {
     Message::Assistant(AssistantMessage { tool_calls, ..AssistantMessage::default() }.into()).into()
 }
 
-/// The message of the synthesized result of this `__finish__` call.
+/// Returns the message of the synthetic result of this `__finish__` call.
 fn acknowledged(id: &str) -> SharedMessage {
     let finish = synthesize_finish_tool_result(CallId::from(id));
     let call = ToolCall {

@@ -1,4 +1,5 @@
-//! Native structured output: no message, repaired if need be, corrected otherwise.
+//! Native structured output: it adds no message, and it is repaired if possible and corrected
+//! otherwise.
 
 use expect_test::expect;
 use serde_json::json;
@@ -27,7 +28,7 @@ fn a_native_output_completes_the_turn_and_adds_no_message() {
 }
 
 #[test]
-fn a_native_output_is_repaired_if_it_can_be() {
+fn a_native_output_is_repaired_if_possible() {
     let mut hand = Hand::new(&agent());
     hand.drive([output(json!("```json\n{\"result\": \"done\"}\n```"))]);
     assert_eq!(hand.session().last_run().unwrap().output, Some(json!({"result": "done"}).into()));

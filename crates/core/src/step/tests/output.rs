@@ -1,4 +1,4 @@
-//! Repair of outputs that are nearly right.
+//! Repair of outputs that almost fit their schema.
 
 use serde_json::{Value, json};
 
@@ -48,11 +48,11 @@ fn json_as_text_is_parsed_with_and_without_fences() {
 fn one_value_becomes_an_array_where_one_is_wanted() {
     let list = json!({"type": "array", "items": {"type": "integer"}});
     assert_eq!(repaired(list.clone(), &json!(3)), Ok(json!([3])));
-    assert!(repaired(list, &json!("three")).is_err(), "an array of the wrong thing is no repair");
+    assert!(repaired(list, &json!("three")).is_err(), "an array of the wrong type is not a repair");
 }
 
 #[test]
-fn members_are_mended_one_by_one() {
+fn members_are_repaired_one_by_one() {
     let output = json!({"findings": "f", "gaps": "one", "score": "{\"of\": 3}"});
     let fitting = json!({"findings": "f", "gaps": ["one"], "score": {"of": 3}});
     assert_eq!(repaired(findings(), &output), Ok(fitting));
@@ -61,13 +61,13 @@ fn members_are_mended_one_by_one() {
 }
 
 #[test]
-fn members_of_an_output_in_text_are_mended_too() {
+fn members_of_an_output_in_text_are_repaired_too() {
     let text = json!("```json\n{\"findings\": \"f\", \"gaps\": \"one\"}\n```");
     assert_eq!(repaired(findings(), &text), Ok(json!({"findings": "f", "gaps": ["one"]})));
 }
 
 #[test]
-fn what_cannot_be_mended_is_told_as_it_was() {
+fn an_output_that_cannot_be_repaired_keeps_its_violations() {
     let violations = repaired(findings(), &json!({"findings": 1, "gaps": []})).unwrap_err();
     assert_eq!(violations, ["at /findings: 1 is not of type \"string\""]);
     let violations = repaired(findings(), &json!("just text")).unwrap_err();
@@ -82,7 +82,7 @@ fn a_bullet_list_for_an_array_is_one_element_and_not_split_by_guessing() {
 }
 
 #[test]
-fn outputs_that_are_no_objects_are_taken_out_of_their_wrapper() {
+fn outputs_that_are_not_objects_are_unwrapped() {
     let list = json!({"type": "array", "items": {"type": "integer"}});
     assert_eq!(repaired(list.clone(), &json!({"output": [1]})), Ok(json!([1])));
     assert_eq!(repaired(list.clone(), &json!({"output": "[1, 2]"})), Ok(json!([1, 2])));

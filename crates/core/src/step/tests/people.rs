@@ -1,4 +1,4 @@
-//! Calls that wait for people: suspension, answers, deadlines, messages that wait.
+//! Pending calls: suspension, submissions, deadlines, queued messages.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn agent() -> AnyAgent {
     let ask = Tool::client::<NoInput>("ask", "Asks.").deadline(Duration::from_secs(60));
     let big = echo("big").requires_approval_if(|input: serde_json::Value, _| {
         let x = input["x"].as_i64().ok_or_else(|| ToolError::new("no x"))?;
-        assert!(x < 1000, "a bug of the condition's");
+        assert!(x < 1000, "a bug of the condition");
         Ok(x > 10)
     });
     built(
@@ -35,7 +35,7 @@ fn agent() -> AnyAgent {
     )
 }
 
-/// A hand whose run is suspended on these calls.
+/// A test session whose run is suspended on these calls.
 fn suspended<const N: usize>(asked: [(&str, serde_json::Value); N]) -> Hand {
     let mut hand = Hand::new(&agent());
     hand.clock(1000);
@@ -43,7 +43,7 @@ fn suspended<const N: usize>(asked: [(&str, serde_json::Value); N]) -> Hand {
     hand
 }
 
-/// A reader's fold of the log, all of it appended at that time.
+/// Folds the log as a reader does, with all of it appended at that time.
 fn read(hand: &Hand, at: Timestamp) -> Session {
     let mut session = Session::new(SessionId::from("s"));
     for (index, (run, event)) in hand.log.iter().enumerate() {
@@ -62,7 +62,7 @@ fn status(hand: &Hand) -> RunStatus {
 }
 
 #[test]
-fn what_needs_nobody_runs_first_and_the_rest_suspends_the_run() {
+fn calls_without_a_gate_run_first_and_the_others_suspend_the_run() {
     let mut hand =
         suspended([("ask", json!({})), ("search", json!({"x": 1})), ("guarded", json!({"x": 2}))]);
     assert_eq!(status(&hand), RunStatus::SuspendedClientTool);
@@ -103,7 +103,7 @@ fn what_needs_nobody_runs_first_and_the_rest_suspends_the_run() {
 }
 
 #[test]
-fn a_step_of_which_part_is_answered_suspends_again_on_the_rest() {
+fn a_partly_answered_step_suspends_again_on_the_rest() {
     let mut hand = suspended([("ask", json!({})), ("guarded", json!({})), ("guarded", json!({}))]);
     hand.answer("1.1", Answer::Denied { reason: Some("too dear".to_owned()) }).unwrap();
     hand.start(Trigger::Resume).unwrap();
@@ -115,13 +115,13 @@ fn a_step_of_which_part_is_answered_suspends_again_on_the_rest() {
         panic!("{}", hand.story())
     };
     let news: Vec<_> = on.news().map(|pending| pending.call.as_str()).collect();
-    assert!(news.is_empty(), "nobody is asked twice");
-    assert_eq!(on.deadline().unwrap().0, 61_000, "the deadline counts from the first time");
+    assert!(news.is_empty(), "no approval is requested twice");
+    assert_eq!(on.deadline().unwrap().0, 61_000, "the deadline counts from the first suspension");
     hand.start(Trigger::Resume).unwrap_err();
 }
 
 #[test]
-fn what_was_denied_is_not_run_and_the_model_is_told_so() {
+fn a_denied_call_does_not_run_and_the_model_learns_of_it() {
     let mut hand = suspended([("guarded", json!({}))]);
     hand.answer("1.0", Answer::Denied { reason: None }).unwrap();
     hand.start(Trigger::Resume).unwrap();
@@ -136,7 +136,7 @@ fn what_was_denied_is_not_run_and_the_model_is_told_so() {
 }
 
 #[test]
-fn what_was_approved_with_other_arguments_runs_with_them() {
+fn a_call_approved_with_other_arguments_runs_with_them() {
     let mut hand = suspended([("guarded", json!({"x": 1}))]);
     hand.answer("1.0", Answer::Approved { edited: Some(json!({"x": 2}).into()) }).unwrap();
     hand.start(Trigger::Resume).unwrap();
@@ -147,7 +147,7 @@ fn what_was_approved_with_other_arguments_runs_with_them() {
 }
 
 #[test]
-fn a_condition_is_asked_per_call_and_what_goes_wrong_in_it_counts_as_yes() {
+fn a_condition_is_evaluated_per_call_and_its_failure_requires_approval() {
     for (input, waits) in [
         (json!({"x": 1}), false),
         (json!({"x": 11}), true),
@@ -160,7 +160,7 @@ fn a_condition_is_asked_per_call_and_what_goes_wrong_in_it_counts_as_yes() {
 }
 
 #[test]
-fn a_call_that_nobody_answers_in_time_fails() {
+fn a_call_that_is_not_answered_in_time_fails() {
     let mut hand = suspended([("ask", json!({}))]);
     hand.clock(61_000);
     hand.start(Trigger::Resume).unwrap_err();
@@ -171,7 +171,7 @@ fn a_call_that_nobody_answers_in_time_fails() {
     assert_eq!(
         hand.session().settled_call(&"1.0".into()),
         Some(&ResolvedCall::Answered("q6".into())),
-        "what is in the log counts, not what could have been found"
+        "the log decides, not what could have been found"
     );
     let mut hand = suspended([("ask", json!({}))]);
     hand.clock(61_001);
@@ -192,7 +192,7 @@ fn a_call_that_nobody_answers_in_time_fails() {
 }
 
 #[test]
-fn of_two_calls_the_one_whose_time_is_over_fails_and_the_other_waits_on() {
+fn of_two_calls_the_expired_one_fails_and_the_other_stays_pending() {
     let mut hand = suspended([("ask", json!({})), ("guarded", json!({}))]);
     hand.clock(61_001);
     hand.start(Trigger::Resume).unwrap();
@@ -209,7 +209,7 @@ fn of_two_calls_the_one_whose_time_is_over_fails_and_the_other_waits_on() {
 }
 
 #[test]
-fn a_finish_tool_waits_until_people_have_answered() {
+fn a_finish_tool_waits_for_pending_calls() {
     let mut hand = suspended([("submit", json!({"x": 1})), ("ask", json!({}))]);
     assert!(status(&hand).is_suspended(), "{}", hand.story());
     hand.answer("1.1", Answer::Error("nobody home".to_owned())).unwrap();
@@ -219,7 +219,7 @@ fn a_finish_tool_waits_until_people_have_answered() {
 }
 
 #[test]
-fn finishing_in_the_same_reply_asks_nobody() {
+fn finishing_in_the_same_reply_requests_nothing() {
     let ask = Tool::client::<NoInput>("ask", "Asks.");
     let agent = built(builder().tool(ask).output_schema(result_schema()));
     let mut hand = Hand::new(&agent);
@@ -228,7 +228,7 @@ fn finishing_in_the_same_reply_asks_nobody() {
 }
 
 #[test]
-fn an_answer_of_the_wrong_kind_or_to_nobody_is_not_legal() {
+fn an_answer_of_the_wrong_kind_or_to_no_pending_call_is_not_legal() {
     let mut hand = suspended([("ask", json!({})), ("guarded", json!({}))]);
     hand.answer("1.0", approved()).unwrap_err();
     hand.answer("1.1", Answer::Returned(json!(1).into())).unwrap_err();
@@ -238,7 +238,7 @@ fn an_answer_of_the_wrong_kind_or_to_nobody_is_not_legal() {
 }
 
 #[test]
-fn an_aborted_session_drops_what_it_waited_for() {
+fn an_aborted_session_drops_its_pending_calls() {
     let mut hand = suspended([("guarded", json!({}))]);
     hand.start(Trigger::Abort).unwrap();
     hand.abort();
@@ -246,7 +246,7 @@ fn an_aborted_session_drops_what_it_waited_for() {
     assert_eq!(status(&hand), RunStatus::Aborted);
     assert_eq!(hand.session().settled_call(&"1.0".into()), Some(&ResolvedCall::Dropped));
     let result = transcript_text(hand.session().transcript());
-    assert!(result.contains("while the call waited for people"), "{result}");
+    assert!(result.contains("while the call was pending"), "{result}");
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn an_approved_call_is_at_most_once_unless_its_tool_says_otherwise() {
 }
 
 #[test]
-fn a_started_call_is_not_asked_about_again_after_a_crash() {
+fn a_started_call_needs_no_second_approval_after_a_crash() {
     let mut hand = suspended([("guarded", json!({}))]);
     hand.answer("1.0", approved()).unwrap();
     hand.start(Trigger::Resume).unwrap();
@@ -285,7 +285,7 @@ fn the_limit_of_the_turn_holds_across_a_suspension() {
 }
 
 #[test]
-fn a_queued_message_enters_between_two_steps_and_keeps_the_turn_open() {
+fn a_queued_message_is_taken_between_two_steps_and_keeps_the_turn_open() {
     let mut hand = Hand::new(&agent());
     hand.reply(calls([("search", json!({}))]));
     hand.queue("and hurry");
@@ -308,7 +308,7 @@ fn a_queued_message_enters_between_two_steps_and_keeps_the_turn_open() {
     assert_eq!(hand.session().turn(), 1);
 }
 
-/// The clock of the store went back after the resumer had read that the deadline was over.
+/// The store's clock went back after the resuming process had read that the deadline had passed.
 #[test]
 fn a_run_that_was_resumed_for_a_deadline_is_legal_before_it() {
     let mut hand = suspended([("ask", json!({}))]);
@@ -316,10 +316,10 @@ fn a_run_that_was_resumed_for_a_deadline_is_legal_before_it() {
     hand.start(Trigger::Resume).unwrap();
     let again = read(&hand, Timestamp(1000));
     assert_eq!(again.last_run().unwrap().status, RunStatus::Running);
-    assert!(again.has_news(), "the call is over for this reader, too");
+    assert!(again.has_news(), "the call is expired for this reader, too");
 }
 
-/// A resumption after an interrupt tells nothing about deadlines.
+/// A resume after an interrupt does not affect deadlines.
 #[test]
 fn a_reader_of_a_resumption_expires_no_call_before_its_deadline() {
     let mut hand = suspended([("ask", json!({})), ("ask", json!({}))]);
@@ -330,5 +330,5 @@ fn a_reader_of_a_resumption_expires_no_call_before_its_deadline() {
     assert_eq!(status(&hand), RunStatus::Interrupted);
     hand.start(Trigger::Resume).unwrap();
     let again = read(&hand, Timestamp(1000));
-    assert!(!again.has_news(), "the second call still waits");
+    assert!(!again.has_news(), "the second call is still pending");
 }

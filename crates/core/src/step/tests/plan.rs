@@ -22,7 +22,7 @@ fn plan_for_result(step: &StepResult) -> StepPlan {
     plan_step_processing(step, &PlanOptions { output_schema: Some(&schema) })
 }
 
-/// A plan that asks for nothing.
+/// A plan that requires nothing.
 fn nothing() -> StepPlan {
     StepPlan {
         assistant_message_plan: None,
@@ -47,7 +47,7 @@ fn text_becomes_a_message_and_does_not_end_the_turn() {
 }
 
 #[test]
-fn calls_are_pending_and_stand_in_the_message_too() {
+fn calls_are_pending_and_part_of_the_message() {
     let search = ParsedToolCall::new("tc1", "search", json!({"query": "test"}).into());
     let fetch = ParsedToolCall::new("tc2", "fetch", json!({"url": "https://…"}).into());
     let step = StepResult::ToolCalls {
@@ -69,7 +69,7 @@ fn calls_are_pending_and_stand_in_the_message_too() {
 }
 
 #[test]
-fn sub_agent_calls_are_pending_beside_tool_calls() {
+fn sub_agent_calls_and_tool_calls_are_both_pending() {
     let child = ParsedSubAgentCall {
         id: "s1".into(),
         provider_id: None,
@@ -120,7 +120,7 @@ fn the_finish_call_is_detected_without_a_schema() {
 }
 
 #[test]
-fn nothing_is_pending_beside_a_finish_call() {
+fn nothing_is_pending_with_a_finish_call() {
     let plan = plan(&calls([("search", json!({})), ("__finish__", json!({}))]));
     assert_eq!(plan.pending_tool_calls, []);
     assert_eq!(plan.assistant_message_plan.unwrap().tool_calls.len(), 2);
@@ -162,7 +162,7 @@ fn an_error_that_stops_fails_the_turn() {
 }
 
 #[test]
-fn an_error_that_does_not_stop_asks_for_nothing() {
+fn an_error_that_does_not_stop_requires_nothing() {
     let step = stopped(error_step(ErrorCode::ProviderStreamCut, false), StopReason::Error);
     assert_eq!(plan(&step), StepPlan { stop_reason: Some(StopReason::Error), ..nothing() });
 }
@@ -174,12 +174,15 @@ fn an_output_that_does_not_fit_is_not_terminal_and_says_why() {
         assert!(!plan.is_terminal);
         assert_eq!(plan.output, None);
         assert_eq!(plan.status_update, None);
-        assert!(plan.violations.iter().any(|it| it.contains("\"result\"")), "{plan:?}");
+        assert!(
+            plan.violations.iter().any(|violation| violation.contains("\"result\"")),
+            "{plan:?}"
+        );
     }
 }
 
 #[test]
-fn calls_beside_a_finish_call_that_does_not_fit_are_pending() {
+fn calls_with_an_invalid_finish_call_are_pending() {
     let step = calls([("search", json!({"q": 1})), ("__finish__", json!({}))]);
     let names: Vec<_> =
         plan_for_result(&step).pending_tool_calls.into_iter().map(|call| call.name).collect();
@@ -205,7 +208,7 @@ fn a_finish_call_that_was_cut_off_is_not_terminal() {
 }
 
 #[test]
-fn an_output_that_no_reader_accepts_is_not_taken() {
+fn an_output_that_cannot_be_read_is_not_accepted() {
     let plan = plan_for_result(&raw_call("__finish__", r#"{"result": 1e400}"#));
     assert!(!plan.is_terminal);
     assert_eq!(plan.violations.len(), 1);
@@ -220,7 +223,7 @@ fn the_first_of_several_finish_calls_counts() {
 }
 
 #[test]
-fn stop_reason_and_thinking_are_handed_on() {
+fn stop_reason_and_thinking_are_passed_on() {
     let mut step = text("Done.");
     if let StepResult::Text { thinking, .. } = &mut step {
         *thinking = Some(Thinking { content: "Hm.".to_owned(), signature: Some("s".to_owned()) });

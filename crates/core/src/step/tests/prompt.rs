@@ -1,4 +1,4 @@
-//! The section of the prompt that says how to hand in the output.
+//! The prompt section that tells the model how to return the output.
 
 use expect_test::{Expect, expect};
 
@@ -46,7 +46,7 @@ fn several_finish_tools_are_named_as_one_of_them() {
 }
 
 #[test]
-fn a_native_output_is_asked_for_without_a_tool() {
+fn a_native_output_is_requested_without_a_tool() {
     check(
         &Completion::Native,
         true,

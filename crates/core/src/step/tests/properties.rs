@@ -1,5 +1,5 @@
-//! What holds whatever happens, in whatever order: random agents, answers, results, requests and
-//! takeovers, driven through the machine.
+//! Invariants of all possible sequences: random agents, answers, results, requests and takeovers,
+//! run through the state machine.
 
 mod game;
 
@@ -22,14 +22,15 @@ fn config() -> ProptestConfig {
     ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// All of a session but how late it is.
+/// Everything of a session except its time.
 fn view(session: &Session) -> String {
     let mut session = session.clone();
     session.observe(Timestamp(i64::MAX));
     format!("{session:?}")
 }
 
-/// Every call of a closed step has exactly one result, in call order, right after its message.
+/// Checks that every call of a closed step has exactly one result, in call order, right after its
+/// message.
 fn unpaired(session: &Session) -> Option<String> {
     let mut messages = session.transcript().iter().peekable();
     let open: Vec<_> = session.open_step().map_or(&[][..], |step| step.tool_calls()).to_vec();
@@ -51,17 +52,17 @@ fn unpaired(session: &Session) -> Option<String> {
     None
 }
 
-/// The log in appends of these sizes, over and over.
+/// Splits the log into appends of these sizes, repeated.
 fn appends(hand: &Hand, sizes: &[usize]) -> Vec<StoredAppend> {
     let mut appends = Vec::new();
     let (mut rest, mut first, mut sizes) = (&*hand.log, 1, sizes.iter().cycle());
     while !rest.is_empty() {
-        // One append is one run's, and of one time.
+        // An append belongs to one run and has one time.
         let run = &rest[0].0;
         let times = &hand.times[hand.log.len() - rest.len()..];
         let same =
             rest.iter().zip(times).take_while(|((other, _), at)| other == run && **at == times[0]);
-        // The start of a call is on record before the call runs, so an append ends with it.
+        // The start of a call is recorded before the call runs, so an append ends with it.
         let started = |(_, event): &Entry| matches!(event, Event::ToolStarted { .. });
         let to_start = rest.iter().position(started).map_or(rest.len(), |index| index + 1);
         let same = same.count().min(to_start);
@@ -114,7 +115,7 @@ proptest! {
     }
 
     #[test]
-    fn what_comes_next_is_a_function_of_the_events(kind: Agents, moves in moves()) {
+    fn the_next_action_is_a_function_of_the_events(kind: Agents, moves in moves()) {
         let agent = agent(kind);
         play(&agent, &moves, |hand| {
             let mut again = Hand::refolded_at(&agent, &hand.log, &hand.times);
@@ -125,13 +126,13 @@ proptest! {
     }
 
     #[test]
-    fn a_prefix_and_the_rest_fold_to_the_same_however_they_were_appended(
+    fn folds_do_not_depend_on_append_boundaries(
         kind: Agents,
         moves in moves(),
         sizes in vec(1..9_usize, 1..5),
     ) {
         let mut hand = play(&agent(kind), &moves, |_| {});
-        // A session knows where its last append began, so that is the same one.
+        // A session knows where its last append started, so that append is the same.
         hand.clock(hand.session().clock().0 + 1);
         hand.queue("more");
         let one_by_one = appends(&hand, &[1]);
@@ -150,7 +151,7 @@ proptest! {
         let (mut writer, mut reader) = (folded(&[]), folded(&[]));
         for append in appends(&hand, &sizes) {
             for recorded in decode(&"s".into(), &append).unwrap() {
-                // Deadlines that passed are not in the log, but were seen by its writer.
+                // Deadlines that passed are not in the log, but its writer saw them.
                 writer.observe(append.at);
                 writer.apply(&recorded.event, append.run.as_ref()).unwrap();
             }
@@ -161,7 +162,7 @@ proptest! {
     }
 
     #[test]
-    fn a_snapshot_and_what_came_after_it_are_the_whole_log(
+    fn a_snapshot_and_the_events_after_it_equal_the_whole_log(
         kind: Agents,
         moves in moves(),
         sizes in vec(1..9_usize, 1..5),
@@ -169,7 +170,8 @@ proptest! {
         let hand = play(&agent(kind), &moves, |_| {});
         let (mut whole, mut overview) = (folded(&[]), folded(&[]).into_overview());
         for append in appends(&hand, &sizes) {
-            // Each overview is of a snapshot, so this is one for each version and any number of appends.
+            // Each overview comes from a snapshot, so there is one for each version and any number
+            // of appends.
             let id = whole.id().clone();
             let snapshot = overview.to_snapshot().unwrap();
             let back = SessionOverview::from_snapshot(&id, &snapshot).unwrap();
@@ -177,7 +179,7 @@ proptest! {
             overview = back;
             whole.apply_append(&append).unwrap();
             let mut events = decode(&id, &append).unwrap().into_iter();
-            let goes_back = events.any(|it| matches!(it.event, Event::Rewound { .. }));
+            let goes_back = events.any(|entry| matches!(entry.event, Event::Rewound { .. }));
             match overview.apply_append(&append).unwrap() {
                 Folding::Done => prop_assert!(!goes_back),
                 Folding::NeedsHistory => {
@@ -190,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_spent_never_becomes_less(kind: Agents, moves in moves()) {
+    fn budget_usage_never_decreases(kind: Agents, moves in moves()) {
         let hand = play(&agent(kind), &moves, |_| {});
         let mut session = Session::new(SessionId::from("s"));
         let mut before = session.spent();
@@ -215,14 +217,14 @@ proptest! {
     }
 
     #[test]
-    fn a_limit_of_tool_calls_is_held_to(moves in moves()) {
-        let taken_over = moves.iter().any(|it| matches!(it, Move::TakeOver | Move::Rewind(_)));
+    fn a_limit_of_tool_calls_is_enforced(moves in moves()) {
+        let taken_over = moves.iter().any(|made| matches!(made, Move::TakeOver | Move::Rewind(_)));
         let hand = play(&agent(Agents::Limited), &moves, |_| {});
         prop_assert!(taken_over || hand.session().tool_calls() <= 5, "{}", hand.story());
     }
 
     #[test]
-    fn going_back_is_never_having_gone(kind: Agents, moves in moves(), at: prop::sample::Index) {
+    fn a_rewind_restores_the_earlier_state(kind: Agents, moves in moves(), at: prop::sample::Index) {
         let agent = agent(kind);
         let Hand { log, times, .. } = play(&agent, &moves, |_| {});
         let at = at.index(log.len() + 1);
@@ -249,7 +251,7 @@ proptest! {
         let mut losing = lost.iter().cycle();
         let Hand { log, times, .. } = play(&agent, &moves, |_| {});
         let mut log: Vec<_> = log.into_iter().zip(times).collect();
-        // Logs of other origin do not go back.
+        // Logs of other origin are not rewound.
         let back = log.iter().position(|((_, it), _)| matches!(it, Event::Rewound { .. }));
         log.truncate(back.unwrap_or(log.len()));
         log.retain(|((_, event), _)| {
@@ -281,10 +283,10 @@ proptest! {
     }
 
     #[test]
-    fn going_back_to_a_checkpoint_finds_what_was_there(kind: Agents, moves in moves()) {
+    fn a_rewind_to_a_checkpoint_restores_its_state(kind: Agents, moves in moves()) {
         let mut known = std::collections::BTreeMap::new();
         let (mut steps, mut spent) = (0, Usage::default());
-        let told = |session: &Session| {
+        let view_at = |session: &Session| {
             let (step, state) = (session.closed_step(), session.state());
             let closed = step.filter(|step| step.reply.error.is_none());
             format!("{:?} {state} {} {closed:?}", session.transcript(), session.turn_steps())
@@ -292,7 +294,7 @@ proptest! {
         play(&agent(kind), &moves, |hand| {
             let session = hand.session();
             if let Some((_, Event::StepClosed { .. })) = hand.log.last() {
-                known.insert(hand.log.len() as u64, told(session));
+                known.insert(hand.log.len() as u64, view_at(session));
             }
             if let [.., (_, Event::Rewound { to }), _] = &*hand.log {
                 let failed = |step: &StepRecord| step.reply.error.is_some();
@@ -303,10 +305,10 @@ proptest! {
                 });
                 assert!(!session.closed_step().is_some_and(failed));
                 if reply.unwrap().error.is_none() {
-                    assert_eq!(told(session), known[to], "{}", hand.story());
+                    assert_eq!(view_at(session), known[to], "{}", hand.story());
                 }
             }
-            // Numbers are never given twice, and nothing is given back.
+            // Numbers are never reused, and used-up budget is not returned.
             if let Some((_, Event::ModelReplied(reply))) = hand.log.last()
                 && reply.step == session.last_step()
             {
@@ -352,14 +354,14 @@ proptest! {
     }
 
     #[test]
-    fn a_run_that_is_left_alone_ends(kind: Agents, moves in moves()) {
+    fn an_undisturbed_run_ends(kind: Agents, moves in moves()) {
         let mut hand = play(&agent(kind), &moves, |_| {});
         for _ in 0..400 {
             match hand.next() {
                 Action::Idle => return Ok(()),
-                _ => game::carry_on(&mut hand, &Move::text()),
+                _ => game::make_move(&mut hand, &Move::text()),
             }
         }
-        prop_assert!(false, "it goes on and on: {}", hand.story());
+        prop_assert!(false, "the run does not end: {}", hand.story());
     }
 }

@@ -1,4 +1,4 @@
-//! Which results hooks are told of, and when.
+//! The results that hooks receive, and when they receive them.
 
 use serde_json::json;
 
@@ -20,8 +20,8 @@ fn agent() -> AnyAgent {
     )
 }
 
-/// Notes what was recorded, and takes what is to be told of now.
-fn told(results: &mut Results, hand: &Hand) -> Vec<String> {
+/// Notes the recorded results, and returns those that hooks receive now.
+fn delivered(results: &mut Results, hand: &Hand) -> Vec<String> {
     let events: Vec<Event> = hand.log.iter().map(|(_, event)| event.clone()).collect();
     results.note(hand.session(), &agent(), &events);
     taken(results, &hand.next())
@@ -29,17 +29,17 @@ fn told(results: &mut Results, hand: &Hand) -> Vec<String> {
 
 fn taken(results: &mut Results, next: &Action) -> Vec<String> {
     let results = results.take(next).into_iter();
-    results.map(|it| format!("{} {}", it.call.id, it.input.text())).collect()
+    results.map(|result| format!("{} {}", result.call.id, result.input.text())).collect()
 }
 
-/// What a run that takes over has to tell of what it finds.
+/// Returns the results that a run takes over from the log it finds.
 fn taken_over(hand: &Hand) -> Vec<String> {
     let mut results = Results::taken_over(hand.session(), &agent());
     taken(&mut results, &Action::Idle)
 }
 
 #[test]
-fn answered_and_approved_calls_are_told_of_together_in_call_order() {
+fn hooks_receive_answered_and_approved_calls_together_in_call_order() {
     let mut hand = Hand::new(&agent());
     hand.drive([calls([("guarded", json!({"x": 1})), ("ask", json!({}))])]);
     hand.answer("1.0", Answer::Approved { edited: Some(json!({"x": 2}).into()) }).unwrap();
@@ -47,26 +47,26 @@ fn answered_and_approved_calls_are_told_of_together_in_call_order() {
     hand.start(Trigger::Resume).unwrap();
     hand.decide();
     let mut results = Results::default();
-    assert_eq!(told(&mut results, &hand), [""; 0], "the approved call is open");
+    assert_eq!(delivered(&mut results, &hand), [""; 0], "the approved call is open");
     hand.result("1.0", json!({"x": 2}));
-    assert_eq!(told(&mut results, &hand), [r#"1.0 {"x":2}"#, "1.1 {}"]);
-    assert_eq!(told(&mut results, &hand), [""; 0], "once");
+    assert_eq!(delivered(&mut results, &hand), [r#"1.0 {"x":2}"#, "1.1 {}"]);
+    assert_eq!(delivered(&mut results, &hand), [""; 0], "once");
 }
 
 #[test]
-fn results_of_a_phase_that_was_open_are_told_of_by_whoever_takes_over() {
+fn the_run_that_takes_over_delivers_the_results_of_an_open_phase() {
     let mut hand = Hand::new(&agent());
     hand.decide();
     hand.reply(calls([("search", json!({"x": 1})), ("search", json!({"x": 2}))]));
     hand.result("1.1", json!({"x": 2}));
-    assert_eq!(taken_over(&hand), [""; 0], "the run that lives tells of its own");
+    assert_eq!(taken_over(&hand), [""; 0], "the live run delivers its own results");
     hand.start(Trigger::Recover).unwrap();
     assert_eq!(taken_over(&hand), [r#"1.1 {"x":2}"#]);
 }
 
-/// Its results were recorded before hooks were told, and whether these were is not known.
+/// The results were recorded before hooks received them, and it is unknown whether they did.
 #[test]
-fn a_phase_of_an_open_step_that_had_settled_may_be_told_of_again() {
+fn a_settled_phase_of_an_open_step_may_be_delivered_again() {
     let mut hand = Hand::new(&agent());
     hand.decide();
     hand.reply(calls([("search", json!({"x": 1})), ("submit", json!({"x": 2}))]));
@@ -77,7 +77,7 @@ fn a_phase_of_an_open_step_that_had_settled_may_be_told_of_again() {
 }
 
 #[test]
-fn of_a_step_that_was_suspended_only_what_it_waited_for_is_told_of_again() {
+fn of_a_suspended_step_only_the_results_it_waited_for_are_delivered_again() {
     let mut hand = Hand::new(&agent());
     hand.drive([calls([
         ("search", json!({"x": 1})),
@@ -89,11 +89,11 @@ fn of_a_step_that_was_suspended_only_what_it_waited_for_is_told_of_again() {
     hand.start(Trigger::Resume).unwrap();
     hand.decide();
     hand.start(Trigger::Recover).unwrap();
-    assert_eq!(taken_over(&hand), ["1.1 {}"], "1.0 was told of before the suspension");
+    assert_eq!(taken_over(&hand), ["1.1 {}"], "1.0 was delivered before the suspension");
 }
 
 #[test]
-fn companion_calls_after_the_one_that_a_run_waited_in_are_told_of() {
+fn companion_calls_after_the_pending_one_are_delivered() {
     let scout = Agent::builder("scout").description("Scouts.").system_prompt("You scout.");
     let scout = scout.model("scripted").output_schema(result_schema()).build().unwrap();
     let agent = built(builder().companion(&scout, CompanionMode::Blocking));
@@ -117,12 +117,13 @@ fn companion_calls_after_the_one_that_a_run_waited_in_are_told_of() {
     hand.result("1.0", json!("found"));
     hand.result("1.1", json!([]));
     let mut results = Results::left_before(hand.session(), &agent);
-    let told: Vec<_> = results.take(&Action::Idle).into_iter().map(|it| it.call.id).collect();
-    assert_eq!(told, [CallId::from("1.0"), "1.1".into()], "neither was told of before");
+    let delivered: Vec<_> =
+        results.take(&Action::Idle).into_iter().map(|result| result.call.id).collect();
+    assert_eq!(delivered, [CallId::from("1.0"), "1.1".into()], "neither was delivered before");
 }
 
 #[test]
-fn the_finish_is_no_tool() {
+fn a_finish_is_not_a_tool_result() {
     let agent = built(builder().output_schema(result_schema()));
     let mut hand = Hand::new(&agent);
     hand.decide();
@@ -130,6 +131,6 @@ fn the_finish_is_no_tool() {
     let mut results = Results::default();
     let events: Vec<Event> = hand.log.iter().map(|(_, event)| event.clone()).collect();
     results.note(hand.session(), &agent, &events);
-    let of: Vec<_> = results.take(&hand.next()).into_iter().map(|it| it.of).collect();
+    let of: Vec<_> = results.take(&hand.next()).into_iter().map(|result| result.of).collect();
     assert_eq!(of, [ResultOf::Finish]);
 }

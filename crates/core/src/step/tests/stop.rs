@@ -1,4 +1,4 @@
-//! Stop conditions, their precedence, and the tables of stop reasons.
+//! Stop conditions and their precedence, and the tables of stop reasons.
 
 use expect_test::expect;
 use serde_json::json;
@@ -29,7 +29,7 @@ fn says_done(result: &StepResult) -> bool {
 const EXAMPLE: StopConfig<'_> = StopConfig { max_steps: Some(10), stop_when: Some(&says_done) };
 
 #[test]
-fn the_example_stops_at_ten_steps_or_at_the_word() {
+fn the_example_stops_at_ten_steps_or_at_the_keyword() {
     assert!(!should_stop_execution(&more_text("on"), 9, &EXAMPLE));
     assert!(should_stop_execution(&more_text("on"), 10, &EXAMPLE));
     assert!(should_stop_execution(&more_text("DONE"), 1, &EXAMPLE));
@@ -51,11 +51,11 @@ fn conditions_are_checked_in_their_order_of_precedence() {
 }
 
 #[test]
-fn what_does_not_ask_to_stop_goes_on() {
+fn a_result_without_a_stop_continues() {
     let config = StopConfig::default();
     assert!(!should_stop_execution(&error_step(ErrorCode::ModelError, false), 1, &config));
     assert!(!should_stop_execution(&calls([("search", json!({}))]), 99, &config));
-    assert!(!should_stop_execution(&finish(json!({})), 1, &config), "the plan says that it ends");
+    assert!(!should_stop_execution(&finish(json!({})), 1, &config), "the plan ends the turn");
 }
 
 #[test]
@@ -92,7 +92,8 @@ fn only_the_token_limit_is_recoverable() {
 
 #[test]
 fn stop_reasons_have_their_names_in_the_log() {
-    let names: Vec<_> = REASONS.iter().map(|it| serde_json::to_value(it).unwrap()).collect();
+    let names: Vec<_> =
+        REASONS.iter().map(|reason| serde_json::to_value(reason).unwrap()).collect();
     let expected = json!([
         "end_turn",
         "tool_use",

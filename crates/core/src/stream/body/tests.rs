@@ -1,4 +1,4 @@
-//! Chunks as text and back.
+//! Encoding and decoding of chunks.
 
 use crate::clock::Timestamp;
 use crate::id::{BatchId, SessionId};
@@ -24,7 +24,7 @@ fn saying(attempt: Option<AttemptRef>, chunks: &[Chunk]) -> StreamOp {
     StreamOp::Chunks { attempt, chunks: chunks.to_vec() }
 }
 
-/// What a new stream gets of a batch: the text, and the chunks that it stands for.
+/// Returns the body that a new stream gets from a batch, and the chunks that it encodes.
 fn body(batch: &[StreamOp]) -> (String, Vec<(Option<Attempt>, Chunk)>) {
     let writer = Writer::without_run(&"s".into());
     let change = StreamState::default().apply(&Batch::new(BatchId(1), writer, batch)).unwrap();
@@ -92,14 +92,14 @@ fn a_batch_that_places_nothing_is_an_empty_body() {
 }
 
 #[test]
-fn what_is_no_body_is_told_apart() {
+fn an_invalid_body_is_rejected() {
     for body in ["", "[", "{}", "[{}]", r#"[{"agent":"a","session":"s","run":"r","step":1}]"#] {
         assert!(decode(body.as_bytes()).is_none(), "{body}");
     }
 }
 
 #[test]
-fn open_attempts_come_back_as_they_were() {
+fn open_attempts_round_trip() {
     let stream = SessionId::from("s");
     let open = |attempt, session: &str, effect| OpenAttempt {
         attempt: Attempt(attempt),

@@ -1,4 +1,4 @@
-//! What is remembered, and for how long.
+//! The contents of the cache, and how long they are kept.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::stream::BatchReceipt;
 use super::{Answers, StreamCache};
 
 #[test]
-fn the_last_batches_are_known_again() {
+fn the_last_batches_are_remembered() {
     let mut answers = Answers::default();
     let written =
         |number: usize| BatchReceipt { last_seq: number as u64, ..BatchReceipt::default() };
@@ -27,7 +27,7 @@ fn id(number: usize) -> SessionId {
     SessionId::from(number.to_string())
 }
 
-/// Writes so many batches, each into a stream of its own.
+/// Writes this many batches, each into a separate stream.
 fn write_others(memories: &StreamCache<u8>, count: usize) {
     for number in 0..count {
         let asked = memories.ask(&id(number), BatchId(0));
@@ -79,7 +79,7 @@ fn the_streams_written_last_are_remembered() {
 }
 
 #[test]
-fn what_is_never_answered_is_bounded_too() {
+fn unanswered_batches_are_bounded_too() {
     let memories = StreamCache::<u8>::default();
     for number in 0..2 * StreamCache::<u8>::KEPT_OPEN {
         drop(memories.ask(&id(number), BatchId(0)));

@@ -1,4 +1,4 @@
-//! What a reader is told of chunks that it cannot have.
+//! The resync chunk for a reader whose chunks are not kept.
 
 use std::collections::HashSet;
 
@@ -8,34 +8,34 @@ use crate::stream::ChunkKind;
 
 use super::Replay;
 
-/// The number of the resync that a reader gets; none if it gets none.
-fn told(replay: Replay) -> Option<u64> {
+/// Returns the number of the resync that a reader gets, or `None`.
+fn resync_seq(replay: Replay) -> Option<u64> {
     let chunks = replay.finish(&SessionId::from("s"), Timestamp(0));
-    assert!(chunks.iter().all(|it| it.chunk.kind == ChunkKind::StreamResync));
-    chunks.front().map(|it| it.seq)
+    assert!(chunks.iter().all(|stored| stored.chunk.kind == ChunkKind::StreamResync));
+    chunks.front().map(|stored| stored.seq)
 }
 
 #[test]
-fn zero_is_the_beginning_like_one() {
+fn zero_and_one_both_mean_the_first_chunk() {
     for from in [0, 1] {
         let replay = Replay::new(from, 3, 0, HashSet::new());
-        assert_eq!((replay.from(), told(replay)), (1, None));
+        assert_eq!((replay.from(), resync_seq(replay)), (1, None));
         let replay = Replay::new(from, 3, 2, HashSet::new());
-        assert_eq!((replay.from(), told(replay)), (3, Some(2)));
+        assert_eq!((replay.from(), resync_seq(replay)), (3, Some(2)));
     }
 }
 
 #[test]
-fn a_cursor_beyond_the_next_chunk_is_of_another_life() {
-    assert_eq!(told(Replay::new(4, 3, 0, HashSet::new())), None);
-    assert_eq!(told(Replay::new(5, 3, 0, HashSet::new())), Some(3));
-    assert_eq!(told(Replay::new(2, 0, 0, HashSet::new())), Some(0));
+fn a_cursor_beyond_the_next_chunk_belongs_to_an_earlier_incarnation() {
+    assert_eq!(resync_seq(Replay::new(4, 3, 0, HashSet::new())), None);
+    assert_eq!(resync_seq(Replay::new(5, 3, 0, HashSet::new())), Some(3));
+    assert_eq!(resync_seq(Replay::new(2, 0, 0, HashSet::new())), Some(0));
 }
 
 #[test]
-fn a_reader_of_an_earlier_stream_gets_the_next_one_from_its_beginning() {
+fn a_reader_of_an_earlier_stream_gets_the_next_one_from_its_first_chunk() {
     for trimmed in [0, 2] {
         let replay = Replay::anew(trimmed, HashSet::new());
-        assert_eq!((replay.from(), told(replay)), (trimmed + 1, Some(trimmed)));
+        assert_eq!((replay.from(), resync_seq(replay)), (trimmed + 1, Some(trimmed)));
     }
 }

@@ -1,4 +1,4 @@
-//! A stream that others write, on a server that loses answers, and sometimes the last writes.
+//! A stream with several writers, on a server that loses answers and sometimes the last writes.
 
 use std::collections::VecDeque;
 
@@ -11,22 +11,22 @@ use crate::stream::{Batch, BatchReceipt, CacheEntry, Chunk, ChunkKind, Effect, S
 
 use super::{CachedStream, Change, Found, Place, SharedStream, write_shared};
 
-/// What becomes of the next write.
+/// The fate of the next write.
 enum Next {
-    /// It never arrives.
+    /// The request never arrives.
     Lost,
-    /// It is done, and nobody hears of it.
+    /// The write succeeds, but the answer is lost.
     Unanswered,
-    /// It is done by and by: when the stream is looked at next.
+    /// The write takes effect later, at the next lookup.
     Late,
-    /// It is done, nobody hears of it, and the store sends it again.
+    /// The write succeeds, the answer is lost, and the store resends the request.
     Repeated,
 }
 
 #[derive(Default)]
 struct Server {
     known: CachedStream,
-    /// The places of what was written.
+    /// The positions of the written batches.
     places: Vec<Place>,
     next: VecDeque<Next>,
     late: Vec<(u64, CachedStream, u64)>,
@@ -54,7 +54,7 @@ impl SharedStream for &mut Server {
 
     async fn look(&mut self, places: &[Place]) -> Result<Found> {
         self.looks += 1;
-        let there = places.iter().filter(|it| self.places.contains(it)).copied().collect();
+        let there = places.iter().filter(|place| self.places.contains(place)).copied().collect();
         let known = self.known.clone();
         for (from, after, count) in std::mem::take(&mut self.late) {
             self.take(from, &after, count);
@@ -102,7 +102,7 @@ fn batch(id: u128) -> Batch {
     )
 }
 
-/// Writes without waiting: nothing here does.
+/// Writes without waiting: no future of this test is ever pending.
 fn write(server: &mut Server, memory: &mut CacheEntry, batch: &Batch) -> Result<BatchReceipt> {
     write_shared(server, memory, batch).now_or_never().unwrap()
 }
@@ -146,7 +146,7 @@ fn a_batch_whose_answer_was_lost_is_written_once() {
 }
 
 #[test]
-fn a_batch_that_a_store_sent_again_is_written_once() {
+fn a_batch_that_a_store_resent_is_written_once() {
     let (mut server, mut memory) = (Server::default(), CacheEntry::default());
     server.next.push_back(Next::Repeated);
     assert_eq!(last(&mut server, &mut memory, 1), 1);
@@ -155,7 +155,7 @@ fn a_batch_that_a_store_sent_again_is_written_once() {
 }
 
 #[test]
-fn what_came_after_it_does_not_hide_whether_it_was_written() {
+fn later_batches_do_not_hide_whether_a_batch_was_written() {
     for (fate, is_first) in [(Next::Lost, false), (Next::Unanswered, true)] {
         let (mut server, mut one, mut other) =
             (Server::default(), CacheEntry::default(), CacheEntry::default());
@@ -171,7 +171,7 @@ fn what_came_after_it_does_not_hide_whether_it_was_written() {
 }
 
 #[test]
-fn another_batch_of_the_same_handle_settles_the_doubt() {
+fn another_batch_of_the_same_handle_resolves_the_doubt() {
     for fate in [Next::Lost, Next::Unanswered, Next::Late] {
         let (mut server, mut memory) = (Server::default(), CacheEntry::default());
         last(&mut server, &mut memory, 1);
@@ -179,33 +179,33 @@ fn another_batch_of_the_same_handle_settles_the_doubt() {
         write(&mut server, &mut memory, &batch(2)).unwrap_err();
         let third = last(&mut server, &mut memory, 3);
         let second = last(&mut server, &mut memory, 2);
-        assert_eq!(second + third, 5, "each has its place");
+        assert_eq!(second + third, 5, "each batch has its own position");
         assert_eq!((server.writes, server.known.ledger.last_seq), (3, 3));
     }
 }
 
 #[test]
-fn a_server_that_lost_the_end_is_written_on_from_where_it_is() {
+fn after_a_server_lost_the_latest_writes_writing_continues_from_its_state() {
     let (mut server, mut one, mut other) =
         (Server::default(), CacheEntry::default(), CacheEntry::default());
     last(&mut server, &mut one, 1);
     let kept = server.known.clone();
-    // In doubt, written, and then taken back.
+    // The batch is in doubt, written, and then lost.
     server.next.push_back(Next::Unanswered);
     write(&mut server, &mut one, &batch(2)).unwrap_err();
     server.known = kept.clone();
     server.places.truncate(1);
     assert_eq!(last(&mut server, &mut one, 2), 2);
-    // Acknowledged and taken back, and another batch has come in its place.
+    // The batch is acknowledged and lost, and another batch has come in its place.
     server.known = kept;
     server.places.truncate(1);
     assert_eq!(last(&mut server, &mut other, 3), 2);
     assert_eq!(last(&mut server, &mut one, 4), 3);
 }
 
-/// A batch without chunks has no place to look at. To begin twice is to begin anew.
+/// A batch without chunks has no position to look up. Starting twice starts another attempt.
 #[test]
-fn a_begin_whose_answer_was_lost_leaves_one_open_attempt() {
+fn an_attempt_whose_answer_was_lost_is_open_only_once() {
     let (mut server, mut one, mut other) =
         (Server::default(), CacheEntry::default(), CacheEntry::default());
     let begin = StreamOp::Begin { effect: Effect::Model { step: 1 }, origin: chunk() };
@@ -214,12 +214,12 @@ fn a_begin_whose_answer_was_lost_leaves_one_open_attempt() {
     write(&mut server, &mut one, &begin).unwrap_err();
     last(&mut server, &mut other, 1);
     let begun = write(&mut server, &mut one, &begin).unwrap().begun;
-    let open: Vec<_> = server.known.ledger.open.iter().map(|it| it.attempt).collect();
+    let open: Vec<_> = server.known.ledger.open.iter().map(|open| open.attempt).collect();
     assert_eq!(open, begun);
 }
 
 #[test]
-fn a_server_that_takes_nothing_is_not_remembered_without_end() {
+fn doubts_about_a_failing_server_are_bounded() {
     let (mut server, mut memory) = (Server::default(), CacheEntry::default());
     for id in 0..100 {
         server.next.push_back(Next::Lost);

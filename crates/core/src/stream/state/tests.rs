@@ -1,4 +1,5 @@
-//! What a batch makes of a stream. That the rules hold on every store, `stream_suite!` shows.
+//! The change that a batch makes to a stream. `stream_suite!` shows that the rules hold on every
+//! store.
 
 use crate::clock::Timestamp;
 use crate::error::ErrorCode;
@@ -46,11 +47,11 @@ fn of(writer: Writer, ops: &[StreamOp]) -> Batch {
 }
 
 #[test]
-fn a_batch_is_numbered_on_from_what_was_there() {
-    let mut ledger = StreamState { last_seq: 10, last_attempt: 4, ..StreamState::default() };
+fn chunk_numbers_continue_after_the_existing_ones() {
+    let mut state = StreamState { last_seq: 10, last_attempt: 4, ..StreamState::default() };
     let batch = [say(None, 2), begin("s"), say(Some(AttemptRef::Started(0)), 3), begin("s")];
-    let change = ledger.apply(&of_run(0, &batch)).unwrap();
-    assert_eq!((ledger.last_seq, ledger.last_attempt, change.count), (16, 6, 6));
+    let change = state.apply(&of_run(0, &batch)).unwrap();
+    assert_eq!((state.last_seq, state.last_attempt, change.count), (16, 6, 6));
     assert_eq!(change.written.begun, [Attempt(5), Attempt(6)]);
     let discarded = Discarded { attempt: Attempt(5), began: 12, ended: 15 };
     assert_eq!(change.discarded, [discarded]);
@@ -62,68 +63,68 @@ fn a_batch_is_numbered_on_from_what_was_there() {
     ];
     assert_eq!(change.placed, expected);
     assert_eq!(
-        ledger.open.iter().map(|it| (it.attempt.0, it.began)).collect::<Vec<_>>(),
+        state.open.iter().map(|open| (open.attempt.0, open.began)).collect::<Vec<_>>(),
         [(6, 16)]
     );
 }
 
 #[test]
-fn a_batch_with_a_mistake_changes_nothing() {
-    let mut ledger = StreamState::default();
+fn an_invalid_batch_changes_nothing() {
+    let mut state = StreamState::default();
     let batch = [begin("s"), say(None, 1), say(Some(AttemptRef::Started(1)), 1), begin("s")];
-    assert_eq!(ledger.apply(&of_run(0, &batch)).unwrap_err().code(), ErrorCode::InputInvalid);
-    assert_eq!(ledger, StreamState::default());
+    assert_eq!(state.apply(&of_run(0, &batch)).unwrap_err().code(), ErrorCode::InputInvalid);
+    assert_eq!(state, StreamState::default());
 }
 
 #[test]
-fn what_comes_to_nothing_is_no_change() {
-    let mut ledger = StreamState { last_seq: 3, ..StreamState::default() };
-    ledger.marked.insert("s".into(), Marked { version: 5, seq: 2, fencing_token: 0 });
-    let before = ledger.clone();
+fn a_batch_without_effect_is_no_change() {
+    let mut state = StreamState { last_seq: 3, ..StreamState::default() };
+    state.marked.insert("s".into(), Marked { version: 5, seq: 2, fencing_token: 0 });
+    let before = state.clone();
     let batch =
         [say(None, 0), say(Some(AttemptRef::Existing(Attempt(1))), 2), mark("s", 5, &[4, 5])];
-    let change = ledger.apply(&of_run(0, &batch)).unwrap();
+    let change = state.apply(&of_run(0, &batch)).unwrap();
     assert!(!change.is_changed);
     assert_eq!((change.written.last_seq, change.written.refused), (3, vec![Attempt(1)]));
-    assert_eq!(ledger, before);
+    assert_eq!(state, before);
 }
 
 #[test]
-fn each_session_is_marked_by_itself() {
-    let mut ledger = StreamState::default();
-    ledger.marked.insert("s".into(), Marked { version: 5, seq: 0, fencing_token: 0 });
+fn each_session_has_its_own_watermark() {
+    let mut state = StreamState::default();
+    state.marked.insert("s".into(), Marked { version: 5, seq: 0, fencing_token: 0 });
     let own = [mark("s", 7, &[5, 6, 7])];
-    let change = ledger.apply(&of_run(4, &own)).unwrap();
+    let change = state.apply(&of_run(4, &own)).unwrap();
     assert_eq!(change.marked, Some("s".into()));
     assert_eq!(change.placed[0], ChunkPlacement::Boundaries { op: 0, above: 5 });
     assert_eq!(change.chunks(&own).count(), 2);
     let child = Writer { session: "child".into(), fencing_token: 2 };
     let below = [mark("child", 2, &[1, 2]), mark("child", 3, &[])];
-    let change = ledger.apply(&of(child.clone(), &below)).unwrap();
+    let change = state.apply(&of(child.clone(), &below)).unwrap();
     assert_eq!(change.marked, Some(child.session.clone()));
     assert_eq!(change.chunks(&below).count(), 2);
     let marked = |version, seq, fencing_token| Marked { version, seq, fencing_token };
-    assert_eq!(ledger.marked[&SessionId::from("s")], marked(7, 2, 4));
-    assert_eq!(ledger.marked[&child.session], marked(3, 4, 2));
+    assert_eq!(state.marked[&SessionId::from("s")], marked(7, 2, 4));
+    assert_eq!(state.marked[&child.session], marked(3, 4, 2));
 }
 
 #[test]
 fn a_batch_for_another_session_than_its_writers_changes_nothing() {
-    let mut ledger = StreamState::default();
+    let mut state = StreamState::default();
     for op in [begin("child"), mark("child", 3, &[1])] {
-        let error = ledger.apply(&of_run(1, &[say(None, 1), op])).unwrap_err();
+        let error = state.apply(&of_run(1, &[say(None, 1), op])).unwrap_err();
         assert_eq!(error.code(), ErrorCode::InputInvalid);
-        assert_eq!(ledger, StreamState::default());
+        assert_eq!(state, StreamState::default());
     }
 }
 
-fn open(ledger: &StreamState) -> Vec<u64> {
-    ledger.open.iter().map(|it| it.attempt.0).collect()
+fn open(state: &StreamState) -> Vec<u64> {
+    state.open.iter().map(|open| open.attempt.0).collect()
 }
 
 #[test]
-fn a_mark_of_a_later_run_keeps_earlier_ones_out_and_takes_back_what_they_tried() {
-    let mut ledger = StreamState::default();
+fn a_watermark_of_a_later_run_supersedes_earlier_runs_and_discards_their_attempts() {
+    let mut state = StreamState::default();
     let child = OpenAttempt {
         attempt: Attempt(9),
         session: "child".into(),
@@ -131,29 +132,32 @@ fn a_mark_of_a_later_run_keeps_earlier_ones_out_and_takes_back_what_they_tried()
         began: 0,
         fencing_token: 1,
     };
-    ledger.open.push(child);
+    state.open.push(child);
     let late = [begin("s"), say(Some(AttemptRef::Started(0)), 1)];
-    ledger.apply(&of_run(3, &late)).unwrap();
-    assert_eq!(open(&ledger), [9, 1]);
-    // It has nothing new to tell of the log.
-    let change = ledger.apply(&of_run(8, &[mark("s", 0, &[])])).unwrap();
-    assert_eq!(change.discarded.iter().map(|it| it.attempt.0).collect::<Vec<_>>(), [1]);
-    assert_eq!((open(&ledger), change.marked), (vec![9], Some("s".into())));
-    assert_eq!(ledger.marked[&SessionId::from("s")].fencing_token, 8);
-    let before = ledger.clone();
+    state.apply(&of_run(3, &late)).unwrap();
+    assert_eq!(open(&state), [9, 1]);
+    // The log has no new events for it.
+    let change = state.apply(&of_run(8, &[mark("s", 0, &[])])).unwrap();
+    assert_eq!(
+        change.discarded.iter().map(|discarded| discarded.attempt.0).collect::<Vec<_>>(),
+        [1]
+    );
+    assert_eq!((open(&state), change.marked), (vec![9], Some("s".into())));
+    assert_eq!(state.marked[&SessionId::from("s")].fencing_token, 8);
+    let before = state.clone();
     let late = [begin("s"), say(Some(AttemptRef::Started(0)), 1), say(None, 1), mark("s", 9, &[9])];
-    let change = ledger.apply(&of_run(7, &late)).unwrap();
+    let change = state.apply(&of_run(7, &late)).unwrap();
     assert!(change.written.is_superseded && !change.is_changed);
     assert_eq!((change.written.last_seq, change.written.begun), (2, Vec::new()));
-    assert_eq!(ledger, before);
-    assert!(!ledger.apply(&of_run(8, &late)).unwrap().written.is_superseded);
+    assert_eq!(state, before);
+    assert!(!state.apply(&of_run(8, &late)).unwrap().written.is_superseded);
 }
 
 #[test]
-fn what_a_later_run_tries_keeps_earlier_ones_out() {
-    let mut ledger = StreamState::default();
-    ledger.apply(&of_run(8, &[begin("s")])).unwrap();
-    let before = ledger.clone();
-    assert!(ledger.apply(&of_run(3, &[begin("s")])).unwrap().written.is_superseded);
-    assert_eq!(ledger, before);
+fn an_attempt_of_a_later_run_supersedes_earlier_runs() {
+    let mut state = StreamState::default();
+    state.apply(&of_run(8, &[begin("s")])).unwrap();
+    let before = state.clone();
+    assert!(state.apply(&of_run(3, &[begin("s")])).unwrap().written.is_superseded);
+    assert_eq!(state, before);
 }

@@ -1,17 +1,17 @@
-//! The page on configuration names what can be set, with the defaults that the code has.
+//! The page on configuration names every setting, with the defaults of the code.
 
 use super::read;
 
 const PAGE: &str = "docs/src/configuration.md";
 
-/// What stands between the first `start` and the next `end`.
+/// Returns the text between the first `start` and the next `end`.
 #[track_caller]
 fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
     let (_, rest) = text.split_once(start).unwrap_or_else(|| panic!("no `{start}`"));
     rest.split_once(end).unwrap_or_else(|| panic!("no `{end}` after `{start}`")).0
 }
 
-/// The fields of a struct in a source file.
+/// Returns the fields of a struct in a source file.
 fn fields(file: &str, name: &str) -> Vec<String> {
     let source = read(file);
     let body = between(&source, &format!("struct {name} {{\n"), "\n}");
@@ -29,7 +29,7 @@ fn every_environment_variable_is_named() {
     let page = read(PAGE);
     let source = read("crates/cli/src/env.rs") + &read("crates/llm/src/env.rs");
     let names: Vec<_> =
-        source.split("name: \"").skip(1).filter_map(|it| it.split('"').next()).collect();
+        source.split("name: \"").skip(1).filter_map(|part| part.split('"').next()).collect();
     assert!(names.len() >= 8, "{names:?}");
     for name in names {
         assert!(page.contains(&format!("| `{name}` |")), "{PAGE} does not name {name}");
@@ -49,11 +49,11 @@ fn every_key_of_helix_toml_and_of_the_model_settings_is_named() {
     }
 }
 
-/// Defaults and limits: what the page says, and where the code says the same.
+/// Defaults and limits: the text of the page, and the line of code that it describes.
 #[test]
 fn defaults_are_those_of_the_code() {
     let page = read(PAGE);
-    let said = [
+    let claims = [
         ("| 15 s |", "crates/runtime/src/settings.rs", "lease: Duration::from_secs(15),"),
         ("at least 300 ms", "crates/runtime/src/settings.rs", "Duration::from_millis(300)"),
         ("| 5 s |", "crates/runtime/src/settings.rs", "grace: Duration::from_secs(5),"),
@@ -102,12 +102,9 @@ fn defaults_are_those_of_the_code() {
         ("| 256, of 250,000 events", "crates/core/src/session/folds.rs", "MAX_FOLDS: usize = 256;"),
         ("| 1000 |", "crates/core/src/store/select.rs", "MAX_PAGE: u32 = 1000;"),
     ];
-    for (here, file, there) in said {
-        assert!(page.contains(here), "{PAGE} does not say `{here}`");
-        assert!(
-            read(file).contains(there),
-            "{file} does not say `{there}` any more: look at {PAGE}"
-        );
+    for (here, file, there) in claims {
+        assert!(page.contains(here), "{PAGE} does not contain `{here}`");
+        assert!(read(file).contains(there), "{file} no longer contains `{there}`: update {PAGE}");
     }
 }
 
@@ -127,7 +124,8 @@ fn every_option_of_the_builders_is_named() {
         let source = read(file).replace("#[doc(hidden)]\n    pub fn", "");
         for method in source.split("    pub fn ").skip(1) {
             let (signature, _) = method.split_once('{').unwrap();
-            let is_option = ["-> Self", "-> AgentBuilder"].iter().any(|it| signature.contains(it));
+            let is_option =
+                ["-> Self", "-> AgentBuilder"].iter().any(|result| signature.contains(result));
             let name = signature.split(['(', '<']).next().unwrap();
             let is_named =
                 page.contains(&format!("`{name}(")) || page.contains(&format!("`{name}::<"));
@@ -137,10 +135,12 @@ fn every_option_of_the_builders_is_named() {
 }
 
 #[test]
-fn the_features_are_those_of_the_crate() {
+fn the_page_lists_the_features_of_the_crate() {
     let manifest: toml::Table = toml::from_str(&read("crates/helix-agents/Cargo.toml")).unwrap();
     let page = read(PAGE);
-    for feature in manifest["features"].as_table().unwrap().keys().filter(|it| *it != "default") {
+    for feature in
+        manifest["features"].as_table().unwrap().keys().filter(|feature| *feature != "default")
+    {
         assert!(page.contains(&format!("| `{feature}` |")), "{PAGE} does not name {feature}");
     }
 }

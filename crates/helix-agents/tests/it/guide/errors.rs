@@ -1,4 +1,4 @@
-//! The pages on error codes: made of `ErrorCode`, its documentation, and `docs/errors.toml`.
+//! The pages on error codes, generated from `ErrorCode`, its documentation, and `docs/errors.toml`.
 //! `cargo xtask docs --write` rewrites them.
 
 use std::collections::BTreeMap;
@@ -11,13 +11,13 @@ use serde::Deserialize;
 
 use super::{read, repository};
 
-/// What the guide says of one code.
+/// The guide's entry for one error code.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
     happened: String,
     todo: String,
-    /// How it looks, with what differs from case to case between « and ».
+    /// An example of the error message, with its variable parts between « and ».
     example: String,
     see: Vec<String>,
 }
@@ -26,7 +26,7 @@ fn entries() -> BTreeMap<String, Entry> {
     toml::from_str(&read("docs/errors.toml")).unwrap()
 }
 
-/// The first sentence of a code's documentation.
+/// Returns the first sentence of a code's documentation.
 fn summary(code: ErrorCode) -> String {
     let source = read("crates/core/src/error.rs");
     let name = format!("= \"{code}\",");
@@ -41,23 +41,23 @@ fn kind_name(kind: ErrorKind) -> String {
     serde_json::to_value(kind).unwrap().as_str().unwrap().to_owned()
 }
 
-/// What a caller can do about a kind of error.
+/// Returns what a caller can do about a kind of error.
 fn reaction(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::InvalidInput => "change the input, the definition or the configuration",
         ErrorKind::NotFound => "check the name or id",
-        ErrorKind::Conflict => "look at the present state and decide anew",
-        ErrorKind::Superseded => "stop: somebody else goes on",
+        ErrorKind::Conflict => "read the current state and decide again",
+        ErrorKind::Superseded => "stop: another process continues the run",
         ErrorKind::Unsupported => "choose another backend, model or version",
         ErrorKind::Unauthorized => "check the key",
-        ErrorKind::RateLimited => "ask again later",
-        ErrorKind::Unavailable => "ask again; check that the other side is up",
-        ErrorKind::LimitExceeded => "raise the limit or ask for less",
-        ErrorKind::Cancelled => "nothing: it was asked for",
-        ErrorKind::Corrupt => "keep the data as it is and have a person look",
+        ErrorKind::RateLimited => "retry later",
+        ErrorKind::Unavailable => "retry; check that the other side is running",
+        ErrorKind::LimitExceeded => "raise the limit or request less",
+        ErrorKind::Cancelled => "nothing: the cancellation was requested",
+        ErrorKind::Corrupt => "keep the data unchanged and inspect it",
         ErrorKind::Failed => "read the message",
         ErrorKind::Internal => "report it",
-        other => panic!("{other:?} is new: say what a caller can do about it"),
+        other => panic!("{other:?} is new: add what a caller can do about it"),
     }
 }
 
@@ -68,20 +68,20 @@ fn title(page: &str) -> String {
 
 fn page(code: ErrorCode, entry: &Entry) -> String {
     let kind = code.kind();
-    let again = match kind.is_retryable() {
-        true => "Asking again, unchanged, may succeed.",
-        false => "Asking again, unchanged, does not help.",
+    let retry = match kind.is_retryable() {
+        true => "A retry of the same operation may succeed.",
+        false => "A retry of the same operation does not help.",
     };
     let example = entry.example.replace(['«', '»'], "");
     let see: Vec<_> =
         entry.see.iter().map(|page| format!("[{}](../{page})", title(page))).collect();
     format!(
         "# `{code}`\n\n{summary}\n\n\
-         Kind: [`{kind}`](../errors.md#kinds), so {reaction}. {again}\n\n\
+         Kind: [`{kind}`](../errors.md#kinds), so {reaction}. {retry}\n\n\
          ## What happened\n\n{happened}\n\n\
          ## What to do\n\n{todo}\n\n\
-         ## How it looks\n\n```text\n{example}\n```\n\n\
-         More: {see}\n",
+         ## Example\n\n```text\n{example}\n```\n\n\
+         See also: {see}\n",
         summary = summary(code),
         kind = kind_name(kind),
         reaction = reaction(kind),
@@ -91,7 +91,7 @@ fn page(code: ErrorCode, entry: &Entry) -> String {
     )
 }
 
-/// All kinds that codes have, in the order of the codes.
+/// Returns all kinds of error codes, in the order of the codes.
 fn kinds() -> Vec<ErrorKind> {
     let mut kinds = Vec::new();
     for kind in ErrorCode::ALL.iter().map(|code| code.kind()) {
@@ -102,9 +102,9 @@ fn kinds() -> Vec<ErrorKind> {
     kinds
 }
 
-/// The part of the overview that is made of the codes.
+/// Returns the generated part of the overview page.
 fn overview() -> String {
-    let mut text = "## Kinds\n\n| kind | so |\n|---|---|\n".to_owned();
+    let mut text = "## Kinds\n\n| kind | what to do |\n|---|---|\n".to_owned();
     for kind in kinds() {
         writeln!(text, "| `{}` | {} |", kind_name(kind), reaction(kind)).unwrap();
     }
@@ -151,13 +151,13 @@ fn the_summary_lists_the_pages_in_order() {
     expect_file![repository("docs/src/SUMMARY.md")].assert_eq(&wanted);
 }
 
-/// Everything that the crates say, with strings that go on in the next line put together.
+/// Collects the text of all source files, with continued string literals joined.
 fn sources(folder: &Path, text: &mut String) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             sources(&path, text);
-        } else if path.extension().is_some_and(|it| it == "rs") {
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
             let source = std::fs::read_to_string(&path).unwrap();
             let mut lines = source.lines();
             while let Some(line) = lines.next() {
@@ -173,14 +173,14 @@ fn sources(folder: &Path, text: &mut String) {
     }
 }
 
-/// What of an example does not differ from case to case.
+/// Returns the fixed parts of an example.
 fn fixed_parts(example: &str) -> Vec<String> {
     let mut parts = Vec::new();
     let mut rest = example;
     loop {
         let (fixed, variable) = rest.split_once('«').unwrap_or((rest, ""));
         parts.extend(fixed.split("; ").map(|part| {
-            // A fact for people: `, key=` in the example, `with_context("key"` in the code.
+            // A context entry is `, key=` in the example and `with_context("key"` in the code.
             let key = part.trim_start_matches(", ").strip_suffix('=');
             key.map_or_else(|| part.to_owned(), |key| format!("with_context(\"{key}\""))
         }));
@@ -192,7 +192,7 @@ fn fixed_parts(example: &str) -> Vec<String> {
 }
 
 #[test]
-fn examples_say_what_the_code_says() {
+fn examples_match_the_code() {
     let mut text = String::new();
     for name in [
         "core",
@@ -210,12 +210,13 @@ fn examples_say_what_the_code_says() {
         let (head, rest) = entry.example.split_once(": ").unwrap();
         let (named, operation) = head.split_once(" in ").unwrap_or((head, ""));
         assert_eq!(named, code);
-        let mut said: Vec<String> = fixed_parts(rest);
-        said.push(operation.to_owned());
+        let mut parts: Vec<String> = fixed_parts(rest);
+        parts.push(operation.to_owned());
         problems.extend(
-            said.into_iter()
+            parts
+                .into_iter()
                 .filter(|part| !text.contains(part))
-                .map(|part| format!("{code}: no code says `{part}`")),
+                .map(|part| format!("{code}: no code contains `{part}`")),
         );
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));

@@ -1,4 +1,4 @@
-//! The pages: what is listed, and what is in them.
+//! The pages of the guide: they are listed, and their blocks of code are checked.
 
 use std::collections::BTreeSet;
 
@@ -6,22 +6,22 @@ use helix_agents::prelude::ProviderRegistry;
 
 use super::{read, repository};
 
-/// What a block of code may be. `rust` is compiled and run, `toml` is read, `console` is carried
-/// out by a test of the command line, `sh` is for people, `text` and `json` are what programs print.
+/// The languages of code blocks. `rust` is compiled and run, `toml` is parsed, `console` is run by
+/// a test of the command line, `sh` is for the reader only, and `text` and `json` are program
+/// output.
 const LANGUAGES: [&str; 6] = ["console", "json", "rust", "sh", "text", "toml"];
 
-/// A program that needs a real model is only compiled on a page; its file is run by a test of its
-/// own.
+/// A program that needs a real model is only compiled on a page; a separate test runs its file.
 const PROGRAM: &str = "rust,no_run";
 
-/// A block of code.
+/// A block of code on a page.
 #[derive(Debug)]
 struct Block {
     language: String,
     text: String,
 }
 
-/// The pages of the book, as `SUMMARY.md` lists them.
+/// Returns the pages of the book that `SUMMARY.md` lists.
 fn listed() -> BTreeSet<String> {
     let summary = read("docs/src/SUMMARY.md");
     let links = summary.split("](").skip(1);
@@ -72,17 +72,17 @@ fn the_summary_lists_every_page_and_no_other() {
 }
 
 #[test]
-fn every_block_says_what_it_is_and_rust_is_run() {
+fn every_block_has_a_language_and_rust_is_run() {
     for page in listed() {
         for block in blocks(&read(&format!("docs/src/{page}"))) {
             let Block { language, text } = &block;
             if language == PROGRAM {
-                assert_eq!(text, crate::readme::example(), "{page} shows another program");
+                assert_eq!(text, crate::readme::example(), "{page} shows a different program");
                 continue;
             }
             assert!(
                 LANGUAGES.contains(&language.as_str()),
-                "{page}: a block is ```{language}; the guide knows {LANGUAGES:?}, and Rust that is \
+                "{page}: a block is ```{language}; the guide allows {LANGUAGES:?}, and Rust that is \
                  not run gets stale:\n{text}"
             );
             let is_rust = |line: &str| {
@@ -101,22 +101,22 @@ fn pages_with_rust_are_documentation_tests() {
     for page in listed() {
         let has_rust = blocks(&read(&format!("docs/src/{page}")))
             .iter()
-            .any(|it| it.language.starts_with("rust"));
+            .any(|block| block.language.starts_with("rust"));
         let is_tested = tests.contains(&format!("\"{page}\","));
         assert!(
             !has_rust || is_tested,
-            "{page} has Rust in it: add it to crates/helix-agents/src/guide.rs"
+            "{page} contains Rust: add it to crates/helix-agents/src/guide.rs"
         );
     }
 }
 
 #[test]
-fn blocks_of_toml_can_be_read() {
+fn blocks_of_toml_are_valid() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("helix.toml");
     for page in listed() {
         let blocks = blocks(&read(&format!("docs/src/{page}")));
-        for Block { text, .. } in blocks.iter().filter(|it| it.language == "toml") {
+        for Block { text, .. } in blocks.iter().filter(|block| block.language == "toml") {
             toml::from_str::<toml::Table>(text)
                 .unwrap_or_else(|error| panic!("{page}: {error}\n{text}"));
             if text.starts_with("# helix.toml") {
@@ -132,6 +132,6 @@ fn blocks_of_toml_can_be_read() {
 fn every_page_has_a_title() {
     for page in listed() {
         let text = read(&format!("docs/src/{page}"));
-        assert!(text.starts_with("# "), "{page} begins without a title");
+        assert!(text.starts_with("# "), "{page} has no title");
     }
 }

@@ -1,4 +1,4 @@
-//! What a provider's message may carry out of the process.
+//! Redaction of providers' messages.
 
 use super::Redactor;
 use crate::secret::ApiKey;
@@ -14,7 +14,7 @@ fn check(message: &str, expected: &str) {
 }
 
 #[test]
-fn harmless_messages_pass_on_one_line() {
+fn harmless_messages_are_kept_on_one_line() {
     check("max_tokens is too\n  large: 9000", "max_tokens is too large: 9000");
 }
 
@@ -27,7 +27,7 @@ fn quotes_of_the_conversation_are_hidden() {
 }
 
 #[test]
-fn our_key_and_what_looks_like_a_key_are_hidden() {
+fn the_key_and_other_keys_are_hidden() {
     check("bad key local-secret-key.", "bad key […].");
     check("bad key 'sk-abcdef123456' given", "bad key […] given");
 }
@@ -40,7 +40,7 @@ fn long_messages_are_cut() {
 }
 
 #[test]
-fn a_key_is_not_saved_by_the_cut() {
+fn a_key_at_the_cut_is_hidden() {
     let key = ApiKey::new("local-secret-key");
     let redactor = Redactor { key: Some(&key), conversation: b"" };
     let message = format!("{}local-secret-key", "x".repeat(290));

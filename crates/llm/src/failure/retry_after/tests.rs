@@ -1,4 +1,4 @@
-//! Every spelling of a wait that providers use.
+//! Every format of a wait that providers use.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ fn a_date_counts_from_the_providers_own_clock() {
 }
 
 #[test]
-fn nonsense_is_no_answer() {
+fn invalid_waits_are_ignored() {
     check_headers(&[("retry-after", "soon")], None);
     check_headers(&[("retry-after", "-3")], None);
     check_headers(&[("retry-after", "inf")], None);
@@ -51,7 +51,7 @@ fn nonsense_is_no_answer() {
 }
 
 #[test]
-fn bodies_hint_in_words_or_by_a_field() {
+fn bodies_state_a_wait_in_words_or_in_a_field() {
     check_body("Rate limit reached. Please try again in 1.5s. Visit …", Some(1500));
     check_body("Please try again in 20ms.", Some(20));
     check_body("please try again in 6m0s", Some(360_000));

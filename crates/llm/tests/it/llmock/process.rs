@@ -1,5 +1,5 @@
-//! The mock server as a process: installed once per machine, started for each test, killed at its
-//! end.
+//! The mock server as a process: installed once per machine, started for each test, and killed at
+//! its end.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// The mock, and the SDK whose types judge requests.
+/// The mock, and the SDK whose types validate requests.
 const PACKAGES: [&str; 2] = ["llmock==0.2.2", "openai==2.54.0"];
 
-/// Written into the environment once everything is installed.
+/// The file that is written into the environment once everything is installed.
 const MARK: &str = "helix-agents-installed";
 
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -28,7 +28,7 @@ for body in json.load(sys.stdin):
     judge.validate_python(body)
 ";
 
-/// A running mock.
+/// A running mock server.
 #[derive(Debug)]
 pub(super) struct Llmock {
     pub(super) url: String,
@@ -52,16 +52,16 @@ impl Llmock {
         assert_eq!(response.status(), 201, "{}", response.text().await.unwrap());
     }
 
-    /// What the mock thinks of the client so far.
+    /// Returns the mock's evaluation of the client so far.
     pub(super) async fn verdict(&self) -> Value {
         self.get("verdict").await
     }
 
-    /// The bodies of all requests so far.
+    /// Returns the bodies of all requests so far.
     pub(super) async fn bodies(&self) -> Vec<Value> {
         let answer = self.get("requests").await;
         let requests = answer["requests"].as_array().unwrap();
-        requests.iter().map(|it| it["body"].clone()).collect()
+        requests.iter().map(|request| request["body"].clone()).collect()
     }
 
     async fn get(&self, what: &str) -> Value {
@@ -70,7 +70,7 @@ impl Llmock {
         serde_json::from_slice(&body).unwrap()
     }
 
-    /// Checks request bodies against the official SDK.
+    /// Validates request bodies with the official SDK.
     #[track_caller]
     pub(super) fn check_bodies(&self, bodies: &[Value]) {
         let mut judge = Command::new(&self.python)
@@ -93,12 +93,12 @@ impl Drop for Llmock {
     }
 }
 
-/// Starts the server and reads from its log where it listens.
+/// Starts the server and reads its address from its log.
 fn launch() -> (Child, PathBuf, String) {
     let bin = installed().join("bin");
     let mut process = Command::new(bin.join("llmock"))
         .args(["serve", "--host", "127.0.0.1", "--port", "0", "--response-style", "static"])
-        // Time to notice, between two chunks, that the client has gone.
+        // The time to notice, between two chunks, that the client has disconnected.
         .args(["--stream-chunk-delay-ms", "25"])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -106,12 +106,12 @@ fn launch() -> (Child, PathBuf, String) {
         .unwrap();
     let log = BufReader::new(process.stderr.take().unwrap());
     let (found, wait) = mpsc::channel();
-    // The log is read to its end, or a full pipe would stop the server.
+    // The log is read to its end, because a full pipe would block the server.
     std::thread::spawn(move || {
         let mut seen = String::new();
         for line in log.lines().map_while(Result::ok) {
             let address = line.split_once("running on ");
-            if let Some(url) = address.and_then(|it| it.1.split(' ').next()) {
+            if let Some(url) = address.and_then(|parts| parts.1.split(' ').next()) {
                 drop(found.send(Ok(url.to_owned())));
             }
             seen = line;
@@ -127,16 +127,17 @@ fn launch() -> (Child, PathBuf, String) {
     }
 }
 
-/// The Python environment with the packages, made the first time.
+/// Returns the Python environment with the packages, which is created on first use.
 fn installed() -> PathBuf {
-    let set = |name: &str| std::env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
+    let set =
+        |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
     let cache = cache.unwrap_or_else(|| panic!("neither XDG_CACHE_HOME nor HOME is set"));
     let folder = cache.join("helix-agents");
     std::fs::create_dir_all(&folder).unwrap();
     let venv = folder.join("llmock-venv");
 
-    // Tests run in several processes; one of them installs, the others wait here.
+    // Tests run in several processes. One of them installs; the others wait here.
     let lock = File::create(folder.join("llmock-venv.lock")).unwrap();
     lock.lock().unwrap();
     if !is_installed(&venv) {
@@ -147,7 +148,7 @@ fn installed() -> PathBuf {
 
 fn is_installed(venv: &Path) -> bool {
     let mut mark = String::new();
-    File::open(venv.join(MARK)).is_ok_and(|mut it| it.read_to_string(&mut mark).is_ok())
+    File::open(venv.join(MARK)).is_ok_and(|mut file| file.read_to_string(&mut mark).is_ok())
         && mark == PACKAGES.join("\n")
         && venv.join("bin/llmock").is_file()
 }

@@ -1,4 +1,4 @@
-//! A model call to make.
+//! A model call for tests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,18 +68,18 @@ impl Ask {
         adapter.generate_step(request, &self.sink).await
     }
 
-    /// Makes the call, which ends well or with a failure of the provider.
+    /// Makes the call, which must return a response or a failure of the provider.
     pub(crate) async fn answer(&self, adapter: &dyn LlmAdapter) -> LlmResponse {
         self.of(adapter).await.unwrap()
     }
 }
 
-/// A provider `local` at a scripted server, with waits that take no time.
+/// Returns a provider `local` for a scripted server, whose waits take no time.
 pub(crate) fn adapter(server: &Server) -> OpenAiChat {
     OpenAiChat::new(options(server)).unwrap()
 }
 
-/// The options of [`adapter`].
+/// Returns the options of [`adapter`].
 pub(crate) fn options(server: &Server) -> OpenAiChatOptions {
     let policy = RetryPolicy { base: Duration::from_millis(1), ..RetryPolicy::default() };
     OpenAiChatOptions::new("local", &server.url())
@@ -87,7 +87,7 @@ pub(crate) fn options(server: &Server) -> OpenAiChatOptions {
         .with_retry(policy)
 }
 
-/// A tool as a model sees it.
+/// Returns a tool as a model sees it.
 pub(crate) fn tool(name: &str, schema: Value, strict: bool) -> ToolSpec {
     ToolSpec {
         name: name.into(),

@@ -1,5 +1,5 @@
-//! A scripted HTTP/1.1 server: it records requests as they came and plays replies byte for byte,
-//! each piece in an HTTP chunk of its own so that the client reads it as one.
+//! A scripted HTTP/1.1 server. It records requests and plays replies byte for byte, each piece in
+//! its own HTTP chunk, so that the client reads it as one piece.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-/// One request as it came.
+/// A recorded request.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) head: String,
@@ -29,7 +29,7 @@ impl Request {
     }
 }
 
-/// One thing to do for a request.
+/// An action of the server.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
     Send(Vec<u8>),
@@ -38,12 +38,12 @@ pub(crate) enum Act {
     Close,
 }
 
-/// What to do for one request.
+/// The actions for one request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reply(pub(crate) Vec<Act>);
 
 impl Reply {
-    /// The head of a reply whose body comes in pieces.
+    /// The head of a reply whose body is sent in pieces.
     pub(crate) fn head(content_type: &str) -> Self {
         let head = format!(
             "HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -74,7 +74,7 @@ impl Reply {
         self
     }
 
-    /// A stream that ends as it should.
+    /// A stream that ends normally.
     pub(crate) fn events<T: AsRef<[u8]>>(pieces: impl IntoIterator<Item = T>) -> Self {
         Self::head("text/event-stream; charset=utf-8").pieces(pieces).end()
     }
@@ -84,11 +84,11 @@ impl Reply {
         Self::head("text/event-stream").pieces(pieces).then(Act::Close)
     }
 
-    /// All of it in one write.
+    /// Sends everything in one write.
     pub(crate) fn at_once(self) -> Self {
         let mut all = Vec::new();
         for act in self.0 {
-            let Act::Send(bytes) = act else { panic!("only what is sent can be sent at once") };
+            let Act::Send(bytes) = act else { panic!("only `Send` actions can be combined") };
             all.extend(bytes);
         }
         Self(vec![Act::Send(all)])
@@ -126,7 +126,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Serves these replies, in the order in which requests come.
+    /// Serves these replies in the order of the requests.
     pub(crate) async fn start(replies: Vec<Reply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -157,7 +157,7 @@ impl Server {
         self.shared.requests.lock().unwrap().clone()
     }
 
-    /// The body of the only request.
+    /// Returns the body of the only request.
     #[track_caller]
     pub(crate) fn only_body(&self) -> serde_json::Value {
         let requests = self.requests();
@@ -169,12 +169,12 @@ impl Server {
         self.shared.connections.load(Ordering::SeqCst)
     }
 
-    /// Returns once a request has come that was not waited for yet.
+    /// Returns after the next request has arrived.
     pub(crate) async fn arrived(&self) {
         self.shared.arrived.acquire().await.unwrap().forget();
     }
 
-    /// Returns once a client has closed a connection under [`Act::AwaitClose`].
+    /// Returns after a client has closed a connection under [`Act::AwaitClose`].
     pub(crate) async fn closed(&self) {
         self.shared.closed.acquire().await.unwrap().forget();
     }
@@ -214,17 +214,17 @@ async fn serve(mut stream: TcpStream, shared: &Shared) {
 
 async fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Request> {
     loop {
-        if let Some(at) = buffer.windows(4).position(|it| it == b"\r\n\r\n") {
+        if let Some(at) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
             let head = String::from_utf8(buffer[..at].to_vec()).unwrap();
             let mut request = Request { head, body: Vec::new() };
-            let length = request.header("content-length").map_or(0, |it| it.parse().unwrap());
+            let length = request.header("content-length").map_or(0, |value| value.parse().unwrap());
             while buffer.len() < at + 4 + length {
-                stream.read_buf(buffer).await.ok().filter(|it| *it > 0)?;
+                stream.read_buf(buffer).await.ok().filter(|length| *length > 0)?;
             }
             request.body = buffer[at + 4..at + 4 + length].to_vec();
             buffer.drain(..at + 4 + length);
             return Some(request);
         }
-        stream.read_buf(buffer).await.ok().filter(|it| *it > 0)?;
+        stream.read_buf(buffer).await.ok().filter(|length| *length > 0)?;
     }
 }

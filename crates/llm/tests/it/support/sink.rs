@@ -1,4 +1,4 @@
-//! A sink that remembers what it got, one line each.
+//! A sink that records what it receives, one line each.
 
 use std::sync::Mutex;
 
@@ -8,11 +8,11 @@ use helix_agents_core::message::Arguments;
 use helix_agents_core::step::ParsedToolCall;
 use tokio::sync::Notify;
 
-/// The sink.
+/// The recording sink.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     lines: Mutex<Vec<String>>,
-    /// Told of everything that comes.
+    /// The notification of every received item.
     pub(crate) news: Notify,
 }
 
@@ -26,10 +26,10 @@ impl Recorder {
         self.lines.lock().unwrap().clone()
     }
 
-    /// All pieces of one kind, put together.
+    /// Returns all pieces of one kind, concatenated.
     pub(crate) fn joined(&self, kind: &str) -> String {
         let lines = self.lines();
-        lines.iter().filter_map(|it| it.strip_prefix(kind)).collect()
+        lines.iter().filter_map(|line| line.strip_prefix(kind)).collect()
     }
 }
 

@@ -1,47 +1,48 @@
-//! A model server that streams slowly, and notices when nobody listens any more.
+//! A model server that streams slowly, and notices when the client disconnects.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-/// What a server does with its connections, one after another.
+/// The behaviour of a server for one connection.
 #[derive(Debug, Clone)]
 pub(crate) enum Play {
     /// Streams these pieces of text and the end of the reply.
     Whole(Vec<String>),
-    /// Streams these pieces of text, and then nothing until the client goes away.
+    /// Streams these pieces of text, and then waits until the client disconnects.
     AndWait(Vec<String>),
 }
 
-/// How it is with a connection.
+/// The state of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// It has sent its pieces, and waits until the client goes away.
+    /// The server has sent its pieces, and waits until the client disconnects.
     Waiting,
-    /// It was served to its end.
+    /// The connection was served to its end.
     Served,
-    /// The client closed it in the middle.
+    /// The client closed the connection before the end of the reply.
     Closed,
 }
 
-/// Serves each play to a connection of its own. Returns its address, and what becomes of them.
+/// Serves each play to a separate connection. Returns the address, and the states of the
+/// connections.
 pub(crate) async fn serve(plays: Vec<Play>) -> (String, mpsc::UnboundedReceiver<Ended>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
-    let (tell, told) = mpsc::unbounded_channel();
+    let (sender, receiver) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         for play in plays {
             let (stream, _) = listener.accept().await.unwrap();
-            let ended = reply(stream, play, &tell).await;
-            if tell.send(ended).is_err() {
+            let ended = reply(stream, play, &sender).await;
+            if sender.send(ended).is_err() {
                 return;
             }
         }
     });
-    (url, told)
+    (url, receiver)
 }
 
-async fn reply(mut stream: TcpStream, play: Play, tell: &mpsc::UnboundedSender<Ended>) -> Ended {
+async fn reply(mut stream: TcpStream, play: Play, sender: &mpsc::UnboundedSender<Ended>) -> Ended {
     read_request(&mut stream).await;
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -59,7 +60,7 @@ async fn reply(mut stream: TcpStream, play: Play, tell: &mpsc::UnboundedSender<E
         stream.write_all(end.as_bytes()).await.unwrap();
         return Ended::Served;
     }
-    drop(tell.send(Ended::Waiting));
+    drop(sender.send(Ended::Waiting));
     let mut byte = [0];
     while matches!(stream.read(&mut byte).await, Ok(1)) {}
     Ended::Closed

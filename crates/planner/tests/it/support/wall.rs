@@ -1,4 +1,4 @@
-//! Time as a test wants it.
+//! A controllable clock for tests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use helix_agents_core::clock::{Clock, Timestamp};
 use helix_agents_testkit::gate::Gate;
 
-/// A wall clock that stands still until it is moved, and whose waits end at once when told to.
+/// A wall clock that only moves when told to. Its waits end immediately when told to.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wall {
     pub(crate) now: Arc<AtomicI64>,

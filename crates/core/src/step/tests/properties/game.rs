@@ -1,4 +1,4 @@
-//! A game against the machine: random moves that are legal where they are made.
+//! A random walk of the state machine: moves that are legal where they are made.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use crate::testing::{
 use crate::tool::{EffectClass, NoInput, Tool};
 use crate::usage::Usage;
 
-/// The kinds of agents that play.
+/// The kinds of agents in the random walk.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Agents {
     Text,
@@ -72,30 +72,31 @@ pub(super) fn agent(kind: Agents) -> AnyAgent {
     }
 }
 
-/// One move.
+/// A move of the random walk.
 #[derive(Debug, Clone)]
 pub(super) enum Move {
-    /// Does what comes next; the answer if that is a model call, the bits if it is anything else.
+    /// Executes the next action: with this reply if it is a model call, otherwise controlled by the
+    /// bits.
     Next(Box<StepResult>, u8),
     /// Another run takes over.
     TakeOver,
-    /// A request from outside.
+    /// An interrupt request.
     Interrupt,
-    /// A request from outside.
+    /// An abort request.
     Abort,
-    /// A result of an earlier run comes late.
+    /// A result of an earlier run arrives late.
     Late(u8),
     /// A hook changes the state.
     Hook(u8),
-    /// A tool used something up.
+    /// A tool reports usage.
     Used(f64),
-    /// Somebody answers a call that waits for people.
+    /// A pending call is answered.
     Answer(u8),
-    /// Somebody puts in a message.
+    /// A message is queued.
     Queue,
-    /// The session goes back to a checkpoint.
+    /// The session is rewound to a checkpoint.
     Rewind(u8),
-    /// So many seconds pass.
+    /// This many seconds pass.
     Time(u8),
 }
 
@@ -167,19 +168,19 @@ fn call() -> impl Strategy<Value = ParsedToolCall> {
         .prop_map(|(name, arguments)| ParsedToolCall::new("p", name, arguments))
 }
 
-/// Plays the moves; `after` looks at every state on the way.
+/// Plays the moves; `after` inspects every state on the way.
 pub(super) fn play(agent: &AnyAgent, moves: &[Move], mut after: impl FnMut(&Hand)) -> Hand {
     let mut hand = Hand::new(agent);
     after(&hand);
     for one in moves {
-        carry_on(&mut hand, one);
+        make_move(&mut hand, one);
         after(&hand);
     }
     hand
 }
 
 /// Makes one move, if it is legal here.
-pub(super) fn carry_on(hand: &mut Hand, one: &Move) {
+pub(super) fn make_move(hand: &mut Hand, one: &Move) {
     let current = hand.session().current_run().map(|run| run.id.clone());
     match (one, current) {
         (Move::Next(answer, bits), _) => next(hand, answer, *bits),
@@ -222,7 +223,7 @@ pub(super) fn carry_on(hand: &mut Hand, one: &Move) {
 fn next(hand: &mut Hand, answer: &StepResult, bits: u8) {
     let step = hand.session().open_step().map_or(0, |step| step.reply.step);
     match hand.next() {
-        Action::Idle => begin(hand, bits),
+        Action::Idle => start_run(hand, bits),
         Action::CallModel { step, .. } => {
             let response = LlmResponse {
                 result: answer.clone(),
@@ -241,7 +242,7 @@ fn next(hand: &mut Hand, answer: &StepResult, bits: u8) {
             hand.start_tools(std::slice::from_ref(&task));
             hand.put(Event::from(result(&task.call, bits, task.attempt, true))).unwrap();
         }
-        // Not all decisions at once: something may come in between.
+        // Not all decisions are made at once, so that other events can come in between.
         Action::Answer(results) => {
             let first = results.into_iter().next().unwrap();
             hand.put(Event::from(first)).unwrap();
@@ -263,12 +264,14 @@ fn next(hand: &mut Hand, answer: &StepResult, bits: u8) {
         }
         Action::TakeMessages(requests) => hand.put(Event::MessagesTaken { requests }).unwrap(),
         Action::StartChildren(_) | Action::RunCompanions(_) | Action::Heal(_) => {
-            panic!("nobody of this game has children, and our own logs need no healing")
+            panic!(
+                "no agent of this walk has children, and the framework's own logs need no healing"
+            )
         }
     }
 }
 
-/// Answers the first call that waits for people, if one does.
+/// Answers the first pending call, if there is one.
 fn answer_one(hand: &mut Hand, bits: u8) {
     let Some(pending) = hand.session().pending_calls().next().cloned() else { return };
     let answer = match pending.kind {
@@ -283,7 +286,7 @@ fn answer_one(hand: &mut Hand, bits: u8) {
     hand.answer(pending.call.as_str(), answer).unwrap();
 }
 
-fn begin(hand: &mut Hand, bits: u8) {
+fn start_run(hand: &mut Hand, bits: u8) {
     if hand.session().last_run().is_some_and(|run| run.status.is_suspended()) {
         if hand.session().has_news() {
             hand.start(Trigger::Resume).unwrap();
