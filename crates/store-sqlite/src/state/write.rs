@@ -104,10 +104,10 @@ pub(super) fn append(tables: &mut Tables<'_>, append: &Append) -> Result<AppendO
     let statements = &mut tables.state;
     let end = find(statements, append)?.ok_or_else(|| not_found(&append.session))?;
     if !end.is_expected {
-        return judge_elsewhere(tables.connection, &end, append);
+        return outcome_off_end(tables.connection, &end, append);
     }
     let now = clock::now().max(end.updated_at);
-    if let Some(failed) = judge_guard(&end, append.guard, now) {
+    if let Some(failed) = check_guard(&end, append.guard, now) {
         return Ok(failed);
     }
     add(statements, end.key, end.version + 1, append, now)?;
@@ -163,7 +163,7 @@ pub(super) fn find(
 }
 
 /// What an append gets whose position is not the end of the log.
-fn judge_elsewhere(
+fn outcome_off_end(
     connection: &Connection,
     end: &End,
     append: &Append,
@@ -200,7 +200,7 @@ fn position(connection: &Connection, key: i64) -> Result<Position, Failure> {
     Ok(position?)
 }
 
-fn judge_guard(end: &End, guard: Guard, now: Timestamp) -> Option<AppendOutcome> {
+fn check_guard(end: &End, guard: Guard, now: Timestamp) -> Option<AppendOutcome> {
     let lease_until = match guard {
         Guard::None => return None,
         Guard::NotAfter(deadline) if now <= deadline => return None,

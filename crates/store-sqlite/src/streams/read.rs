@@ -77,7 +77,7 @@ fn fetch(
     let transaction = connection.transaction()?;
     let row = StreamRow::find(&mut *transaction.prepare_cached(row::FIND)?, session)?;
     let row = row.unwrap_or_default();
-    let (last_seq, discarded) = (row.ledger.last_seq, discarded(&transaction, row.key)?);
+    let (last_seq, discarded) = (row.state.last_seq, discarded(&transaction, row.key)?);
     let is_next = from > 1 && seen != 0 && row.key != 0 && row.key != seen;
     let mut replay = if is_next {
         Replay::anew(row.trimmed, discarded)
@@ -119,7 +119,7 @@ pub(super) fn info(
     session: &SessionId,
 ) -> Result<StreamInfo, Failure> {
     let row = StreamRow::find(&mut *connection.prepare_cached(row::FIND)?, session)?;
-    let Some(StreamRow { key, trimmed, mut ledger }) = row else {
+    let Some(StreamRow { key, trimmed, mut state }) = row else {
         return Ok(StreamInfo::default());
     };
     let mut statement = connection.prepare_cached(
@@ -131,7 +131,7 @@ pub(super) fn info(
     })?;
     for mark in marks {
         let (child, marked) = mark?;
-        ledger.marked.insert(child, marked);
+        state.marked.insert(child, marked);
     }
-    Ok(ledger.info(trimmed))
+    Ok(state.info(trimmed))
 }

@@ -43,7 +43,7 @@ pub(super) struct StreamRow {
     /// The last chunk that is not kept any more.
     pub(super) trimmed: u64,
     /// Without the marks of children, which have rows of their own.
-    pub(super) ledger: StreamState,
+    pub(super) state: StreamState,
 }
 
 impl StreamRow {
@@ -54,19 +54,19 @@ impl StreamRow {
     ) -> Result<Option<Self>, Failure> {
         let row = statement.query_row([session.as_str()], |row| {
             let own = Marked { version: row.get(4)?, seq: row.get(5)?, fencing_token: row.get(7)? };
-            let mut ledger = StreamState {
+            let mut state = StreamState {
                 last_seq: row.get(1)?,
                 last_attempt: row.get(3)?,
                 ..StreamState::default()
             };
             if own != Marked::default() {
-                ledger.marked.insert(session.clone(), own);
+                state.marked.insert(session.clone(), own);
             }
             let open = decode_open(session, row.get_ref(6)?.as_str()?);
-            Ok((Self { key: row.get(0)?, trimmed: row.get(2)?, ledger }, open))
+            Ok((Self { key: row.get(0)?, trimmed: row.get(2)?, state }, open))
         });
         let Some((mut row, open)) = row.optional()? else { return Ok(None) };
-        row.ledger.open =
+        row.state.open =
             open.ok_or_else(|| corrupt(session, "the attempts of the stream cannot be read"))?;
         Ok(Some(row))
     }
@@ -84,7 +84,7 @@ impl StreamRow {
         statement: &mut Statement<'_>,
         session: &SessionId,
     ) -> Result<(), Failure> {
-        let StreamState { last_seq, last_attempt, marked, open } = &self.ledger;
+        let StreamState { last_seq, last_attempt, marked, open } = &self.state;
         let own = marked.get(session).copied().unwrap_or_default();
         statement.execute(params![
             self.key,

@@ -31,7 +31,7 @@ pub(super) fn write(
 ) -> Result<BatchReceipt, Failure> {
     let mut stream = Stream::find(tables, session)?;
     stream.load_mark(&prepared.batch.writer.session)?;
-    let change = stream.row.ledger.apply(&prepared.batch)?;
+    let change = stream.row.state.apply(&prepared.batch)?;
     if change.is_changed {
         let body = prepared.encoded.body(&change.placed)?;
         stream.save(&change, &body)?;
@@ -54,8 +54,8 @@ pub(super) fn reset(tables: &mut Tables<'_>, session: &SessionId) -> Result<(), 
         .prepare_cached("DELETE FROM discarded WHERE stream = ?1")?
         .execute([stream.row.key])?;
     connection.prepare_cached("DELETE FROM marks WHERE stream = ?1")?.execute([stream.row.key])?;
-    stream.row.ledger.reset();
-    stream.row.trimmed = stream.row.ledger.last_seq;
+    stream.row.state.reset();
+    stream.row.trimmed = stream.row.state.last_seq;
     stream.save_row()
 }
 
@@ -93,7 +93,7 @@ impl<'t, 'c> Stream<'t, 'c> {
         let mut statement = self.tables.connection.prepare_cached(sql)?;
         let marked = statement.query_row(params![self.row.key, writer.as_str()], marked);
         if let Some(marked) = marked.optional()? {
-            self.row.ledger.marked.insert(writer.clone(), marked);
+            self.row.state.marked.insert(writer.clone(), marked);
         }
         Ok(())
     }
@@ -106,7 +106,7 @@ impl<'t, 'c> Stream<'t, 'c> {
         }
         let key = self.row.key;
         if change.count > 0 {
-            let place = place::of(key, self.row.ledger.last_seq)?;
+            let place = place::of(key, self.row.state.last_seq)?;
             self.tables.streams.add.get()?.execute(params![place, change.count, body])?;
         }
         for discarded in &change.discarded {
@@ -117,7 +117,7 @@ impl<'t, 'c> Stream<'t, 'c> {
                 .execute(params![key, discarded.attempt.0, discarded.ended])?;
         }
         for child in change.marked.iter().filter(|it| *it != self.session) {
-            let marked = self.row.ledger.marked.get(child).copied().unwrap_or_default();
+            let marked = self.row.state.marked.get(child).copied().unwrap_or_default();
             connection
                 .prepare_cached(
                     "INSERT INTO marks (stream, session, version, seq, fencing_token)
@@ -142,7 +142,7 @@ impl<'t, 'c> Stream<'t, 'c> {
     /// Deletes what is no longer kept: whole rows, and some at a time.
     fn trim(&mut self, retention: u64) -> Result<(), Failure> {
         let row = &mut self.row;
-        let last_seq = row.ledger.last_seq;
+        let last_seq = row.state.last_seq;
         if last_seq - row.trimmed <= retention.saturating_add(retention / 8) {
             return Ok(());
         }
