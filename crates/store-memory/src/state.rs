@@ -64,9 +64,8 @@ impl Sessions {
             let log = session.lock();
             let created = log.as_ref().and_then(|log| log.created_at(&first.expected));
             let same = created.filter(|append| append.id == first.id);
-            return Ok(
-                same.map_or(CreateOutcome::Exists, |append| CreateOutcome::Created { at: append.at })
-            );
+            return Ok(same
+                .map_or(CreateOutcome::Exists, |append| CreateOutcome::Created { at: append.at }));
         }
         let (id, now) = (first.session.clone(), self.clock.now());
         let log = Log::create(new, first, summary, now);
@@ -81,7 +80,9 @@ impl Sessions {
             let log = session.lock();
             let created = log.as_ref().and_then(|log| log.created_at(&first.expected));
             let same = created.filter(|append| append.id == first.id);
-            return Ok(same.map_or(ForkOutcome::Exists, |append| ForkOutcome::Created { at: append.at }));
+            return Ok(
+                same.map_or(ForkOutcome::Exists, |append| ForkOutcome::Created { at: append.at })
+            );
         }
         let id = first.session.clone();
         let log = {
@@ -279,7 +280,8 @@ impl StateStore for MemoryStore {
 
     async fn snapshot(&self, session: &SessionId) -> Result<Option<Snapshot>> {
         let session = self.inner.sessions.find(session);
-        Ok(session.and_then(|session| session.lock().as_ref().and_then(|log| log.snapshot().cloned())))
+        Ok(session
+            .and_then(|session| session.lock().as_ref().and_then(|log| log.snapshot().cloned())))
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {

@@ -118,7 +118,9 @@ impl Stream {
         let since = usize::try_from(self.last_seq() - began).unwrap_or(usize::MAX);
         for slot in self.chunks.iter_mut().rev().take(since) {
             let attempt = slot.as_ref().and_then(|chunk| chunk.attempt);
-            if attempt.is_some_and(|attempt| discarded.iter().any(|discarded| discarded.attempt == attempt)) {
+            if attempt.is_some_and(|attempt| {
+                discarded.iter().any(|discarded| discarded.attempt == attempt)
+            }) {
                 *slot = None;
             }
         }

@@ -84,9 +84,14 @@ impl Streams {
 
     /// Removes an entry without a stream if it has at most `holders` strong references. The table
     /// is locked, so no other caller can find the entry meanwhile.
-    fn remove_unused(table: &mut HashMap<SessionId, Arc<StreamEntry>>, session: &SessionId, holders: usize) {
-        let unused =
-            |entry: &Arc<StreamEntry>| Arc::strong_count(entry) <= holders && entry.lock().stream.is_none();
+    fn remove_unused(
+        table: &mut HashMap<SessionId, Arc<StreamEntry>>,
+        session: &SessionId,
+        holders: usize,
+    ) {
+        let unused = |entry: &Arc<StreamEntry>| {
+            Arc::strong_count(entry) <= holders && entry.lock().stream.is_none()
+        };
         if table.get(session).is_some_and(unused) {
             table.remove(session);
         }

@@ -65,7 +65,8 @@ fn first() -> (NewSession, Append) {
 #[tokio::test]
 async fn a_lease_expires_by_the_clock_that_the_store_was_given() {
     let clock = Arc::new(ManualClock(AtomicI64::new(1_000)));
-    let store = MemoryStore::with_clock(MemoryOptions::default(), Arc::<ManualClock>::clone(&clock));
+    let store =
+        MemoryStore::with_clock(MemoryOptions::default(), Arc::<ManualClock>::clone(&clock));
     let (new, append) = first();
     store.create_session(new, append).await.unwrap();
     let expired = SessionFilter { lease_expired: true, ..SessionFilter::default() };
