@@ -118,9 +118,9 @@ pub(super) async fn append(
     if bytes > LARGE_BYTES {
         return alone(connections, statements, &append).await;
     }
-    let mut place = appends.enqueue(append, bytes);
+    let mut waiter = appends.enqueue(append, bytes);
     loop {
-        let Group { requests, answers, turn } = match place.turn().await? {
+        let Group { requests, answers, turn } = match waiter.turn().await? {
             Turn::Done(outcome) => return outcome,
             Turn::Alone(append) => return alone(connections, statements, &append).await,
             Turn::Lead(group) => group,

@@ -246,9 +246,9 @@ async fn write_together(
     write: Write,
 ) -> Result<bool, Error> {
     let bytes = write.body.len();
-    let mut place = writes.enqueue(write, bytes);
+    let mut waiter = writes.enqueue(write, bytes);
     loop {
-        let Group { requests, answers, turn } = match place.turn().await? {
+        let Group { requests, answers, turn } = match waiter.turn().await? {
             Turn::Done(is_taken) => return is_taken,
             Turn::Alone(write) => {
                 return alone(connections, statements, &write, &More::NONE).await;
