@@ -179,7 +179,7 @@ impl Watch {
         commands: &mut mpsc::UnboundedReceiver<ListenerCommand>,
     ) {
         let mut subscribed: HashMap<String, SessionId> = HashMap::new();
-        if self.update_subscriptions(&mut sink, &mut subscribed).await.is_none() {
+        if self.resubscribe(&mut sink, &mut subscribed).await.is_none() {
             return;
         }
         loop {
@@ -191,7 +191,7 @@ impl Watch {
                     }
                 }
                 command = commands.recv() => {
-                    if self.is_idle() || self.update_subscriptions(&mut sink, &mut subscribed).await.is_none() {
+                    if self.is_idle() || self.resubscribe(&mut sink, &mut subscribed).await.is_none() {
                         return;
                     }
                     if let Some(ListenerCommand::Listen(channel, confirm)) = command
@@ -211,7 +211,7 @@ impl Watch {
     /// Subscribes to the channels of current readers and unsubscribes from all others. Returns
     /// `None` if the connection is lost. Wakes the readers of new channels, because writes before
     /// the subscription were not announced.
-    async fn update_subscriptions(
+    async fn resubscribe(
         &self,
         sink: &mut PubSubSink,
         subscribed: &mut HashMap<String, SessionId>,
