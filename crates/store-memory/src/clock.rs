@@ -22,6 +22,6 @@ impl StoreClock {
 
 #[expect(clippy::disallowed_methods, reason = "this is the store's own clock")]
 fn system_time() -> Timestamp {
-    let elapsed = SystemTime::now().duration_elapsed(UNIX_EPOCH).unwrap_or_default();
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX))
 }

@@ -8,7 +8,7 @@ use sqlx::postgres::{PgConnectOptions, PgPool};
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 
-use crate::connections::{Connections, Patience};
+use crate::connections::{Connections, Timeouts};
 use crate::sql::{Prepared, Schema};
 use crate::{Inspection, PostgresStore, inspect, migrations};
 

@@ -14,7 +14,7 @@ use helix_agents::store::{
     Summary,
 };
 
-use crate::log::{Judgement, Log};
+use crate::log::{Decision, Log};
 use crate::record::{Appended, Record};
 use crate::{FileStore, Inner, now};
 

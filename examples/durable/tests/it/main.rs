@@ -21,7 +21,7 @@ fn example(name: &str) -> Command {
 }
 
 /// Runs the example and kills it once a line contains this text. Returns the lines up to that one.
-async fn killed_at(name: &str, text: &str) -> Vec<String> {
+async fn run_and_kill(name: &str, text: &str) -> Vec<String> {
     let mut child = example(name).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut seen = Vec::new();
@@ -56,7 +56,7 @@ fn cleanup(name: &str) -> Afterwards {
 async fn a_killed_run_continues_after_a_restart() {
     let name = servers::unique();
     let _cleanup = cleanup(&name);
-    let first = killed_at(&name, "visiting Rome").await;
+    let first = run_and_kill(&name, "visiting Rome").await;
     assert_eq!(first, ["starting the tour", "visiting Oslo", "visited Oslo", "visiting Rome"]);
 
     // The visit to Oslo is in the log and is not repeated. The outcome of the visit to Rome is

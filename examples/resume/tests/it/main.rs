@@ -19,7 +19,7 @@ fn example(folder: &Path) -> Command {
 }
 
 /// Runs the example and kills it once a line contains this text. Returns the lines up to that one.
-async fn killed_at(folder: &Path, text: &str) -> Vec<String> {
+async fn run_and_kill(folder: &Path, text: &str) -> Vec<String> {
     let mut child = example(folder).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut seen = Vec::new();
@@ -42,7 +42,7 @@ async fn run_to_completion(folder: &Path) -> Vec<String> {
 #[tokio::test]
 async fn the_next_process_resumes_a_killed_run() {
     let folder = tempfile::tempdir().unwrap();
-    let first = killed_at(folder.path(), "visiting Rome").await;
+    let first = run_and_kill(folder.path(), "visiting Rome").await;
     let expected = [
         "starting the tour",
         "visiting Oslo (attempt 1)",

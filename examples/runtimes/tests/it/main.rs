@@ -50,7 +50,7 @@ impl Example {
     }
 
     /// Runs the example and kills it once this line appears. Returns the log lines up to that one.
-    async fn killed_at(&self, text: &str) -> Vec<String> {
+    async fn run_and_kill(&self, text: &str) -> Vec<String> {
         let mut child = self.command().stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut seen = Vec::new();
@@ -123,7 +123,7 @@ async fn prints_the_history(runtime: &'static str) {
 async fn prints_the_history_after_a_kill(runtime: &'static str) {
     let example = Example::on(runtime);
     let _cleanup = example.cleanup();
-    let log = example.killed_at("visiting Rome").await;
+    let log = example.run_and_kill("visiting Rome").await;
     assert_eq!(log, ["starting the tour", "visiting Oslo", "visited Oslo", "visiting Rome"]);
 
     // The visit to Oslo is in the log and is not repeated. The outcome of the visit to Rome is

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 
-use super::{Durability, Scratch, code, hold, insert, patience, release, rows};
+use super::{Durability, Scratch, code, hold, insert, release, rows, short_timeout};
 use crate::error::Failure;
 use crate::prepared::Tables;
 
