@@ -64,7 +64,7 @@ impl Inner {
     }
 
     /// Adds index entries for the run and the wake time of an append that is about to be written.
-    pub(super) async fn announce(&self, append: &Append) -> Result<()> {
+    pub(super) async fn add_index_entries(&self, append: &Append) -> Result<()> {
         let Some(summary) = &append.summary else { return Ok(()) };
         let member = member(&append.session, &tag(append));
         if summary.run.is_some() {
@@ -86,12 +86,12 @@ impl Inner {
     }
 
     /// Removes the run entry with this tag.
-    pub(super) async fn withdraw_run(&self, session: &SessionId, tag: &str) -> Result<()> {
+    pub(super) async fn remove_run_entry(&self, session: &SessionId, tag: &str) -> Result<()> {
         self.remove(&self.keys.runs(), session, tag).await
     }
 
     /// Removes the wake time entry with this tag.
-    pub(super) async fn withdraw_wake(&self, session: &SessionId, tag: &str) -> Result<()> {
+    pub(super) async fn remove_wake_entry(&self, session: &SessionId, tag: &str) -> Result<()> {
         self.remove(&self.keys.wakes(), session, tag).await
     }
 

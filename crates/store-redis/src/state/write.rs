@@ -19,7 +19,7 @@ use crate::reply::{Reply, optional};
 use crate::{Inner, script};
 
 /// The outcome of creating a session.
-pub(super) enum Begun {
+pub(super) enum CreationOutcome {
     Created(Timestamp),
     /// The session exists. Its own log begins after this position, with this append.
     Exists {
@@ -31,7 +31,7 @@ pub(super) enum Begun {
 
 /// The base of a new session.
 #[derive(Default)]
-pub(super) struct Beginning {
+pub(super) struct ForkBase {
     pub(super) base: Vec<Part>,
     /// The time of the last append of the base.
     pub(super) at: Timestamp,
@@ -48,9 +48,9 @@ impl Inner {
         new: &NewSession,
         first: &Append,
     ) -> Result<CreateOutcome> {
-        Ok(match self.begin(new, first, &life(), &Beginning::default()).await? {
-            Begun::Created(at) => CreateOutcome::Created { at },
-            Begun::Exists { after, first: id, at } => {
+        Ok(match self.begin(new, first, &life(), &ForkBase::default()).await? {
+            CreationOutcome::Created(at) => CreateOutcome::Created { at },
+            CreationOutcome::Exists { after, first: id, at } => {
                 if after.version == 0 && id == first.id {
                     CreateOutcome::Created { at }
                 } else {
@@ -65,27 +65,27 @@ impl Inner {
         new: &NewSession,
         first: &Append,
         life: &str,
-        beginning: &Beginning,
-    ) -> Result<Begun> {
-        let begun = loop {
-            let at = self.list_life(new, &first.session, life, beginning.at).await?;
-            self.announce(first).await?;
-            if let Some(begun) = self.create(new, first, life, beginning, at).await? {
-                break begun;
+        fork_base: &ForkBase,
+    ) -> Result<CreationOutcome> {
+        let outcome = loop {
+            let at = self.list_life(new, &first.session, life, fork_base.at).await?;
+            self.add_index_entries(first).await?;
+            if let Some(outcome) = self.create(new, first, life, fork_base, at).await? {
+                break outcome;
             }
         };
         // If the wake time has long passed, the entry may have been removed as stale before the
         // session existed. So it is added again.
-        if let (Begun::Created(_), Some(Summary { wake_at: Some(_), .. })) =
-            (&begun, &first.summary)
+        if let (CreationOutcome::Created(_), Some(Summary { wake_at: Some(_), .. })) =
+            (&outcome, &first.summary)
         {
-            self.announce(first).await?;
+            self.add_index_entries(first).await?;
         }
         // Removes the unneeded index entries. A failure is harmless.
-        if let Begun::Exists { .. } = begun {
+        if let CreationOutcome::Exists { .. } = outcome {
             let _removed = self.unlist_life(&new.root, &first.session, life).await;
         }
-        Ok(begun)
+        Ok(outcome)
     }
 
     /// Runs the creation script. Returns `None` if the index entries may have been removed
@@ -95,14 +95,14 @@ impl Inner {
         new: &NewSession,
         first: &Append,
         life: &str,
-        beginning: &Beginning,
+        fork_base: &ForkBase,
         at: Timestamp,
-    ) -> Result<Option<Begun>> {
+    ) -> Result<Option<CreationOutcome>> {
         let message = "a session's first append needs a summary";
         let summary = first.summary.as_ref();
         let summary = summary.ok_or_else(|| Error::new(ErrorCode::InputInvalid, message))?;
         let tags = serde_json::to_string(&new.tags).map_err(json)?;
-        let base = match &*beginning.base {
+        let base = match &*fork_base.base {
             [] => String::new(),
             parts => serde_json::to_string(parts).map_err(json)?,
         };
@@ -148,12 +148,12 @@ impl Inner {
         let keys = [keys.head(), keys.log()];
         let mut reply = self.server.eval(&script::CREATE, &keys, &args).await?;
         match &*reply.text()? {
-            "created" => Ok(Some(Begun::Created(reply.time()?))),
+            "created" => Ok(Some(CreationOutcome::Created(reply.time()?))),
             "late" => Ok(None),
             _ => {
                 let (version, append) = (reply.number()?, AppendId::from(reply.text()?));
                 let (first, at) = (AppendId::from(reply.text()?), reply.time()?);
-                Ok(Some(Begun::Exists { after: Position { version, append }, first, at }))
+                Ok(Some(CreationOutcome::Exists { after: Position { version, append }, first, at }))
             }
         }
     }
@@ -166,7 +166,7 @@ impl Inner {
             let mut reply = self.try_append(append, is_announced).await?;
             let outcome = match &*reply.text()? {
                 "index" => {
-                    self.announce(append).await?;
+                    self.add_index_entries(append).await?;
                     is_announced = true;
                     continue;
                 }
@@ -251,10 +251,10 @@ impl Inner {
         let woken_mine =
             if summary.is_some_and(|summary| summary.wake_at.is_some()) { &*tag } else { "" };
         for tag in stale(ran_before, &ran, ran_mine) {
-            let _removed = self.withdraw_run(&append.session, &tag).await;
+            let _removed = self.remove_run_entry(&append.session, &tag).await;
         }
         for tag in stale(woken_before, &woken, woken_mine) {
-            let _removed = self.withdraw_wake(&append.session, &tag).await;
+            let _removed = self.remove_wake_entry(&append.session, &tag).await;
         }
         Ok(AppendOutcome::Appended { at })
     }
