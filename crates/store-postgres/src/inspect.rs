@@ -38,9 +38,9 @@ pub struct Inspection {
     /// The number of sessions with a run whose lease has not expired. This and the following
     /// numbers are only counted in the newest schema.
     pub running: u64,
-    /// The number of sessions with a suspended or abandoned run, which can be resumed.
+    /// The number of sessions with an unfinished run and no live lease. They can be resumed.
     pub stopped: u64,
-    /// The number of sessions without a run, by status.
+    /// The number of sessions without an unfinished run, by status.
     pub ended: Vec<(SessionStatus, u64)>,
     /// The number of chunks that are kept, over all streams.
     pub chunks: u64,

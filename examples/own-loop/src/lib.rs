@@ -189,9 +189,9 @@ async fn run_tool(agent: &AnyAgent, journal: &mut Journal, task: &CallTask) -> R
     record(journal, &[result]).await
 }
 
-/// Appends facts, the decisions that follow from them, and the end of the run if it is next.
-async fn record(journal: &mut Journal, facts: &[Event]) -> Result<()> {
-    journal.stage(facts)?;
+/// Appends events, the decisions that follow from them, and the end of the run if it is next.
+async fn record(journal: &mut Journal, events: &[Event]) -> Result<()> {
+    journal.stage(events)?;
     journal.end_run()?;
     journal.commit().await.map(drop)
 }

@@ -109,7 +109,8 @@ async fn durable(dependencies: Dependencies) -> Result<DurableRuntime> {
 /// in this process.
 async fn temporal(dependencies: Dependencies) -> Result<(TemporalRuntime, TemporalWorker)> {
     let server = std::env::var("TOURS_SERVER").context(
-        "set TOURS_SERVER to the URL of a Temporal server: `temporal server start-dev` listens on http://localhost:7233",
+        "set TOURS_SERVER to the URL of a Temporal server; `temporal server start-dev` listens \
+         on http://localhost:7233",
     )?;
     let name = name();
     let runtime = TemporalRuntime::builder()

@@ -45,10 +45,11 @@ async fn sessions_are_counted_by_their_state() {
     let folder = Folder::new();
     let store = folder.open().await;
     let long = LeaseChange::Take(Duration::from_secs(60));
-    session(&store, "lives", summary(SessionStatus::Active, Some("r")), long).await;
+    session(&store, "running", summary(SessionStatus::Active, Some("r")), long).await;
     let over = LeaseChange::Take(Duration::ZERO);
-    session(&store, "died", summary(SessionStatus::Active, Some("r")), over).await;
-    session(&store, "left", summary(SessionStatus::Active, Some("r")), LeaseChange::Clear).await;
+    session(&store, "crashed", summary(SessionStatus::Active, Some("r")), over).await;
+    session(&store, "interrupted", summary(SessionStatus::Active, Some("r")), LeaseChange::Clear)
+        .await;
     for name in ["one", "two"] {
         let done = summary(SessionStatus::Completed, None);
         session(&store, name, done, LeaseChange::Clear).await;

@@ -169,7 +169,7 @@ async fn a_file_that_is_locked_for_too_long_is_busy() {
     assert_eq!(ids(&store, &session).await, ["first", "a"]);
 }
 
-fn beside(folder: &Folder) -> usize {
+fn file_count(folder: &Folder) -> usize {
     std::fs::read_dir(folder.file().parent().unwrap()).unwrap().count()
 }
 
@@ -182,12 +182,12 @@ async fn reading_creates_no_files_next_to_the_database() {
     store.close().await;
     let store = SqliteStore::builder(folder.file()).read_only().open().await.unwrap();
     assert_eq!(ids(&store, &id("s")).await, ["first"]);
-    assert_eq!(beside(&folder), 1);
+    assert_eq!(file_count(&folder), 1);
     let position = store.head(&id("s")).await.unwrap().unwrap().position;
     let error = store.append(append(&id("s"), &position, "second")).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::StoreReadOnly);
     store.close().await;
-    assert_eq!(beside(&folder), 1);
+    assert_eq!(file_count(&folder), 1);
 
     // Appends in the write-ahead log are read, too.
     let writer = folder.open().await;
