@@ -1,5 +1,5 @@
-//! The driver: starts the server, has each figure measured by processes of their own, and says
-//! how they compare with the bare loop, with our aims and with other frameworks.
+//! The driver. It starts the server, starts processes that measure the figures, and compares the
+//! figures with the bare loop, with our aims and with other frameworks.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,28 +21,28 @@ use counter::Counter;
 use report::Report;
 use server::Server;
 
-/// The longest that one process may measure.
-const PATIENCE: Duration = Duration::from_secs(180);
+/// The maximum time that one process may take.
+const TIMEOUT: Duration = Duration::from_secs(180);
 
-/// What a step costs, beside a bare reqwest loop that makes the same calls.
+/// Benchmarks of the framework, compared with a bare reqwest loop that makes the same calls
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask bench", bin_name = "cargo xtask bench")]
 struct Arguments {
     /// Print one JSON object instead of a table
     #[arg(long)]
     json: bool,
-    /// What to measure; everything unless told
+    /// The groups to measure; all groups by default
     #[arg(value_name = "GROUP", value_parser = scenarios::NAMES.to_vec())]
     groups: Vec<String>,
-    /// Write the tables of what is measured into the guide
+    /// Write the tables of the measured groups to the guide
     #[arg(long, conflicts_with = "quick")]
     write: bool,
-    /// Measure little: enough to see that everything works, not to compare anything
+    /// Measure only a few runs, which tests the benchmarks but gives no meaningful figures
     #[arg(long)]
     quick: bool,
 }
 
-/// What scenarios are carried out with.
+/// The resources of the scenarios.
 struct Bench {
     server: Server,
     client: Client,
@@ -52,16 +52,16 @@ struct Bench {
 }
 
 impl Bench {
-    /// A number of runs, or of anything, that quick measurements do less of.
-    fn often(&self, usually: u32, quick: u32) -> u32 {
-        if self.quick { quick } else { usually }
+    /// Returns a number of repetitions, which is smaller in quick mode.
+    fn repetitions(&self, normal: u32, quick: u32) -> u32 {
+        if self.quick { quick } else { normal }
     }
 }
 
-/// Measures what the command line asks for.
+/// Measures the groups that the command line selects.
 ///
 /// # Errors
-/// If a measured run fails or answers wrong.
+/// Fails if a measured run fails or has a wrong result.
 pub(crate) fn run() -> Result<()> {
     let arguments = Arguments::parse();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -70,9 +70,9 @@ pub(crate) fn run() -> Result<()> {
 
 async fn drive(arguments: &Arguments) -> Result<()> {
     if cfg!(debug_assertions) && !arguments.quick {
-        bail!("this was built for debugging; use `cargo xtask bench`, or --quick");
+        bail!("this is a debug build; use `cargo xtask bench` or --quick");
     }
-    let program = std::env::current_exe().context("this program does not know where it is")?;
+    let program = std::env::current_exe().context("the path of this program is unknown")?;
     let server = Server::start(&program).await?;
     let client = Client::new(program, server.port())?;
     let counter = if arguments.quick { Counter::None } else { Counter::find().await };
@@ -80,9 +80,9 @@ async fn drive(arguments: &Arguments) -> Result<()> {
     let mut bench = Bench { server, client, counter, report, quick: arguments.quick };
     let (mut measured, mut failed) = (Vec::new(), Vec::new());
     for name in scenarios::NAMES {
-        if arguments.groups.is_empty() || arguments.groups.iter().any(|it| it == name) {
+        if arguments.groups.is_empty() || arguments.groups.iter().any(|group| group == name) {
             eprintln!("measuring {name} …");
-            // One group that fails must not cost the figures of the others.
+            // A failed group must not prevent the others.
             if let Err(error) = scenarios::run(name, &mut bench).await {
                 eprintln!("  failed: {error:#}");
                 failed.push(name);
@@ -102,11 +102,11 @@ async fn drive(arguments: &Arguments) -> Result<()> {
         page::write(&measured, &bench.report)?;
     }
     ensure!(seen.bad == 0, "{} requests were wrong", seen.bad);
-    ensure!(failed.is_empty(), "could not be measured: {}", failed.join(", "));
+    ensure!(failed.is_empty(), "failed groups: {}", failed.join(", "));
     Ok(())
 }
 
-/// This program in another role.
+/// Returns the command that runs this program in another role.
 fn role(program: &PathBuf, arguments: &[&str]) -> tokio::process::Command {
     let mut command = tokio::process::Command::new(program);
     command.args(arguments).kill_on_drop(true);

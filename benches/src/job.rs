@@ -1,4 +1,4 @@
-//! What the driver asks of a measured process, and what that answers.
+//! The jobs of measured processes and their outcomes.
 
 use std::path::PathBuf;
 
@@ -8,60 +8,60 @@ mod subject;
 
 pub(crate) use subject::{Engine, Store, Subject};
 
-/// How replies come.
+/// The encoding of replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Wire {
-    /// As one document.
+    /// One JSON document.
     Json,
-    /// As server-sent events, which is what the adapter asks for unless told otherwise.
+    /// Server-sent events, which is the default of the adapter.
     Sse,
 }
 
-/// How the model hands in the final object.
+/// The way in which the model submits the final object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Ending {
-    /// As its reply, by the response format `json_schema`.
+    /// As the reply, with the response format `json_schema`.
     Native,
-    /// By a call of `__finish__`.
+    /// With a call of `__finish__`.
     Finish,
 }
 
-/// What one run does.
+/// The work of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Work {
-    /// This many calls of `add`, one per step, then the final object.
+    /// Calls of `add`, one per step, and then the final object.
     Tools {
-        /// Tool calls; the run has one model call more.
+        /// The number of tool calls; the run has one more model call.
         calls: u32,
-        /// How long the model takes for each reply.
+        /// The time that the model takes for each reply.
         delay_ms: u64,
-        /// How the final object comes.
+        /// The form of the final object.
         ending: Ending,
     },
-    /// One reply of text in this many chunks.
+    /// One text reply in chunks.
     Text {
-        /// Chunks of the reply.
+        /// The number of chunks.
         chunks: u32,
-        /// Chunks that the server writes at once.
+        /// The number of chunks that the server writes at once.
         per_write: u32,
     },
-    /// One call of a tool that a person carries out, for which the run is suspended.
+    /// One call of a client tool, for which the run is suspended.
     Suspend,
 }
 
 impl Work {
-    /// Ten tool calls and a native object: the run that all frameworks were measured with.
+    /// Ten tool calls and a native object: the run with which all frameworks were measured.
     pub(crate) const USUAL: Self = Self::tools(10);
 
-    /// Tool calls without delay and a native object.
+    /// Returns a run with tool calls, without delay, and with a native object.
     pub(crate) const fn tools(calls: u32) -> Self {
         Self::Tools { calls, delay_ms: 0, ending: Ending::Native }
     }
 
-    /// How many model calls one run makes.
+    /// Returns the number of model calls of one run.
     pub(crate) const fn steps(self) -> u32 {
         match self {
             Self::Tools { calls, .. } => calls + 1,
@@ -69,7 +69,7 @@ impl Work {
         }
     }
 
-    /// Where on the server this is done.
+    /// Returns the path of this work on the server.
     pub(crate) fn path(self) -> String {
         match self {
             Self::Tools { calls, delay_ms, ending } => {
@@ -80,120 +80,123 @@ impl Work {
                 format!("/tools/{calls}/{delay_ms}/{ending}/v1")
             }
             Self::Text { chunks, per_write } => format!("/text/{chunks}/{per_write}/v1"),
-            // Nobody gives the result, so the model is not asked again.
+            // The tool result is never submitted, so the model is not called again.
             Self::Suspend => Self::tools(1).path(),
         }
     }
 }
 
-/// One measurement, made by a process of its own.
+/// One measurement, which a separate process makes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Job {
     pub(crate) subject: Subject,
     pub(crate) wire: Wire,
     pub(crate) work: Work,
-    /// The server's port.
+    /// The number of warm-up runs.
     pub(crate) port: u16,
-    /// Runs before the measured ones.
+    /// The number of measured runs.
     pub(crate) warm: u32,
     /// Runs that are measured.
     pub(crate) runs: u32,
-    /// How many runs are under way at once.
+    /// The number of concurrent runs.
     pub(crate) at_once: u32,
-    /// Threads that share the runs evenly.
+    /// The number of threads that share the runs evenly.
     pub(crate) threads: u32,
-    /// Whether to stay on the server's processor, so that neither waits for an idle one to wake.
-    pub(crate) beside: bool,
+    /// Whether to run on the server's processor, so that neither process waits for an idle
+    /// processor to wake up.
+    pub(crate) same_processor: bool,
     /// An empty folder for a database.
     pub(crate) folder: PathBuf,
-    /// Whether to look at what the runs left in the store.
+    /// Whether to measure the footprint of the runs in the store.
     pub(crate) inspect: bool,
 }
 
 impl Job {
-    /// The address that an OpenAI client wants.
+    /// Returns the base URL for an OpenAI client.
     pub(crate) fn base_url(&self) -> String {
         format!("http://127.0.0.1:{}{}", self.port, self.work.path())
     }
 
-    /// The measured model calls.
+    /// Returns the number of measured model calls.
     pub(crate) fn steps(&self) -> u64 {
         u64::from(self.runs) * u64::from(self.work.steps())
     }
 }
 
-/// What a measured process found.
+/// The outcome of a job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Outcome {
-    /// From the first measured run's start to the last one's end.
+    /// The time from the start of the first measured run to the end of the last one.
     pub(crate) wall_ns: u64,
-    /// What the process used meanwhile, on all its threads, in the program and the kernel.
+    /// The processor time of the measured runs, over all threads, in user and kernel mode.
     pub(crate) cpu_ns: u64,
-    /// What the process used since it was started.
+    /// The processor time since the start of the process.
     pub(crate) whole_cpu_ns: u64,
-    /// One run, from its start to its checked answer.
+    /// The median time of one run, from its start to its checked result.
     pub(crate) run_ns_median: u64,
-    /// The most memory that the process ever had.
+    /// The peak memory of the process.
     pub(crate) peak_bytes: u64,
-    /// What the runs left in the store, if that was asked for.
-    pub(crate) left: Option<Left>,
+    /// The footprint of the runs in the store, if it was requested.
+    pub(crate) footprint: Option<Footprint>,
 }
 
-/// What runs left in a store.
+/// The footprint of runs in a store.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Left {
-    /// Appends of the first session's log, by the step that they belong to.
+pub(crate) struct Footprint {
+    /// The appends of the first session's log, by step.
     pub(crate) steps: Vec<StepAppends>,
     pub(crate) traces: Traces,
     pub(crate) engine: EngineTraces,
 }
 
-/// What runs left with the engine that carried them out, beside the store.
+/// The footprint of runs in the engine that executed them, in addition to the store.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct EngineTraces {
-    /// Rows of DBOS's workflows and their steps, or events of a Temporal history.
+    /// The number of rows of DBOS's workflows and steps, or of events of a Temporal history.
     pub(crate) rows: u64,
-    /// Those of the rows or events, without indexes.
+    /// The size of these rows or events, without indexes.
     pub(crate) bytes: u64,
 }
 
-/// What runs left in a database, as it says itself.
+/// The footprint of runs in a database, as the database reports it.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Traces {
-    /// Rows of sessions and their logs; of Redis, keys that are one value and entries of the others.
+    /// The number of rows of sessions and logs. For Redis, stream entries, and other keys as one
+    /// row each.
     pub(crate) rows: u64,
-    /// Rows of streams, likewise.
+    /// The number of rows of streams, counted in the same way.
     pub(crate) stream_rows: u64,
-    /// What was written ahead to make it durable: the write-ahead log, or the append-only file.
+    /// The bytes that were written for durability: the write-ahead log or the append-only file.
     pub(crate) written_bytes: u64,
-    /// What it keeps, indexes included: on disk, or of Redis in memory.
+    /// The bytes that are stored, including indexes: on disk, or in memory for Redis.
     pub(crate) kept_bytes: u64,
 }
 
-/// What one step left in the log.
+/// The footprint of one step in the log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StepAppends {
     pub(crate) appends: u64,
     pub(crate) bytes: u64,
 }
 
-/// What the server saw since it was last asked to forget.
+/// The statistics of the server since the last reset.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Seen {
     pub(crate) connections: u64,
     pub(crate) requests: u64,
-    /// Requests that were not what the model's last reply asked for.
+    /// The number of requests that did not match the model's last reply.
     pub(crate) bad: u64,
-    /// By the number of tool results in the request.
+    /// The statistics by the number of tool results in the request.
     pub(crate) steps: Vec<SeenStep>,
 }
 
-/// What the server saw of one step.
+/// The statistics of one step.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct SeenStep {
-    /// The size of its request's body.
+    /// The size of the request body.
     pub(crate) body_bytes: u64,
-    /// From when the reply before was ready to the end of this request, at best and usually.
+    /// The minimum and the median time from the readiness of the previous reply to the end of this
+    /// request.
     pub(crate) gap_ns_min: u64,
     pub(crate) gap_ns_median: u64,
 }

@@ -1,12 +1,13 @@
-//! `helix-bench`: what a step costs, beside a bare reqwest loop that makes the same calls.
+//! `helix-bench`: benchmarks of the framework, compared with a bare reqwest loop that makes the
+//! same calls.
 //!
-//! One program in several roles, each a process of its own, so that what is measured is the client
-//! alone: `serve` is the model, `measure` the client, `probe` the client of a store alone, and
-//! without any of them it drives the others.
+//! The program has several roles. Each runs as a separate process, so that only the client is
+//! measured: `serve` is the model server, `measure` is the client, and `probe` is the client of a
+//! store without a runtime. Without a role, the program drives the others.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "figures for people and for the process that asked; progress beside them"
+    reason = "prints figures for users and for the driver, and progress"
 )]
 
 use anyhow::Result;

@@ -1,4 +1,4 @@
-//! The client under measure: one job, then its figures as one JSON object.
+//! The measured client. It runs one job and prints its outcome as one JSON object.
 
 use std::panic::resume_unwind;
 use std::sync::Barrier;
@@ -24,41 +24,47 @@ pub(crate) use probe::run as probe;
 /// The system prompt of all subjects.
 const PROMPT: &str = "You add numbers. Use the tool for each addition, one at a time.";
 
-/// The user's message of all subjects.
+/// The user message of all subjects.
 const INPUT: &str = "Count up with the tool, then hand in the last sum.";
 
-/// One subject, ready to run.
+/// A subject that is ready to run.
 pub(crate) trait Runs: Send + Sync + 'static {
-    /// Makes one run and checks its answer.
+    /// Makes one run and checks its result.
     fn once(&self) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// Does the job and prints what it found.
+/// Runs the job and prints its outcome.
 ///
 /// # Errors
-/// If a run fails or its answer is wrong.
+/// Fails if a run fails or has a wrong result.
 pub(crate) fn run(job: &str) -> Result<()> {
-    let job: Job = serde_json::from_str(job).context("the job cannot be read")?;
-    if job.beside {
+    let job: Job = serde_json::from_str(job).context("the job is unreadable")?;
+    if job.same_processor {
         pin::to_last_processor()?;
     }
     println!("{}", serde_json::to_string(&on_threads(&job)?)?);
     Ok(())
 }
 
-/// Splits the job among threads that have a runtime, a store and a client each; the outcome is that
-/// of the last one to end.
+/// Splits the job among threads, each with its own tokio runtime, store and client. Returns the
+/// outcome of the last thread to end.
 fn on_threads(job: &Job) -> Result<Outcome> {
     let threads = job.threads;
     let (warm, runs, at_once) = (job.warm / threads, job.runs / threads, job.at_once / threads);
     let share = Job { warm, runs, at_once, ..job.clone() };
     let warmed = Barrier::new(threads as usize);
     let outcomes: Result<Vec<Outcome>> = thread::scope(|scope| {
-        let begun: Vec<_> =
+        let handles: Vec<_> =
             (0..threads).map(|_| scope.spawn(|| on_thread(&share, &warmed))).collect();
-        begun.into_iter().map(|it| it.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        handles
+            .into_iter()
+            .map(|handle| handle.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
     });
-    outcomes?.into_iter().max_by_key(|it| it.wall_ns).context("a job takes at least one thread")
+    outcomes?
+        .into_iter()
+        .max_by_key(|outcome| outcome.wall_ns)
+        .context("a job needs at least one thread")
 }
 
 fn on_thread(job: &Job, warmed: &Barrier) -> Result<Outcome> {
@@ -81,7 +87,7 @@ async fn measure(job: &Job, warmed: &Barrier) -> Result<Outcome> {
             load::run(alone::temporal::Workflows::new(job).await?, job, warmed).await
         }
         (subject, _) => {
-            let store = subject.store().context("the bare loop does not do that")?;
+            let store = subject.store().context("the bare loop does not support this work")?;
             ours::measure(job, store, warmed).await
         }
     }

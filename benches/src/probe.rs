@@ -1,4 +1,4 @@
-//! What the driver asks of a store alone, without a runtime, and what that answers.
+//! The probes of a store without a runtime, and their results.
 
 use std::path::PathBuf;
 
@@ -6,77 +6,79 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::Store;
 
-/// One measurement, made by a process of its own.
+/// One measurement, which a separate process makes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Probe {
     pub(crate) store: Store,
-    pub(crate) of: Of,
+    pub(crate) kind: ProbeKind,
     /// An empty folder for a database.
     pub(crate) folder: PathBuf,
 }
 
-/// What is measured.
+/// The kind of a measurement.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Of {
-    /// How long one append takes to a log of so many and more, one after the other, each in turn with what it is
-    /// compared with. Answered by [`Latencies`].
+pub(crate) enum ProbeKind {
+    /// The latency of appends to a log that already has `before` appends. Each append alternates
+    /// with its baselines. The result is [`Latencies`].
     Append { before: u32, appends: u32 },
-    /// What readers see that are there while others write. Answered by [`Readers`].
-    Readers(Live),
-    /// How many appends a second PostgreSQL takes from so many connections: the same statement, from pgbench and from
-    /// the store by turns. Answered by [`Appends`].
+    /// The latency, throughput and memory of stream readers. The result is [`Readers`].
+    Readers(ReaderLoad),
+    /// The appends per second that PostgreSQL accepts from this many connections: the same
+    /// statement from pgbench and from the store, alternating. The result is [`Appends`].
     Pgbench { connections: u32, seconds: u32, rounds: u32 },
 }
 
-/// Readers of streams, and what is written meanwhile by a store of another process, as it were.
+/// The readers of streams, and the batches that a separate writer writes meanwhile.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Live {
+pub(crate) struct ReaderLoad {
     pub(crate) readers: u32,
-    /// Streams that the readers share evenly.
+    /// The number of streams that the readers share evenly.
     pub(crate) streams: u32,
-    /// Batches that are written to each stream at leisure, so that none waits for another.
+    /// The number of batches that are written to each stream at a fixed interval, so that none
+    /// waits for another.
     pub(crate) paced: u32,
-    /// From one of those to the next, on whatever stream.
+    /// The interval between two of these batches, over all streams.
     pub(crate) pause_us: u64,
-    /// Batches that are written to each stream as fast as it goes.
+    /// The number of batches that are written to each stream as fast as possible.
     pub(crate) fast: u32,
-    /// Chunks in a batch.
+    /// The number of chunks in a batch.
     pub(crate) chunks: u32,
 }
 
-/// How long things took, by what was done.
+/// The latencies of an append and its baselines.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Latencies {
-    /// By the store.
+    /// An append by the store.
     pub(crate) append: Latency,
-    /// The same to a log of about ten appends.
+    /// An append by the store to a log with about ten appends.
     pub(crate) early: Latency,
-    /// One bare commit of the same bytes on the same server; none of a store that commits nothing.
+    /// A bare commit of the same bytes on the same server; `None` for a store that does not commit
+    /// anything.
     pub(crate) commit: Option<Latency>,
-    /// The store's own statement, without the store.
+    /// The store's own statement without the store.
     pub(crate) statement: Option<Latency>,
 }
 
-/// The middle, and what one in a hundred exceeds.
+/// The median and the 99th percentile.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Latency {
     pub(crate) p50_ns: u64,
     pub(crate) p99_ns: u64,
 }
 
-/// What readers saw.
+/// The measurements of stream readers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Readers {
-    /// From before a batch is written until a reader has a chunk of it.
+    /// The time from just before the write of a batch until a reader has one of its chunks.
     pub(crate) latency: Latency,
-    /// Chunks that readers had in a second, all of them together, when batches came as fast as they went.
+    /// The chunks per second that all readers received in the fast phase.
     pub(crate) chunks_per_second: f64,
-    /// What a reader that waits keeps in memory.
+    /// The memory of a waiting reader.
     pub(crate) bytes_per_reader: f64,
 }
 
-/// Appends a second, round by round.
+/// Appends per second, by round.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Appends {
     pub(crate) pgbench: Vec<f64>,
@@ -84,10 +86,10 @@ pub(crate) struct Appends {
 }
 
 impl Latency {
-    /// Of what was seen, in any order.
-    pub(crate) fn of(mut seen: Vec<u64>) -> Self {
-        seen.sort_unstable();
-        let at = |part: usize| seen.get(seen.len() * part / 100).copied().unwrap_or(0);
+    /// Computes the percentiles of values in any order.
+    pub(crate) fn of(mut values: Vec<u64>) -> Self {
+        values.sort_unstable();
+        let at = |part: usize| values.get(values.len() * part / 100).copied().unwrap_or(0);
         Self { p50_ns: at(50), p99_ns: at(99) }
     }
 }

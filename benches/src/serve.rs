@@ -1,8 +1,8 @@
-//! The model: a server that speaks just enough HTTP and Chat Completions, fast and without
-//! thought, so that it is never what limits a client.
+//! The model server. It implements just enough HTTP and Chat Completions, fast enough that it never
+//! limits a client.
 //!
-//! It answers by position in the conversation, and refuses requests whose last tool result is
-//! wrong. It prints its port, and ends when its standard input does.
+//! It replies by the position in the conversation, and rejects requests whose last tool result is
+//! wrong. It prints its port, and ends when its standard input is closed.
 
 use std::io::Read as _;
 use std::sync::Arc;
@@ -22,17 +22,17 @@ mod tests;
 pub(crate) use answer::WORD;
 use stats::Stats;
 
-/// Serves until standard input ends.
+/// Serves until standard input is closed.
 ///
 /// # Errors
-/// If no port can be had.
+/// Fails if no port is available.
 pub(crate) fn run() -> Result<()> {
     crate::pin::to_last_processor()?;
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(serve())
 }
 
 async fn serve() -> Result<()> {
-    let listener = TcpListener::bind("127.0.0.1:0").await.context("no port to listen on")?;
+    let listener = TcpListener::bind("127.0.0.1:0").await.context("no port is available")?;
     println!("{}", listener.local_addr()?.port());
     let stats = Arc::new(Stats::default());
     let mut orphaned = orphaned();
@@ -44,18 +44,18 @@ async fn serve() -> Result<()> {
         let (stream, _) = accepted.context("no connection could be accepted")?;
         stats.connected();
         let stats = Arc::clone(&stats);
-        // A client that goes away in the middle is its own business.
+        // A client that disconnects during a request is not an error of the server.
         drop(tokio::spawn(async move { connection::serve(stream, &stats).await }));
     }
 }
 
-/// Done when nobody holds the other end of standard input any more.
+/// Returns a receiver that resolves when the other end of standard input is closed.
 fn orphaned() -> oneshot::Receiver<()> {
-    let (tell, told) = oneshot::channel();
+    let (sender, receiver) = oneshot::channel();
     drop(std::thread::spawn(move || {
         let mut rest = [0; 64];
         while matches!(std::io::stdin().read(&mut rest), Ok(1..)) {}
-        tell.send(())
+        sender.send(())
     }));
-    told
+    receiver
 }

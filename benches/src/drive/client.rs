@@ -1,4 +1,4 @@
-//! Measured processes as the driver has them.
+//! The measured processes, as the driver sees them.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -10,19 +10,19 @@ use tempfile::TempDir;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::PATIENCE;
+use super::TIMEOUT;
 use crate::job::{Job, Outcome, Store, Subject, Wire, Work};
-use crate::probe::{Of, Probe};
+use crate::probe::{Probe, ProbeKind};
 
-/// Starts one process for each job.
+/// Starts one process per job.
 pub(super) struct Client {
     program: PathBuf,
     port: u16,
-    /// Each job has a folder of its own in it.
+    /// The parent of the jobs' folders.
     scratch: TempDir,
 }
 
-/// What came of a job, and how long its process lived.
+/// The outcome of a job and the lifetime of its process.
 #[derive(Clone)]
 pub(super) struct Measured {
     pub(super) outcome: Outcome,
@@ -35,7 +35,7 @@ impl Client {
         Ok(Self { program, port, scratch })
     }
 
-    /// A job of one run after another, on the server's processor.
+    /// Returns a job with sequential runs on the server's processor.
     pub(super) fn job(&self, subject: Subject, wire: Wire, work: Work) -> Job {
         Job {
             subject,
@@ -46,18 +46,18 @@ impl Client {
             runs: 1,
             at_once: 1,
             threads: 1,
-            beside: true,
+            same_processor: true,
             folder: PathBuf::new(),
             inspect: false,
         }
     }
 
-    /// Does a job.
+    /// Runs a job.
     pub(super) async fn measure(&self, job: &Job) -> Result<Measured> {
-        self.measure_under(job, |program| Command::new(program)).await.map(|it| it.0)
+        self.measure_under(job, |program| Command::new(program)).await.map(|(measured, _)| measured)
     }
 
-    /// Does a job under a program that watches it; returns what that one printed as errors.
+    /// Runs a job under an instrumenting program. Also returns the standard error.
     pub(super) async fn measure_under(
         &self,
         job: &Job,
@@ -65,33 +65,39 @@ impl Client {
     ) -> Result<(Measured, String)> {
         let folder = tempfile::tempdir_in(self.scratch.path())?;
         let job = Job { folder: folder.path().to_owned(), ..job.clone() };
-        let begun = Instant::now();
+        let started = Instant::now();
         let command = watched(&self.program);
-        let (output, errors) = answer(command, "measure", &serde_json::to_string(&job)?).await?;
-        let lived = begun.elapsed();
+        let (output, errors) = run_role(command, "measure", &serde_json::to_string(&job)?).await?;
+        let lived = started.elapsed();
         let outcome = serde_json::from_slice(&output).context("no outcome was printed")?;
         Ok((Measured { outcome, lived }, errors))
     }
 
-    /// Measures a store alone.
-    pub(super) async fn probe<T: DeserializeOwned>(&self, store: Store, of: Of) -> Result<T> {
+    /// Runs a probe of a store.
+    pub(super) async fn probe<T: DeserializeOwned>(
+        &self,
+        store: Store,
+        kind: ProbeKind,
+    ) -> Result<T> {
         let folder = tempfile::tempdir_in(self.scratch.path())?;
-        let probe = Probe { store, of, folder: folder.path().to_owned() };
+        let probe = Probe { store, kind, folder: folder.path().to_owned() };
         let command = Command::new(&self.program);
-        let (output, _) = answer(command, "probe", &serde_json::to_string(&probe)?).await?;
-        serde_json::from_slice(&output).context("what was found cannot be read")
+        let (output, _) = run_role(command, "probe", &serde_json::to_string(&probe)?).await?;
+        serde_json::from_slice(&output).context("the result of the probe is unreadable")
     }
 }
 
-/// What a process prints that measures what is asked, and as errors.
-async fn answer(mut command: Command, role: &str, asked: &str) -> Result<(Vec<u8>, String)> {
-    command.args([role, asked]).kill_on_drop(true).stdin(Stdio::null());
-    let output = timeout(PATIENCE, command.output());
-    let output = output.await.with_context(|| format!("no end within {PATIENCE:?}: {asked}"))?;
-    let output = output.context("the process to be measured did not start")?;
+/// Runs a measuring process. Returns its standard output and standard error.
+async fn run_role(mut command: Command, role: &str, argument: &str) -> Result<(Vec<u8>, String)> {
+    command.args([role, argument]).kill_on_drop(true).stdin(Stdio::null());
+    let output = timeout(TIMEOUT, command.output());
+    let output = output
+        .await
+        .with_context(|| format!("the process did not end within {TIMEOUT:?}: {argument}"))?;
+    let output = output.context("the measured process did not start")?;
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     if !output.status.success() {
-        bail!("{} of {asked}: {errors}", output.status);
+        bail!("{} of {argument}: {errors}", output.status);
     }
     Ok((output.stdout, errors))
 }

@@ -1,5 +1,5 @@
-//! Counting instructions: by the processor where the system lets one, else by valgrind's
-//! simulation of it, else not at all. Either counts what the program itself does, not the kernel.
+//! Instruction counting: with the processor's counters if they are available, else with valgrind,
+//! else not at all. Both count user-mode instructions only.
 
 use std::process::Stdio;
 
@@ -10,7 +10,7 @@ use tokio::process::Command;
 use super::client::Client;
 use crate::job::Job;
 
-/// How instructions are counted.
+/// The method of counting instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Counter {
@@ -18,12 +18,12 @@ pub(super) enum Counter {
     Perf,
     /// `valgrind --tool=callgrind`.
     Callgrind,
-    /// Not at all: processor time has to do.
+    /// No counting. Processor time has to suffice.
     None,
 }
 
 impl Counter {
-    /// The best that this machine has.
+    /// Returns the best method that this machine supports.
     pub(super) async fn find() -> Self {
         let nothing = || Command::new("true");
         if let Some(output) = output_of(perf(&nothing())).await
@@ -39,8 +39,8 @@ impl Counter {
         Self::None
     }
 
-    /// The instructions of one run: those of many runs less those of a few, so that the start of
-    /// the process does not count.
+    /// Returns the instructions per run. It is computed as the difference between many and few
+    /// runs, so that process startup does not count.
     pub(super) async fn per_run(self, client: &Client, job: &Job) -> Result<Option<f64>> {
         let (few, many) = (job.runs.div_ceil(3), job.runs + job.runs.div_ceil(3));
         let few = self.count(client, &Job { runs: few, ..job.clone() }).await?;
@@ -48,7 +48,7 @@ impl Counter {
         Ok(few.zip(many).map(|(few, many)| (many - few) / f64::from(job.runs)))
     }
 
-    /// The instructions of a whole process.
+    /// Returns the instructions of a whole process.
     pub(super) async fn count(self, client: &Client, job: &Job) -> Result<Option<f64>> {
         let watched = |program: &std::path::PathBuf| {
             let program = Command::new(program);
@@ -88,13 +88,13 @@ async fn output_of(mut command: Command) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// Reads `123456,,instructions:u,…`.
+/// Parses `123456,,instructions:u,…`.
 fn count_of_perf(output: &str) -> Option<f64> {
     let line = output.lines().find(|line| line.contains("instructions:u"))?;
     line.split(',').next()?.parse().ok()
 }
 
-/// Reads `==1== Collected : 123456`.
+/// Parses `==1== Collected : 123456`.
 fn count_of_callgrind(output: &str) -> Option<f64> {
     let line = output.lines().find(|line| line.contains("Collected :"))?;
     line.rsplit(' ').next()?.parse().ok()

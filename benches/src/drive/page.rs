@@ -1,4 +1,4 @@
-//! The tables of the guide's page about performance: one for each group that the page has a place for.
+//! The tables of the guide's performance page: one per group that has a place on the page.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,18 +13,18 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/src/performance
 
 const END: &str = "<!-- end -->";
 
-/// How many of the other frameworks are named in a row.
+/// The maximum number of other frameworks in a row.
 const OTHERS: usize = 3;
 
-/// Writes the tables of these groups where the page has a place for them.
+/// Writes the tables of these groups to the page.
 pub(super) fn write(groups: &[&str], report: &Report) -> Result<()> {
     let path = Path::new(PAGE);
-    let page = std::fs::read_to_string(path).context("the page cannot be read")?;
+    let page = std::fs::read_to_string(path).context("the performance page is unreadable")?;
     let written = with_tables(page, groups, report, &Peers::load()?);
-    std::fs::write(path, written).context("the page cannot be written")
+    std::fs::write(path, written).context("the performance page could not be written")
 }
 
-/// The page with the tables of these groups.
+/// Returns the page with the tables of these groups.
 pub(super) fn with_tables(
     mut page: String,
     groups: &[&str],
@@ -33,47 +33,51 @@ pub(super) fn with_tables(
 ) -> String {
     for group in groups {
         let begin = format!("<!-- begin: written by `cargo xtask bench {group} --write` -->");
-        let Some(at) = page.find(&begin).map(|it| it + begin.len()) else { continue };
-        let Some(length) = page.get(at..).and_then(|it| it.find(END)) else { continue };
+        let Some(at) = page.find(&begin).map(|at| at + begin.len()) else { continue };
+        let Some(length) = page.get(at..).and_then(|rest| rest.find(END)) else { continue };
         page.replace_range(at..at + length, &format!("\n{}", table(group, report, peers)));
     }
     page
 }
 
-/// A row for each figure, a column for each subject.
+/// Returns a table with a row per figure and a column per subject.
 fn table(group: &str, report: &Report, peers: &Peers) -> String {
     let key_of = |figure: &Figure| {
         let key = figure.key.strip_prefix(group)?.strip_prefix('.')?;
         Some((key.to_owned(), figure.key.clone()))
     };
-    let figures: Vec<&Figure> = report.figures.iter().filter(|it| key_of(it).is_some()).collect();
+    let figures: Vec<&Figure> =
+        report.figures.iter().filter(|figure| key_of(figure).is_some()).collect();
     let mut subjects: Vec<&str> = Vec::new();
     let mut keys: Vec<(String, String)> = Vec::new();
     for figure in &figures {
         if !subjects.contains(&figure.subject.as_str()) {
             subjects.push(&figure.subject);
         }
-        keys.extend(key_of(figure).filter(|it| !keys.contains(it)));
+        keys.extend(key_of(figure).filter(|key| !keys.contains(key)));
     }
     let mut text = format!("| | {} | aim | others |\n", subjects.join(" | "));
     let _ = writeln!(text, "|---|{}---|---|", "---|".repeat(subjects.len()));
     for (name, key) in &keys {
-        let row: Vec<&Figure> = figures.iter().copied().filter(|it| it.key == *key).collect();
-        let unit = row.first().map_or("", |it| it.unit);
+        let row: Vec<&Figure> =
+            figures.iter().copied().filter(|figure| figure.key == *key).collect();
+        let unit = row.first().map_or("", |figure| figure.unit);
         let name = if unit.is_empty() { name.clone() } else { format!("{name}, {unit}") };
-        let cell =
-            |subject: &&str| row.iter().find(|it| it.subject == **subject).map(|it| cell(it));
-        let cells: Vec<String> = subjects.iter().map(|it| cell(it).unwrap_or_default()).collect();
-        let others = peers.of(key).map(|it| it.named(OTHERS)).unwrap_or_default();
+        let cell = |subject: &&str| {
+            row.iter().find(|figure| figure.subject == **subject).map(|figure| cell(figure))
+        };
+        let cells: Vec<String> =
+            subjects.iter().map(|subject| cell(subject).unwrap_or_default()).collect();
+        let others = peers.of(key).map(|figure| figure.named(OTHERS)).unwrap_or_default();
         let _ = writeln!(text, "| {name} | {} | {} | {others} |", cells.join(" | "), aim(&row));
     }
     text
 }
 
-/// The value, its ratio to what it stands beside, and whether it is as it should be.
+/// Formats a figure: its value, its ratio to the baseline, and whether it meets its aim.
 fn cell(figure: &Figure) -> String {
     let value = with_commas(&number(figure.value));
-    let ratio = figure.ratio.map(|it| format!(" ({it:.2} ×)")).unwrap_or_default();
+    let ratio = figure.ratio.map(|ratio| format!(" ({ratio:.2} ×)")).unwrap_or_default();
     match &figure.aim {
         None => format!("{value}{ratio}"),
         Some(aim) if aim.met => format!("{value}{ratio} ✓"),
@@ -81,7 +85,7 @@ fn cell(figure: &Figure) -> String {
     }
 }
 
-/// Between thousands of a number that has no fraction.
+/// Adds thousands separators to a number without a fraction.
 fn with_commas(number: &str) -> String {
     if number.contains('.') {
         return number.to_owned();
@@ -93,10 +97,10 @@ fn with_commas(number: &str) -> String {
     digits.collect()
 }
 
-/// What the figures of a row should be.
+/// Returns the aims of a row's figures.
 fn aim(row: &[&Figure]) -> String {
     let mut aims: Vec<&str> = Vec::new();
-    for aim in row.iter().filter_map(|it| it.aim.as_ref()) {
+    for aim in row.iter().filter_map(|figure| figure.aim.as_ref()) {
         if !aims.contains(&aim.text.trim()) {
             aims.push(aim.text.trim());
         }

@@ -1,11 +1,11 @@
-//! What other frameworks cost: figures that were measured once, with their conditions.
+//! Figures of other frameworks, which were measured once, with their conditions.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-/// All figures.
+/// All figures of other frameworks.
 #[derive(Debug, Deserialize)]
 pub(super) struct Peers {
     pub(super) conditions: String,
@@ -13,21 +13,21 @@ pub(super) struct Peers {
     figures: Vec<PeerFigure>,
 }
 
-/// One figure of all of them.
+/// One figure of all other frameworks.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 pub(super) struct PeerFigure {
     key: String,
     unit: String,
     #[serde(default)]
     more_is_better: bool,
-    /// The bare loop's beside them.
+    /// The figure of the bare loop in the same measurement.
     floor: Option<f64>,
     peers: BTreeMap<String, f64>,
 }
 
 impl Peers {
     pub(super) fn load() -> Result<Self> {
-        toml::from_str(include_str!("../../peers.toml")).context("peers.toml cannot be read")
+        toml::from_str(include_str!("../../peers.toml")).context("peers.toml is unreadable")
     }
 
     pub(super) fn of(&self, key: &str) -> Option<&PeerFigure> {
@@ -36,23 +36,23 @@ impl Peers {
 }
 
 impl PeerFigure {
-    /// The best of them, with its ratio to the bare loop beside it.
+    /// Returns the best framework and its ratio to the bare loop.
     pub(super) fn best(&self) -> Option<String> {
         let (name, value) = self.ranked().into_iter().next()?;
         let ratio = self.floor.map(|floor| format!(" ({:.1}×)", value / floor));
         Some(format!("{name} {value} {}{}", self.unit, ratio.unwrap_or_default()))
     }
 
-    /// The best ones, in the unit of our figure.
+    /// Returns the best frameworks, without the unit.
     pub(super) fn named(&self, most: usize) -> String {
         let best = self.ranked().into_iter().take(most);
         best.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
     }
 
-    /// The best one first.
+    /// Returns the frameworks, best first.
     fn ranked(&self) -> Vec<(&str, f64)> {
         let mut all: Vec<(&str, f64)> =
-            self.peers.iter().map(|(it, at)| (it.as_str(), *at)).collect();
+            self.peers.iter().map(|(name, value)| (name.as_str(), *value)).collect();
         all.sort_by(|a, b| a.1.total_cmp(&b.1));
         if self.more_is_better {
             all.reverse();

@@ -1,4 +1,4 @@
-//! Figures, and what is thought of them.
+//! Figures and their aims.
 
 use std::fmt::Display;
 
@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::counter::Counter;
 
-/// Everything that was measured.
+/// All measured figures.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// How instructions were counted.
+    /// The method of counting instructions.
     pub(super) counter: Counter,
     pub(super) figures: Vec<Figure>,
 }
@@ -17,19 +17,19 @@ pub(super) struct Report {
 /// One figure of one subject.
 #[derive(Debug, Serialize)]
 pub(super) struct Figure {
-    /// What was measured: a group and a name.
+    /// The group and the name of the figure.
     pub(super) key: String,
     pub(super) subject: String,
     pub(super) value: f64,
     pub(super) unit: &'static str,
-    /// How far the worst repetition was from the best, as a part of it.
+    /// The difference between the best and the worst repetition, relative to the value.
     pub(super) spread: Option<f64>,
-    /// To the bare loop in the same run.
+    /// The ratio to the baseline of the same measurement, usually the bare loop.
     pub(super) ratio: Option<f64>,
     pub(super) aim: Option<Aim>,
 }
 
-/// What a figure should be.
+/// The target of a figure.
 #[derive(Debug, Serialize)]
 pub(super) struct Aim {
     pub(super) text: String,
@@ -44,14 +44,14 @@ pub(super) struct Best {
 }
 
 impl Best {
-    /// The least of them.
+    /// Returns the smallest value.
     pub(super) fn least(values: impl IntoIterator<Item = f64>) -> Self {
         let values: Vec<f64> = values.into_iter().collect();
         let (least, most) = (fold(&values, f64::min), fold(&values, f64::max));
         Self { value: least, spread: (most - least) / least }
     }
 
-    /// The most of them.
+    /// Returns the largest value.
     pub(super) fn most(values: impl IntoIterator<Item = f64>) -> Self {
         let values: Vec<f64> = values.into_iter().collect();
         let (least, most) = (fold(&values, f64::min), fold(&values, f64::max));
@@ -103,34 +103,34 @@ impl Report {
 }
 
 impl Figure {
-    /// Compares it with the bare loop's.
-    pub(super) fn beside(&mut self, bare: f64) -> &mut Self {
-        self.ratio = Some(self.value / bare);
+    /// Sets the baseline of the figure.
+    pub(super) fn compared_with(&mut self, baseline: f64) -> &mut Self {
+        self.ratio = Some(self.value / baseline);
         self
     }
 
-    /// What it should be at most.
+    /// Sets the maximum of the value as the aim.
     pub(super) fn at_most(&mut self, most: f64) -> &mut Self {
         let met = self.value <= most;
         self.aim = Some(Aim { text: format!("≤ {most} {}", self.unit), met });
         self
     }
 
-    /// What it should be at least.
+    /// Sets the minimum of the value as the aim.
     pub(super) fn at_least(&mut self, least: f64) -> &mut Self {
         let met = self.value >= least;
         self.aim = Some(Aim { text: format!("≥ {least} {}", self.unit), met });
         self
     }
 
-    /// What its ratio should be at most.
+    /// Sets the maximum of the ratio as the aim.
     pub(super) fn at_most_times(&mut self, most: f64) -> &mut Self {
         let met = self.ratio.is_some_and(|ratio| ratio <= most);
         self.aim = Some(Aim { text: format!("≤ {most} × bare"), met });
         self
     }
 
-    /// What its ratio should be at least.
+    /// Sets the minimum of the ratio as the aim.
     pub(super) fn at_least_times(&mut self, least: f64) -> &mut Self {
         let met = self.ratio.is_some_and(|ratio| ratio >= least);
         self.aim = Some(Aim { text: format!("≥ {least} × bare"), met });

@@ -1,4 +1,4 @@
-//! What is measured, group by group.
+//! The scenarios, by group.
 
 use anyhow::{Result, bail};
 
@@ -20,7 +20,7 @@ mod step;
 mod stores;
 mod stream;
 
-/// All groups, in order.
+/// The names of all groups, in order.
 pub(super) const NAMES: [&str; 12] = [
     "step", "growth", "stream", "memory", "cold", "load", "durable", "stores", "append", "pgbench",
     "readers", "runtimes",
@@ -41,11 +41,12 @@ pub(super) async fn run(name: &str, bench: &mut Bench) -> Result<()> {
         "pgbench" => pgbench::measure(bench).await,
         "readers" => readers::measure(bench).await,
         "runtimes" => runtimes::measure(bench).await,
-        _ => bail!("there is no group `{name}`"),
+        _ => bail!("unknown group `{name}`"),
     }
 }
 
-/// Does each job several times, in turns, so that a disturbance does not hit one of them alone.
+/// Runs each job several times, alternating between the jobs, so that a disturbance affects all of
+/// them.
 async fn repeat(bench: &Bench, times: u32, jobs: &[Job]) -> Result<Vec<Vec<Measured>>> {
     let mut all: Vec<Vec<Measured>> = jobs.iter().map(|_| Vec::new()).collect();
     for _ in 0..times {
@@ -56,11 +57,11 @@ async fn repeat(bench: &Bench, times: u32, jobs: &[Job]) -> Result<Vec<Vec<Measu
     Ok(all)
 }
 
-/// The least of some figure.
+/// Returns the smallest value of a figure.
 fn least(measured: &[Measured], figure: impl Fn(&Measured) -> f64) -> Best {
     Best::least(measured.iter().map(figure))
 }
 
-fn micros(ns: u64, among: u64) -> f64 {
-    ns as f64 / 1e3 / among as f64
+fn micros(ns: u64, count: u64) -> f64 {
+    ns as f64 / 1e3 / count as f64
 }

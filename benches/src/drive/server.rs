@@ -1,4 +1,4 @@
-//! The model server as the driver has it.
+//! The model server, as the driver sees it.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -12,10 +12,10 @@ use tokio::time::timeout;
 
 use crate::job::Seen;
 
-/// How long the server may take for anything.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The maximum time that the server may take for anything.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The server's process. It ends with this one, however that ends.
+/// The server process. It ends with this process, even if this process crashes.
 pub(super) struct Server {
     child: Child,
     port: u16,
@@ -31,8 +31,8 @@ impl Server {
             .context("the model server did not start")?;
         let output = child.stdout.take().context("the model server has no output")?;
         let mut line = String::new();
-        timeout(PATIENCE, BufReader::new(output).read_line(&mut line)).await??;
-        let port = line.trim().parse().context("the model server did not say its port")?;
+        timeout(TIMEOUT, BufReader::new(output).read_line(&mut line)).await??;
+        let port = line.trim().parse().context("the model server did not print its port")?;
         Ok(Self { child, port })
     }
 
@@ -40,16 +40,16 @@ impl Server {
         self.port
     }
 
-    /// What it saw since it was last asked to forget.
+    /// Returns the server's statistics since the last [`forget`](Self::forget).
     pub(super) async fn seen(&self) -> Result<Seen> {
-        let body = timeout(PATIENCE, self.get("/seen")).await??;
-        serde_json::from_slice(&body).context("what the server saw cannot be read")
+        let body = timeout(TIMEOUT, self.get("/seen")).await??;
+        serde_json::from_slice(&body).context("the statistics of the server are unreadable")
     }
 
     pub(super) async fn forget(&self) -> Result<()> {
         let seen = self.seen().await?;
         ensure!(seen.bad == 0, "{} requests were wrong", seen.bad);
-        timeout(PATIENCE, self.get("/forget")).await??;
+        timeout(TIMEOUT, self.get("/forget")).await??;
         Ok(())
     }
 
@@ -74,11 +74,11 @@ impl Server {
         Ok(body)
     }
 
-    /// Ends it.
+    /// Stops the server.
     pub(super) async fn stop(&mut self) -> Result<()> {
         drop(self.child.stdin.take());
-        let ended = timeout(PATIENCE, self.child.wait()).await;
-        ended.context("the model server does not end")??;
+        let ended = timeout(TIMEOUT, self.child.wait()).await;
+        ended.context("the model server did not end")??;
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! The report as text.
+//! The report as a text table.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::report::{Figure, Report};
 const HEAD: [&str; 7] =
     ["figure", "subject", "value", "spread", "× bare", "aim", "best of the others (× its bare)"];
 
-/// One line per figure.
+/// Renders the report with one line per figure.
 pub(super) fn render(report: &Report) -> String {
     let peers = Peers::load().ok();
     let mut rows = vec![HEAD.map(str::to_owned)];
@@ -17,19 +17,25 @@ pub(super) fn render(report: &Report) -> String {
     for figure in &report.figures {
         let first = figure.key != last_key;
         last_key = &figure.key;
-        let best = peers.as_ref().and_then(|it| it.of(&figure.key)).and_then(|it| it.best());
+        let best =
+            peers.as_ref().and_then(|peers| peers.of(&figure.key)).and_then(|peer| peer.best());
         let best = best.filter(|_| first).unwrap_or_default();
         rows.push(row(figure, best));
     }
     let mut text = lay_out(&rows);
     let counted = match report.counter {
-        Counter::Perf => "instructions in user mode, counted by the processor (perf)",
-        Counter::Callgrind => "instructions in user mode, counted by valgrind",
-        Counter::None => "instructions were not counted: neither perf nor valgrind can here",
+        Counter::Perf => "user-mode instructions, counted by the processor (perf)",
+        Counter::Callgrind => "user-mode instructions, counted by valgrind",
+        Counter::None => {
+            "instructions were not counted, because neither perf nor valgrind works here"
+        }
     };
-    let missed: Vec<&Figure> =
-        report.figures.iter().filter(|it| it.aim.as_ref().is_some_and(|aim| !aim.met)).collect();
-    let aims = report.figures.iter().filter(|it| it.aim.is_some()).count();
+    let missed: Vec<&Figure> = report
+        .figures
+        .iter()
+        .filter(|figure| figure.aim.as_ref().is_some_and(|aim| !aim.met))
+        .collect();
+    let aims = report.figures.iter().filter(|figure| figure.aim.is_some()).count();
     let met = aims - missed.len();
     let _ = write!(text, "\n{counted}\naims met: {met} of {aims}\n");
     if let Some(peers) = peers {
@@ -47,14 +53,14 @@ fn row(figure: &Figure, best: String) -> [String; 7] {
         figure.key.clone(),
         figure.subject.clone(),
         format!("{} {}", number(figure.value), figure.unit),
-        figure.spread.map(|it| format!("{:.0}%", it * 100.0)).unwrap_or_default(),
-        figure.ratio.map(|it| format!("{it:.2}")).unwrap_or_default(),
+        figure.spread.map(|spread| format!("{:.0}%", spread * 100.0)).unwrap_or_default(),
+        figure.ratio.map(|ratio| format!("{ratio:.2}")).unwrap_or_default(),
         aim.unwrap_or_default(),
         best,
     ]
 }
 
-/// Three digits that matter, or all that stand before the point.
+/// Formats a number with three significant digits, or with all digits before the decimal point.
 pub(super) fn number(value: f64) -> String {
     match value.abs() {
         100.0.. => format!("{value:.0}"),

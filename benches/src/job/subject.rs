@@ -1,57 +1,58 @@
-//! Who is measured, and on which store.
+//! The measured subjects and their stores.
 
 use std::fmt;
 
 use helix_agents::session::Durability;
 use serde::{Deserialize, Serialize};
 
-/// Who makes the model calls.
+/// The program that makes the model calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Subject {
-    /// A loop over reqwest and typed serde, which writes the whole history for each call.
+    /// A loop with reqwest and typed serde that serializes the whole history for each call.
     Bare,
     /// The local runtime on the memory store.
     Memory,
-    /// The local runtime on SQLite, facts appended as they happen.
+    /// The local runtime on SQLite, with one append per effect.
     SqlitePerEffect,
-    /// The local runtime on SQLite, facts appended once per step.
+    /// The local runtime on SQLite, with one append per step.
     SqlitePerStep,
-    /// `SqlitePerEffect`, with `Synchronous::Normal`: no append waits for the disk.
+    /// `SqlitePerEffect` with `Synchronous::Normal`: appends do not wait for the disk.
     SqliteNormalPerEffect,
-    /// `SqlitePerStep`, likewise.
+    /// `SqlitePerStep` with `Synchronous::Normal`.
     SqliteNormalPerStep,
-    /// The local runtime on the PostgreSQL server for tests, facts appended as they happen.
+    /// The local runtime on the PostgreSQL test server, with one append per effect.
     PostgresPerEffect,
-    /// The same, facts appended once per step.
+    /// The local runtime on the PostgreSQL test server, with one append per step.
     PostgresPerStep,
-    /// The local runtime on the Redis server for tests, facts appended as they happen.
+    /// The local runtime on the Redis test server, with one append per effect.
     RedisPerEffect,
-    /// The same, facts appended once per step.
+    /// The local runtime on the Redis test server, with one append per step.
     RedisPerStep,
-    /// Workflows of DBOS with a step that does nothing for each effect of a run.
+    /// DBOS workflows with an empty step per effect of a run.
     BareDbos,
-    /// Workflows of Temporal with an activity that does nothing for each effect of a run.
+    /// Temporal workflows with an empty activity per effect of a run.
     BareTemporal,
-    /// The durable runtime: DBOS and the sessions on the PostgreSQL server for tests.
+    /// The durable runtime, with DBOS and the sessions on the PostgreSQL test server.
     DurablePostgres,
-    /// Temporal's server for tests, the sessions on the PostgreSQL server for tests.
+    /// The Temporal runtime on the Temporal test server, with the sessions on the PostgreSQL test
+    /// server.
     TemporalPostgres,
 }
 
-/// What carries runs out.
+/// The engine that executes runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Engine {
     /// This process.
     Local,
-    /// Workflows of DBOS.
+    /// DBOS workflows.
     Durable,
-    /// Workflows of Temporal.
+    /// Temporal workflows.
     Temporal,
 }
 
 impl Subject {
-    /// Where its sessions are kept, if anywhere.
+    /// Returns the store of its sessions, if there is one.
     pub(crate) fn store(self) -> Option<Store> {
         Some(match self {
             Self::Bare | Self::BareDbos | Self::BareTemporal => return None,
@@ -66,7 +67,7 @@ impl Subject {
         })
     }
 
-    /// What carries its runs out.
+    /// Returns the engine that executes its runs.
     pub(crate) fn engine(self) -> Engine {
         match self {
             Self::DurablePostgres => Engine::Durable,
@@ -75,7 +76,7 @@ impl Subject {
         }
     }
 
-    /// When its facts are appended.
+    /// Returns the durability of its appends.
     pub(crate) fn durability(self) -> Durability {
         match self {
             Self::SqlitePerStep
@@ -108,24 +109,23 @@ impl fmt::Display for Subject {
     }
 }
 
-/// A store, and what an acknowledged append of it survives.
+/// A store and the failures that its acknowledged appends survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Store {
-    /// Nothing.
+    /// No failure.
     Memory,
-    /// A loss of power: `Synchronous::Full`, the default.
+    /// A power loss: `Synchronous::Full`, the default.
     Sqlite,
     /// A killed process: `Synchronous::Normal`.
     SqliteNormal,
-    /// A loss of power: the server for tests has `fsync` and `synchronous_commit` on.
+    /// A power loss: the test server has `fsync` and `synchronous_commit` on.
     Postgres,
-    /// A killed process, and of the server's crashes those that lose no last moment:
-    /// `synchronous_commit` off.
+    /// A killed process, but a server crash may lose the last appends: `synchronous_commit` off.
     PostgresAsync,
-    /// A loss of power: the server for tests has `appendfsync always`.
+    /// A power loss: the test server has `appendfsync always`.
     Redis,
-    /// A killed process, and of losses of power those after a second: `appendfsync everysec`.
+    /// A killed process, but a power loss may lose the last second: `appendfsync everysec`.
     RedisEverysec,
 }
 

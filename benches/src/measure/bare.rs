@@ -1,5 +1,5 @@
-//! The loop that one would write without a framework: reqwest and typed serde, the whole history
-//! written anew for each call, nothing kept.
+//! The loop that a program would use without a framework: reqwest and typed serde. It serializes
+//! the whole history for each call and stores nothing.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use helix_agents::schema::Schema;
@@ -40,7 +40,7 @@ struct Server {
     streams: bool,
 }
 
-/// What `add` is given.
+/// The arguments of `add`.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Pair {
     /// The first summand.
@@ -49,7 +49,7 @@ pub(super) struct Pair {
     pub(super) b: u64,
 }
 
-/// What a run hands in.
+/// The result of a run.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Total {
     /// The last sum.
@@ -98,7 +98,7 @@ impl Runs for ToolRuns {
             messages.push(Message::call(call));
             messages.push(Message::result(id, sum.to_string()));
         }
-        bail!("the model does not come to an end")
+        bail!("the model did not finish")
     }
 }
 
@@ -130,7 +130,7 @@ fn begin() -> Vec<Message> {
 
 impl Server {
     fn new(job: &Job) -> Result<Self> {
-        // As the adapter does it for this machine, so that no certificates are loaded.
+        // Same settings as in the adapter for a local server, so that no certificates are loaded.
         let client = Client::builder().no_proxy().tls_certs_only([]).build()?;
         let url = format!("{}/chat/completions", job.base_url());
         Ok(Self { client, url, streams: job.wire == Wire::Sse })
@@ -165,6 +165,6 @@ async fn read_events(mut response: Response) -> Result<Reply> {
     while let Some(piece) = response.chunk().await? {
         events.feed(&piece, |data| reply.event(data))?;
     }
-    ensure!(reply.done, "the reply broke off");
+    ensure!(reply.done, "the reply is incomplete");
     Ok(reply)
 }

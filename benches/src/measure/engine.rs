@@ -1,4 +1,4 @@
-//! What carries runs out.
+//! The engines that execute runs.
 
 use std::sync::Arc;
 
@@ -13,44 +13,45 @@ use helix_agents_testkit::servers;
 use super::place::Handles;
 use crate::job::{Engine, Job};
 
-/// A runtime, and its worker, if that is something else.
+/// A runtime and its worker, if the worker is separate.
 pub(super) struct Running {
     pub(super) executor: Arc<dyn AgentExecutor>,
     _worker: Option<TemporalWorker>,
 }
 
-/// Where on its server an engine carries out a job's runs.
-pub(super) struct Spot {
+/// The namespace of a job's runs in the engine's server.
+pub(super) struct Namespace {
     pub(super) engine: Engine,
-    /// Of DBOS's application, or of Temporal's task queue: each measurement has one of its own.
+    /// The name of DBOS's application or of Temporal's task queue. It is unique per measurement.
     pub(super) name: String,
 }
 
 /// The schema of DBOS's tables.
 pub(super) const SCHEMA: &str = "helix_dbos_bench";
 
-/// How many connections DBOS has.
+/// The number of DBOS's connections.
 pub(super) const CONNECTIONS: u32 = 16;
 
-/// How many parts of runs a worker of Temporal carries out at once: more than there are sessions.
+/// The maximum number of concurrent activities of a Temporal worker. It exceeds the number of
+/// sessions.
 const ACTIVITIES: usize = 1_000;
 
-impl Spot {
-    /// A new one for the job's engine.
+impl Namespace {
+    /// Creates a new namespace for the job's engine.
     pub(super) fn new(job: &Job) -> Self {
         Self { engine: job.subject.engine(), name: servers::unique() }
     }
 }
 
-/// Begins the job's runtime, as a program would.
-pub(super) async fn begin(
+/// Starts the job's runtime as a program would.
+pub(super) async fn start(
     job: &Job,
-    spot: &Spot,
+    namespace: &Namespace,
     Handles { state, streams }: Handles,
     llm: impl LlmAdapter,
     registry: AgentRegistry,
 ) -> Result<Running> {
-    let (executor, worker): (Arc<dyn AgentExecutor>, _) = match spot.engine {
+    let (executor, worker): (Arc<dyn AgentExecutor>, _) = match namespace.engine {
         Engine::Local => {
             let builder = LocalRuntime::builder().state_store(state).stream_manager(streams);
             let runtime = builder.llm(llm).durability(job.subject.durability()).build()?;
@@ -59,13 +60,14 @@ pub(super) async fn begin(
         Engine::Durable => {
             let builder = DurableRuntime::builder().state_store(state).stream_manager(streams);
             let builder = builder.llm(llm).registry(registry).database(servers::postgres());
-            let builder = builder.schema(SCHEMA).app_name(&spot.name).connections(CONNECTIONS);
+            let builder = builder.schema(SCHEMA).app_name(&namespace.name).connections(CONNECTIONS);
             (Arc::new(builder.connect().await?), None)
         }
         Engine::Temporal => {
             let builder = TemporalRuntime::builder().state_store(state).stream_manager(streams);
             let builder = builder.llm(llm).registry(registry).target(servers::temporal());
-            let runtime = builder.task_queue(&spot.name).prefix(&spot.name).connect().await?;
+            let runtime =
+                builder.task_queue(&namespace.name).prefix(&namespace.name).connect().await?;
             let worker = TemporalWorker::builder(&runtime).activities(ACTIVITIES).start().await?;
             (Arc::new(runtime), Some(worker))
         }

@@ -1,4 +1,5 @@
-//! What runs left in a store: their logs as the store tells of them, and the rest as its database does.
+//! The footprint of runs in a store: the logs as the store returns them, and sizes as the database
+//! reports them.
 
 use anyhow::{Context as _, Result};
 use helix_agents::event::Event;
@@ -6,9 +7,9 @@ use helix_agents::id::SessionId;
 use helix_agents::prelude::*;
 use helix_agents::store::{Head, MAX_PAGE, Page, SessionFilter};
 
-use super::engine::Spot;
-use super::place::{Corner, Place};
-use crate::job::{Engine, EngineTraces, Left, StepAppends, Traces};
+use super::engine::Namespace;
+use super::place::{Location, Place};
+use crate::job::{Engine, EngineTraces, Footprint, StepAppends, Traces};
 
 mod dbos;
 mod postgres;
@@ -16,7 +17,7 @@ mod redis;
 mod sqlite;
 mod temporal;
 
-/// Looks at a database while runs write to it.
+/// Measures the footprint of runs that start after its creation.
 pub(super) enum Watch {
     Nowhere,
     Sqlite(sqlite::Watch),
@@ -26,22 +27,22 @@ pub(super) enum Watch {
 
 impl Watch {
     pub(super) async fn begin(place: &Place) -> Result<Self> {
-        Ok(match &place.corner {
-            Corner::Nowhere => Self::Nowhere,
-            Corner::File { path, .. } => Self::Sqlite(sqlite::Watch::begin(path)?),
-            Corner::Postgres(corner) => Self::Postgres(postgres::Watch::begin(corner).await?),
-            Corner::Redis(corner) => Self::Redis(redis::Watch::begin(corner).await?),
+        Ok(match &place.location {
+            Location::Nowhere => Self::Nowhere,
+            Location::File { path, .. } => Self::Sqlite(sqlite::Watch::begin(path)?),
+            Location::Postgres(location) => Self::Postgres(postgres::Watch::begin(location).await?),
+            Location::Redis(location) => Self::Redis(redis::Watch::begin(location).await?),
         })
     }
 
-    /// What is there that was not.
-    pub(super) async fn end(self, place: &Place, spot: &Spot) -> Result<Left> {
+    /// Returns the difference since the start.
+    pub(super) async fn end(self, place: &Place, namespace: &Namespace) -> Result<Footprint> {
         let session = first_session(&*place.handles.state).await?;
-        // It is told of the end after whoever began the run.
-        let engine = match spot.engine {
+        // The engine is notified of the end of a run after the caller.
+        let engine = match namespace.engine {
             Engine::Local => EngineTraces::default(),
-            Engine::Durable => dbos::left(spot).await?,
-            Engine::Temporal => temporal::left(spot, &session).await?,
+            Engine::Durable => dbos::left(namespace).await?,
+            Engine::Temporal => temporal::left(namespace, &session).await?,
         };
         let traces = match self {
             Self::Nowhere => Traces::default(),
@@ -49,19 +50,23 @@ impl Watch {
             Self::Postgres(watch) => watch.end().await?,
             Self::Redis(watch) => watch.end().await?,
         };
-        Ok(Left { steps: steps(&*place.handles.state, &session.session).await?, traces, engine })
+        Ok(Footprint {
+            steps: steps(&*place.handles.state, &session.session).await?,
+            traces,
+            engine,
+        })
     }
 }
 
-/// The runs' session, or one of them.
+/// Returns the session of the runs, or one of them.
 async fn first_session(store: &dyn StateStore) -> Result<Head> {
     let page = Page { after: None, limit: 1 };
     let heads = store.list(&SessionFilter::default(), &page).await?;
     heads.into_iter().next().context("the runs left no session")
 }
 
-/// The appends to a session's log by step. What comes before the first reply is step 0; an append with a reply
-/// in it and all after it belong to the reply's step.
+/// Returns the appends of a session's log by step. Appends before the first reply belong to step 0.
+/// An append with a reply and all later ones belong to the step of the reply.
 async fn steps(store: &dyn StateStore, session: &SessionId) -> Result<Vec<StepAppends>> {
     let mut steps: Vec<StepAppends> = Vec::new();
     let (mut step, mut after) = (0, 0);
@@ -70,8 +75,8 @@ async fn steps(store: &dyn StateStore, session: &SessionId) -> Result<Vec<StepAp
         let Some(last) = appends.last() else { return Ok(steps) };
         after = last.version();
         for append in &appends {
-            let events: Vec<Event> =
-                serde_json::from_slice(&append.body).context("an append of the log")?;
+            let events: Vec<Event> = serde_json::from_slice(&append.body)
+                .context("an append of the log is unreadable")?;
             let reply = events.iter().find_map(|event| match event {
                 Event::ModelReplied(reply) => Some(reply.step),
                 _ => None,

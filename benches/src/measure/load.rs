@@ -1,4 +1,4 @@
-//! Runs, one after the other or many at once, and what they cost.
+//! Sequential and concurrent runs, and their cost.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};
@@ -10,15 +10,15 @@ use tokio::task::JoinSet;
 use super::{Runs, process};
 use crate::job::{Job, Outcome};
 
-/// Warms up, waits until the other threads have, then measures.
+/// Warms up, waits until the other threads have warmed up, and then measures.
 pub(super) async fn run<R: Runs>(subject: R, job: &Job, warmed: &Barrier) -> Result<Outcome> {
     let subject = Arc::new(subject);
     repeat(&subject, job.warm, job.at_once).await?;
-    // This runtime has nothing to do meanwhile.
+    // Blocking is fine here, because this tokio runtime has no other task.
     warmed.wait();
-    let (cpu, begun) = (process::cpu(), Instant::now());
+    let (cpu, started) = (process::cpu(), Instant::now());
     let mut took = repeat(&subject, job.runs, job.at_once).await?;
-    let (wall, cpu) = (begun.elapsed(), process::cpu().saturating_sub(cpu));
+    let (wall, cpu) = (started.elapsed(), process::cpu().saturating_sub(cpu));
     took.sort_unstable();
     Ok(Outcome {
         wall_ns: nanos(wall),
@@ -26,19 +26,19 @@ pub(super) async fn run<R: Runs>(subject: R, job: &Job, warmed: &Barrier) -> Res
         whole_cpu_ns: nanos(process::cpu()),
         run_ns_median: took.get(took.len() / 2).copied().map_or(0, nanos),
         peak_bytes: process::peak_bytes()?,
-        left: None,
+        footprint: None,
     })
 }
 
-/// How long each of these runs took.
+/// Makes runs. Returns the time of each.
 async fn repeat<R: Runs>(subject: &Arc<R>, runs: u32, at_once: u32) -> Result<Vec<Duration>> {
-    let begun = Arc::new(AtomicU32::new(0));
+    let started = Arc::new(AtomicU32::new(0));
     if at_once == 1 {
-        return take_part(Arc::clone(subject), begun, runs).await;
+        return make_runs(Arc::clone(subject), started, runs).await;
     }
     let mut workers = JoinSet::new();
     for _ in 0..at_once.min(runs) {
-        workers.spawn(take_part(Arc::clone(subject), Arc::clone(&begun), runs));
+        workers.spawn(make_runs(Arc::clone(subject), Arc::clone(&started), runs));
     }
     let mut took = Vec::with_capacity(runs as usize);
     while let Some(worker) = workers.join_next().await {
@@ -47,14 +47,14 @@ async fn repeat<R: Runs>(subject: &Arc<R>, runs: u32, at_once: u32) -> Result<Ve
     Ok(took)
 }
 
-/// Makes runs as long as not all have begun.
-async fn take_part<R: Runs>(
+/// Makes runs until all have been started.
+async fn make_runs<R: Runs>(
     subject: Arc<R>,
-    begun: Arc<AtomicU32>,
+    started: Arc<AtomicU32>,
     runs: u32,
 ) -> Result<Vec<Duration>> {
     let mut took = Vec::new();
-    while begun.fetch_add(1, Ordering::Relaxed) < runs {
+    while started.fetch_add(1, Ordering::Relaxed) < runs {
         let start = Instant::now();
         subject.once().await?;
         took.push(start.elapsed());

@@ -1,4 +1,4 @@
-//! The framework, set up as a program would set it up.
+//! The framework, set up as in a program.
 
 use std::sync::{Arc, Barrier};
 
@@ -9,15 +9,15 @@ use helix_agents::prelude::*;
 use helix_agents::providers::{OpenAiChatOptions, ServerProfile};
 
 use super::bare::{Pair, Total};
-use super::engine::{self, Running, Spot};
+use super::engine::{self, Namespace, Running};
 use super::left::Watch;
 use super::place::{Handles, Place};
 use super::{INPUT, PROMPT, Runs, load};
 use crate::job::{Ending, Job, Outcome, Store, Wire, Work};
 use crate::serve::WORD;
 
-#[tool]
 /// Adds two numbers.
+#[tool]
 async fn add(pair: Pair) -> Result<u64, ToolError> {
     Ok(pair.a + pair.b)
 }
@@ -29,14 +29,14 @@ struct ToolRuns {
     calls: u32,
 }
 
-/// Runs of one long text, followed by a reader of the stream.
+/// Runs of one long text with a reader of the stream.
 struct TextRuns {
     running: Arc<Running>,
     agent: Agent,
     bytes: usize,
 }
 
-/// Runs that are left suspended.
+/// Runs that remain suspended.
 struct SuspendedRuns {
     running: Arc<Running>,
     agent: Agent<(), Total>,
@@ -45,12 +45,12 @@ struct SuspendedRuns {
 pub(super) async fn measure(job: &Job, store: Store, warmed: &Barrier) -> Result<Outcome> {
     let place = Place::open(store, &job.folder).await?;
     let watch = if job.inspect { Some(Watch::begin(&place).await?) } else { None };
-    let spot = Spot::new(job);
-    let (mut outcome, running) = on(job, &spot, place.handles.clone(), warmed).await?;
+    let namespace = Namespace::new(job);
+    let (mut outcome, running) = on(job, &namespace, place.handles.clone(), warmed).await?;
     if let Some(watch) = watch {
-        outcome.left = Some(watch.end(&place, &spot).await?);
+        outcome.footprint = Some(watch.end(&place, &namespace).await?);
     }
-    // An engine hears of a run's end after us, from whoever carried it out.
+    // The engine is notified of the end of a run after the caller, so keep the runtime until here.
     drop(running);
     place.remove().await?;
     Ok(outcome)
@@ -58,12 +58,13 @@ pub(super) async fn measure(job: &Job, store: Store, warmed: &Barrier) -> Result
 
 async fn on(
     job: &Job,
-    spot: &Spot,
+    namespace: &Namespace,
     handles: Handles,
     warmed: &Barrier,
 ) -> Result<(Outcome, Arc<Running>)> {
     let registry = AgentRegistry::default();
-    let begin = async |registry| engine::begin(job, spot, handles, models(job)?, registry).await;
+    let start =
+        async |registry| engine::start(job, namespace, handles, models(job)?, registry).await;
     match job.work {
         Work::Tools { calls, ending, .. } => {
             let agent = Agent::builder("adder")
@@ -78,7 +79,7 @@ async fn on(
             };
             let agent = agent.build()?;
             registry.replace(&agent);
-            let running = Arc::new(begin(registry).await?);
+            let running = Arc::new(start(registry).await?);
             let runs = ToolRuns { running: Arc::clone(&running), agent, calls };
             Ok((load::run(runs, job, warmed).await?, running))
         }
@@ -87,7 +88,7 @@ async fn on(
             let bytes = chunks as usize * WORD.len();
             let agent = agent.build()?;
             registry.replace(&agent);
-            let running = Arc::new(begin(registry).await?);
+            let running = Arc::new(start(registry).await?);
             let runs = TextRuns { running: Arc::clone(&running), agent, bytes };
             Ok((load::run(runs, job, warmed).await?, running))
         }
@@ -99,7 +100,7 @@ async fn on(
                 .output::<Total>();
             let agent = agent.native_output().build()?;
             registry.replace(&agent);
-            let running = Arc::new(begin(registry).await?);
+            let running = Arc::new(start(registry).await?);
             let runs = SuspendedRuns { running: Arc::clone(&running), agent };
             Ok((load::run(runs, job, warmed).await?, running))
         }
@@ -126,7 +127,7 @@ impl Runs for SuspendedRuns {
         let handle =
             self.running.executor.start(&self.agent, INPUT, ExecuteOptions::default()).await?;
         let status = handle.result().await?.status;
-        ensure!(status.is_suspended(), "the run is {}", status.as_str());
+        ensure!(status.is_suspended(), "the run ended as {}", status.as_str());
         Ok(())
     }
 }

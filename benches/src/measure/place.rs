@@ -1,4 +1,4 @@
-//! Stores, each in a corner of its own that goes with it.
+//! The stores of measurements, each with its own data that is removed afterwards.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,54 +18,54 @@ use crate::job::Store;
 /// A store that was opened for one measurement.
 pub(super) struct Place {
     pub(super) handles: Handles,
-    pub(super) way: Way,
-    pub(super) corner: Corner,
+    pub(super) opener: Opener,
+    pub(super) location: Location,
 }
 
-/// A store as a runtime has it.
+/// The store's two contracts, as a runtime uses them.
 #[derive(Clone)]
 pub(super) struct Handles {
     pub(super) state: Arc<dyn StateStore>,
     pub(super) streams: Arc<dyn StreamManager>,
 }
 
-/// How the store is opened.
+/// The options that open the store.
 #[derive(Clone)]
-pub(super) enum Way {
+pub(super) enum Opener {
     Memory(MemoryStore),
     Sqlite(SqliteBuilder),
     Postgres(PostgresBuilder),
     Redis(RedisBuilder),
 }
 
-/// Where a store keeps its data, for those who look at it from outside.
-pub(super) enum Corner {
+/// The location of the store's data, for direct access.
+pub(super) enum Location {
     Nowhere,
     File { path: PathBuf, level: Synchronous },
-    Postgres(PostgresCorner),
-    Redis(RedisCorner),
+    Postgres(PostgresLocation),
+    Redis(RedisLocation),
 }
 
-/// Where a store's tables are.
+/// The location of a store's tables.
 #[derive(Clone)]
-pub(super) struct PostgresCorner {
+pub(super) struct PostgresLocation {
     pub(super) url: String,
     pub(super) schema: String,
 }
 
-/// Where a store's keys are.
+/// The location of a store's keys.
 #[derive(Clone)]
-pub(super) struct RedisCorner {
+pub(super) struct RedisLocation {
     pub(super) prefix: String,
-    /// What `appendfsync` was before.
+    /// The previous value of `appendfsync`, if it was changed.
     fsync_before: Option<String>,
 }
 
 impl Place {
-    /// Opens an empty store; a file of its in the folder.
+    /// Opens an empty store. A file store uses the folder.
     pub(super) async fn open(store: Store, folder: &Path) -> Result<Self> {
-        let (way, corner) = match store {
-            Store::Memory => (Way::Memory(MemoryStore::new()), Corner::Nowhere),
+        let (opener, location) = match store {
+            Store::Memory => (Opener::Memory(MemoryStore::new()), Location::Nowhere),
             Store::Sqlite => sqlite(folder, Synchronous::Full),
             Store::SqliteNormal => sqlite(folder, Synchronous::Normal),
             Store::Postgres => postgres(servers::postgres()),
@@ -77,29 +77,30 @@ impl Place {
             Store::Redis => redis(None).await?,
             Store::RedisEverysec => redis(Some("everysec")).await?,
         };
-        Ok(Self { handles: way.open().await?, way, corner })
+        Ok(Self { handles: opener.open().await?, opener, location })
     }
 
-    /// Closes the store and removes what it kept on a server.
+    /// Closes the store and removes its data from a server.
     pub(super) async fn remove(self) -> Result<()> {
-        let Self { handles, way, corner } = self;
+        let Self { handles, opener, location } = self;
         drop(handles);
-        match way {
-            Way::Memory(_) | Way::Sqlite(_) => {}
-            Way::Postgres(builder) => builder.destroy().await?,
-            Way::Redis(builder) => builder.destroy().await?,
+        match opener {
+            Opener::Memory(_) | Opener::Sqlite(_) => {}
+            Opener::Postgres(builder) => builder.destroy().await?,
+            Opener::Redis(builder) => builder.destroy().await?,
         }
-        if let Corner::Redis(corner) = corner
-            && let Some(fsync) = &corner.fsync_before
+        if let Location::Redis(location) = location
+            && let Some(fsync) = &location.fsync_before
         {
-            set_fsync(&mut corner.connect().await?, fsync).await?;
+            set_fsync(&mut location.connect().await?, fsync).await?;
         }
         Ok(())
     }
 }
 
-impl Way {
-    /// Handles that share with others what those of another process would, and no more; but there is only one memory.
+impl Opener {
+    /// Opens another handle that shares no memory with others, like another process. The memory
+    /// store has only one handle.
     pub(super) async fn open(&self) -> Result<Handles> {
         Ok(match self {
             Self::Memory(store) => Handles::of(store),
@@ -116,50 +117,51 @@ impl Handles {
     }
 }
 
-impl PostgresCorner {
-    /// A connection of the driver's.
+impl PostgresLocation {
+    /// Opens a connection with the database driver.
     pub(super) async fn connect(&self) -> Result<PgConnection> {
         PgConnection::connect(&self.url).await.context("no connection to PostgreSQL")
     }
 
-    /// Puts the schema's name, and nothing else, into a statement.
+    /// Inserts the schema's name into a statement.
     pub(super) fn sql(&self, text: &str) -> String {
         text.replace("{s}", &format!("\"{}\"", self.schema))
     }
 }
 
-impl RedisCorner {
-    /// A connection of the driver's.
+impl RedisLocation {
+    /// Opens a connection with the database driver.
     pub(super) async fn connect(&self) -> Result<MultiplexedConnection> {
         let client = redis::Client::open(servers::redis())?;
         client.get_multiplexed_async_connection().await.context("no connection to Redis")
     }
 }
 
-fn sqlite(folder: &Path, level: Synchronous) -> (Way, Corner) {
+fn sqlite(folder: &Path, level: Synchronous) -> (Opener, Location) {
     let path = folder.join("bench.db");
     let builder = SqliteStore::builder(&path).synchronous(level);
-    (Way::Sqlite(builder), Corner::File { path, level })
+    (Opener::Sqlite(builder), Location::File { path, level })
 }
 
-fn postgres(url: String) -> (Way, Corner) {
-    let corner = PostgresCorner { url, schema: servers::unique() };
-    let builder = PostgresStore::builder(&corner.url).schema(&corner.schema);
-    (Way::Postgres(builder), Corner::Postgres(corner))
+fn postgres(url: String) -> (Opener, Location) {
+    let location = PostgresLocation { url, schema: servers::unique() };
+    let builder = PostgresStore::builder(&location.url).schema(&location.schema);
+    (Opener::Postgres(builder), Location::Postgres(location))
 }
 
-/// The server is asked to be less durable as long as this is measured.
-async fn redis(fsync: Option<&str>) -> Result<(Way, Corner)> {
-    let mut corner = RedisCorner { prefix: servers::unique(), fsync_before: None };
+/// Opens a Redis store. The server's `appendfsync` setting is changed for the duration of the
+/// measurement.
+async fn redis(fsync: Option<&str>) -> Result<(Opener, Location)> {
+    let mut location = RedisLocation { prefix: servers::unique(), fsync_before: None };
     if let Some(fsync) = fsync {
-        let mut connection = corner.connect().await?;
+        let mut connection = location.connect().await?;
         let before: (String, String) =
             redis::cmd("CONFIG").arg(&["GET", "appendfsync"]).query_async(&mut connection).await?;
         set_fsync(&mut connection, fsync).await?;
-        corner.fsync_before = Some(before.1);
+        location.fsync_before = Some(before.1);
     }
-    let builder = RedisStore::builder(&servers::redis()).prefix(&corner.prefix);
-    Ok((Way::Redis(builder), Corner::Redis(corner)))
+    let builder = RedisStore::builder(&servers::redis()).prefix(&location.prefix);
+    Ok((Opener::Redis(builder), Location::Redis(location)))
 }
 
 async fn set_fsync(connection: &mut MultiplexedConnection, fsync: &str) -> Result<()> {

@@ -1,10 +1,11 @@
-//! A store alone: one probe, then what it found as one JSON object.
+//! Probes of a store without a runtime. A process runs one probe and prints its result as one JSON
+//! object.
 
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use super::place::Place;
-use crate::probe::{Of, Probe};
+use crate::probe::{Probe, ProbeKind};
 
 mod append;
 mod commit;
@@ -13,36 +14,36 @@ mod pgbench;
 mod readers;
 mod statement;
 
-/// Does what is asked and prints what it found.
+/// Runs the probe and prints its result.
 ///
 /// # Errors
-/// If the store fails or answers wrong.
+/// Fails if the store fails or returns a wrong result.
 pub(crate) fn run(probe: &str) -> Result<()> {
-    let probe: Probe = serde_json::from_str(probe).context("the probe cannot be read")?;
+    let probe: Probe = serde_json::from_str(probe).context("the probe is unreadable")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(measure(&probe))
 }
 
 async fn measure(probe: &Probe) -> Result<()> {
     let place = || Place::open(probe.store, &probe.folder);
-    match probe.of {
-        Of::Append { before, appends } => {
+    match probe.kind {
+        ProbeKind::Append { before, appends } => {
             let place = place().await?;
-            answer(&append::measure(&place, &probe.folder, before, appends).await?)?;
+            print(&append::measure(&place, &probe.folder, before, appends).await?)?;
             place.remove().await
         }
-        Of::Readers(live) => {
+        ProbeKind::Readers(load) => {
             let place = place().await?;
-            answer(&readers::measure(&place, live).await?)?;
+            print(&readers::measure(&place, load).await?)?;
             place.remove().await
         }
-        Of::Pgbench { connections, seconds, rounds } => {
-            answer(&pgbench::measure(place, connections, seconds, rounds).await?)
+        ProbeKind::Pgbench { connections, seconds, rounds } => {
+            print(&pgbench::measure(place, connections, seconds, rounds).await?)
         }
     }
 }
 
-fn answer(found: &impl Serialize) -> Result<()> {
+fn print(found: &impl Serialize) -> Result<()> {
     println!("{}", serde_json::to_string(found)?);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Replies as bytes.
+//! The encoding of replies.
 
 use std::io::Write as _;
 
@@ -56,7 +56,7 @@ pub(super) fn event_head(out: &mut Vec<u8>) {
     );
 }
 
-/// Writes some chunks of a long reply, in one piece.
+/// Writes chunks of a long reply, in one piece.
 pub(super) fn words(number: u32, out: &mut Vec<u8>) -> Result<()> {
     let mut body = Vec::new();
     for _ in 0..number {
@@ -74,7 +74,7 @@ pub(super) fn end_of_words(out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Writes a response that is not a model's reply.
+/// Writes a response that is not a model reply.
 pub(super) fn whole(status: u16, kind: &str, body: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let length = body.len();
     write!(
@@ -85,7 +85,7 @@ pub(super) fn whole(status: u16, kind: &str, body: &[u8], out: &mut Vec<u8>) -> 
     Ok(())
 }
 
-/// A call: its id, the tool, and the arguments as they stand inside of a JSON string.
+/// A tool call: its id, the tool, and the arguments, escaped for a JSON string.
 struct Call {
     id: String,
     tool: &'static str,
@@ -118,7 +118,7 @@ fn content(content: &str) -> String {
     format!("{{\"content\":\"{content}\"}}")
 }
 
-/// A message, or with an index the first delta, of a call.
+/// Encodes a call as a message, or with an index as the first delta of a streamed one.
 fn call(call: &Call, index: Option<u32>) -> String {
     let Call { id, tool, arguments } = call;
     let (index, arguments) = match index {
@@ -130,7 +130,7 @@ fn call(call: &Call, index: Option<u32>) -> String {
     )
 }
 
-/// The deltas of a call.
+/// Returns the deltas of a streamed call.
 fn pieces(made: &Call) -> Vec<String> {
     let arguments = &made.arguments;
     let rest = format!(
@@ -156,7 +156,7 @@ fn last_events(finish: &str, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Writes one piece of a body of unknown length.
+/// Writes one chunk of a body with chunked transfer encoding.
 fn chunk(body: &[u8], out: &mut Vec<u8>) -> Result<()> {
     write!(out, "{:x}\r\n", body.len())?;
     out.extend_from_slice(body);

@@ -1,4 +1,4 @@
-//! One connection: requests and their replies, one after the other.
+//! One connection: sequential requests and their replies.
 
 use std::time::Instant;
 
@@ -12,22 +12,22 @@ use super::script::{self, Route, Say};
 use super::stats::Stats;
 use crate::job::Work;
 
-/// The largest request: of the longest run, several times over.
-const MOST_BYTES: usize = 4 * 1024 * 1024;
+/// The maximum size of a request, several times that of the longest run.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// Room for a usual request, so that it is read at once. Untouched room costs nothing.
-const USUAL_BYTES: usize = 256 * 1024;
+/// The initial buffer size, so that a typical request is read at once. Unused memory costs nothing.
+const INITIAL_BYTES: usize = 256 * 1024;
 
-/// A request in the buffer: where its parts are.
+/// The positions of a request's parts in the buffer.
 struct Request {
     path: std::ops::Range<usize>,
     body: std::ops::Range<usize>,
 }
 
-/// Answers until the client closes.
+/// Serves requests until the client closes the connection.
 pub(super) async fn serve(mut stream: TcpStream, stats: &Stats) -> Result<()> {
     stream.set_nodelay(true)?;
-    let mut input = Vec::with_capacity(USUAL_BYTES);
+    let mut input = Vec::with_capacity(INITIAL_BYTES);
     let mut output = Vec::with_capacity(4096);
     while let Some(request) = read(&mut stream, &mut input).await? {
         let read = Instant::now();
@@ -43,11 +43,12 @@ pub(super) async fn serve(mut stream: TcpStream, stats: &Stats) -> Result<()> {
                 stats.forget();
                 answer::whole(200, "text/plain", b"forgotten", &mut output)?;
             }
-            Some(Route::Work(work)) => match judge(work, body) {
+            Some(Route::Work(work)) => match check(work, body) {
                 Ok((say, results)) => {
                     stats.requested(results, body.len(), read);
                     reply(&mut stream, work, say, body, &mut output).await?;
-                    // The client may have it before the call that writes it returns.
+                    // The client may receive the reply before the write call returns, so record it
+                    // first.
                     stats.answers(results);
                 }
                 Err(error) => {
@@ -56,7 +57,7 @@ pub(super) async fn serve(mut stream: TcpStream, stats: &Stats) -> Result<()> {
                     answer::whole(400, "text/plain", problem.as_bytes(), &mut output)?;
                 }
             },
-            None => answer::whole(404, "text/plain", b"no such path", &mut output)?,
+            None => answer::whole(404, "text/plain", b"unknown path", &mut output)?,
         }
         stream.write_all(&output).await?;
         input.clear();
@@ -64,12 +65,12 @@ pub(super) async fn serve(mut stream: TcpStream, stats: &Stats) -> Result<()> {
     Ok(())
 }
 
-fn judge(work: Work, body: &[u8]) -> Result<(Say, u32)> {
+fn check(work: Work, body: &[u8]) -> Result<(Say, u32)> {
     let results = script::results(body)?;
     Ok((script::next(work, results)?, results))
 }
 
-/// Leaves the reply in `output`, or most of it already on the way.
+/// Writes the reply to `output`. Most of a long reply is already sent.
 async fn reply(
     stream: &mut TcpStream,
     work: Work,
@@ -100,44 +101,44 @@ async fn reply(
     answer::end_of_words(output)
 }
 
-/// The next request, or none if the client has closed.
+/// Reads the next request. Returns `None` if the client has closed the connection.
 async fn read(stream: &mut TcpStream, input: &mut Vec<u8>) -> Result<Option<Request>> {
     loop {
         if let Some(head) = memmem::find(input, b"\r\n\r\n") {
             let body = head + 4;
             let end = body + content_length(input.get(..head).unwrap_or_default())?;
-            ensure!(end <= MOST_BYTES, "the request is too large");
+            ensure!(end <= MAX_BYTES, "the request is too large");
             while input.len() < end {
                 if stream.read_buf(input).await? == 0 {
                     return Ok(None);
                 }
             }
-            ensure!(input.len() == end, "a request before the reply to the one before");
+            ensure!(input.len() == end, "a request was sent before the previous reply");
             return Ok(Some(Request { path: path(input)?, body: body..end }));
         }
-        ensure!(input.len() < MOST_BYTES, "the head of the request is too large");
+        ensure!(input.len() < MAX_BYTES, "the head of the request is too large");
         if stream.read_buf(input).await? == 0 {
             return Ok(None);
         }
     }
 }
 
-/// The path in `POST /path HTTP/1.1`.
+/// Returns the path in `POST /path HTTP/1.1`.
 fn path(input: &[u8]) -> Result<std::ops::Range<usize>> {
     let mut spaces = memchr::memchr_iter(b' ', input);
     match (spaces.next(), spaces.next()) {
         (Some(method), Some(path)) => Ok(method + 1..path),
-        _ => bail!("this is no HTTP"),
+        _ => bail!("the request is not HTTP"),
     }
 }
 
 fn content_length(head: &[u8]) -> Result<usize> {
-    for line in head.split(|it| *it == b'\n') {
+    for line in head.split(|byte| *byte == b'\n') {
         let Some(colon) = memchr::memchr(b':', line) else { continue };
         let (name, value) = line.split_at(colon);
         if name.eq_ignore_ascii_case(b"content-length") {
             let value = std::str::from_utf8(value)?.trim_matches([':', ' ', '\r']);
-            return value.parse().context("the content length is no number");
+            return value.parse().context("the content length is not a number");
         }
     }
     Ok(0)

@@ -1,4 +1,4 @@
-//! What the model does for a request: by its path, and by the last tool result in it.
+//! The model's replies, which depend on the path and the last tool result of a request.
 
 use std::time::Duration;
 
@@ -7,31 +7,31 @@ use memchr::memmem;
 
 use crate::job::{Ending, Work};
 
-/// How many digits number a call; ids are as long as OpenAI's.
+/// The number of digits in a call id, whose length matches OpenAI's.
 const DIGITS: usize = 19;
 
-/// What a path asks for.
+/// The meaning of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Route {
     Work(Work),
-    /// What was seen so far, as JSON.
+    /// Returns the statistics as JSON.
     Seen,
-    /// To forget what was seen.
+    /// Resets the statistics.
     Forget,
 }
 
-/// What the model says next.
+/// The model's next reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Say {
-    /// Call `add` for the step of this number.
+    /// A call of `add` for the step with this number.
     Add(u32),
-    /// The final object, with this result.
+    /// The final object with this result.
     Object(u32, Ending),
-    /// Text in chunks.
+    /// A text in chunks.
     Text { chunks: u32, per_write: u32 },
 }
 
-/// Reads a path.
+/// Parses a path.
 pub(super) fn route(path: &str) -> Option<Route> {
     let mut parts = path.strip_prefix('/')?.split('/');
     let first = parts.next()?;
@@ -53,7 +53,7 @@ pub(super) fn route(path: &str) -> Option<Route> {
     })
 }
 
-/// How long the model takes.
+/// Returns the time that the model takes.
 pub(super) fn delay(work: Work) -> Duration {
     match work {
         Work::Tools { delay_ms, .. } => Duration::from_millis(delay_ms),
@@ -61,7 +61,7 @@ pub(super) fn delay(work: Work) -> Duration {
     }
 }
 
-/// What the model says after `results` tool results.
+/// Returns the model's reply after `results` tool results.
 pub(super) fn next(work: Work, results: u32) -> Result<Say> {
     match work {
         Work::Text { chunks, per_write } => Ok(Say::Text { chunks, per_write }),
@@ -74,13 +74,13 @@ pub(super) fn next(work: Work, results: u32) -> Result<Say> {
     }
 }
 
-/// The id of the call in a step.
+/// Returns the id of the call in a step.
 pub(super) fn call_id(step: u32) -> String {
     format!("call_{step:0DIGITS$}")
 }
 
-/// How many tool results a request holds. The id in the last one says so, and its content must be
-/// what `add` gives for that step; nothing before it is read.
+/// Returns the number of tool results in a request. It is part of the last result's id. The content
+/// of that result must be the value of `add` for its step. Earlier messages are not read.
 pub(super) fn results(body: &[u8]) -> Result<u32> {
     let Some(at) = memmem::rfind(body, b"\"role\":\"tool\"") else { return Ok(0) };
     let last = body.get(at..).unwrap_or_default();
@@ -91,12 +91,12 @@ pub(super) fn results(body: &[u8]) -> Result<u32> {
 }
 
 fn after<'a>(text: &'a [u8], mark: &[u8]) -> Result<&'a [u8]> {
-    let at = memmem::find(text, mark).context("the last tool result is not as expected")?;
+    let at = memmem::find(text, mark).context("the last tool result is malformed")?;
     Ok(text.get(at + mark.len()..).unwrap_or_default())
 }
 
 fn digits(text: &[u8]) -> Result<u32> {
-    let end = text.iter().position(|it| !it.is_ascii_digit()).unwrap_or(text.len());
+    let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     let digits = std::str::from_utf8(text.get(..end).unwrap_or_default())?;
-    digits.parse().context("no number where one was expected")
+    digits.parse().context("a number was expected")
 }

@@ -1,17 +1,17 @@
-//! What the server saw.
+//! The statistics of the server.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::job::{Seen, SeenStep};
 
-/// No run has more steps.
-const MOST_STEPS: usize = 1024;
+/// The maximum number of steps of a run.
+const MAX_STEPS: usize = 1024;
 
-/// No step is timed more often.
-const MOST_GAPS: usize = 100_000;
+/// The maximum number of timings per step.
+const MAX_GAPS: usize = 100_000;
 
-/// What was seen since the server was last asked to forget.
+/// The statistics since the last reset.
 #[derive(Debug, Default)]
 pub(super) struct Stats(Mutex<Inner>);
 
@@ -21,8 +21,8 @@ struct Inner {
     requests: u64,
     bad: u64,
     steps: Vec<Step>,
-    /// The last reply: after how many results, and when it was ready. With one run at a time the
-    /// next request is what it led to, on whatever connection.
+    /// The last reply: its number of results, and when it was ready. With sequential runs, the next
+    /// request on any connection follows this reply.
     last: Option<(u32, Instant)>,
 }
 
@@ -41,13 +41,13 @@ impl Stats {
         self.lock().bad += 1;
     }
 
-    /// Notes a request of a run, and the time since the reply that it follows.
+    /// Records a request of a run, and the time since the preceding reply.
     pub(super) fn requested(&self, results: u32, body_bytes: usize, read: Instant) {
         let mut inner = self.lock();
         inner.requests += 1;
         let before = inner.last.take().filter(|(before, _)| before + 1 == results);
         let index = results as usize;
-        if index >= MOST_STEPS {
+        if index >= MAX_STEPS {
             return;
         }
         if inner.steps.len() <= index {
@@ -56,13 +56,13 @@ impl Stats {
         let Some(step) = inner.steps.get_mut(index) else { return };
         step.body_bytes = body_bytes as u64;
         if let Some((_, answered)) = before
-            && step.gaps.len() < MOST_GAPS
+            && step.gaps.len() < MAX_GAPS
         {
             step.gaps.push(read.saturating_duration_since(answered));
         }
     }
 
-    /// Notes that the reply after so many results is ready to be written.
+    /// Records that the reply after this many results is ready to be written.
     pub(super) fn answers(&self, results: u32) {
         self.lock().last = Some((results, Instant::now()));
     }
@@ -86,7 +86,7 @@ impl Step {
     fn seen(&self) -> SeenStep {
         let mut gaps = self.gaps.clone();
         gaps.sort_unstable();
-        let ns = |at: usize| gaps.get(at).map_or(0, |it| it.as_nanos() as u64);
+        let ns = |at: usize| gaps.get(at).map_or(0, |gap| gap.as_nanos() as u64);
         SeenStep {
             body_bytes: self.body_bytes,
             gap_ns_min: ns(0),

@@ -1,4 +1,4 @@
-//! What the model says, and what it refuses.
+//! The model's replies and rejections.
 
 use super::script::{Route, Say, next, results, route};
 use crate::job::{Ending, Work};
@@ -7,7 +7,7 @@ const RESULT: &[u8] =
     br#"{"messages":[{"role":"user"},{"role":"tool","tool_call_id":"call_0000000000000000012","content":"12"}]}"#;
 
 #[test]
-fn the_last_result_says_how_many_there_are() {
+fn the_last_result_has_the_number_of_results() {
     assert_eq!(results(br#"{"messages":[{"role":"user"}]}"#).unwrap(), 0);
     assert_eq!(results(RESULT).unwrap(), 12);
 }
@@ -21,7 +21,7 @@ fn a_wrong_result_is_refused() {
 }
 
 #[test]
-fn the_model_calls_the_tool_and_then_hands_in_the_result() {
+fn the_model_calls_the_tool_and_then_submits_the_result() {
     let work = Work::Tools { calls: 3, delay_ms: 0, ending: Ending::Finish };
     assert_eq!(next(work, 0).unwrap(), Say::Add(1));
     assert_eq!(next(work, 2).unwrap(), Say::Add(3));
@@ -30,7 +30,7 @@ fn the_model_calls_the_tool_and_then_hands_in_the_result() {
 }
 
 #[test]
-fn paths_say_what_to_do() {
+fn paths_are_parsed_as_work() {
     for work in [
         Work::USUAL,
         Work::Tools { calls: 2, delay_ms: 700, ending: Ending::Finish },

@@ -1,3 +1,3 @@
-//! The benchmarks as a program: that they run, not how fast anything is.
+//! Tests that the benchmarks run, not how fast anything is.
 
 mod smoke;

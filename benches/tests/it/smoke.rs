@@ -1,10 +1,11 @@
-//! A quick measurement of everything. Whether the answers were right, the program sees itself.
+//! A quick measurement of all groups. The program itself checks the results of the runs.
 
 use std::process::Command;
 
 use serde_json::Value;
 
-/// Every figure, of every subject that has it, but for those that need a counter of instructions.
+/// The expected figures and their number of subjects, without those that need an instruction
+/// counter.
 const FIGURES: [(&str, usize); 38] = [
     ("step.wall", 10),
     ("step.cpu", 10),
@@ -55,9 +56,9 @@ fn a_quick_measurement_has_every_figure() {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let figures = report["figures"].as_array().unwrap();
     for (key, subjects) in FIGURES {
-        let found: Vec<&Value> = figures.iter().filter(|it| it["key"] == key).collect();
+        let found: Vec<&Value> = figures.iter().filter(|figure| figure["key"] == key).collect();
         assert_eq!(found.len(), subjects, "figures of {key}");
-        assert!(found.iter().all(|it| it["value"].is_number()), "{key}: {found:?}");
+        assert!(found.iter().all(|figure| figure["value"].is_number()), "{key}: {found:?}");
     }
 }
 

@@ -5,7 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use helix_agents_core::clock::{Clock, Timestamp};
 
-/// The clock by which leases run out and appends are dated: the system's, unless a test brings one.
+/// The clock that decides lease expiry and timestamps appends: the system clock, unless a test
+/// supplies another one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StoreClock(Option<Arc<dyn Clock>>);
 
@@ -19,8 +20,8 @@ impl StoreClock {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a store has a clock of its own; this is it")]
+#[expect(clippy::disallowed_methods, reason = "this is the store's own clock")]
 fn system_time() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX))
 }

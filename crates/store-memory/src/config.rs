@@ -1,10 +1,10 @@
 //! Options.
 
-/// What of a [`MemoryStore`](crate::MemoryStore) can be chosen.
+/// Options of a [`MemoryStore`](crate::MemoryStore).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryOptions {
-    /// How many chunks of each stream are kept; older ones are trimmed. At least one. 100,000
-    /// unless told.
+    /// The number of chunks that are kept per stream, at least one. Older chunks are trimmed.
+    /// Defaults to 100,000.
     pub stream_retention: u64,
 }
 

@@ -1,7 +1,8 @@
 //! Sessions and streams in the memory of one process.
 //!
-//! The reference implementation of the store contracts: what it does is what they mean. For tests,
-//! for programs whose sessions need not outlive them, and to read before writing another store.
+//! This is the reference implementation of the store contracts: its behavior defines their meaning.
+//! Use it in tests, in programs whose sessions need not survive the process, and as a model when
+//! you write another store.
 
 use std::sync::Arc;
 
@@ -16,16 +17,15 @@ mod streams;
 
 pub use config::MemoryOptions;
 
-/// A [`StateStore`] and [`StreamManager`] in memory. Clones are handles of the same store.
+/// An in-memory [`StateStore`] and [`StreamManager`]. Clones are handles to the same store.
 ///
 /// # Durability
 ///
-/// None: everything is gone with the last handle.
+/// None. All data is lost when the last handle is dropped.
 ///
 /// # Cancel safety
 ///
-/// Nothing ever waits but the readers of streams, so an operation whose future was polled has taken
-/// place.
+/// Only stream readers ever wait. Every other operation has completed once its future was polled.
 ///
 /// [`StateStore`]: helix_agents_core::store::StateStore
 /// [`StreamManager`]: helix_agents_core::stream::StreamManager
@@ -41,20 +41,20 @@ struct Inner {
 }
 
 impl MemoryStore {
-    /// An empty store.
+    /// Creates an empty store.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An empty store with options of the caller's.
+    /// Creates an empty store with the given options.
     #[must_use]
     pub fn with_options(options: MemoryOptions) -> Self {
         Self::build(options, clock::StoreClock::default())
     }
 
-    /// An empty store whose leases run out, and whose appends are dated, by the given clock. The
-    /// system's clock otherwise. For tests and simulations, which decide what time it is.
+    /// Creates an empty store that uses `clock` for lease expiry and append timestamps instead of
+    /// the system clock. Tests and simulations use it to control time.
     #[must_use]
     pub fn with_clock(options: MemoryOptions, clock: Arc<dyn Clock>) -> Self {
         Self::build(options, clock::StoreClock::of(clock))

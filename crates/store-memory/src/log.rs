@@ -1,4 +1,4 @@
-//! One session's log: the rules of appending.
+//! The log of one session and the rules for appending to it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use helix_agents_core::store::{
 };
 use helix_agents_core::usage::UsageRollup;
 
-/// A session: its head, and its appends in order.
+/// A session: its head and its appends in order.
 #[derive(Debug)]
 pub(crate) struct Log {
     head: Head,
     appends: Vec<StoredAppend>,
-    /// How many of the appends are those of the log that it was forked from.
+    /// The number of appends that are shared with the log that this one was forked from.
     shared: usize,
     usage: Option<Arc<UsageRollup>>,
     snapshot: Option<Snapshot>,
@@ -52,8 +52,8 @@ impl Log {
         Self { head, shared: appends.len(), appends, usage: None, snapshot: None }
     }
 
-    /// A log that begins with what this one had up to the position that `first` expects, if this
-    /// one ever ended there. The events themselves are shared.
+    /// Forks the log at the position that `first` expects. Returns `None` if the log never ended at
+    /// that position. The events themselves are shared, not copied.
     pub(crate) fn fork(
         &self,
         new: NewSession,
@@ -70,23 +70,23 @@ impl Log {
         Some(log)
     }
 
-    /// The append that created the session, if it was to follow this position.
+    /// Returns the append that created the session, if it expected this position.
     pub(crate) fn created_at(&self, position: &Position) -> Option<&StoredAppend> {
         let after = self.after(position)?;
         after.first().filter(|_| self.appends.len() - after.len() == self.shared)
     }
 
-    /// The head, whose `read_at` is of the last append.
+    /// Returns the head. Its `read_at` is the time of the last append.
     pub(crate) fn head(&self) -> &Head {
         &self.head
     }
 
-    /// The head as it is read now.
+    /// Returns the head as read at `now`.
     pub(crate) fn head_at(&self, now: Timestamp) -> Head {
         Head { read_at: now.max(self.head.updated_at), ..self.head.clone() }
     }
 
-    /// The usage of the session, with the head as it is read now.
+    /// Returns the usage of the session and the head as read at `now`.
     pub(crate) fn usage_at(&self, now: Timestamp) -> SessionUsage {
         SessionUsage { head: self.head_at(now), usage: self.usage.clone() }
     }
@@ -94,18 +94,18 @@ impl Log {
     pub(crate) fn append(&mut self, append: Append, now: Timestamp) -> AppendOutcome {
         let now = now.max(self.head.updated_at);
         if append.expected != self.head.position {
-            return self.judge_elsewhere(&append);
+            return self.outcome_off_end(&append);
         }
-        if let Some(failed) = self.judge_guard(append.guard, now) {
+        if let Some(failed) = self.check_guard(append.guard, now) {
             return failed;
         }
         self.take(append, now);
         AppendOutcome::Appended { at: now }
     }
 
-    /// The appends after version `after`.
+    /// Returns up to `limit` appends after version `after`.
     pub(crate) fn read(&self, after: u64, limit: u32) -> Vec<StoredAppend> {
-        let start = self.appends.partition_point(|it| it.first <= after);
+        let start = self.appends.partition_point(|append| append.first <= after);
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         self.appends.iter().skip(start).take(limit).cloned().collect()
     }
@@ -119,7 +119,7 @@ impl Log {
         Renewal { renewed, head: self.head_at(now) }
     }
 
-    /// Keeps a snapshot, unless it is older than the one that is kept.
+    /// Saves a snapshot, unless a newer one is already saved.
     pub(crate) fn save_snapshot(&mut self, snapshot: Snapshot) {
         let kept = self.snapshot.as_ref().map(|kept| kept.position.version);
         if snapshot.is_kept(self.head.position.version, kept) {
@@ -131,8 +131,8 @@ impl Log {
         self.snapshot.as_ref()
     }
 
-    /// What an append gets whose position is not the end of the log.
-    fn judge_elsewhere(&self, append: &Append) -> AppendOutcome {
+    /// Returns the outcome of an append whose expected position is not the end of the log.
+    fn outcome_off_end(&self, append: &Append) -> AppendOutcome {
         let Some(missed) = self.after(&append.expected) else {
             return AppendOutcome::HistoryLost;
         };
@@ -144,22 +144,22 @@ impl Log {
         }
     }
 
-    /// The appends after a position; none if the log never was there.
+    /// Returns the appends after a position, or `None` if the log never ended there.
     fn after(&self, position: &Position) -> Option<&[StoredAppend]> {
-        let index = self.appends.partition_point(|it| it.version() <= position.version);
+        let index = self.appends.partition_point(|append| append.version() <= position.version);
         let (before, after) = self.appends.split_at_checked(index)?;
         let reached = before.last().map_or_else(Position::start, StoredAppend::position);
         (reached == *position).then_some(after)
     }
 
-    fn judge_guard(&self, guard: Guard, now: Timestamp) -> Option<AppendOutcome> {
-        let in_the_way = match guard {
+    fn check_guard(&self, guard: Guard, now: Timestamp) -> Option<AppendOutcome> {
+        let lease_until = match guard {
             Guard::None => return None,
             Guard::NotAfter(deadline) if now <= deadline => return None,
             Guard::NotAfter(_) => None,
             Guard::LeaseFree => Some(self.head.lease_until.filter(|until| now < *until)?),
         };
-        Some(AppendOutcome::GuardFailed { lease_until: in_the_way, now })
+        Some(AppendOutcome::GuardFailed { lease_until, now })
     }
 
     fn take(&mut self, append: Append, now: Timestamp) {

@@ -1,4 +1,4 @@
-//! All sessions: the state store.
+//! The state store: all sessions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -20,21 +20,21 @@ use crate::MemoryStore;
 use crate::clock::StoreClock;
 use crate::log::Log;
 
-/// Sessions by their id. A lock for the table, held only to look up, and one per session, so that
-/// sessions do not wait for each other.
+/// Sessions by id. One lock guards the table and is held only for lookups. Each session has a lock
+/// of its own, so sessions do not block each other.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     clock: StoreClock,
     table: RwLock<HashMap<SessionId, Arc<Session>>>,
 }
 
-/// A session's log; none once it was deleted, for those who looked it up before.
+/// A session's log. It is `None` after deletion, for callers that looked the session up before.
 #[derive(Debug)]
 struct Session(Mutex<Option<Log>>);
 
 impl Session {
-    // A panic under this lock is a bug of ours that has been reported already; the log is whole,
-    // because nothing that could panic happens between its changes.
+    // Ignoring poison is safe: a panic under this lock is a bug in this crate and has already been
+    // reported. The log is still consistent, because no code between its changes can panic.
     fn lock(&self) -> MutexGuard<'_, Option<Log>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -50,7 +50,7 @@ impl Sessions {
         table.get(id).cloned()
     }
 
-    /// Does something with a session's log.
+    /// Runs `work` on a session's log.
     fn with<T>(&self, id: &SessionId, work: impl FnOnce(&mut Log) -> T) -> Result<T> {
         let session = self.find(id).ok_or_else(|| not_found(id))?;
         let mut log = session.lock();
@@ -63,10 +63,9 @@ impl Sessions {
         if let Some(session) = table.get(&first.session) {
             let log = session.lock();
             let created = log.as_ref().and_then(|log| log.created_at(&first.expected));
-            let same = created.filter(|it| it.id == first.id);
-            return Ok(
-                same.map_or(CreateOutcome::Exists, |it| CreateOutcome::Created { at: it.at })
-            );
+            let same = created.filter(|append| append.id == first.id);
+            return Ok(same
+                .map_or(CreateOutcome::Exists, |append| CreateOutcome::Created { at: append.at }));
         }
         let (id, now) = (first.session.clone(), self.clock.now());
         let log = Log::create(new, first, summary, now);
@@ -80,8 +79,10 @@ impl Sessions {
         if let Some(session) = table.get(&first.session) {
             let log = session.lock();
             let created = log.as_ref().and_then(|log| log.created_at(&first.expected));
-            let same = created.filter(|it| it.id == first.id);
-            return Ok(same.map_or(ForkOutcome::Exists, |it| ForkOutcome::Created { at: it.at }));
+            let same = created.filter(|append| append.id == first.id);
+            return Ok(
+                same.map_or(ForkOutcome::Exists, |append| ForkOutcome::Created { at: append.at })
+            );
         }
         let id = first.session.clone();
         let log = {
@@ -95,12 +96,12 @@ impl Sessions {
         Ok(ForkOutcome::Created { at })
     }
 
-    /// All sessions.
+    /// Returns the usage of all sessions.
     fn all(&self, now: Timestamp) -> Vec<SessionUsage> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         let sessions: Vec<_> = table.values().cloned().collect();
         drop(table);
-        let usage = |it: &Arc<Session>| it.lock().as_ref().map(|log| log.usage_at(now));
+        let usage = |session: &Arc<Session>| session.lock().as_ref().map(|log| log.usage_at(now));
         sessions.iter().filter_map(usage).collect()
     }
 
@@ -111,30 +112,30 @@ impl Sessions {
         };
         let now = self.clock.now();
         let mut found = self.all(now);
-        found.retain(|it| passes(&it.head, filter, now));
-        found.retain(|it| after.as_ref().is_none_or(|after| place(&it.head) < *after));
-        found.sort_unstable_by_key(|it| std::cmp::Reverse(place(&it.head)));
+        found.retain(|session| passes(&session.head, filter, now));
+        found.retain(|session| after.as_ref().is_none_or(|after| place(&session.head) < *after));
+        found.sort_unstable_by_key(|session| std::cmp::Reverse(place(&session.head)));
         found.truncate(page.limit.min(MAX_PAGE) as usize);
         Ok(found)
     }
 
-    /// The sessions that went.
+    /// Deletes a session and its descendants. Returns the deleted sessions.
     fn delete(&self, id: &SessionId) -> Vec<SessionId> {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         Self::remove(&mut table, id)
     }
 
-    /// The sessions that went.
+    /// Deletes the sessions that `purge` selects. Returns the deleted sessions.
     fn purge(&self, purge: &Purge) -> Vec<SessionId> {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         let now = self.clock.now();
-        let head = |it: &Arc<Session>| it.lock().as_ref().map(|log| log.head_at(now));
+        let head = |session: &Arc<Session>| session.lock().as_ref().map(|log| log.head_at(now));
         let heads: Vec<_> = table.values().filter_map(head).collect();
         let roots = purge.roots(&heads);
         roots.iter().flat_map(|root| Self::remove(&mut table, root)).collect()
     }
 
-    /// Takes a session out, and all below it; returns them.
+    /// Removes a session and all its descendants from the table. Returns the removed sessions.
     fn remove(table: &mut HashMap<SessionId, Arc<Session>>, id: &SessionId) -> Vec<SessionId> {
         if !table.contains_key(id) {
             return Vec::new();
@@ -147,20 +148,20 @@ impl Sessions {
                 children.entry(parent).or_default().push(child.clone());
             }
         }
-        let mut gone = Vec::new();
-        let mut going = vec![id.clone()];
-        while let Some(id) = going.pop() {
-            going.extend(children.remove(&id).unwrap_or_default());
+        let mut removed = Vec::new();
+        let mut remaining = vec![id.clone()];
+        while let Some(id) = remaining.pop() {
+            remaining.extend(children.remove(&id).unwrap_or_default());
             if let Some(session) = table.remove(&id) {
                 drop(session.lock().take());
-                gone.push(id);
+                removed.push(id);
             }
         }
-        gone
+        removed
     }
 }
 
-/// A session's place in a list; the highest comes first.
+/// Returns the sort key of a session in a list. The highest key comes first.
 fn place(head: &Head) -> (Timestamp, SessionId) {
     (head.created_at, head.session.clone())
 }
@@ -199,13 +200,13 @@ impl StateStore for MemoryStore {
     }
 
     fn guarantees(&self) -> Vec<Guarantee> {
-        let gone = "it is kept in the memory of the process, and gone with it";
+        let lost = "data lives in the memory of the process and is lost with it";
         vec![
-            Guarantee::not_given(GuaranteeKind::SurvivesKill, gone),
-            Guarantee::not_given(GuaranteeKind::SurvivesPowerLoss, gone),
+            Guarantee::not_given(GuaranteeKind::SurvivesKill, lost),
+            Guarantee::not_given(GuaranteeKind::SurvivesPowerLoss, lost),
             Guarantee::not_given(
                 GuaranteeKind::SharedByProcesses,
-                "no other process sees the memory of this one",
+                "the memory of this process is not visible to other processes",
             ),
         ]
     }
@@ -246,13 +247,13 @@ impl StateStore for MemoryStore {
 
     async fn head(&self, session: &SessionId) -> Result<Option<Head>> {
         let session = self.inner.sessions.find(session);
-        Ok(session.and_then(|it| it.lock().as_ref().map(|log| log.head_at(self.now()))))
+        Ok(session.and_then(|session| session.lock().as_ref().map(|log| log.head_at(self.now()))))
     }
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
         let found = self.inner.sessions.list(filter, page);
         let found = found.map_err(|error| error.with_operation("store::list"))?;
-        Ok(found.into_iter().map(|it| it.head).collect())
+        Ok(found.into_iter().map(|session| session.head).collect())
     }
 
     async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
@@ -279,20 +280,21 @@ impl StateStore for MemoryStore {
 
     async fn snapshot(&self, session: &SessionId) -> Result<Option<Snapshot>> {
         let session = self.inner.sessions.find(session);
-        Ok(session.and_then(|it| it.lock().as_ref().and_then(|log| log.snapshot().cloned())))
+        Ok(session
+            .and_then(|session| session.lock().as_ref().and_then(|log| log.snapshot().cloned())))
     }
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
-        let gone = self.inner.sessions.delete(session);
+        let deleted = self.inner.sessions.delete(session);
         if !mutant!("stream-left") {
-            self.inner.streams.forget(&gone);
+            self.inner.streams.forget(&deleted);
         }
-        Ok(!gone.is_empty())
+        Ok(!deleted.is_empty())
     }
 
     async fn purge(&self, purge: &Purge) -> Result<u64> {
-        let gone = self.inner.sessions.purge(purge);
-        self.inner.streams.forget(&gone);
-        Ok(gone.len() as u64)
+        let deleted = self.inner.sessions.purge(purge);
+        self.inner.streams.forget(&deleted);
+        Ok(deleted.len() as u64)
     }
 }

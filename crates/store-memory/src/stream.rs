@@ -1,4 +1,4 @@
-//! One stream: its ledger, and the chunks one by one.
+//! One stream: its state and its individual chunks.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,45 +12,45 @@ use helix_agents_core::stream::{
     resync,
 };
 
-/// How it stands, and the chunks that are kept.
+/// The state of a stream and the chunks that are kept.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
-    ledger: StreamState,
-    /// The last chunk that is not kept any more.
+    state: StreamState,
+    /// The sequence number of the last chunk that was trimmed.
     trimmed: u64,
-    /// The chunks after it; `None` where one was discarded.
+    /// The chunks after `trimmed`. A slot is `None` if its chunk was discarded.
     chunks: VecDeque<Option<StoredChunk>>,
-    answers: Answers,
+    receipts: Answers,
 }
 
 impl Stream {
-    /// Writes a batch; nothing of one that names an attempt which it does not begin before.
+    /// Writes a batch. Writes nothing if the batch names an attempt that was not started before.
     pub(crate) fn write(&mut self, batch: &Batch, retention: usize) -> Result<BatchReceipt> {
-        if let Some(written) = self.answers.find(batch.id)
+        if let Some(written) = self.receipts.find(batch.id)
             && !mutant!("answers-forgotten")
         {
             return Ok(written.clone());
         }
-        let change = self.ledger.apply(batch)?;
+        let change = self.state.apply(batch)?;
         for (attempt, chunk) in change.chunks(&batch.ops) {
             self.push(attempt, chunk, retention);
         }
         self.discard(&change.discarded);
-        self.answers.note(batch.id, change.written.clone());
+        self.receipts.note(batch.id, change.written.clone());
         Ok(change.written)
     }
 
     pub(crate) fn info(&self) -> StreamInfo {
-        self.ledger.clone().info(self.trimmed)
+        self.state.clone().info(self.trimmed)
     }
 
     pub(crate) fn reset(&mut self) {
-        self.ledger.reset();
-        self.trimmed = self.ledger.last_seq;
+        self.state.reset();
+        self.trimmed = self.state.last_seq;
         self.chunks.clear();
     }
 
-    /// The next chunk for a reader that wants `cursor`, which moves on behind it.
+    /// Returns the chunk at `cursor`, if there is one, and advances the cursor past it.
     pub(crate) fn next(
         &self,
         session: &SessionId,
@@ -59,7 +59,7 @@ impl Stream {
     ) -> Option<StoredChunk> {
         let last = self.last_seq();
         if *cursor <= self.trimmed {
-            return Some(self.begin_anew(session, cursor, now));
+            return Some(self.restart(session, cursor, now));
         }
         if *cursor > last + 1 {
             return Some(self.resync(session, last, cursor, now));
@@ -74,8 +74,8 @@ impl Stream {
         }
     }
 
-    /// Takes a reader to the first chunk that is kept.
-    pub(crate) fn begin_anew(
+    /// Moves a reader to the first chunk that is kept.
+    pub(crate) fn restart(
         &self,
         session: &SessionId,
         cursor: &mut u64,
@@ -84,7 +84,7 @@ impl Stream {
         self.resync(session, self.trimmed, cursor, now)
     }
 
-    /// Takes a reader to the chunk behind `seq`.
+    /// Moves a reader to the chunk after `seq`.
     fn resync(
         &self,
         session: &SessionId,
@@ -93,9 +93,9 @@ impl Stream {
         now: Timestamp,
     ) -> StoredChunk {
         *cursor = seq + 1;
-        // As if it came from the writer of the last chunk.
+        // The resync chunk looks as if the writer of the last chunk had written it.
         let like = self.chunks.iter().rev().flatten().next();
-        resync(session, seq, like.map(|it| &*it.chunk), now)
+        resync(session, seq, like.map(|last| &*last.chunk), now)
     }
 
     fn last_seq(&self) -> u64 {
@@ -112,13 +112,15 @@ impl Stream {
         }
     }
 
-    /// Forgets the chunks of these attempts.
+    /// Removes the chunks of the given attempts.
     fn discard(&mut self, discarded: &[Discarded]) {
-        let Some(began) = discarded.iter().map(|it| it.began).min() else { return };
+        let Some(began) = discarded.iter().map(|attempt| attempt.began).min() else { return };
         let since = usize::try_from(self.last_seq() - began).unwrap_or(usize::MAX);
         for slot in self.chunks.iter_mut().rev().take(since) {
-            let attempt = slot.as_ref().and_then(|it| it.attempt);
-            if attempt.is_some_and(|attempt| discarded.iter().any(|it| it.attempt == attempt)) {
+            let attempt = slot.as_ref().and_then(|chunk| chunk.attempt);
+            if attempt.is_some_and(|attempt| {
+                discarded.iter().any(|discarded| discarded.attempt == attempt)
+            }) {
                 *slot = None;
             }
         }

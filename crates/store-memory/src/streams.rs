@@ -1,4 +1,4 @@
-//! All streams: the stream manager, and its readers.
+//! The stream manager: all streams and their readers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -17,33 +17,33 @@ use crate::clock::StoreClock;
 use crate::stream::Stream;
 use crate::{MemoryOptions, MemoryStore};
 
-/// Streams by the session they belong to. A lock for the table, held only to look up, and one per
-/// stream.
+/// Streams by the session that they belong to. One lock guards the table and is held only for
+/// lookups. Each stream has a lock of its own.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     clock: StoreClock,
     options: MemoryOptions,
-    table: RwLock<HashMap<SessionId, Arc<Live>>>,
+    table: RwLock<HashMap<SessionId, Arc<StreamEntry>>>,
 }
 
-/// The place of a stream, which is there while the stream is kept or read, and a way to wake its
-/// readers.
+/// A table entry. It exists while the stream is kept or has readers, and wakes these readers.
 #[derive(Debug, Default)]
-struct Live {
+struct StreamEntry {
     slot: Mutex<Slot>,
     written: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// `None` before the first batch, and once it was forgotten.
+    /// The stream. `None` before the first batch and after the stream was forgotten.
     stream: Option<Stream>,
-    /// How many streams of the session were forgotten here.
+    /// The number of streams of this session that were forgotten while this entry existed.
     forgotten: u64,
 }
 
-impl Live {
-    // A panic under this lock is a bug of ours that has been reported already.
+impl StreamEntry {
+    // Ignoring poison is safe: a panic under this lock is a bug in this crate and has already been
+    // reported.
     fn lock(&self) -> MutexGuard<'_, Slot> {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -54,38 +54,44 @@ impl Streams {
         Self { clock, options, ..Self::default() }
     }
 
-    fn find(&self, session: &SessionId) -> Option<Arc<Live>> {
+    fn find(&self, session: &SessionId) -> Option<Arc<StreamEntry>> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         table.get(session).cloned()
     }
 
-    fn find_or_begin(&self, session: &SessionId) -> Arc<Live> {
+    fn find_or_create(&self, session: &SessionId) -> Arc<StreamEntry> {
         self.find(session).unwrap_or_else(|| {
             let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(table.entry(session.clone()).or_default())
         })
     }
 
-    /// Takes streams out. Their readers wait for the next ones of these sessions.
+    /// Removes the streams of the given sessions. Their readers wait for the next stream of the
+    /// same session.
     pub(crate) fn forget(&self, sessions: &[SessionId]) {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         for session in sessions {
-            let Some(live) = table.get(session) else { continue };
-            let mut slot = live.lock();
+            let Some(entry) = table.get(session) else { continue };
+            let mut slot = entry.lock();
             if slot.stream.take().is_some() {
                 slot.forgotten += 1;
             }
             drop(slot);
-            live.written.notify_waiters();
-            Self::tidy(&mut table, session, 1);
+            entry.written.notify_waiters();
+            Self::remove_unused(&mut table, session, 1);
         }
     }
 
-    /// Removes a place that has no stream, if only so many hold it: no other caller can find it
-    /// meanwhile.
-    fn tidy(table: &mut HashMap<SessionId, Arc<Live>>, session: &SessionId, holders: usize) {
-        let unused =
-            |live: &Arc<Live>| Arc::strong_count(live) <= holders && live.lock().stream.is_none();
+    /// Removes an entry without a stream if it has at most `holders` strong references. The table
+    /// is locked, so no other caller can find the entry meanwhile.
+    fn remove_unused(
+        table: &mut HashMap<SessionId, Arc<StreamEntry>>,
+        session: &SessionId,
+        holders: usize,
+    ) {
+        let unused = |entry: &Arc<StreamEntry>| {
+            Arc::strong_count(entry) <= holders && entry.lock().stream.is_none()
+        };
         if table.get(session).is_some_and(unused) {
             table.remove(session);
         }
@@ -93,45 +99,46 @@ impl Streams {
 
     /// Changes a stream and wakes its readers.
     fn write<T>(&self, session: &SessionId, work: impl FnOnce(&mut Stream, usize) -> T) -> T {
-        let live = self.find_or_begin(session);
+        let entry = self.find_or_create(session);
         let retention = usize::try_from(self.options.stream_retention).unwrap_or(usize::MAX);
-        let result = work(live.lock().stream.get_or_insert_default(), retention);
-        live.written.notify_waiters();
+        let result = work(entry.lock().stream.get_or_insert_default(), retention);
+        entry.written.notify_waiters();
         result
     }
 }
 
-/// A reader: which chunk of which stream it wants next.
+/// A stream reader and its cursor.
 struct Reader {
     store: MemoryStore,
-    live: Arc<Live>,
+    entry: Arc<StreamEntry>,
     session: SessionId,
     cursor: u64,
-    /// How many streams were forgotten before the one that it has seen; `None` if it has seen none.
+    /// The number of streams that were forgotten before the one that the reader last saw. `None` if
+    /// it has not seen a stream.
     seen: Option<u64>,
 }
 
 impl Reader {
     async fn next(&mut self) -> StoredChunk {
-        let live = Arc::clone(&self.live);
+        let entry = Arc::clone(&self.entry);
         loop {
-            // Made before looking, so that a write after the look wakes it.
-            let written = live.written.notified();
-            if let Some(chunk) = self.look(&live.lock()) {
+            // Register for notification before reading, so that a later write wakes this reader.
+            let written = entry.written.notified();
+            if let Some(chunk) = self.poll_chunk(&entry.lock()) {
                 return chunk;
             }
             written.await;
         }
     }
 
-    fn look(&mut self, slot: &Slot) -> Option<StoredChunk> {
+    fn poll_chunk(&mut self, slot: &Slot) -> Option<StoredChunk> {
         let now = self.store.inner.streams.clock.now();
         let Some(stream) = &slot.stream else {
             return Stream::default().next(&self.session, &mut self.cursor, now);
         };
-        let is_next = self.seen.replace(slot.forgotten).is_some_and(|it| it != slot.forgotten);
+        let is_next = self.seen.replace(slot.forgotten).is_some_and(|seen| seen != slot.forgotten);
         if is_next && self.cursor > 1 {
-            return Some(stream.begin_anew(&self.session, &mut self.cursor, now));
+            return Some(stream.restart(&self.session, &mut self.cursor, now));
         }
         stream.next(&self.session, &mut self.cursor, now)
     }
@@ -141,8 +148,8 @@ impl Drop for Reader {
     fn drop(&mut self) {
         let mut table =
             self.store.inner.streams.table.write().unwrap_or_else(PoisonError::into_inner);
-        // The table and this reader.
-        Streams::tidy(&mut table, &self.session, 2);
+        // The two remaining references are the table's and this reader's.
+        Streams::remove_unused(&mut table, &self.session, 2);
     }
 }
 
@@ -158,7 +165,7 @@ impl StreamManager for MemoryStore {
     async fn read(&self, session: &SessionId, from: u64) -> Result<ChunkStream> {
         let reader = Reader {
             store: self.clone(),
-            live: self.inner.streams.find_or_begin(session),
+            entry: self.inner.streams.find_or_create(session),
             session: session.clone(),
             cursor: from.max(1),
             seen: None,
@@ -171,17 +178,17 @@ impl StreamManager for MemoryStore {
     }
 
     async fn info(&self, session: &SessionId) -> Result<StreamInfo> {
-        let live = self.inner.streams.find(session);
-        let info = live.and_then(|it| it.lock().stream.as_ref().map(Stream::info));
+        let entry = self.inner.streams.find(session);
+        let info = entry.and_then(|entry| entry.lock().stream.as_ref().map(Stream::info));
         Ok(info.unwrap_or_default())
     }
 
     async fn reset(&self, session: &SessionId) -> Result<()> {
-        if let Some(live) = self.inner.streams.find(session) {
-            if let Some(stream) = &mut live.lock().stream {
+        if let Some(entry) = self.inner.streams.find(session) {
+            if let Some(stream) = &mut entry.lock().stream {
                 stream.reset();
             }
-            live.written.notify_waiters();
+            entry.written.notify_waiters();
         }
         Ok(())
     }

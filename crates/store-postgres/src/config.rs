@@ -8,14 +8,14 @@ use sqlx::postgres::{PgConnectOptions, PgPool};
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 
-use crate::connections::{Connections, Patience};
+use crate::connections::{Connections, Timeouts};
 use crate::sql::{Prepared, Schema};
 use crate::{Inspection, PostgresStore, inspect, migrations};
 
-/// The schema that a store's tables are in, unless told.
+/// The default schema of a store's tables.
 pub const DEFAULT_SCHEMA: &str = "helix_agents";
 
-/// What `pooler=…` in a URL can say: when the pooler lends a connection to somebody else.
+/// The values of `pooler=…` in a URL: the unit of work for which the pooler lends out a connection.
 const POOLERS: [&str; 2] = ["transaction", "session"];
 
 /// Options for opening a [`PostgresStore`].
@@ -25,27 +25,27 @@ pub struct PostgresBuilder {
     pub(crate) config: Config,
 }
 
-/// What the builder collects.
+/// The options that the builder collects.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     source: Source,
     schema: String,
     connections: usize,
-    patience: Patience,
+    timeouts: Timeouts,
     migrate: bool,
     behind_pooler: bool,
     poll_interval: Option<Duration>,
     pub(crate) stream_retention: u64,
 }
 
-/// How to reach the server.
+/// The way to reach the server.
 #[derive(Clone)]
 enum Source {
     Url(String),
     Pool(PgPool),
 }
 
-/// Without the password.
+/// Omits the URL, which contains the password.
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -57,9 +57,9 @@ impl fmt::Debug for Source {
 
 impl PostgresBuilder {
     pub(crate) fn of_url(url: &str) -> Self {
-        let (url, ours) = take_ours(url);
+        let (url, parameters) = take_store_parameters(url);
         let mut builder = Self::new(Source::Url(url));
-        for (name, value) in ours {
+        for (name, value) in parameters {
             builder = match name {
                 "schema" => builder.schema(value),
                 _ => builder.behind_transaction_pooler(value == POOLERS[0]),
@@ -73,14 +73,14 @@ impl PostgresBuilder {
     }
 
     fn new(source: Source) -> Self {
-        let patience =
-            Patience { connection: Duration::from_secs(10), operation: Duration::from_secs(30) };
+        let timeouts =
+            Timeouts { connection: Duration::from_secs(10), operation: Duration::from_secs(30) };
         Self {
             config: Config {
                 source,
                 schema: DEFAULT_SCHEMA.to_owned(),
                 connections: 16,
-                patience,
+                timeouts,
                 migrate: true,
                 behind_pooler: false,
                 poll_interval: None,
@@ -89,72 +89,79 @@ impl PostgresBuilder {
         }
     }
 
-    /// The schema of the database that the tables are in. What the URL says as `?schema=name`, or [`DEFAULT_SCHEMA`],
-    /// unless told. Stores in different schemas know nothing of each other.
+    /// Sets the database schema of the store's tables. Defaults to the `?schema=name` parameter of
+    /// the URL, or to [`DEFAULT_SCHEMA`]. Stores in different schemas are independent of each
+    /// other.
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
         self.config.schema = schema.into();
         self
     }
 
-    /// The most connections that the store opens, beside the one on which it listens; at least one. 16 unless told.
-    /// A pool that was brought has its own limit.
+    /// Sets the maximum number of connections that the store opens, at least one. The connection
+    /// for `LISTEN` does not count. Defaults to 16. A pool that the caller supplies has its own
+    /// limit.
     pub fn connections(mut self, most: usize) -> Self {
         self.config.connections = most;
         self
     }
 
-    /// How long to wait for a connection to be free, or made, before
-    /// [`StoreBusy`](ErrorCode::StoreBusy) or [`StoreUnavailable`](ErrorCode::StoreUnavailable). Ten seconds unless
-    /// told.
+    /// Sets how long an operation waits for a free or new connection before it fails with
+    /// [`StoreBusy`](ErrorCode::StoreBusy) or [`StoreUnavailable`](ErrorCode::StoreUnavailable).
+    /// Defaults to ten seconds.
     pub fn connection_timeout(mut self, timeout: Duration) -> Self {
-        self.config.patience.connection = timeout;
+        self.config.timeouts.connection = timeout;
         self
     }
 
-    /// How long one operation may take before [`StoreUnavailable`](ErrorCode::StoreUnavailable). The server gives it up
-    /// then, too, unless the connection is not the store's own. 30 seconds unless told.
+    /// Sets how long one operation may take before it fails with
+    /// [`StoreUnavailable`](ErrorCode::StoreUnavailable). The server cancels the statement at that
+    /// time, too, except on a connection of a supplied pool or behind a transaction pooler.
+    /// Defaults to 30 seconds.
     pub fn operation_timeout(mut self, timeout: Duration) -> Self {
-        self.config.patience.operation = timeout;
+        self.config.timeouts.operation = timeout;
         self
     }
 
-    /// About how many chunks of each stream are kept; older ones are trimmed, from time to time. At least one.
-    /// 100,000 unless told.
+    /// Sets the approximate number of chunks that are kept per stream, at least one. Older chunks
+    /// are trimmed periodically. Defaults to 100,000.
     pub fn stream_retention(mut self, chunks: u64) -> Self {
         self.config.stream_retention = chunks;
         self
     }
 
-    /// How often to look for chunks that other processes wrote, while anybody reads a stream. What this process writes
-    /// is seen at once, and what others write when the server notifies of it; this finds what no notification told of.
-    /// One second unless told, and a tenth [behind a pooler](Self::behind_transaction_pooler).
+    /// Sets the interval at which the store polls for chunks of other processes while a stream has
+    /// readers. Readers see chunks of this process immediately, and chunks of other processes when
+    /// the server sends a notification. Polling finds chunks whose notification was lost. Defaults
+    /// to one second, or 100 ms [behind a pooler](Self::behind_transaction_pooler).
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.config.poll_interval = Some(interval);
         self
     }
 
-    /// Whether the URL is that of a pooler which lends a connection for one transaction, such as PgBouncer in
-    /// transaction mode; `?pooler=transaction` in the URL says so, too. It is not unless told, and has to be told: through
-    /// such a pooler statements that others have prepared could be carried out instead of the store's.
+    /// Sets whether the URL points to a pooler that lends out a connection per transaction, such as
+    /// PgBouncer in transaction mode. Defaults to `false`, or to `true` with `?pooler=transaction`
+    /// in the URL. It must be set behind such a pooler, because otherwise the server could execute
+    /// another client's prepared statement instead of the store's.
     ///
-    /// The store then leaves no settings on connections and does not `LISTEN`, which such a pooler cannot do: readers of
-    /// streams poll. When it is opened it finds out whether the pooler carries prepared statements from one connection to
-    /// another (PgBouncer since 1.21, if `max_prepared_statements` is not 0). Otherwise each statement is prepared anew in a
-    /// transaction of its own, which makes four round trips of one.
+    /// Behind a pooler, the store leaves no settings on connections. It does not use `LISTEN`,
+    /// which such a pooler does not support, so the readers of streams poll. When the store opens,
+    /// it detects whether the pooler supports prepared statements across connections (PgBouncer
+    /// since 1.21, if `max_prepared_statements` is not 0). Otherwise it prepares each statement
+    /// anew in a transaction of its own, which takes four round trips instead of one.
     pub fn behind_transaction_pooler(mut self, behind: bool) -> Self {
         self.config.behind_pooler = behind;
         self
     }
 
-    /// Whether opening makes the tables, and brings older ones up to date. Without it opening needs no right to create
-    /// anything, and fails if somebody else has not done it before (`helix migrate`, or [`migrate`](Self::migrate)).
-    /// It does unless told.
+    /// Sets whether opening creates the tables and migrates older ones. Defaults to `true`. With
+    /// `false`, opening needs no `CREATE` privilege, and fails unless the tables were migrated
+    /// before, with `helix migrate` or [`migrate`](Self::migrate).
     pub fn migrate_on_open(mut self, migrate: bool) -> Self {
         self.config.migrate = migrate;
         self
     }
 
-    /// About how many chunks of each stream are kept.
+    /// Returns the approximate number of chunks that are kept per stream.
     pub fn kept_chunks(&self) -> u64 {
         self.config.stream_retention.max(1)
     }
@@ -162,21 +169,23 @@ impl PostgresBuilder {
     /// Opens the store.
     ///
     /// # Errors
-    /// [`ConfigInvalid`](ErrorCode::ConfigInvalid) for a URL, user, password or database that cannot be;
-    /// [`StoreUnavailable`](ErrorCode::StoreUnavailable) if the server cannot be reached;
-    /// [`StoreForeign`](ErrorCode::StoreForeign) if another program's tables are in the schema;
-    /// [`StoreNewer`](ErrorCode::StoreNewer) if a newer version wrote it; [`StoreOlder`](ErrorCode::StoreOlder) if the
-    /// tables are not up to date and were not to be changed; [`StoreReadOnly`](ErrorCode::StoreReadOnly) if the server
-    /// is a standby or the user may not write; [`Unsupported`](ErrorCode::Unsupported) for a server that is too old.
+    /// [`ConfigInvalid`](ErrorCode::ConfigInvalid) for an invalid URL, user, password or database;
+    /// [`StoreUnavailable`](ErrorCode::StoreUnavailable) if the server is unreachable;
+    /// [`StoreForeign`](ErrorCode::StoreForeign) if the schema contains tables of another program;
+    /// [`StoreNewer`](ErrorCode::StoreNewer) if a newer version wrote it;
+    /// [`StoreOlder`](ErrorCode::StoreOlder) if the tables need a migration and
+    /// [`migrate_on_open`](Self::migrate_on_open) is off;
+    /// [`StoreReadOnly`](ErrorCode::StoreReadOnly) if the server is a standby or the user lacks
+    /// write privileges; [`Unsupported`](ErrorCode::Unsupported) if the server is too old.
     pub async fn open(self) -> Result<PostgresStore> {
         let result = PostgresStore::start(&self.config).await;
         result.map_err(|error| error.with_operation("store::open"))
     }
 
-    /// Makes the tables, or brings older ones up to date; returns the number of the schema before and after.
+    /// Creates the tables or migrates older ones. Returns the schema version before and after.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Same as [`open`](Self::open).
     pub async fn migrate(self) -> Result<(u32, u32)> {
         let migrate = async || {
             let (connections, schema) = (self.config.connect()?, self.config.schema()?);
@@ -187,10 +196,11 @@ impl PostgresBuilder {
         migrate().await.map_err(|error: Error| error.with_operation("store::migrate"))
     }
 
-    /// Looks at the database without changing anything; none if the store has no schema there yet.
+    /// Inspects the database without changing it. Returns `None` if the schema does not exist or is
+    /// empty.
     ///
     /// # Errors
-    /// As [`open`](Self::open), for a database that it would refuse.
+    /// Fails like [`open`](Self::open) for a database that `open` would refuse.
     pub async fn inspect(&self) -> Result<Option<Inspection>> {
         let inspect = async || {
             let (connections, schema) = (self.config.connect()?, self.config.schema()?);
@@ -201,10 +211,10 @@ impl PostgresBuilder {
         inspect().await.map_err(|error: Error| error.with_operation("store::inspect"))
     }
 
-    /// Removes the schema with everything in it, if it is a store's: for tests.
+    /// Drops the schema with everything in it, if it belongs to a store. Meant for tests.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Same as [`open`](Self::open).
     pub async fn destroy(self) -> Result<()> {
         let destroy = async || {
             let (connections, schema) = (self.config.connect()?, self.config.schema()?);
@@ -218,7 +228,7 @@ impl PostgresBuilder {
 
 impl Config {
     pub(crate) fn schema(&self) -> Result<Schema> {
-        // Behind a pooler, until it is known what it can.
+        // Behind a pooler, assume no prepared statements until the pooler's support is known.
         let prepared = if self.behind_pooler { Prepared::Unnamed } else { Prepared::Named };
         Schema::new(&self.schema, prepared)
     }
@@ -240,20 +250,20 @@ impl Config {
         self.poll_interval.unwrap_or(usual).max(Duration::from_millis(1))
     }
 
-    /// Nothing is sent yet.
+    /// Creates the connections. Does not contact the server yet.
     pub(crate) fn connect(&self) -> Result<Connections> {
         let url = match &self.source {
-            Source::Pool(pool) => return Ok(Connections::brought(pool.clone(), self.patience)),
+            Source::Pool(pool) => return Ok(Connections::external(pool.clone(), self.timeouts)),
             Source::Url(url) => url,
         };
-        const LIKE: &str = "the URL of the database cannot be read; it is like \
+        const LIKE: &str = "the database URL is invalid; its format is \
             postgres://user:password@host:5432/database";
-        // The driver takes any.
-        if !["postgres://", "postgresql://"].iter().any(|it| url.starts_with(it)) {
+        // The driver accepts any scheme.
+        if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
             return Err(Error::new(ErrorCode::ConfigInvalid, LIKE));
         }
         if url.contains("?pooler=") || url.contains("&pooler=") {
-            let message = "`pooler` in the URL is `transaction` or `session`";
+            let message = "`pooler` in the URL must be `transaction` or `session`";
             return Err(Error::new(ErrorCode::ConfigInvalid, message));
         }
         let options: PgConnectOptions = url
@@ -263,47 +273,49 @@ impl Config {
             Some(_) => options,
             None => options.application_name("helix-agents"),
         };
-        choose_cryptography();
-        // The store has no such numbers, and a pooler may refuse to set it.
+        install_crypto_provider();
+        // The store has no floating-point columns, and a pooler may reject this setting.
         let options = options.extra_float_digits(None);
-        Ok(Connections::own(quiet(options), self.connections, self.greeting(), self.patience))
+        Ok(Connections::own(quiet(options), self.connections, self.setup(), self.timeouts))
     }
 
-    /// The server gives up when we do. Behind a pooler the setting would be that of others, too.
-    fn greeting(&self) -> Option<String> {
-        let timeout = self.patience.operation.as_millis().clamp(1, i32::MAX.unsigned_abs().into());
+    /// Returns the statement that sets the server's timeout to the operation timeout. Behind a
+    /// pooler it would also affect other clients of the connection, so there is none.
+    fn setup(&self) -> Option<String> {
+        let timeout = self.timeouts.operation.as_millis().clamp(1, i32::MAX.unsigned_abs().into());
         (!self.behind_pooler).then(|| format!("SET statement_timeout = {timeout}"))
     }
 }
 
-/// Where a program has several kinds of cryptography, the driver's checks of certificates panic unless the
-/// process has chosen one; that is ours if nobody was first.
-fn choose_cryptography() {
+/// Installs a default crypto provider for the process unless it has one. If a program links several
+/// providers and none is installed, the driver's certificate checks panic.
+fn install_crypto_provider() {
     if CryptoProvider::get_default().is_none() {
-        // Somebody else may be faster; theirs is as good.
+        // Another thread may have installed one meanwhile, which is equally good.
         drop(aws_lc_rs::default_provider().install_default());
     }
 }
 
-/// The URL without the parameters that are ours, and those.
-fn take_ours(url: &str) -> (String, Vec<(&str, &str)>) {
-    let Some((place, parameters)) = url.split_once('?') else {
+/// Splits the store's parameters off a URL.
+fn take_store_parameters(url: &str) -> (String, Vec<(&str, &str)>) {
+    let Some((base, parameters)) = url.split_once('?') else {
         return (url.to_owned(), Vec::new());
     };
-    let (mut ours, mut others) = (Vec::new(), Vec::new());
+    let (mut own, mut others) = (Vec::new(), Vec::new());
     for parameter in parameters.split('&') {
         match parameter.split_once('=') {
-            Some(pair @ ("schema", _)) => ours.push(pair),
-            Some(pair @ ("pooler", kind)) if POOLERS.contains(&kind) => ours.push(pair),
+            Some(pair @ ("schema", _)) => own.push(pair),
+            Some(pair @ ("pooler", kind)) if POOLERS.contains(&kind) => own.push(pair),
             _ => others.push(parameter),
         }
     }
     let url =
-        if others.is_empty() { place.to_owned() } else { format!("{place}?{}", others.join("&")) };
-    (url, ours)
+        if others.is_empty() { base.to_owned() } else { format!("{base}?{}", others.join("&")) };
+    (url, own)
 }
 
-/// Statements are not logged: their texts never change, and errors have their own way.
+/// Disables statement logging: the statements' texts are constant, and errors are reported
+/// separately.
 fn quiet(options: PgConnectOptions) -> PgConnectOptions {
     use sqlx::ConnectOptions as _;
     options.disable_statement_logging()

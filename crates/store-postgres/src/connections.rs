@@ -1,7 +1,8 @@
-//! Connections to the server: our own, or those of a pool that the user brought.
+//! Connections to the server: the store's own, or those of a pool that the caller supplied.
 //!
-//! Our own are few and handed out one at a time. The driver's pool asks the server once more each time a connection is
-//! given back; that would be a second round trip for each append, so only users who bring a pool have it.
+//! The store's own connections are few and are each lent to one operation at a time. The driver's
+//! pool sends a query each time a connection is returned, which would be a second round trip per
+//! append. So the store only uses that pool if the caller supplies one.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Mutex;
@@ -19,96 +20,98 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use crate::error::{Failure, closed};
 use crate::lock;
 
-/// A connection that was not used for so long is asked first whether it still is one: firewalls forget.
-const SUSPICIOUS: Duration = Duration::from_secs(30);
+/// A connection that was idle for longer is pinged before use, because firewalls drop idle
+/// connections.
+const PING_AFTER: Duration = Duration::from_secs(30);
 
-/// A connection is not kept for longer, because sessions of the server collect memory.
+/// The maximum age of a connection. Server sessions accumulate memory, so older ones are closed.
 const MAX_AGE: Duration = Duration::from_secs(30 * 60);
 
-/// How often a statement is tried that stands in the way of others.
+/// The maximum number of tries of a statement that conflicts with other statements.
 const TRIES: u32 = 6;
 
-/// The pause after the first try; it doubles.
+/// The pause after the first try. It doubles with each try.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How long to wait for what.
+/// The timeouts of connections and operations.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
-    /// For a connection to be free, or made.
+pub(crate) struct Timeouts {
+    /// The time to wait for a free or new connection.
     pub(crate) connection: Duration,
-    /// For one operation.
+    /// The time that one operation may take.
     pub(crate) operation: Duration,
 }
 
-/// What operations are carried out on.
+/// The connections on which operations run.
 #[derive(Debug)]
 pub(crate) struct Connections {
     source: Source,
-    patience: Patience,
+    timeouts: Timeouts,
     is_closed: AtomicBool,
 }
 
 #[derive(Debug)]
 enum Source {
-    Own(Box<Own>),
-    Brought(PgPool),
+    Own(Box<OwnPool>),
+    External(PgPool),
 }
 
 #[derive(Debug)]
-pub(crate) struct Own {
+pub(crate) struct OwnPool {
     options: PgConnectOptions,
-    /// What is said first on each connection.
-    greeting: Option<String>,
-    idle: Mutex<Vec<Open>>,
+    /// The statement that is executed first on each connection.
+    setup: Option<String>,
+    idle: Mutex<Vec<OpenConnection>>,
     permits: Semaphore,
 }
 
 #[derive(Debug)]
-pub(crate) struct Open {
+pub(crate) struct OpenConnection {
     connection: PgConnection,
     opened: Instant,
     used: Instant,
     was_idle: bool,
 }
 
-/// A connection that is in use. Unless it is kept, it is closed in the end, because nobody knows in what state it is.
-pub(crate) enum Lease<'c> {
-    Own { own: &'c Own, open: Open, _permit: SemaphorePermit<'c> },
-    Brought(PoolConnection<Postgres>),
+/// A connection that is in use. It is closed afterwards unless it is kept, because its state is
+/// unknown.
+pub(crate) enum Checkout<'c> {
+    Own { own: &'c OwnPool, open: OpenConnection, _permit: SemaphorePermit<'c> },
+    External(PoolConnection<Postgres>),
 }
 
-impl Deref for Lease<'_> {
+impl Deref for Checkout<'_> {
     type Target = PgConnection;
 
     fn deref(&self) -> &PgConnection {
         match self {
             Self::Own { open, .. } => &open.connection,
-            Self::Brought(connection) => connection,
+            Self::External(connection) => connection,
         }
     }
 }
 
-impl DerefMut for Lease<'_> {
+impl DerefMut for Checkout<'_> {
     fn deref_mut(&mut self) -> &mut PgConnection {
         match self {
             Self::Own { open, .. } => &mut open.connection,
-            Self::Brought(connection) => connection,
+            Self::External(connection) => connection,
         }
     }
 }
 
-impl Lease<'_> {
-    /// Whether it was used before, so that nobody knows whether it still is one. A pool that was brought asks that
-    /// itself.
+impl Checkout<'_> {
+    /// Returns `true` if the connection was idle before, so that it may have been lost meanwhile. A
+    /// supplied pool checks its connections itself.
     pub(crate) fn was_idle(&self) -> bool {
         matches!(self, Self::Own { open, .. } if open.was_idle)
     }
 
-    /// What becomes of the connection now that something was done on it.
+    /// Keeps or closes the connection, depending on the result of the operation.
     pub(crate) fn end<T>(self, result: Result<T, Failure>) -> Result<T, Failure> {
         match result {
             Ok(_) | Err(Failure::Own(_)) => self.keep(),
-            Err(Failure::Driver(_) | Failure::TooLate) => self.close(),
+            Err(Failure::Driver(_) | Failure::TimedOut) => self.close(),
         }
         result
     }
@@ -123,7 +126,7 @@ impl Lease<'_> {
     }
 
     fn close(self) {
-        if let Self::Brought(mut connection) = self {
+        if let Self::External(mut connection) = self {
             connection.close_on_drop();
         }
     }
@@ -133,35 +136,35 @@ impl Connections {
     pub(crate) fn own(
         options: PgConnectOptions,
         most: usize,
-        greeting: Option<String>,
-        patience: Patience,
+        setup: Option<String>,
+        timeouts: Timeouts,
     ) -> Self {
         let (idle, permits) = (Mutex::default(), Semaphore::new(most.max(1)));
-        let own = Own { options, greeting, idle, permits };
-        Self { source: Source::Own(Box::new(own)), patience, is_closed: AtomicBool::new(false) }
+        let own = OwnPool { options, setup, idle, permits };
+        Self { source: Source::Own(Box::new(own)), timeouts, is_closed: AtomicBool::new(false) }
     }
 
-    pub(crate) fn brought(pool: PgPool, patience: Patience) -> Self {
-        Self { source: Source::Brought(pool), patience, is_closed: AtomicBool::new(false) }
+    pub(crate) fn external(pool: PgPool, timeouts: Timeouts) -> Self {
+        Self { source: Source::External(pool), timeouts, is_closed: AtomicBool::new(false) }
     }
 
-    /// How to reach the server.
+    /// Returns the options of new connections.
     pub(crate) fn options(&self) -> PgConnectOptions {
         match &self.source {
             Source::Own(own) => own.options.clone(),
-            Source::Brought(pool) => pool.connect_options().as_ref().clone(),
+            Source::External(pool) => pool.connect_options().as_ref().clone(),
         }
     }
 
-    pub(crate) async fn acquire(&self) -> Result<Lease<'_>, Failure> {
+    pub(crate) async fn acquire(&self) -> Result<Checkout<'_>, Failure> {
         if self.is_closed.load(Ordering::Acquire) {
             return Err(closed().into());
         }
         match &self.source {
-            Source::Own(own) => own.acquire(self.patience.connection).await,
-            Source::Brought(pool) => {
-                let connection = timeout(self.patience.connection, pool.acquire());
-                Ok(Lease::Brought(connection.await.map_err(|_| busy())??))
+            Source::Own(own) => own.acquire(self.timeouts.connection).await,
+            Source::External(pool) => {
+                let connection = timeout(self.timeouts.connection, pool.acquire());
+                Ok(Checkout::External(connection.await.map_err(|_| busy())??))
             }
         }
     }
@@ -172,22 +175,24 @@ impl Connections {
         }
     }
 
-    /// Waits for what is under way, and closes our own connections. A pool that was brought stays as it is.
+    /// Waits for operations in progress and closes the store's own connections. A supplied pool
+    /// stays open.
     pub(crate) async fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         let Source::Own(own) = &self.source else { return };
         own.permits.close();
         let idle = std::mem::take(&mut *lock(&own.idle));
         for open in idle {
-            // It is of no use any more, whatever the server says to that.
-            drop(timeout(self.patience.connection, open.connection.close()).await);
+            // The connection is discarded, so the server's reply does not matter.
+            drop(timeout(self.timeouts.connection, open.connection.close()).await);
         }
     }
 }
 
-/// Carries out `work` on a connection. One that was idle and is lost is replaced at once, by a new one; nothing else is
-/// repeated then: who waits for a server that is away is above the store. `work` is written down for each try. (It is no closure, because nothing can say of one that
-/// borrows the connection that its future may move between threads.)
+/// Runs `work` on a connection. If a connection was idle and turns out to be lost, the work runs
+/// again on a new one. Nothing else is repeated here: a caller above the store retries while the
+/// server is unavailable. `work` is expanded for each try. (This is a macro because a closure that
+/// borrows the connection cannot express that its future is `Send`.)
 macro_rules! drive {
     ($connections:expr, |$connection:ident| $work:expr) => {{
         let connections: &$crate::connections::Connections = &$connections;
@@ -195,16 +200,16 @@ macro_rules! drive {
         loop {
             let mut was_idle = false;
             let result = match connections.acquire().await {
-                Ok(mut lease) => {
-                    was_idle = lease.was_idle();
-                    let $connection: &mut sqlx::postgres::PgConnection = &mut lease;
+                Ok(mut checkout) => {
+                    was_idle = checkout.was_idle();
+                    let $connection: &mut sqlx::postgres::PgConnection = &mut checkout;
                     let result = connections.in_time($work).await;
-                    lease.end(result)
+                    checkout.end(result)
                 }
                 Err(failure) => Err(failure),
             };
             tries += 1;
-            if let Some(result) = connections.judge(result, was_idle, tries).await {
+            if let Some(result) = connections.finish_or_retry(result, was_idle, tries).await {
                 break result;
             }
         }
@@ -217,12 +222,13 @@ impl Connections {
         &self,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
-        timeout(self.patience.operation, work).await.unwrap_or(Err(Failure::TooLate))
+        timeout(self.timeouts.operation, work).await.unwrap_or(Err(Failure::TimedOut))
     }
 
-    /// The result of so many tries; none if it is to be tried again, because the connection had died while it was idle
-    /// or the statement stood in the way of another one.
-    pub(crate) async fn judge<T>(
+    /// Returns the result after `tries` tries. Returns `None` if the work is to be tried again,
+    /// because the connection was lost while it was idle or the statement conflicted with another
+    /// one.
+    pub(crate) async fn finish_or_retry<T>(
         &self,
         result: Result<T, Failure>,
         was_idle: bool,
@@ -236,22 +242,22 @@ impl Connections {
             self.forget_idle();
         }
         let is_replaced = failure.is_lost() && was_idle;
-        if tries >= TRIES || !is_replaced && !failure.is_passing() {
+        if tries >= TRIES || !is_replaced && !failure.is_transient() {
             return Some(Err(failure.into()));
         }
         if is_replaced {
             return None;
         }
         let error = Error::from(failure);
-        tracing::debug!(%error, "asking again");
+        tracing::debug!(%error, "retrying");
         tokio::time::sleep(PAUSE * 2_u32.pow(tries - 1)).await;
         None
     }
 }
 
-impl Own {
-    async fn acquire(&self, patience: Duration) -> Result<Lease<'_>, Failure> {
-        let permit = timeout(patience, self.permits.acquire()).await.map_err(|_| busy())?;
+impl OwnPool {
+    async fn acquire(&self, limit: Duration) -> Result<Checkout<'_>, Failure> {
+        let permit = timeout(limit, self.permits.acquire()).await.map_err(|_| busy())?;
         let permit = permit.map_err(|_| closed())?;
         loop {
             let idle = lock(&self.idle).pop();
@@ -259,31 +265,31 @@ impl Own {
             if open.opened.elapsed() > MAX_AGE {
                 continue;
             }
-            if open.used.elapsed() > SUSPICIOUS
-                && !matches!(timeout(patience, open.connection.ping()).await, Ok(Ok(())))
+            if open.used.elapsed() > PING_AFTER
+                && !matches!(timeout(limit, open.connection.ping()).await, Ok(Ok(())))
             {
                 continue;
             }
-            return Ok(Lease::Own { own: self, open, _permit: permit });
+            return Ok(Checkout::Own { own: self, open, _permit: permit });
         }
-        let connection = timeout(patience, self.connect()).await;
-        let connection = connection.map_err(|_| Failure::TooLate)??;
+        let connection = timeout(limit, self.connect()).await;
+        let connection = connection.map_err(|_| Failure::TimedOut)??;
         let now = Instant::now();
-        let open = Open { connection, opened: now, used: now, was_idle: false };
-        Ok(Lease::Own { own: self, open, _permit: permit })
+        let open = OpenConnection { connection, opened: now, used: now, was_idle: false };
+        Ok(Checkout::Own { own: self, open, _permit: permit })
     }
 
     async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
         let mut connection = PgConnection::connect_with(&self.options).await?;
-        if let Some(greeting) = &self.greeting {
-            let greeting = sqlx::AssertSqlSafe(greeting.clone());
-            sqlx::raw_sql(greeting).execute(&mut connection).await?;
+        if let Some(setup) = &self.setup {
+            let setup = sqlx::AssertSqlSafe(setup.clone());
+            sqlx::raw_sql(setup).execute(&mut connection).await?;
         }
         Ok(connection)
     }
 }
 
 fn busy() -> Error {
-    let message = "no connection became free in time; allow the store more of them";
+    let message = "no connection became available in time; increase the connection limit";
     Error::new(ErrorCode::StoreBusy, message)
 }

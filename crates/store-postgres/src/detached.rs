@@ -1,4 +1,4 @@
-//! Operations that need nobody to poll them.
+//! Operations that make progress without being polled.
 
 use std::panic::resume_unwind;
 
@@ -6,30 +6,35 @@ use tracing::Instrument as _;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 
-/// Carries an operation out on a task of its own.
+/// Runs an operation on a task of its own.
 ///
-/// What an operation holds on its way, such as a connection or a lock, others wait for. A caller that
-/// began it and then awaits something else, as one does with streams and in `select!`, would hold them
-/// up; and itself for good, if that something needs the same. On a task of its own it goes on.
+/// An operation may hold a connection or a lock that other operations wait for. If a caller started
+/// it and then awaited something else, as is usual with streams and in `select!`, it would block
+/// these operations, and itself forever if the other future needs the same resource. On a task of
+/// its own, the operation continues.
 ///
 /// # Errors
-/// Those of the operation; [`ErrorCode::Closed`] if the runtime that it ran on was shut down.
+/// The errors of the operation; [`ErrorCode::Closed`] if the tokio runtime was shut down meanwhile.
 ///
 /// # Panics
-/// As the operation does; and outside a tokio runtime.
+/// Panics if the operation panics, and outside a tokio runtime.
 ///
 /// # Cancel safety
 /// Dropping the future does not stop the operation.
 pub(crate) fn detached<T: Send + 'static>(
     operation: impl Future<Output = Result<T>> + Send + 'static,
 ) -> impl Future<Output = Result<T>> {
-    // Not by the future that is returned: whoever waits would have room for the operation, too.
+    // Spawned here and not by the returned future, so that the future does not have the size of the
+    // operation.
     let task = tokio::spawn(operation.in_current_span());
     async {
         match task.await {
             Ok(done) => done,
             Err(end) if end.is_panic() => resume_unwind(end.into_panic()),
-            Err(_) => Err(Error::new(ErrorCode::Closed, "its runtime was shut down in the middle")),
+            Err(_) => Err(Error::new(
+                ErrorCode::Closed,
+                "the tokio runtime was shut down during the operation",
+            )),
         }
     }
 }

@@ -1,17 +1,17 @@
-//! What errors of PostgreSQL and its driver mean, decided here and nowhere else.
+//! The only place that maps errors of PostgreSQL and its driver to framework errors.
 
 use std::io;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 use helix_agents_core::id::SessionId;
 
-/// How an operation inside the store fails.
+/// The error of an operation inside the store.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Driver(sqlx::Error),
     Own(Error),
     /// The server did not answer in time.
-    TooLate,
+    TimedOut,
 }
 
 impl From<sqlx::Error> for Failure {
@@ -31,7 +31,7 @@ impl From<Failure> for Error {
         match failure {
             Failure::Driver(error) => classify(error),
             Failure::Own(error) => error,
-            Failure::TooLate => {
+            Failure::TimedOut => {
                 Self::new(ErrorCode::StoreUnavailable, "the server did not answer in time")
             }
         }
@@ -39,61 +39,64 @@ impl From<Failure> for Error {
 }
 
 impl Failure {
-    /// Whether the connection, and with it the answer, was lost: on another one it may go on.
+    /// Returns `true` if the connection was lost. The operation may succeed on another connection.
     pub(crate) fn is_lost(&self) -> bool {
         match self {
             Self::Driver(sqlx::Error::Io(error)) => !is_of_tls(error),
             Self::Driver(sqlx::Error::Protocol(_)) => true,
             Self::Driver(sqlx::Error::Database(error)) => {
-                error.code().is_some_and(|it| is_lost(&it))
+                error.code().is_some_and(|state| is_lost(&state))
             }
-            Self::Driver(_) | Self::Own(_) | Self::TooLate => false,
+            Self::Driver(_) | Self::Own(_) | Self::TimedOut => false,
         }
     }
 
-    /// Whether it had no effect, and may go well in a moment: the statement stood in the way of another one, or there were
-    /// too many connections.
-    pub(crate) fn is_passing(&self) -> bool {
-        self.state().is_some_and(|it| matches!(it.as_ref(), "40001" | "40P01" | "53300"))
+    /// Returns `true` if the statement had no effect and may succeed soon, because it conflicted
+    /// with another statement or the server had too many connections.
+    pub(crate) fn is_transient(&self) -> bool {
+        self.state().is_some_and(|state| matches!(state.as_ref(), "40001" | "40P01" | "53300"))
     }
 
-    /// The server's code for what went wrong.
+    /// Returns the SQLSTATE code of a server error.
     pub(crate) fn state(&self) -> Option<String> {
         match self {
-            Self::Driver(sqlx::Error::Database(error)) => error.code().map(|it| it.into_owned()),
-            Self::Driver(_) | Self::Own(_) | Self::TooLate => None,
+            Self::Driver(sqlx::Error::Database(error)) => {
+                error.code().map(|code| code.into_owned())
+            }
+            Self::Driver(_) | Self::Own(_) | Self::TimedOut => None,
         }
     }
 }
 
-/// The server shuts down or starts, it ended this connection, or the connection failed.
+/// Returns `true` if the server is starting or shutting down, ended this connection, or the
+/// connection failed.
 fn is_lost(state: &str) -> bool {
     matches!(state, "57P01" | "57P02" | "57P03" | "57P05") || state.starts_with("08")
 }
 
-/// The error of the framework for one of the driver.
+/// Returns the framework error for a driver error.
 pub(crate) fn classify(error: sqlx::Error) -> Error {
     if is_without_tls(&error) {
-        let message = "no connection by TLS: the server's certificate is not trusted, the server does \
-            not trust ours, or has no TLS; look at the cause";
+        let message = "no TLS connection: the server's certificate is not trusted, the server does \
+            not trust the client's, or does not support TLS; see the cause";
         return Error::new(ErrorCode::ConfigInvalid, message).with_source(error);
     }
     let code = code_of(&error).unwrap_or(ErrorCode::Internal);
     let message = match code {
-        ErrorCode::StoreBusy => "the server, or the pool of connections, is too busy; try again",
-        ErrorCode::StoreFull => "the server's disk, or the room for the database, is full",
+        ErrorCode::StoreBusy => "the server or the connection pool is overloaded; try again",
+        ErrorCode::StoreFull => "the server's disk is full, or the database reached a size limit",
         ErrorCode::StoreReadOnly => {
-            "the database cannot be written: a standby, a read-only setting, or a missing right"
+            "the database cannot be written: a standby, a read-only setting, or a missing privilege"
         }
-        ErrorCode::StoreCorrupt => "the database is damaged, or not as the store left it",
+        ErrorCode::StoreCorrupt => "the database is damaged, or another program changed it",
         ErrorCode::StoreUnavailable => "the server could not be reached, or did not answer in time",
         ErrorCode::TooLarge => "a value is larger than the database can hold",
-        ErrorCode::InputInvalid => "text contains what the database cannot keep",
+        ErrorCode::InputInvalid => "text contains a character that the database cannot store",
         ErrorCode::ConfigInvalid => {
-            "the server refuses this URL, user, password or database; look at the cause"
+            "the server rejected this URL, user, password or database; see the cause"
         }
         ErrorCode::Closed => "the pool of connections was closed",
-        _ => "the database did not understand the store",
+        _ => "the database rejected a statement of the store",
     };
     Error::new(code, message).with_source(error)
 }
@@ -105,12 +108,14 @@ fn is_without_tls(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Whether the two sides did not agree on TLS. That comes as data that makes no sense, whatever it was.
+/// Returns `true` if TLS negotiation failed. The driver reports that as invalid data, whatever the
+/// cause.
 fn is_of_tls(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::InvalidData
 }
 
-/// The framework's code for an error of the driver; none for what only a bug of ours can cause.
+/// Returns the framework's code for a driver error, or `None` for an error that only a bug in this
+/// crate can cause.
 fn code_of(error: &sqlx::Error) -> Option<ErrorCode> {
     use sqlx::Error as E;
     match error {
@@ -119,7 +124,7 @@ fn code_of(error: &sqlx::Error) -> Option<ErrorCode> {
         E::PoolTimedOut => Some(ErrorCode::StoreBusy),
         E::PoolClosed => Some(ErrorCode::Closed),
         E::Configuration(_) => Some(ErrorCode::ConfigInvalid),
-        // The values that were read are not ones that the store writes.
+        // The stored values are not ones that the store writes.
         E::ColumnDecode { .. } | E::Decode(_) | E::RowNotFound => Some(ErrorCode::StoreCorrupt),
         _ => None,
     }
@@ -128,32 +133,33 @@ fn code_of(error: &sqlx::Error) -> Option<ErrorCode> {
 fn code_of_state(state: &str) -> Option<ErrorCode> {
     Some(match state {
         state if is_lost(state) => ErrorCode::StoreUnavailable,
-        // A statement that took too long.
+        // A statement timeout.
         "57014" => ErrorCode::StoreUnavailable,
         "53300" | "53000" | "53200" | "55P03" | "40001" | "40P01" => ErrorCode::StoreBusy,
         "53100" | "53400" => ErrorCode::StoreFull,
         "25006" | "42501" => ErrorCode::StoreReadOnly,
-        // A tuple or index entry that fits on no page.
+        // A tuple or index entry that does not fit on a page.
         "54000" => ErrorCode::TooLarge,
-        // A NUL, which text cannot have.
+        // A NUL character, which text cannot contain.
         "22021" => ErrorCode::InputInvalid,
         "3D000" | "28000" | "28P01" => ErrorCode::ConfigInvalid,
-        // Tables or columns that are gone, or rows that contradict each other: the store never does that.
+        // Missing tables or columns, or contradictory rows. The store never causes these.
         "42P01" | "42703" | "3F000" | "23505" | "23514" | "XX001" | "XX002" => {
             ErrorCode::StoreCorrupt
         }
-        // Without their reason: the system's own errors, such as those of files.
+        // System errors, such as file errors, come without details.
         state if state.starts_with("58") => ErrorCode::StoreUnavailable,
         _ => return None,
     })
 }
 
-/// What was read back is not what the store writes. Nothing is deleted: a person has to look.
+/// Returns the error for stored data that the store cannot have written. Nothing is deleted; a
+/// human has to investigate.
 pub(crate) fn corrupt(session: &SessionId, message: &'static str) -> Failure {
     Failure::Own(Error::new(ErrorCode::StoreCorrupt, message).with_context("session", session))
 }
 
-/// Names the session, if the error does not yet.
+/// Adds the session to the error's context, unless it already has one.
 pub(crate) fn of_session(error: Error, session: &SessionId) -> Error {
     if error.context().any(|(key, _)| key == "session") {
         return error;
@@ -161,7 +167,7 @@ pub(crate) fn of_session(error: Error, session: &SessionId) -> Error {
     error.with_context("session", session)
 }
 
-/// Says where something failed.
+/// Adds the operation and the session to an error.
 pub(crate) fn located<T>(
     result: Result<T>,
     operation: &'static str,
@@ -170,14 +176,14 @@ pub(crate) fn located<T>(
     result.map_err(|error| of_session(error, session).with_operation(operation))
 }
 
-/// No session has this id.
+/// Returns the error for a session id that does not exist.
 pub(crate) fn not_found(session: &SessionId) -> Failure {
     Failure::Own(
         Error::new(ErrorCode::SessionNotFound, "no such session").with_context("session", session),
     )
 }
 
-/// The store was closed.
+/// Returns the error of a closed store.
 pub(crate) fn closed() -> Error {
     Error::new(ErrorCode::Closed, "the store was closed")
 }

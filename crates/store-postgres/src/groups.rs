@@ -1,7 +1,8 @@
-//! What many ask for at once, asked for together.
+//! Group commit: concurrent requests share one statement.
 //!
-//! While a statement is under way, those who come wait, and the next statement is for all of them: one
-//! round trip, one transaction, one wait for the disk. Who comes alone does not wait, and is alone.
+//! While a statement is in progress, new requests queue up, and the next statement executes all of
+//! them: one round trip, one transaction, one wait for the disk. A lone request does not wait and
+//! gets a statement of its own.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -15,24 +16,24 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::lock;
 
-/// How many have their turn at the same time: while one waits for the disk, the server works on the
+/// The number of concurrent turns. While one statement waits for the disk, the server works on the
 /// next one.
 const TURNS: usize = 2;
 
-/// How long a turn lasts. Who takes longer, for the server is slow or a row is locked, goes on beside
-/// the next one.
+/// The duration of a turn. A statement that takes longer, because the server is slow or a row is
+/// locked, continues while the next turn starts.
 const TURN: Duration = Duration::from_millis(20);
 
-/// How many ask together at most.
-const MOST: usize = 64;
+/// The maximum number of requests in one group.
+const MAX_REQUESTS: usize = 64;
 
-/// How many bytes they bring together at most.
-const MOST_BYTES: usize = 1024 * 1024;
+/// The maximum total size of a group in bytes.
+const MAX_BYTES: usize = 1024 * 1024;
 
-/// Who brings more goes alone: others should not wait for it.
+/// Larger requests are executed individually, so that others do not wait for them.
 pub(crate) const LARGE_BYTES: usize = 64 * 1024;
 
-/// Those who wait to ask, with what they want, `Q`, and what they will have, `A`.
+/// A queue of requests `Q` with their answers `A`.
 #[derive(Debug)]
 pub(crate) struct Groups<Q, A> {
     queue: Mutex<Queue<Q, A>>,
@@ -41,14 +42,14 @@ pub(crate) struct Groups<Q, A> {
 
 #[derive(Debug)]
 struct Queue<Q, A> {
-    waiting: VecDeque<Waiting<Q, A>>,
-    /// How many have left it.
-    left: u64,
+    queued: VecDeque<QueuedRequest<Q, A>>,
+    /// The number of requests that have left the queue.
+    removed: u64,
 }
 
 #[derive(Debug)]
-struct Waiting<Q, A> {
-    wanted: Q,
+struct QueuedRequest<Q, A> {
+    request: Q,
     bytes: usize,
     answer: Sender<Answer<Q, A>>,
 }
@@ -59,34 +60,35 @@ enum Answer<Q, A> {
     Alone(Q),
 }
 
-/// One who waits.
+/// A queued request, held by its caller.
 #[derive(Debug)]
-pub(crate) struct Place<'g, Q, A> {
+pub(crate) struct Waiter<'g, Q, A> {
     groups: &'g Groups<Q, A>,
-    /// How many have left the queue when this one is the first.
+    /// The value of `removed` when this request is first in the queue.
     number: u64,
     answer: Receiver<Answer<Q, A>>,
 }
 
-/// How waiting ends.
+/// The end of a wait.
 #[derive(Debug)]
 pub(crate) enum Turn<'g, Q, A> {
-    /// It has been asked for.
+    /// The request was executed.
     Done(Result<A, Error>),
-    /// It could not be had together with others, and has to be asked for alone.
+    /// The request could not be executed in a group and must be executed individually.
     Alone(Q),
-    /// It is this one's turn to ask, for itself and maybe others, and then to wait again.
-    Ask(Group<'g, Q, A>),
+    /// The caller has a turn: it executes a group, which may include its own request, and then
+    /// waits again.
+    Lead(Group<'g, Q, A>),
 }
 
-/// Those for whom somebody asks; at least one.
+/// The requests of one turn, at least one.
 #[derive(Debug)]
 pub(crate) struct Group<'g, Q, A> {
-    /// What they want.
-    pub(crate) wanted: Vec<Q>,
-    /// Where the answers go.
+    /// The requests.
+    pub(crate) requests: Vec<Q>,
+    /// The channels for the answers.
     pub(crate) answers: Answers<Q, A>,
-    /// While it is this one's turn.
+    /// The permit of the turn.
     pub(crate) turn: Permit<'g>,
 }
 
@@ -100,52 +102,52 @@ pub(crate) struct Permit<'g> {
 
 impl<Q, A> Default for Groups<Q, A> {
     fn default() -> Self {
-        let queue = Queue { waiting: VecDeque::new(), left: 0 };
+        let queue = Queue { queued: VecDeque::new(), removed: 0 };
         Self { queue: Mutex::new(queue), turns: Semaphore::new(TURNS) }
     }
 }
 
 impl<Q, A> Groups<Q, A> {
-    /// Waits for a turn with this, of so many bytes.
-    pub(crate) fn enter(&self, wanted: Q, bytes: usize) -> Place<'_, Q, A> {
+    /// Queues a request of the given size.
+    pub(crate) fn enqueue(&self, request: Q, bytes: usize) -> Waiter<'_, Q, A> {
         let (sender, answer) = oneshot::channel();
         let mut queue = lock(&self.queue);
-        let number = queue.left + queue.waiting.len() as u64;
-        queue.waiting.push_back(Waiting { wanted, bytes, answer: sender });
-        Place { groups: self, number, answer }
+        let number = queue.removed + queue.queued.len() as u64;
+        queue.queued.push_back(QueuedRequest { request, bytes, answer: sender });
+        Waiter { groups: self, number, answer }
     }
 
-    /// Those who are next, unless the one of this number has left the queue: who is asked for by somebody
-    /// else has only to wait, and should not wait for others.
+    /// Takes the next group from the queue. Returns `None` if the request with this number has left
+    /// the queue: another caller executes it, so its own caller only has to wait for the answer.
     fn group<'g>(&'g self, number: u64, turn: SemaphorePermit<'g>) -> Option<Group<'g, Q, A>> {
-        let (mut wanted, mut answers) = (Vec::new(), Vec::new());
+        let (mut requests, mut answers) = (Vec::new(), Vec::new());
         let mut bytes = 0;
         let mut queue = lock(&self.queue);
-        if queue.left > number {
+        if queue.removed > number {
             return None;
         }
-        while wanted.len() < MOST
+        while requests.len() < MAX_REQUESTS
             && let Some(next) =
-                queue.waiting.pop_front_if(|it| bytes == 0 || bytes + it.bytes <= MOST_BYTES)
+                queue.queued.pop_front_if(|next| bytes == 0 || bytes + next.bytes <= MAX_BYTES)
         {
-            queue.left += 1;
-            // Nobody waits for it any more: its runtime was shut down.
+            queue.removed += 1;
+            // Skip requests whose caller no longer waits, because its runtime was shut down.
             if !next.answer.is_closed() {
                 bytes += next.bytes.max(1);
-                wanted.push(next.wanted);
+                requests.push(next.request);
                 answers.push(next.answer);
             }
         }
-        Some(Group { wanted, answers: Answers(answers), turn: Permit { _permit: turn } })
+        Some(Group { requests, answers: Answers(answers), turn: Permit { _permit: turn } })
     }
 }
 
-impl<'g, Q, A> Place<'g, Q, A> {
-    /// Waits until there is an answer, or the turn to ask.
+impl<'g, Q, A> Waiter<'g, Q, A> {
+    /// Waits for the answer or for a turn.
     ///
     /// # Errors
-    /// [`ErrorCode::StoreUnavailable`] if the one that asked did not come to its end, for its runtime was
-    /// shut down: what was asked for may have been done.
+    /// [`ErrorCode::StoreUnavailable`] if the task that executed the request was stopped because
+    /// its runtime was shut down. The request may have been executed.
     pub(crate) async fn turn(&mut self) -> Result<Turn<'g, Q, A>, Error> {
         let turn = tokio::select! {
             biased;
@@ -153,14 +155,14 @@ impl<'g, Q, A> Place<'g, Q, A> {
             turn = self.groups.turns.acquire() => turn.map_err(|_| unanswered())?,
         };
         match self.groups.group(self.number, turn) {
-            Some(group) => Ok(Turn::Ask(group)),
+            Some(group) => Ok(Turn::Lead(group)),
             None => answered((&mut self.answer).await),
         }
     }
 }
 
 impl Permit<'_> {
-    /// Waits for a statement, and lets the next one have its turn if that takes long.
+    /// Waits for a statement. Releases the turn if the statement takes long.
     pub(crate) async fn during<T>(self, statement: impl Future<Output = T>) -> T {
         let mut statement = pin!(statement);
         tokio::select! {
@@ -173,49 +175,52 @@ impl Permit<'_> {
 }
 
 impl<Q, A> Answers<Q, A> {
-    /// What came of the only one.
+    /// Answers the only request of the group.
     pub(crate) fn one(self, done: Result<A, Error>) {
         self.give([Answer::Done(done)]);
     }
 
-    /// What came of each, in their order: those that have none go on alone. So do all of them after an error
-    /// that may be about one of them; one about the server is everybody's, and whatever was asked for may have
-    /// been done.
-    pub(crate) fn each(self, wanted: Vec<Q>, done: Result<Vec<Option<A>>, Error>) {
+    /// Answers each request of the group, in order. Requests without an outcome are executed
+    /// individually. After an error, all requests are executed individually, because the error may
+    /// concern only one of them. But an error of the server applies to all of them, and they may
+    /// have been executed.
+    pub(crate) fn each(self, requests: Vec<Q>, done: Result<Vec<Option<A>>, Error>) {
         match done {
-            Ok(done) => self.give(wanted.into_iter().zip(done).map(|(wanted, done)| match done {
-                Some(done) => Answer::Done(Ok(done)),
-                None => Answer::Alone(wanted),
-            })),
-            Err(error) if is_everybodys(error.code()) => self.give(wanted.iter().map(|_| {
-                let message = format!("what was asked for together with others: {error}");
+            Ok(done) => {
+                self.give(requests.into_iter().zip(done).map(|(request, done)| match done {
+                    Some(done) => Answer::Done(Ok(done)),
+                    None => Answer::Alone(request),
+                }))
+            }
+            Err(error) if applies_to_all(error.code()) => self.give(requests.iter().map(|_| {
+                let message = format!("in a group of operations: {error}");
                 Answer::Done(Err(Error::new(error.code(), message)))
             })),
-            Err(_) => self.give(wanted.into_iter().map(Answer::Alone)),
+            Err(_) => self.give(requests.into_iter().map(Answer::Alone)),
         }
     }
 
     fn give(self, answers: impl IntoIterator<Item = Answer<Q, A>>) {
         for (sender, answer) in self.0.into_iter().zip(answers) {
-            // Who does not wait any more does not need it.
+            // The caller may no longer wait.
             drop(sender.send(answer));
         }
     }
 }
 
-const fn is_everybodys(code: ErrorCode) -> bool {
+const fn applies_to_all(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::StoreUnavailable | ErrorCode::StoreBusy | ErrorCode::Closed)
 }
 
 fn answered<'g, Q, A>(answer: Result<Answer<Q, A>, RecvError>) -> Result<Turn<'g, Q, A>, Error> {
     match answer {
         Ok(Answer::Done(done)) => Ok(Turn::Done(done)),
-        Ok(Answer::Alone(wanted)) => Ok(Turn::Alone(wanted)),
+        Ok(Answer::Alone(request)) => Ok(Turn::Alone(request)),
         Err(_) => Err(unanswered()),
     }
 }
 
 fn unanswered() -> Error {
-    let message = "whoever asked for several operations together was stopped in the middle";
+    let message = "the task that executed this group of operations was stopped";
     Error::new(ErrorCode::StoreUnavailable, message)
 }

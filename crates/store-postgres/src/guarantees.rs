@@ -1,52 +1,52 @@
-//! What may be relied on, by how the server is set.
+//! The guarantees of the store, depending on the server's settings.
 
 use helix_agents_core::guarantee::{Guarantee, GuaranteeKind};
 
-/// Settings of the server on which promises rest, as they were when the store was opened.
+/// The server settings that the guarantees depend on, as of opening the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) fsync: bool,
     pub(crate) synchronous_commit: String,
 }
 
-/// One for each promise of a store.
+/// Returns one guarantee per [`GuaranteeKind`].
 pub(crate) fn of(settings: &Settings) -> Vec<Guarantee> {
     vec![
         Guarantee::given(
             GuaranteeKind::SurvivesKill,
-            "an append is acknowledged once the server has committed it, which is another process",
+            "an append is acknowledged after the server, a separate process, has committed it",
         ),
         power_loss(settings),
         Guarantee::given(
             GuaranteeKind::SharedByProcesses,
-            "processes on any machine that reaches the server take turns by its row locks, and \
-             leases count by its clock",
+            "processes on any machine that reaches the server synchronize through its row locks, \
+             and its clock decides lease expiry",
         ),
     ]
 }
 
 fn power_loss(settings: &Settings) -> Guarantee {
-    let promise = GuaranteeKind::SurvivesPowerLoss;
+    let kind = GuaranteeKind::SurvivesPowerLoss;
     if !settings.fsync {
         return Guarantee::not_given(
-            promise,
-            "the server runs with fsync=off: after a crash of its system the whole database may be \
-             damaged",
+            kind,
+            "the server runs with fsync=off: a crash of its system may damage the whole \
+             database",
         );
     }
     if settings.synchronous_commit == "off" {
         return Guarantee::not_given(
-            promise,
-            "with synchronous_commit=off the last appends may be lost; the log stays whole, and a \
-             writer that knew of them is told so",
+            kind,
+            "with synchronous_commit=off a server crash may lose the last appends; the log stays \
+             consistent, and a writer that knew of the lost appends gets `HistoryLost`",
         );
     }
     Guarantee::given(
-        promise,
+        kind,
         format!(
             "with fsync=on and synchronous_commit={} an append is acknowledged only after the \
-             server's disk has confirmed it; streams, which are for watching, may lose their last \
-             moments",
+             server's disk has confirmed it; streams may lose their last \
+             chunks",
             settings.synchronous_commit
         ),
     )

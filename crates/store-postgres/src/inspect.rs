@@ -1,4 +1,4 @@
-//! Looking at a database without changing it.
+//! Inspection of a database without changing it.
 
 use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
@@ -13,47 +13,48 @@ use crate::guarantees::{self, Settings};
 use crate::migrations;
 use crate::sql::Schema;
 
-/// The oldest server that has what the statements need.
+/// The oldest server version that supports the store's statements.
 const OLDEST: i32 = 13_00_00;
 
-/// What a database holds.
+/// The contents of a store database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inspection {
-    /// The version of the server, as it says it.
+    /// The version that the server reports.
     pub server: String,
-    /// The number of the tables' schema; none if there are no tables yet.
+    /// The schema version of the tables, or `None` if there are no tables.
     pub schema: Option<u32>,
-    /// The one that this version writes. Opening brings an older one up to date.
+    /// The schema version that this version of the store writes. Opening an older schema migrates
+    /// it.
     pub newest_schema: u32,
-    /// Whether the server forces what it has written onto its disk.
+    /// `true` if the server syncs its writes to the disk.
     pub fsync: bool,
-    /// When the server says that something is committed.
+    /// The server's `synchronous_commit` setting, which decides when a commit is acknowledged.
     pub synchronous_commit: String,
-    /// What may be relied on with these settings.
+    /// The guarantees of the store with these settings.
     pub guarantees: Vec<Guarantee>,
-    /// The bytes of the tables with their indexes.
+    /// The size of the tables and their indexes in bytes.
     pub bytes: u64,
-    /// Sessions with a run whose owner counts as alive. This and what follows is counted only if the schema is the
-    /// newest.
+    /// The number of sessions with a run whose lease has not expired. This and the following
+    /// numbers are only counted in the newest schema.
     pub running: u64,
-    /// Sessions with a run that stopped without ending: they can be resumed.
+    /// The number of sessions with an unfinished run and no live lease. They can be resumed.
     pub stopped: u64,
-    /// Sessions without a run under way, by status.
+    /// The number of sessions without an unfinished run, by status.
     pub ended: Vec<(SessionStatus, u64)>,
-    /// The chunks that are kept of all streams.
+    /// The number of chunks that are kept, over all streams.
     pub chunks: u64,
 }
 
-/// What the server says of itself.
+/// The server's version and settings.
 pub(crate) struct Server {
     pub(crate) settings: Settings,
     version: String,
 }
 
-/// Looks at the server.
+/// Queries the server's version and settings.
 pub(crate) async fn server(connection: &mut PgConnection) -> Result<Server, Failure> {
-    // Not prepared: it is not known yet whether a pooler is in between, and what it makes of that.
+    // Not prepared, because it is still unknown whether a pooler is in between and supports it.
     let row = sqlx::raw_sql(
         "SELECT current_setting('fsync') = 'on', current_setting('synchronous_commit'),
              current_setting('server_version'), current_setting('server_version_num')::integer,
@@ -68,15 +69,14 @@ pub(crate) async fn server(connection: &mut PgConnection) -> Result<Server, Fail
             .into());
     }
     if row.try_get(4)? {
-        let message =
-            "the server is a standby, which cannot be written; use the URL of the primary";
+        let message = "the server is a standby, which is read-only; use the URL of the primary";
         return Err(Error::new(ErrorCode::StoreReadOnly, message).into());
     }
     let settings = Settings { fsync: row.try_get(0)?, synchronous_commit: row.try_get(1)? };
     Ok(Server { settings, version })
 }
 
-/// Looks at the database.
+/// Inspects the database.
 pub(crate) async fn inspect(
     connections: &Connections,
     schema: &Schema,
@@ -139,7 +139,7 @@ async fn count_sessions(
     );
     for row in ended.query().fetch_all(connection).await? {
         let status = SessionStatus::parse(row.try_get(0)?).ok_or_else(|| {
-            Error::new(ErrorCode::StoreCorrupt, "the status of a session is not known")
+            Error::new(ErrorCode::StoreCorrupt, "a session has an unknown status")
         })?;
         inspection.ended.push((status, row.try_get::<i64, _>(1)?.unsigned_abs()));
     }

@@ -1,6 +1,7 @@
 //! Sessions and streams in PostgreSQL.
 //!
-//! The store for several machines: whoever reaches the server can go on with any session.
+//! Use this store for several machines. Every process that can reach the server can continue any
+//! session.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -33,22 +34,24 @@ use sql::Prepared;
 use streams::notify::Notifier;
 use streams::watch::Watch;
 
-/// A [`StateStore`] and [`StreamManager`] in a schema of a PostgreSQL database. Clones are handles of the same
-/// connections; what any number of processes on any machine do with one schema fits together.
+/// A [`StateStore`] and [`StreamManager`] in a schema of a PostgreSQL database. Clones are handles
+/// to the same connections. Any number of processes on any machine can use one schema concurrently.
 ///
-/// An append is one statement, one round trip and one commit, which appends that come at the same time share. Connections are opened as they are needed, up to a limit,
-/// and replaced if they are lost; operations on which a connection was lost are repeated, as their ids make safe.
+/// An append is one statement, one round trip and one commit, and concurrent appends share them.
+/// Connections are opened on demand, up to a limit, and replaced if they are lost. An operation
+/// whose idle connection was lost is repeated, which is safe because of the operations' ids.
 ///
 /// # Durability
 ///
-/// An acknowledged append was committed by the server, and survives what its settings make commits survive
-/// (`fsync`, `synchronous_commit`, replication); the store looks at them when it is opened, and
-/// [`guarantees`](helix_agents_core::store::StateStore::guarantees) says what they mean. Streams are committed without waiting for the disk: they
-/// may lose their last moments with the server.
+/// The server has committed every acknowledged append. It survives whatever the server's settings
+/// make commits survive (`fsync`, `synchronous_commit`, replication). The store reads these
+/// settings when it opens, and [`guarantees`](helix_agents_core::store::StateStore::guarantees)
+/// reports what they imply. Streams are committed without waiting for the disk, so a crash of the
+/// server may lose their last chunks.
 ///
 /// # Cancel safety
 ///
-/// Dropping a future leaves open whether the operation took place.
+/// If a future is dropped, it is unknown whether the operation took place.
 ///
 /// [`StateStore`]: helix_agents_core::store::StateStore
 /// [`StreamManager`]: helix_agents_core::stream::StreamManager
@@ -66,39 +69,41 @@ struct Inner {
     writes: streams::write::Writes,
     purge: purge::Statements,
     settings: Settings,
-    /// What the writers of each stream know of it.
-    memories: StreamCache<tokio::sync::Mutex<CacheEntry>>,
+    /// The cached state of each stream that this process writes to.
+    stream_cache: StreamCache<tokio::sync::Mutex<CacheEntry>>,
     watch: Arc<Watch>,
     notifier: Notifier,
     stream_retention: u64,
 }
 
 impl PostgresStore {
-    /// Opens the schema [`DEFAULT_SCHEMA`] of the database at a URL with the default options; makes it if there is
-    /// none.
+    /// Opens the schema [`DEFAULT_SCHEMA`] of the database at `url` with the default options.
+    /// Creates the schema if it does not exist.
     ///
     /// # Errors
-    /// As [`PostgresBuilder::open`].
+    /// Same as [`PostgresBuilder::open`].
     pub async fn open(url: &str) -> Result<Self> {
         Self::builder(url).open().await
     }
 
-    /// Options for opening the database at a URL, such as `postgres://user:password@host:5432/database`.
+    /// Returns a builder for the database at a URL, such as
+    /// `postgres://user:password@host:5432/database`.
     pub fn builder(url: &str) -> PostgresBuilder {
         PostgresBuilder::of_url(url)
     }
 
-    /// Options for working on the connections of a pool. It is the user's: its limits, timeouts and hooks hold, and
-    /// closing the store leaves it open. The driver's pool asks the server once more each time a connection is given
-    /// back, so a store with connections of its own takes more appends a second.
+    /// Returns a builder for a store that uses the connections of an existing pool. The pool's own
+    /// limits, timeouts and hooks apply, and closing the store leaves the pool open. The driver's
+    /// pool sends a query each time a connection is returned, so a store with its own connections
+    /// achieves more appends per second.
     pub fn with_pool(pool: PgPool) -> PostgresBuilder {
         PostgresBuilder::of_pool(pool)
     }
 
-    /// Closes the store for all handles: what is asked for later fails with
-    /// [`Closed`](helix_agents_core::error::ErrorCode::Closed), and readers of streams end with that error.
+    /// Closes the store for all handles. Later operations fail with
+    /// [`Closed`](helix_agents_core::error::ErrorCode::Closed), and so do the readers of streams.
     ///
-    /// Dropping all handles closes the connections as well.
+    /// Dropping all handles also closes the connections.
     pub async fn close(&self) {
         let inner = &self.inner;
         inner.watch.close();
@@ -128,7 +133,7 @@ impl PostgresStore {
             writes: Groups::default(),
             purge: purge::Statements::new(&schema),
             settings: server.settings,
-            memories: StreamCache::default(),
+            stream_cache: StreamCache::default(),
             watch: Arc::new(Watch::new(config, &schema, Arc::clone(&connections))),
             notifier: Notifier::new(&schema),
             stream_retention: config.stream_retention.max(1),
@@ -145,7 +150,7 @@ impl Drop for Inner {
     }
 }
 
-/// The guard of a lock whose data is whole even if a holder panicked.
+/// Locks a mutex and ignores poison, because its data is consistent even after a panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

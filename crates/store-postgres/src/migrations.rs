@@ -1,7 +1,7 @@
-//! The tables, and how older ones become newer.
+//! The tables and their migrations.
 //!
-//! The schema says that it is ours by its table `helix_schema`, whose rows are the migrations that were done.
-//! Migrations only go forward. A released one is never changed: add another.
+//! The table `helix_schema` marks a schema as the store's. Its rows are the completed migrations.
+//! Migrations only go forward. Never change a released migration; add another one.
 
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection as _, Row as _};
@@ -12,7 +12,7 @@ use crate::connections::{Connections, drive};
 use crate::error::Failure;
 use crate::sql::Schema;
 
-/// What makes schema n + 1 of schema n.
+/// The migrations. The one at index n turns schema n into schema n + 1.
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/1.sql"),
     include_str!("migrations/2.sql"),
@@ -20,28 +20,29 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/4.sql"),
 ];
 
-/// What is locked while tables are made: all stores of a database take turns.
+/// The advisory lock that is held during a migration, so that the stores of a database migrate one
+/// at a time.
 const LOCK: i64 = 0x484c_5841;
 
 const REGISTER: &str = "CREATE TABLE {s}.helix_schema (
     number integer PRIMARY KEY, done_at timestamptz NOT NULL DEFAULT now())";
 
-/// What is in the schema.
+/// The contents of the schema.
 enum Found {
-    /// There is none, or nothing is in it; the answer tells which.
+    /// The schema does not exist or is empty.
     Nothing { exists: bool },
-    /// A store, with this many migrations done.
+    /// A store, with the number of completed migrations.
     Ours(usize),
 }
 
-/// Brings the tables up to date. Leaves those of others, and of newer versions, as they are. Returns how many
-/// migrations had been done.
+/// Migrates the tables to the newest schema. Does not change tables of other programs or newer
+/// versions. Returns the number of migrations that had been completed before.
 pub(crate) async fn run(connections: &Connections, schema: &Schema) -> Result<u32> {
     drive!(connections, |connection| migrate(connection, schema))
 }
 
 async fn migrate(connection: &mut PgConnection, schema: &Schema) -> Result<u32, Failure> {
-    // Without a lock, and without a right to create anything.
+    // This check needs neither the lock nor a `CREATE` privilege.
     if let Found::Ours(done) = inspect(connection, schema).await?
         && done == MIGRATIONS.len()
     {
@@ -54,7 +55,7 @@ async fn migrate(connection: &mut PgConnection, schema: &Schema) -> Result<u32, 
         .bind(LOCK)
         .execute(&mut transaction)
         .await?;
-    // Another process may have been faster.
+    // Another process may have migrated the tables meanwhile.
     let found = inspect(&mut transaction, schema).await?;
     let done = match found {
         Found::Ours(done) => done,
@@ -75,7 +76,7 @@ async fn migrate(connection: &mut PgConnection, schema: &Schema) -> Result<u32, 
     Ok(number(done))
 }
 
-/// Checks that the tables need no change.
+/// Checks that the tables need no migration.
 pub(crate) async fn check(connections: &Connections, schema: &Schema) -> Result<()> {
     let found = drive!(connections, |connection| inspect(connection, schema));
     let done = match found? {
@@ -83,19 +84,19 @@ pub(crate) async fn check(connections: &Connections, schema: &Schema) -> Result<
         Found::Ours(done) => done,
         Found::Nothing { .. } => 0,
     };
-    let message = "the tables are not there yet, or of an older version, and were not to be \
-        changed; run `helix migrate`";
+    let message = "the tables do not exist or are of an older version, and migration on open is \
+        disabled; run `helix migrate`";
     Err(Error::new(ErrorCode::StoreOlder, message)
         .with_context("schema", done)
         .with_context("known", MIGRATIONS.len()))
 }
 
-/// The schema that this version writes.
+/// Returns the schema version that this version of the store writes.
 pub(crate) fn newest() -> u32 {
     number(MIGRATIONS.len())
 }
 
-/// How many migrations were done; none if there is no schema, or nothing in it.
+/// Returns the number of completed migrations, or `None` if the schema does not exist or is empty.
 pub(crate) async fn done(
     connection: &mut PgConnection,
     schema: &Schema,
@@ -106,7 +107,7 @@ pub(crate) async fn done(
     })
 }
 
-/// Removes a store.
+/// Drops the schema of a store.
 pub(crate) async fn destroy(connections: &Connections, schema: &Schema) -> Result<()> {
     drive!(connections, |connection| async {
         if let Found::Ours(_) = inspect(&mut *connection, schema).await? {
@@ -140,7 +141,8 @@ async fn inspect(connection: &mut PgConnection, schema: &Schema) -> Result<Found
         return match row.try_get::<i64, _>(1)? {
             0 => Ok(Found::Nothing { exists: true }),
             _ => {
-                let message = "another program's tables are in the schema; name another one";
+                let message =
+                    "the schema contains tables of another program; choose another schema";
                 Err(Error::new(ErrorCode::StoreForeign, message)
                     .with_context("schema", schema.name())
                     .into())

@@ -1,4 +1,4 @@
-//! Retention: forgetting what is old.
+//! Retention: deletion of old sessions.
 
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection as _, Row as _};
@@ -14,7 +14,7 @@ use crate::error::Failure;
 use crate::sql::{Schema, Sql, signed};
 use crate::state::delete;
 
-/// How many trees are forgotten in one transaction.
+/// The number of session trees that one transaction deletes.
 const BATCH: i64 = 100;
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Statements {
 }
 
 impl PostgresStore {
-    /// In transactions of bounded size.
+    /// Purges in transactions of bounded size.
     pub(crate) async fn purge_all(&self, purge: &Purge) -> Result<u64> {
         let mut purged = 0;
         loop {
@@ -53,13 +53,13 @@ impl PostgresStore {
                 let connections = &store.inner.connections;
                 drive!(connections, |connection| store.purge_some(connection, &purge))
             };
-            let gone =
+            let deleted =
                 detached(some).await.map_err(|error| error.with_operation("store::purge"))?;
-            if gone.is_empty() {
+            if deleted.is_empty() {
                 return Ok(purged);
             }
-            gone.iter().for_each(|session| self.wake(session));
-            purged += gone.len() as u64;
+            deleted.iter().for_each(|session| self.wake(session));
+            purged += deleted.len() as u64;
         }
     }
 
@@ -69,10 +69,10 @@ impl PostgresStore {
         purge: &Purge,
     ) -> Result<Vec<SessionId>, Failure> {
         let statements = &self.inner.purge;
-        let statuses: Vec<&str> = purge.statuses.iter().map(|it| it.as_str()).collect();
+        let statuses: Vec<&str> = purge.statuses.iter().map(|status| status.as_str()).collect();
         let age = signed(u64::try_from(purge.older_than.as_millis()).unwrap_or(u64::MAX));
         let mut transaction = connection.begin().await?;
-        // Locked, so that nobody begins a run there meanwhile.
+        // The rows are locked, so that no run starts there meanwhile.
         let query = statements.find.query().bind(statuses).bind(age).bind(BATCH);
         let rows = query.fetch_all(&mut transaction).await?;
         let sessions: Vec<&str> =

@@ -1,4 +1,4 @@
-//! Statements: texts in which the schema's name is put in once, when the store is opened.
+//! Statement texts. The schema's name is inserted once, when the store opens.
 
 use std::sync::Arc;
 
@@ -8,30 +8,31 @@ use sqlx::{AssertSqlSafe, Connection as _, Encode, Postgres, Type};
 
 use crate::error::Failure;
 
-/// The server's clock in milliseconds: now, not when the statement began, which may have waited for another one.
+/// The server's clock in milliseconds. It reads the current time, not the start of the statement,
+/// because the statement may have waited for a lock.
 const NOW: &str = "floor(date_part('epoch', clock_timestamp()) * 1000)::bigint";
 
-/// The longest name that the server does not cut off.
+/// The maximum length of a name. The server truncates longer ones.
 const MAX_NAME_BYTES: usize = 63;
 
-/// What the driver's names of prepared statements begin with.
+/// The prefix of the driver's prepared statement names.
 const DRIVERS_NAMES: &str = "sqlx_s_";
 
-/// How a statement is prepared.
+/// The way in which statements are prepared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Prepared {
-    /// Once on each connection, under a name: from then on it is one round trip.
+    /// Once per connection, under a name. Each further execution takes one round trip.
     Named,
-    /// Each time anew, and in a transaction of its own, so that a pooler that knows nothing of prepared statements has no
-    /// occasion to carry it out on another connection: four round trips.
+    /// Anew for each execution, in a transaction of its own, so that a pooler without support for
+    /// prepared statements cannot execute it on another connection. This takes four round trips.
     Unnamed,
 }
 
 impl Prepared {
-    /// How they can be prepared through the pooler that this connection leads to.
+    /// Detects how statements can be prepared through the pooler of this connection.
     ///
-    /// One that carries prepared statements from connection to connection gives them names of its own, because those of
-    /// its clients are the same; and the server tells which names it was given.
+    /// A pooler that supports prepared statements across connections renames them, because its
+    /// clients use the same names. The server reports the names that it received.
     pub(crate) async fn by_pooler(connection: &mut PgConnection) -> Result<Self, Failure> {
         const NAMES: &str = "SELECT name FROM pg_prepared_statements
             WHERE statement LIKE '%pg_prepared_statements%'";
@@ -40,9 +41,11 @@ impl Prepared {
         transaction.rollback().await?;
         match names {
             Ok(names) if names.is_empty() => Ok(Self::Unnamed),
-            Ok(names) if names.iter().any(|it| it.starts_with(DRIVERS_NAMES)) => Ok(Self::Unnamed),
+            Ok(names) if names.iter().any(|name| name.starts_with(DRIVERS_NAMES)) => {
+                Ok(Self::Unnamed)
+            }
             Ok(_) => Ok(Self::Named),
-            // There is another one of that name already, or there is none any more.
+            // Another client has already used the name, or the statement no longer exists.
             Err(sqlx::Error::Database(error))
                 if matches!(error.code().as_deref(), Some("42P05" | "26000")) =>
             {
@@ -53,7 +56,7 @@ impl Prepared {
     }
 }
 
-/// The schema that the tables are in, and how statements on them are prepared.
+/// The schema of the tables and the way in which statements on them are prepared.
 #[derive(Debug, Clone)]
 pub(crate) struct Schema {
     name: Arc<str>,
@@ -61,37 +64,37 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
-    /// Refuses names that the server would not take, or not keep.
+    /// Rejects names that the server would reject or truncate.
     pub(crate) fn new(name: &str, prepared: Prepared) -> Result<Self> {
         let message = if name.is_empty() || name.len() > MAX_NAME_BYTES {
-            "the name of a schema has 1 to 63 bytes"
+            "a schema name must have 1 to 63 bytes"
         } else if name.chars().any(char::is_control) {
-            "the name of a schema has no control characters"
+            "a schema name must not contain control characters"
         } else if name.starts_with("pg_") || name == "information_schema" {
-            "the schema is the server's own"
+            "the schema name is reserved by the server"
         } else {
             return Ok(Self { name: name.into(), prepared });
         };
         Err(Error::new(ErrorCode::ConfigInvalid, message).with_context("schema", name))
     }
 
-    /// Also the channel on which readers are woken.
+    /// Returns the schema's name. It is also the name of the notification channel.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// `{s}` becomes the schema, `{now}` the server's clock.
+    /// Replaces `{s}` with the quoted schema and `{now}` with the server's clock.
     pub(crate) fn text(&self, text: &str) -> String {
         let quoted = format!("\"{}\"", self.name.replace('"', "\"\""));
         text.replace("{now}", NOW).replace("{s}", &quoted)
     }
 
-    /// A statement that is the same each time.
+    /// Creates a statement with a constant text.
     pub(crate) fn sql(&self, text: &str) -> Sql {
         Sql { text: self.text(text).into(), prepared: self.prepared }
     }
 
-    /// The same tables by statements that are prepared in another way.
+    /// Returns the same schema with another way of preparing statements.
     pub(crate) fn prepared(self, prepared: Prepared) -> Self {
         Self { prepared, ..self }
     }
@@ -131,12 +134,12 @@ impl Query {
         self.fetch_all(connection).await.map(drop)
     }
 
-    /// The first row; an error if there is none.
+    /// Returns the first row. Returns an error if there is none.
     pub(crate) async fn fetch_one(self, connection: &mut PgConnection) -> sqlx::Result<PgRow> {
         self.fetch_optional(connection).await?.ok_or(sqlx::Error::RowNotFound)
     }
 
-    /// The first row, if there is one.
+    /// Returns the first row, if there is one.
     pub(crate) async fn fetch_optional(
         self,
         connection: &mut PgConnection,
@@ -157,7 +160,7 @@ impl Query {
     }
 }
 
-/// As the database keeps it. What is too large for that is in no row.
+/// Converts a number to the database's type. No row contains a number that is too large.
 pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

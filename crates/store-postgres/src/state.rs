@@ -29,7 +29,7 @@ mod log;
 mod renew;
 mod snapshot;
 
-/// The texts of all that is asked of sessions and logs.
+/// The statements on sessions and logs.
 #[derive(Debug)]
 pub(crate) struct Statements {
     append: append::Statements,
@@ -226,9 +226,9 @@ impl StateStore for PostgresStore {
             let result = drive!(store.inner.connections, |connection| delete::delete(
                 connection, statements, &session
             ));
-            let gone = located(result, "store::delete", &session)?;
-            gone.iter().for_each(|session| store.wake(session));
-            Ok(!gone.is_empty())
+            let deleted = located(result, "store::delete", &session)?;
+            deleted.iter().for_each(|session| store.wake(session));
+            Ok(!deleted.is_empty())
         };
         detached(deletion).await
     }

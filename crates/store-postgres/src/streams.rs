@@ -25,7 +25,7 @@ mod row;
 pub(crate) mod watch;
 pub(crate) mod write;
 
-/// The texts of all that is asked of streams.
+/// The statements on streams.
 #[derive(Debug)]
 pub(crate) struct Statements {
     read: read::Statements,
@@ -44,7 +44,7 @@ impl Statements {
 }
 
 impl PostgresStore {
-    /// Wakes the readers of a stream, wherever they are.
+    /// Wakes the readers of a stream in all processes.
     pub(crate) fn wake(&self, session: &SessionId) {
         self.inner.watch.written(session);
         self.inner.notifier.written(session, &self.inner.connections);
@@ -58,7 +58,8 @@ impl PostgresStore {
     ) -> Result<BatchReceipt> {
         const OPERATION: &str = "stream::write";
         let encoded = located(Encoded::new(&batch.ops), OPERATION, stream)?;
-        // Of this process one writes a stream at a time, and goes on from what the one before knew.
+        // Within this process, writes to a stream are serialized. Each write continues from the
+        // cached state of the previous one.
         let mut memory = memory.lock().await;
         let shared = write::Stream {
             connections: &self.inner.connections,
@@ -74,10 +75,12 @@ impl PostgresStore {
         Ok(written)
     }
 
-    /// Trims a stream that has become too long. That it fails hurts nobody: the next batch finds it longer still.
+    /// Trims a stream that exceeds its retention. A failure is harmless: the next batch tries
+    /// again.
     async fn trim(&self, session: &SessionId, memory: &mut CacheEntry) {
         let (statements, retention) = (&self.inner.streams.write, self.inner.stream_retention);
-        let Some(mut known) = memory.known.take_if(|it| write::is_too_long(it, retention)) else {
+        let Some(mut known) = memory.known.take_if(|known| write::is_too_long(known, retention))
+        else {
             return;
         };
         let trimmed = drive!(self.inner.connections, |connection| {
@@ -93,7 +96,7 @@ impl PostgresStore {
 #[async_trait]
 impl StreamManager for PostgresStore {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
-        let asked = self.inner.memories.ask(stream, batch.id);
+        let asked = self.inner.stream_cache.ask(stream, batch.id);
         let (store, memory, stream) = (self.clone(), asked.memory(), stream.clone());
         let written = detached(async move { store.write_batch(&memory, &stream, &batch).await });
         asked.answer(written.await)

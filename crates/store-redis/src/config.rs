@@ -22,7 +22,7 @@ pub struct RedisBuilder {
     pub(crate) streams: Streams,
 }
 
-/// How streams are kept and followed.
+/// The options of streams.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Streams {
     pub(crate) retention: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Streams {
     pub(crate) poll_interval: Duration,
 }
 
-/// The URL may hold a password.
+/// Omits the URL, which may contain a password.
 impl fmt::Debug for RedisBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisBuilder")
@@ -55,51 +55,54 @@ impl RedisBuilder {
         }
     }
 
-    /// What all keys begin with: stores of different prefixes know nothing of each other. Letters, digits, `-`, `_`,
-    /// `.` and `:`. `helix` unless told, here or by `?prefix=…` at the end of the URL, which comes first.
+    /// Sets the prefix of all keys. Stores with different prefixes are independent of each other. A
+    /// prefix consists of letters, digits, `-`, `_`, `.` and `:`. Defaults to `helix`. A
+    /// `?prefix=…` at the end of the URL takes precedence.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// How long to wait for a connection, and for each answer. Ten seconds unless told.
+    /// Sets how long to wait for a connection, and for each reply. Defaults to ten seconds.
     pub fn operation_timeout(mut self, timeout: Duration) -> Self {
         self.operation_timeout = timeout;
         self
     }
 
-    /// About how many chunks of each stream are kept; older ones are trimmed, from time to time. At least one. 100,000
-    /// unless told.
+    /// Sets the approximate number of chunks that are kept per stream, at least one. Older chunks
+    /// are trimmed periodically. Defaults to 100,000.
     pub fn stream_retention(mut self, chunks: u64) -> Self {
         self.streams.retention = chunks.max(1);
         self
     }
 
-    /// How long after the last write the chunks of a stream are forgotten. Seven days unless told. Its numbers and marks stay
-    /// with the session.
+    /// Sets how long the chunks of a stream are kept after its last write. Defaults to seven days.
+    /// The stream's sequence numbers and watermarks are kept with the session.
     pub fn stream_ttl(mut self, ttl: Duration) -> Self {
         self.streams.ttl = ttl.max(Duration::from_secs(1));
         self
     }
 
-    /// How often each reader of a stream looks for chunks of which it was not told. One second unless told.
+    /// Sets the interval at which each reader of a stream polls for chunks whose notification was
+    /// lost. Defaults to one second.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.streams.poll_interval = interval.max(Duration::from_millis(1));
         self
     }
 
-    /// About how many chunks of each stream are kept.
+    /// Returns the approximate number of chunks that are kept per stream.
     pub fn kept_chunks(&self) -> u64 {
         self.streams.retention
     }
 
-    /// Connects, and checks that the server keeps what it is given.
+    /// Connects to the server and checks that its settings are safe for the store.
     ///
     /// # Errors
-    /// [`ConfigInvalid`](ErrorCode::ConfigInvalid) for another URL or prefix, a password that the server does not
-    /// take, certificates that the server or the client does not trust, a server that evicts keys, or one that is too old; [`StoreReadOnly`](ErrorCode::StoreReadOnly) for a
-    /// replica; [`StoreNewer`](ErrorCode::StoreNewer) if a newer version wrote under this prefix;
-    /// [`StoreUnavailable`](ErrorCode::StoreUnavailable) if nothing answers.
+    /// [`ConfigInvalid`](ErrorCode::ConfigInvalid) for an invalid URL or prefix, a wrong password,
+    /// certificates that the server or the client does not trust, a server that evicts keys, or a
+    /// server that is too old; [`StoreReadOnly`](ErrorCode::StoreReadOnly) for a replica;
+    /// [`StoreNewer`](ErrorCode::StoreNewer) if a newer version wrote under this prefix;
+    /// [`StoreUnavailable`](ErrorCode::StoreUnavailable) if the server is unreachable.
     pub async fn open(self) -> Result<RedisStore> {
         self.connect().await.map_err(|error| error.with_operation("store::open"))
     }
@@ -113,25 +116,26 @@ impl RedisBuilder {
         settings::check_schema(&server, &keys).await?;
         let watch = Arc::new(Watch::new(client, keys.clone(), self.operation_timeout));
         let streams = self.streams;
-        let memories = StreamCache::default();
+        let stream_cache = StreamCache::default();
         Ok(RedisStore {
-            inner: Arc::new(Inner { server, keys, settings, streams, memories, watch }),
+            inner: Arc::new(Inner { server, keys, settings, streams, stream_cache, watch }),
         })
     }
 
-    /// Looks at the server and at what is kept there, without changing anything.
+    /// Inspects the server and the store's data without changing anything.
     ///
     /// # Errors
-    /// As [`open`](Self::open), but for the server's settings, which are part of what is answered.
+    /// Same as [`open`](Self::open), except that unsuitable server settings are not an error. They
+    /// are part of the inspection.
     pub async fn inspect(&self) -> Result<Inspection> {
         let inspected = inspect::inspect(self).await;
         inspected.map_err(|error| error.with_operation("store::inspect"))
     }
 
-    /// Removes every key under the prefix: for tests. Not in a cluster.
+    /// Removes every key with the prefix. Meant for tests, and not supported in a cluster.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Same as [`open`](Self::open).
     #[doc(hidden)]
     pub async fn destroy(self) -> Result<()> {
         let place = Place::of(&self)?;
@@ -140,12 +144,12 @@ impl RedisBuilder {
     }
 }
 
-/// Refuses a prefix that would mean something to Redis.
+/// Rejects a prefix with characters that are special in Redis keys or patterns.
 pub(crate) fn check_prefix(prefix: &str) -> Result<()> {
-    let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_.:".contains(it);
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.:".contains(letter);
     if (1..=64).contains(&prefix.len()) && prefix.chars().all(is_plain) {
         return Ok(());
     }
-    let message = "a prefix has 1 to 64 letters, digits, `-`, `_`, `.` or `:`";
+    let message = "a prefix must consist of 1 to 64 letters, digits, `-`, `_`, `.` or `:`";
     Err(Error::new(ErrorCode::ConfigInvalid, message).with_context("prefix", prefix))
 }

@@ -1,4 +1,4 @@
-//! The connection that all but the listening for chunks shares, and what is done when it is lost.
+//! The connection for everything except notifications, and its recovery after a loss.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use crate::place::Place;
 use crate::reply::Reply;
 use crate::script::Script;
 
-/// Between two tries, at first and at most.
+/// The pauses between two connection attempts: the first one and the maximum.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(500));
 
-/// What is asked: handles of one connection to a server, or of one to each node of a cluster. Whoever asks does not
-/// wait for the answers that others get.
+/// A connection to a server, or to each node of a cluster. Clones share it, and requests are
+/// pipelined: a request does not wait for the replies to other requests.
 #[derive(Clone)]
 pub(crate) struct Server {
     connection: Connection,
@@ -70,7 +70,7 @@ impl Server {
         Ok(Self { connection, is_closed: Arc::default() })
     }
 
-    /// From now on nothing is asked.
+    /// Closes the store: later requests fail.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::Relaxed);
     }
@@ -114,7 +114,7 @@ impl Server {
         self.ask(cmd.clone()).await?.map_err(classify)
     }
 
-    /// Removes all keys that match a pattern, of a single server.
+    /// Removes all keys that match a pattern. Only for a single server.
     pub(crate) async fn remove_all(&self, pattern: &str) -> Result<()> {
         let mut cursor = "0".to_owned();
         loop {
@@ -133,12 +133,14 @@ impl Server {
         }
     }
 
-    /// Asks, and once more at once if the connection had died meanwhile: the driver makes another one. So the server may
-    /// run a command twice, and a script whose first answer was lost must know its own work again, or leave it to a later
-    /// look. Waiting for a server that is away is up to the caller of the store.
+    /// Sends a command. If the connection was lost, sends it once more on a new connection, which
+    /// the driver opens. So the server may run a command twice. A script whose first reply was lost
+    /// must recognize its own effect, or leave it to a later read to find out. The store's caller
+    /// handles retries while a server is unavailable.
     async fn ask(&self, cmd: Cmd) -> Result<RedisResult<Value>> {
         let connection = self.connection.clone();
-        // The driver's queue has few places, and gives them to those who wait for one in turn.
+        // Runs on its own task, because the driver's queue is short and grants its slots in order:
+        // an unpolled caller would block others.
         let asking = async move {
             Ok(match connection.ask(&cmd).await {
                 Err(error) if error.is_connection_dropped() => connection.ask(&cmd).await,
@@ -152,8 +154,8 @@ impl Server {
 impl Connection {
     async fn ask(&self, cmd: &Cmd) -> RedisResult<Value> {
         let result = match self.clone() {
-            Self::Single(mut it) => it.req_packed_command(cmd).await,
-            Self::Cluster(mut it) => it.req_packed_command(cmd).await,
+            Self::Single(mut connection) => connection.req_packed_command(cmd).await,
+            Self::Cluster(mut connection) => connection.req_packed_command(cmd).await,
         };
         result.and_then(Value::extract_error)
     }

@@ -1,4 +1,4 @@
-//! What errors of Redis mean, decided here and nowhere else.
+//! The only place that maps Redis errors to framework errors.
 
 use std::error::Error as StdError;
 use std::io;
@@ -9,36 +9,37 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 use helix_agents_core::error::{Error, ErrorCode};
 use helix_agents_core::id::SessionId;
 
-/// The error of the framework for one of the driver.
+/// Returns the framework error for a driver error.
 pub(crate) fn classify(error: RedisError) -> Error {
     if is_of_tls(&error) {
-        let message = "no connection by TLS: the server's certificate is not trusted, or it does not \
-            trust ours; look at the cause";
+        let message = "no TLS connection: the server's certificate is not trusted, or the server does not \
+            trust the client's; see the cause";
         return Error::new(ErrorCode::ConfigInvalid, message).with_source(error);
     }
     let code = code_of(&error);
     let message = match code {
-        ErrorCode::StoreFull => "Redis has used up its memory; raise maxmemory, or delete sessions",
-        ErrorCode::StoreReadOnly => "Redis is a replica and cannot be written; name the primary",
-        ErrorCode::StoreBusy => "a script or command of somebody else keeps Redis busy",
-        ErrorCode::StoreCorrupt => "keys of the store hold what it does not write",
+        ErrorCode::StoreFull => "Redis is out of memory; increase maxmemory or delete sessions",
+        ErrorCode::StoreReadOnly => "Redis is a read-only replica; use the URL of the primary",
+        ErrorCode::StoreBusy => "Redis is busy with a script or command of another client",
+        ErrorCode::StoreCorrupt => "keys of the store contain data that the store does not write",
         ErrorCode::ConfigInvalid => {
-            "Redis refuses the user or the password, or does not allow what the store needs"
+            "Redis rejected the user or the password, or the user lacks a permission"
         }
-        ErrorCode::Unsupported => "Redis does not know a command that the store needs",
-        ErrorCode::StoreUnavailable => "Redis could not be reached, or cannot work at the moment",
-        _ => "Redis did not understand the store",
+        ErrorCode::Unsupported => "Redis does not support a command that the store needs",
+        ErrorCode::StoreUnavailable => "Redis is unreachable or temporarily unavailable",
+        _ => "Redis rejected a command of the store",
     };
-    // The driver's text may repeat arguments, but not those of scripts.
+    // The driver's text may repeat arguments, but not those of scripts, so it contains no session
+    // data.
     Error::new(code, message).with_source(error)
 }
 
-/// Whether the two sides did not agree on TLS.
+/// Returns `true` if TLS negotiation failed.
 pub(crate) fn is_of_tls(error: &RedisError) -> bool {
-    // As the driver wraps it.
+    // The driver wraps the cause like this.
     let wrapped =
-        error.source().and_then(|it| it.downcast_ref::<Arc<dyn StdError + Send + Sync>>());
-    let cause = wrapped.and_then(|it| it.downcast_ref::<io::Error>());
+        error.source().and_then(|source| source.downcast_ref::<Arc<dyn StdError + Send + Sync>>());
+    let cause = wrapped.and_then(|source| source.downcast_ref::<io::Error>());
     cause
         .and_then(io::Error::get_ref)
         .is_some_and(<dyn StdError + Send + Sync>::is::<rustls::Error>)
@@ -67,7 +68,8 @@ fn code_of(error: &RedisError) -> ErrorCode {
     }
 }
 
-/// Errors inside a script begin with their code, too, whatever the driver makes of them.
+/// Returns the framework's code for an error by its text. The text also contains the codes of
+/// errors inside a script, whatever kind the driver assigns to them.
 fn code_of_text(error: &RedisError) -> ErrorCode {
     let text = error.to_string();
     let says = |word: &str| text.contains(word);
@@ -90,12 +92,13 @@ fn code_of_text(error: &RedisError) -> ErrorCode {
     }
 }
 
-/// What was read back is not what the store writes. Nothing is deleted: a person has to look.
+/// Returns the error for stored data that the store cannot have written. Nothing is deleted; a
+/// human has to investigate.
 pub(crate) fn corrupt(session: &SessionId, message: &'static str) -> Error {
     Error::new(ErrorCode::StoreCorrupt, message).with_context("session", session)
 }
 
-/// Names the session, if the error does not yet.
+/// Adds the session to the error's context, unless it already has one.
 pub(crate) fn of_session(error: Error, session: &SessionId) -> Error {
     if error.context().any(|(key, _)| key == "session") {
         return error;
@@ -103,7 +106,7 @@ pub(crate) fn of_session(error: Error, session: &SessionId) -> Error {
     error.with_context("session", session)
 }
 
-/// No session has this id.
+/// Returns the error for a session id that does not exist.
 pub(crate) fn not_found(session: &SessionId) -> Error {
     Error::new(ErrorCode::SessionNotFound, "no such session").with_context("session", session)
 }

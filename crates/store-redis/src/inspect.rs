@@ -1,4 +1,4 @@
-//! Looking at a server without changing anything.
+//! Inspection of a server without changing anything.
 
 use helix_agents_core::error::Result;
 use helix_agents_core::guarantee::Guarantee;
@@ -9,38 +9,38 @@ use crate::place::Place;
 use crate::settings::{self, Persistence, SCHEMA, ServerSettings};
 use crate::{error, guarantees};
 
-/// What a server says of itself, and what is kept there.
+/// The settings of a server and the store's data on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inspection {
-    /// What the server says of itself.
+    /// The settings that the server reports.
     pub settings: ServerSettings,
-    /// The form of the data; none if nothing is there yet.
+    /// The schema version of the data, or `None` if there are no data.
     pub schema: Option<u32>,
-    /// The form that this version writes.
+    /// The schema version that this version of the store writes.
     pub newest_schema: u32,
-    /// How many sessions there are.
+    /// The number of sessions.
     pub sessions: u64,
-    /// How many of them may have a run under way.
+    /// The number of sessions that may have an active run.
     pub runs: u64,
 }
 
 impl Inspection {
-    /// What may be relied on there.
+    /// Returns the guarantees of a store on this server.
     #[must_use]
     pub fn guarantees(&self) -> Vec<Guarantee> {
         guarantees::of(&self.settings)
     }
 
-    /// Why the store would not work with this server.
+    /// Checks whether the store can use this server.
     ///
     /// # Errors
-    /// The refusal.
+    /// The error with which [`open`](RedisBuilder::open) would refuse the server.
     pub fn check(&self) -> Result<()> {
         self.settings.check()
     }
 
-    /// What a person should know of the settings, each with what to do.
+    /// Returns warnings about the settings, each with its remedy.
     #[must_use]
     pub fn warnings(&self) -> Vec<(&'static str, &'static str)> {
         let settings = &self.settings;
@@ -48,31 +48,31 @@ impl Inspection {
         warnings.extend(match settings.persistence {
             Persistence::Always => None,
             Persistence::EverySecond => Some((
-                "a loss of power may cost the last second of appends",
-                "set `appendfsync always`, unless losing them is meant",
+                "a power loss may lose the last second of appends",
+                "set `appendfsync always`, unless this loss is acceptable",
             )),
             Persistence::SomeTime => Some((
-                "a loss of power may cost the last half minute of appends",
+                "a power loss may lose the last half minute of appends",
                 "set `appendfsync everysec`, or `always` to keep all of them",
             )),
             Persistence::Unknown => Some((
-                "the server does not tell how often it forces its append-only file to the disk",
-                "look at its `appendfsync`",
+                "the server does not reveal how often it syncs its append-only file to the disk",
+                "check its `appendfsync` setting",
             )),
             Persistence::Snapshots => Some((
-                "a restart of the server forgets what was appended since its last snapshot",
+                "a restart of the server loses all appends since its last snapshot",
                 "set `appendonly yes`",
             )),
         });
         if settings.max_memory == 0 {
             warnings.push((
                 "the server may use all memory of its machine",
-                "set `maxmemory`, so that appends fail before the system kills it",
+                "set `maxmemory`, so that appends fail before the system kills the server",
             ));
         } else if settings.used_memory / 9 > settings.max_memory / 10 {
             warnings.push((
-                "more than nine tenths of the server's `maxmemory` are used up",
-                "raise it, or delete sessions that nobody needs",
+                "the server uses more than 90 % of its `maxmemory`",
+                "increase it, or delete sessions that are no longer needed",
             ));
         }
         warnings

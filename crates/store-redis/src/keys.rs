@@ -1,14 +1,15 @@
 //! Names of keys.
 //!
-//! Those of one session have the same hash tag, so scripts may use them together, also in a cluster. An id is text of
-//! others: whatever would end a tag is written in another way.
+//! The keys of one session have the same hash tag, so that a script can use them together in a
+//! cluster, too. Session ids are arbitrary text, so characters that would end a hash tag are
+//! escaped.
 
 use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
 
 use crate::config::check_prefix;
 
-/// The keys under one prefix.
+/// The keys with one prefix.
 #[derive(Debug, Clone)]
 pub(crate) struct Keys {
     prefix: String,
@@ -20,27 +21,28 @@ impl Keys {
         Ok(Self { prefix: prefix.to_owned() })
     }
 
-    /// What all keys match, and none of another prefix that does not begin with this one and a `:`.
+    /// Returns a pattern that matches all keys of the store. It also matches keys of a prefix that
+    /// begins with this one and a `:`.
     pub(crate) fn pattern(&self) -> String {
         format!("{}:*", self.prefix)
     }
 
-    /// Which form the data have.
+    /// The schema version of the data.
     pub(crate) fn schema(&self) -> String {
         format!("{}:{{index}}:schema", self.prefix)
     }
 
-    /// All sessions by the time of their creation.
+    /// The index of all sessions by creation time.
     pub(crate) fn sessions(&self) -> String {
         format!("{}:{{index}}:sessions", self.prefix)
     }
 
-    /// Sessions that may have a current run.
+    /// The index of sessions that may have a current run.
     pub(crate) fn runs(&self) -> String {
         format!("{}:{{index}}:runs", self.prefix)
     }
 
-    /// Sessions that may have a time to wake up, by that time.
+    /// The index of sessions that may have a wake time, by that time.
     pub(crate) fn wakes(&self) -> String {
         format!("{}:{{index}}:wakes", self.prefix)
     }
@@ -69,17 +71,18 @@ impl SessionKeys {
         self.key("log")
     }
 
-    /// What was made of the log up to a version.
+    /// The snapshot of the log.
     pub(crate) fn snapshot(&self) -> String {
         self.key("snapshot")
     }
 
-    /// Who shares the log: the lives of forks, each with the version up to which it does.
+    /// The logs that share this one: the lives of forks, each with the version up to which it
+    /// shares the log.
     pub(crate) fn shares(&self) -> String {
         self.key("shares")
     }
 
-    /// The log of a life that has ended, for those who share it.
+    /// The log of a deleted life that forks still share.
     pub(crate) fn kept_log(&self, life: &str) -> String {
         self.key(&format!("log:{life}"))
     }
@@ -88,12 +91,12 @@ impl SessionKeys {
         self.key(&format!("shares:{life}"))
     }
 
-    /// The sessions of the tree whose root this is, by the time of their creation.
+    /// The index of the sessions in the tree below this root, by creation time.
     pub(crate) fn tree(&self) -> String {
         self.key("tree")
     }
 
-    /// How the stream stands.
+    /// The state of the stream.
     pub(crate) fn feed(&self) -> String {
         self.key("feed")
     }
@@ -102,28 +105,28 @@ impl SessionKeys {
         self.key("chunks")
     }
 
-    /// Attempts that were discarded, each with the number of the last chunk by then.
+    /// The discarded attempts, each with the last chunk at that time.
     pub(crate) fn discarded(&self) -> String {
         self.key("discarded")
     }
 
-    /// The last marks of children.
+    /// The last watermarks of children.
     pub(crate) fn marks(&self) -> String {
         self.key("marks")
     }
 
-    /// The channel on which writes to the stream are told.
+    /// The channel on which writes to the stream are announced.
     pub(crate) fn written(&self) -> String {
         self.key("written")
     }
 
-    /// The keys of the stream, with the channel last.
+    /// Returns the keys of the stream, with the channel last.
     pub(crate) fn stream(&self) -> [String; 5] {
         [self.feed(), self.chunks(), self.discarded(), self.marks(), self.written()]
     }
 }
 
-/// An id as a hash tag: never empty, and without a brace.
+/// Escapes an id as a hash tag: never empty, and without braces.
 fn tag(id: &str) -> String {
     let mut tag = String::with_capacity(id.len());
     for letter in id.chars() {
@@ -137,15 +140,15 @@ fn tag(id: &str) -> String {
     if tag.is_empty() { "%".to_owned() } else { tag }
 }
 
-/// What stands between the parts of an index's members; no id has it.
+/// The separator between the parts of an index member. No id contains it.
 const BETWEEN: char = '\0';
 
-/// A member of an index: a session, and what tells this entry from others of the same session.
+/// Returns an index member: a session and a tag that distinguishes the entries of one session.
 pub(crate) fn member(session: &SessionId, tag: &str) -> String {
     format!("{session}{BETWEEN}{tag}")
 }
 
-/// The parts of a member.
+/// Splits an index member into its parts.
 pub(crate) fn parts(member: &str) -> Option<(SessionId, &str)> {
     let (session, tag) = member.split_once(BETWEEN)?;
     Some((SessionId::from(session), tag))

@@ -1,7 +1,8 @@
 //! Sessions and streams in Redis.
 //!
-//! The store for programs on several machines that already have a Redis, or a Redis Cluster, and want the shortest
-//! appends. How much survives is decided by the server's settings: see [`RedisStore`].
+//! Use this store for programs on several machines that already have a Redis server or cluster and
+//! need the lowest append latency. The server's settings determine its durability: see
+//! [`RedisStore`].
 
 use std::sync::Arc;
 
@@ -31,29 +32,31 @@ use connection::Server;
 use keys::Keys;
 use streams::watch::Watch;
 
-/// A [`StateStore`] and [`StreamManager`] in Redis. Clones are handles of the same connections; whatever reaches the
-/// server sees the same sessions.
+/// A [`StateStore`] and [`StreamManager`] in Redis. Clones are handles to the same connections. All
+/// processes that reach the server share its sessions.
 ///
-/// A session's keys have one hash tag, so they lie on one node of a cluster. What an append decides and writes is
-/// one script and one round trip; beginning a run, and beginning or deleting a session, take some more for indexes.
-/// Forks share their history with the original, also across the nodes of a cluster. Deleting a tree of sessions is
-/// not one moment: a crash in between leaves the upper sessions, which can be deleted again.
+/// The keys of a session have one hash tag, so they are stored on one node of a cluster. An append
+/// is one script and one round trip. Starting a run, and creating or deleting a session, take
+/// additional round trips to update indexes. Forks share their history with the original, even
+/// across the nodes of a cluster. Deleting a tree of sessions is not atomic: a crash in between
+/// leaves some of its sessions, and the deletion can be repeated.
 ///
-/// Memory is what bounds it: the server has to have `maxmemory-policy noeviction`, or it would throw away parts of
-/// logs, and is refused otherwise.
+/// The server must run with `maxmemory-policy noeviction`, because it would otherwise evict parts
+/// of logs when its memory is full. Other servers are refused.
 ///
 /// # Durability
 ///
-/// An acknowledged append survives a crash of this process. What it survives beyond that says the server's
-/// configuration, and so do [`guarantees`]: with `appendfsync always` a loss of power, with `everysec` all but the
-/// last second before one, without an append-only file no restart of the server. Replication is asynchronous: a
-/// replica that takes over may lack the last appends. A log that lost its end stays whole up to there, and a writer
-/// that knew of more gets [`HistoryLost`]. Streams are as durable, and are forgotten some time after their last
-/// chunk.
+/// An acknowledged append survives a crash of this process. Its further durability depends on the
+/// server's configuration, and [`guarantees`] reports it. With `appendfsync always`, it survives a
+/// power loss; with `everysec`, a power loss may lose about the last second; without an append-only
+/// file, it does not survive a restart of the server. Replication is asynchronous, so a replica
+/// that is promoted may lack the last appends. A log that lost its end stays consistent up to
+/// there, and a writer that knew of more gets [`HistoryLost`]. Streams have the same durability,
+/// but expire some time after their last chunk.
 ///
 /// # Cancel safety
 ///
-/// Dropping a future leaves open whether the operation took place.
+/// If a future is dropped, it is unknown whether the operation took place.
 ///
 /// [`StateStore`]: helix_agents_core::store::StateStore
 /// [`StreamManager`]: helix_agents_core::stream::StreamManager
@@ -70,8 +73,8 @@ struct Inner {
     keys: Keys,
     settings: ServerSettings,
     streams: config::Streams,
-    /// What the writers of each stream know of it.
-    memories: StreamCache<tokio::sync::Mutex<CacheEntry>>,
+    /// The cached state of each stream that this process writes to.
+    stream_cache: StreamCache<tokio::sync::Mutex<CacheEntry>>,
     watch: Arc<Watch>,
 }
 
@@ -79,33 +82,38 @@ impl RedisStore {
     /// Connects with the default options.
     ///
     /// # Errors
-    /// As [`RedisBuilder::open`].
+    /// Same as [`RedisBuilder::open`].
     pub async fn open(url: &str) -> Result<Self> {
         Self::builder(url).open().await
     }
 
-    /// Options for connecting to the server at `redis://[user][:password@]host[:port][/database]`, with `?prefix=…` at
-    /// its end for another prefix. One node's address suffices for a cluster.
+    /// Returns a builder for a store on the server at
+    /// `redis://[user][:password@]host[:port][/database]`. Append `?prefix=…` for another prefix.
+    /// For a cluster, the address of one node is sufficient.
     ///
-    /// `rediss://` connects with TLS. The server's certificate has to be valid for the host's name by a root that the
-    /// system knows, or by those of the file in `?sslrootcert=…`; a server that wants one of the client gets that of
-    /// `sslcert` and `sslkey`. All three are paths of PEM files, which are read when the store is opened.
+    /// `rediss://` connects with TLS. The server's certificate must be valid for the host name. It
+    /// must be signed by a root certificate of the system, or by one from the file in
+    /// `?sslrootcert=…`. If the server requires a client certificate, `sslcert` and `sslkey` name
+    /// it. All three are paths of PEM files that are read when the store is opened.
     pub fn builder(url: &str) -> RedisBuilder {
         RedisBuilder::new(url)
     }
 
-    /// Closes the store for all handles: what is asked for later fails with
-    /// [`Closed`](helix_agents_core::error::ErrorCode::Closed), and readers of streams end with that error. What is
-    /// under way may still be done.
+    /// Closes the store for all handles. Later operations fail with
+    /// [`Closed`](helix_agents_core::error::ErrorCode::Closed), and so do the readers of streams.
+    /// Operations in progress may still take effect.
     ///
     /// Dropping all handles closes the connections.
-    #[expect(clippy::unused_async, reason = "as its siblings, which wait for their connections")]
+    #[expect(
+        clippy::unused_async,
+        reason = "same signature as the other stores, which wait for their connections"
+    )]
     pub async fn close(&self) {
         self.inner.server.close();
         self.inner.watch.wake();
     }
 
-    /// What the server said of itself when it was connected to.
+    /// Returns the server's settings as of the time when the store was opened.
     #[must_use]
     pub fn settings(&self) -> &ServerSettings {
         &self.inner.settings

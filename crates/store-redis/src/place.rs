@@ -1,4 +1,4 @@
-//! What a URL names: a server, how to trust it, and which of its keys are ours.
+//! The contents of a URL: a server, its certificates, and the prefix of the store's keys.
 
 use redis::{Client, ClientTlsConfig, TlsCertificates};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
@@ -8,15 +8,15 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use crate::RedisBuilder;
 use crate::keys::Keys;
 
-/// Where a store is.
+/// The location of a store.
 pub(crate) struct Place {
     pub(crate) keys: Keys,
     pub(crate) client: Client,
-    /// For the nodes of a cluster that the URL does not name; none without TLS.
+    /// The certificates for nodes of a cluster that the URL does not name. `None` without TLS.
     pub(crate) certificates: Option<TlsCertificates>,
 }
 
-/// What the URL says after its question mark.
+/// The query parameters of the URL.
 #[derive(Default)]
 struct Options {
     prefix: Option<String>,
@@ -26,28 +26,28 @@ struct Options {
 }
 
 impl Place {
-    /// Nothing is sent yet.
+    /// Parses the URL. Does not contact the server yet.
     pub(crate) fn of(builder: &RedisBuilder) -> Result<Self> {
-        let mut url = redis::parse_redis_url(&builder.url).ok_or_else(not_read)?;
+        let mut url = redis::parse_redis_url(&builder.url).ok_or_else(invalid_url)?;
         let options = Options::read(url.query_pairs())?;
         url.set_query(None);
         let keys = Keys::new(options.prefix.as_deref().unwrap_or(&builder.prefix))?;
-        let plain = || Client::open(url.as_str()).map_err(|error| not_read().with_source(error));
+        let plain = || Client::open(url.as_str()).map_err(|error| invalid_url().with_source(error));
         if !matches!(url.scheme(), "rediss" | "valkeys") {
             return match options.certificates()? {
                 None => Ok(Self { keys, client: plain()?, certificates: None }),
-                Some(_) => Err(invalid("certificates are for a URL that begins with rediss://")),
+                Some(_) => Err(invalid("certificates require a URL that begins with rediss://")),
             };
         }
         let certificates = options.certificates()?;
         let certificates =
             certificates.unwrap_or(TlsCertificates { client_tls: None, root_cert: None });
-        choose_cryptography();
-        // The URL is read first, so that what is wrong then is the certificates.
+        install_crypto_provider();
+        // The URL was validated before, so a later failure is due to the certificates.
         plain()?;
         let client = Client::build_with_tls(url.as_str(), certificates.clone());
         let client = client.map_err(|error| {
-            invalid("a certificate or key that the URL names cannot be used").with_source(error)
+            invalid("a certificate or key in the URL of Redis cannot be used").with_source(error)
         })?;
         Ok(Self { keys, client, certificates: Some(certificates) })
     }
@@ -67,7 +67,7 @@ impl Options {
                 "sslkey" => options.key = Some(file(name, value)?),
                 _ => {
                     return Err(invalid(
-                        "the URL of Redis has an option other than `prefix`, `sslrootcert`, \
+                        "the URL of Redis has a parameter other than `prefix`, `sslrootcert`, \
                          `sslcert` and `sslkey`",
                     ));
                 }
@@ -82,32 +82,32 @@ impl Options {
                 Some(ClientTlsConfig { client_cert, client_key })
             }
             (None, None) => None,
-            _ => return Err(invalid("`sslcert` and `sslkey` need each other")),
+            _ => return Err(invalid("`sslcert` and `sslkey` must be used together")),
         };
         let is_any = client_tls.is_some() || self.root.is_some();
         Ok(is_any.then_some(TlsCertificates { client_tls, root_cert: self.root }))
     }
 }
 
-/// What a file holds that the URL names.
+/// Reads a file that the URL names.
 fn file(option: &str, path: &str) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(|error| {
-        let message = "a file that the URL of Redis names cannot be read";
+        let message = "a file in the URL of Redis cannot be read";
         invalid(message).with_context("option", option).with_source(error)
     })
 }
 
-/// The driver takes what the process has chosen; that is ours if nobody was first.
-fn choose_cryptography() {
+/// Installs a default crypto provider for the process, unless it has one. The driver uses it.
+fn install_crypto_provider() {
     if CryptoProvider::get_default().is_none() {
-        // Somebody else may be faster; theirs is as good.
+        // Another thread may have installed one meanwhile, which is equally good.
         drop(aws_lc_rs::default_provider().install_default());
     }
 }
 
-fn not_read() -> Error {
+fn invalid_url() -> Error {
     invalid(
-        "the URL of Redis cannot be used; it is redis://[user][:password@]host[:port][/database], \
+        "the URL of Redis is invalid; its format is redis://[user][:password@]host[:port][/database], \
          or rediss:// for TLS",
     )
 }

@@ -1,4 +1,4 @@
-//! Retention: forgetting what is old.
+//! Retention: deletion of old sessions.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::state::delete::below;
 use crate::state::head::Found;
 
 impl Inner {
-    /// Tree by tree.
+    /// Purges old sessions, one tree at a time.
     pub(crate) async fn purge(&self, purge: &Purge) -> Result<u64> {
         let (mut purged, mut last, mut looked_at) = (0, None, HashSet::new());
         loop {
@@ -18,8 +18,8 @@ impl Inner {
             let Some(found) = found else { return Ok(purged) };
             for found in found {
                 let head = &found.head;
-                let is_meant = purge.statuses.contains(&head.summary.status);
-                if is_meant
+                let is_selected = purge.statuses.contains(&head.summary.status);
+                if is_selected
                     && purge.is_old(head)
                     && self.is_top(&found).await?
                     && looked_at.insert(head.session.clone())
@@ -30,7 +30,7 @@ impl Inner {
         }
     }
 
-    /// Whether a session is a root, or left of a tree whose upper part was deleted.
+    /// Returns `true` if a session is a root, or if its parent was deleted.
     async fn is_top(&self, found: &Found) -> Result<bool> {
         Ok(match &found.head.created.parent {
             None => true,
@@ -38,10 +38,11 @@ impl Inner {
         })
     }
 
-    /// The top goes first, and only if nothing was appended meanwhile: no run begins below it after that.
+    /// Deletes a tree. The top is deleted first, and only if nothing was appended to it meanwhile:
+    /// afterwards, no run starts below it.
     async fn purge_tree(&self, purge: &Purge, top: &Found) -> Result<u64> {
         let tree = self.members(&self.keys.of(&top.head.created.root).tree()).await?;
-        if !tree.iter().all(|it| purge.is_old(&it.head)) {
+        if !tree.iter().all(|found| purge.is_old(&found.head)) {
             return Ok(0);
         }
         let below = below(tree, &top.head.session);

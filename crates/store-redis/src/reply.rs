@@ -1,4 +1,4 @@
-//! What scripts answer: texts, one behind the other.
+//! Replies of scripts, which are flat lists of texts.
 
 use std::vec::IntoIter;
 
@@ -10,14 +10,17 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 
 use crate::error::classify;
 
-/// An answer, read from its beginning.
+/// A reply that is read from its beginning.
 #[derive(Debug)]
 pub(crate) struct Reply {
     rest: IntoIter<Bytes>,
 }
 
 fn damaged() -> Error {
-    Error::new(ErrorCode::StoreCorrupt, "keys of the store hold what it does not write")
+    Error::new(
+        ErrorCode::StoreCorrupt,
+        "keys of the store contain data that the store does not write",
+    )
 }
 
 impl Reply {
@@ -46,7 +49,7 @@ impl Reply {
         self.number().map(Timestamp)
     }
 
-    /// A time that may be missing.
+    /// Reads a time that may be missing.
     pub(crate) fn time_or_none(&mut self) -> Result<Option<Timestamp>> {
         let text = self.text()?;
         if text.is_empty() {
@@ -55,17 +58,17 @@ impl Reply {
         text.parse().map(|at| Some(Timestamp(at))).map_err(|_| damaged())
     }
 
-    /// A text that may be missing, as [`optional`] writes it.
+    /// Reads a text that may be missing, in the form that [`optional`] writes.
     pub(crate) fn text_or_none(&mut self) -> Result<Option<String>> {
         let text = self.text()?;
         if text.is_empty() {
             return Ok(None);
         }
-        text.strip_prefix('=').map(|it| Some(it.to_owned())).ok_or_else(damaged)
+        text.strip_prefix('=').map(|text| Some(text.to_owned())).ok_or_else(damaged)
     }
 }
 
-/// A text that may be missing, told from an empty one.
+/// Encodes an optional text, so that a missing one differs from an empty one.
 pub(crate) fn optional(text: Option<&str>) -> String {
     text.map_or_else(String::new, |text| format!("={text}"))
 }

@@ -1,9 +1,9 @@
-//! The scripts. What a script reads and writes happens at one moment, and a server that runs another version's scripts
-//! beside ours knows them by their digests.
+//! The Lua scripts. A script is atomic. The server identifies scripts by their digests, so several
+//! versions of the store can use one server.
 
 use std::sync::LazyLock;
 
-/// A script, known to the server by its digest once it was sent there.
+/// A script and the digest by which the server knows it.
 #[derive(Debug)]
 pub(crate) struct Script {
     text: String,

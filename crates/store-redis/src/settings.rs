@@ -1,4 +1,4 @@
-//! What the server says of itself, and whether that will do.
+//! The server's settings, and whether the store can use it.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,25 +12,27 @@ use crate::connection::Server;
 use crate::error::classify;
 use crate::keys::Keys;
 
-/// The oldest version of Redis that will do.
+/// The oldest supported version of Redis.
 const OLDEST: (u32, u32) = (6, 2);
 
-/// The form that this version gives to data.
+/// The schema version that this version of the store writes.
 pub(crate) const SCHEMA: u32 = 1;
 
-/// What a restart of the server leaves.
+/// The data that survive a restart of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Persistence {
-    /// Everything that was acknowledged, also after a loss of power: `appendonly yes`, `appendfsync always`.
+    /// Everything that was acknowledged, even after a power loss: `appendonly yes`, `appendfsync
+    /// always`.
     Always,
-    /// All but about the last second before a loss of power: `appendonly yes`, `appendfsync everysec`.
+    /// Everything except about the last second before a power loss: `appendonly yes`, `appendfsync
+    /// everysec`.
     EverySecond,
-    /// What the system happened to write: `appendonly yes`, `appendfsync no`.
+    /// Whatever the operating system had written: `appendonly yes`, `appendfsync no`.
     SomeTime,
-    /// An append-only file of which the server does not tell how often it is forced to the disk.
+    /// An append-only file with an unknown sync policy, because the server does not reveal it.
     Unknown,
-    /// What the last snapshot has, if there are snapshots: `appendonly no`.
+    /// The last snapshot, if snapshots are enabled: `appendonly no`.
     Snapshots,
 }
 
@@ -40,62 +42,62 @@ impl fmt::Display for Persistence {
             Self::Always => "appendfsync always",
             Self::EverySecond => "appendfsync everysec",
             Self::SomeTime => "appendfsync no",
-            Self::Unknown => "appendonly yes, appendfsync not known",
+            Self::Unknown => "appendonly yes, appendfsync unknown",
             Self::Snapshots => "appendonly no",
         })
     }
 }
 
-/// What the server says of itself.
+/// The settings that the server reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerSettings {
     /// The version of Redis.
     pub version: String,
-    /// Whether it is part of a cluster.
+    /// `true` if the server is part of a cluster.
     pub is_cluster: bool,
-    /// Whether it is a replica of another server.
+    /// `true` if the server is a replica of another server.
     pub is_replica: bool,
-    /// What it does when its memory is used up; `noeviction` is the one that will do.
+    /// The eviction policy when the memory is full. The store requires `noeviction`.
     pub eviction: String,
-    /// The most bytes that it may use; 0 for no bound.
+    /// The memory limit in bytes; 0 means no limit.
     pub max_memory: u64,
-    /// The bytes that it uses.
+    /// The used memory in bytes.
     pub used_memory: u64,
-    /// What a restart leaves.
+    /// The data that survive a restart of the server.
     pub persistence: Persistence,
-    /// How many replicas follow it.
+    /// The number of connected replicas.
     pub replicas: u32,
 }
 
 impl ServerSettings {
-    /// Refuses a server that would lose what it is given.
+    /// Rejects a server that is unsuitable for the store.
     pub(crate) fn check(&self) -> Result<()> {
         if !self.is_new_enough() {
-            let message = "Redis is too old; the store needs version 6.2 or a later one";
+            let message = "Redis is too old; the store needs version 6.2 or later";
             return Err(Error::new(ErrorCode::ConfigInvalid, message)
                 .with_context("version", &self.version));
         }
         if self.eviction != "noeviction" {
-            let message = "Redis would throw away parts of logs when its memory is used up; set \
+            let message = "Redis would evict parts of logs when its memory is full; set \
                 `maxmemory-policy noeviction`";
             return Err(Error::new(ErrorCode::ConfigInvalid, message)
                 .with_context("maxmemory-policy", &self.eviction));
         }
         if self.is_replica {
-            let message = "Redis is a replica and cannot be written; name the primary";
+            let message = "Redis is a read-only replica; use the URL of the primary";
             return Err(Error::new(ErrorCode::StoreReadOnly, message));
         }
         Ok(())
     }
 
     fn is_new_enough(&self) -> bool {
-        let mut parts = self.version.split('.').map_while(|it| it.parse::<u32>().ok());
+        let mut parts = self.version.split('.').map_while(|part| part.parse::<u32>().ok());
         (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= OLDEST
     }
 }
 
-/// Asks the server, on a connection of its own.
+/// Queries the server's settings on a separate connection.
 pub(crate) async fn ask(client: &Client, timeout: Duration) -> Result<ServerSettings> {
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(timeout))
@@ -108,7 +110,7 @@ pub(crate) async fn ask(client: &Client, timeout: Duration) -> Result<ServerSett
     let persistence = if number("aof_enabled") == 0 {
         Persistence::Snapshots
     } else {
-        synchronisation(&mut connection).await
+        fsync_policy(&mut connection).await
     };
     Ok(ServerSettings {
         version: text("redis_version"),
@@ -122,12 +124,12 @@ pub(crate) async fn ask(client: &Client, timeout: Duration) -> Result<ServerSett
     })
 }
 
-/// How often the append-only file is forced to the disk. Servers that others run may not tell.
-async fn synchronisation(connection: &mut MultiplexedConnection) -> Persistence {
+/// Returns how often the append-only file is synced to the disk. Managed servers may not reveal it.
+async fn fsync_policy(connection: &mut MultiplexedConnection) -> Persistence {
     let mut get = redis::cmd("CONFIG");
     get.arg("GET").arg("appendfsync");
     let answer: redis::RedisResult<Vec<String>> = get.query_async(connection).await;
-    match answer.ok().and_then(|it| it.into_iter().nth(1)).as_deref() {
+    match answer.ok().and_then(|values| values.into_iter().nth(1)).as_deref() {
         Some("always") => Persistence::Always,
         Some("everysec") => Persistence::EverySecond,
         Some("no") => Persistence::SomeTime,
@@ -135,7 +137,7 @@ async fn synchronisation(connection: &mut MultiplexedConnection) -> Persistence 
     }
 }
 
-/// Refuses data under this prefix of a form that is not known. The first session notes the form.
+/// Rejects data with an unknown schema version. The first session records the version.
 pub(crate) async fn check_schema(server: &Server, keys: &Keys) -> Result<()> {
     match schema(server, keys).await? {
         Some(found) if found > SCHEMA => {
@@ -148,15 +150,15 @@ pub(crate) async fn check_schema(server: &Server, keys: &Keys) -> Result<()> {
     }
 }
 
-/// The form of the data under this prefix, if there are any.
+/// Returns the schema version of the data with this prefix, if there are any.
 pub(crate) async fn schema(server: &Server, keys: &Keys) -> Result<Option<u32>> {
     let mut get = redis::cmd("GET");
     get.arg(keys.schema());
     let found: Option<String> =
-        redis::from_redis_value(server.run(&get).await?).map_err(|it| classify(it.into()))?;
+        redis::from_redis_value(server.run(&get).await?).map_err(|error| classify(error.into()))?;
     let Some(found) = found else { return Ok(None) };
     let damaged = |_| {
-        let message = "the key that names the form of the data holds something else";
+        let message = "the key of the schema version contains something else";
         Error::new(ErrorCode::StoreForeign, message).with_context("key", keys.schema())
     };
     found.parse().map(Some).map_err(damaged)

@@ -24,7 +24,7 @@ mod log;
 mod snapshot;
 mod write;
 
-/// Names the operation and the session in an error.
+/// Returns a function that adds the operation and the session to an error.
 fn of(operation: &'static str, session: &SessionId) -> impl Fn(Error) -> Error {
     move |error| of_session(error, session).with_operation(operation)
 }
@@ -71,25 +71,28 @@ impl StateStore for RedisStore {
             Ok(()) => self.inner.find(session).await,
             Err(_) => Ok(None),
         };
-        found.map(|it| it.map(|it| it.head)).map_err(of("store::head", session))
+        found.map(|found| found.map(|found| found.head)).map_err(of("store::head", session))
     }
 
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
         let found = self.inner.list(&script::HEAD, filter, page).await;
         let found = found.map_err(|error| error.with_operation("store::list"))?;
-        Ok(found.into_iter().map(|it| it.head).collect())
+        Ok(found.into_iter().map(|found| found.head).collect())
     }
 
     async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
         let found = self.inner.list(&script::HEAD_USAGE, filter, page).await;
         let found = found.map_err(|error| error.with_operation("store::list_usage"))?;
-        Ok(found.into_iter().map(|it| SessionUsage { head: it.head, usage: it.usage }).collect())
+        Ok(found
+            .into_iter()
+            .map(|found| SessionUsage { head: found.head, usage: found.usage })
+            .collect())
     }
 
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
         let renewed = self.inner.renew(session, run, ttl).await;
         renewed
-            .and_then(|it| it.ok_or_else(|| not_found(session)))
+            .and_then(|renewal| renewal.ok_or_else(|| not_found(session)))
             .map_err(of("store::renew", session))
     }
 

@@ -18,7 +18,7 @@ mod standing;
 pub(crate) mod watch;
 mod write;
 
-/// Names the operation and the session in an error.
+/// Returns a function that adds the operation and the session to an error.
 fn of(operation: &'static str, session: &SessionId) -> impl Fn(Error) -> Error {
     move |error| of_session(error, session).with_operation(operation)
 }
@@ -28,7 +28,7 @@ impl StreamManager for RedisStore {
     async fn write(&self, stream: &SessionId, batch: Batch) -> Result<BatchReceipt> {
         let of = of("stream::write", stream);
         stream.check().map_err(&of)?;
-        let asked = self.inner.memories.ask(stream, batch.id);
+        let asked = self.inner.stream_cache.ask(stream, batch.id);
         let (store, memory) = (Arc::clone(&self.inner), asked.memory());
         let session = stream.clone();
         let written = detached(async move { store.write(&memory, &session, &batch).await });

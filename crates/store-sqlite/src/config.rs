@@ -8,15 +8,15 @@ use helix_agents_core::guarantee::Guarantee;
 
 use crate::{Inspection, SqliteStore, connection, guarantees, inspect, worker};
 
-/// When an append counts as written.
+/// When an append is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Synchronous {
-    /// Once the disk has it: an acknowledged append survives a loss of power.
+    /// After the disk has confirmed the write. An acknowledged append survives a power loss.
     #[default]
     Full,
-    /// Once the operating system has it. Faster; an acknowledged append survives a crash of the
-    /// process, but the last ones may be lost with the system. The log stays whole: a writer that
-    /// knew of lost appends gets `HistoryLost`.
+    /// After the operating system has accepted the write. This is faster. An acknowledged append
+    /// survives a crash of the process, but a crash of the system may lose the last appends. The
+    /// log stays consistent: a writer that knew of lost appends gets `HistoryLost`.
     Normal,
 }
 
@@ -27,7 +27,7 @@ pub struct SqliteBuilder {
     pub(crate) config: Config,
 }
 
-/// What the builder collects.
+/// The options that the builder collects.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) path: PathBuf,
@@ -54,85 +54,86 @@ impl SqliteBuilder {
         }
     }
 
-    /// When an append counts as written. [`Synchronous::Full`] unless told.
+    /// Sets when an append is acknowledged. Defaults to [`Synchronous::Full`].
     pub fn synchronous(mut self, synchronous: Synchronous) -> Self {
         self.config.synchronous = synchronous;
         self
     }
 
-    /// How long to wait while another process writes, before
-    /// [`StoreBusy`](helix_agents_core::error::ErrorCode::StoreBusy). Ten seconds unless told.
+    /// Sets how long an operation waits for the lock of another process before it fails with
+    /// [`StoreBusy`](helix_agents_core::error::ErrorCode::StoreBusy). Defaults to ten seconds.
     pub fn busy_timeout(mut self, timeout: Duration) -> Self {
         self.config.busy_timeout = timeout;
         self
     }
 
-    /// About how many chunks of each stream are kept; older ones are trimmed, from time to time.
-    /// At least one. 100,000 unless told.
+    /// Sets the approximate number of chunks that are kept per stream, at least one. Older chunks
+    /// are trimmed periodically. Defaults to 100,000.
     pub fn stream_retention(mut self, chunks: u64) -> Self {
         self.config.stream_retention = chunks;
         self
     }
 
-    /// How often to look for chunks that other processes wrote, while anybody reads a stream.
-    /// What this process writes is seen at once. 50 ms unless told.
+    /// Sets the interval at which the store polls for chunks of other processes while a stream has
+    /// readers. Readers see chunks of this process immediately. Defaults to 50 ms.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.config.poll_interval = interval;
         self
     }
 
-    /// Opens a file that is there and of the newest schema to read it only, also where its folder
-    /// cannot be written. Nothing is made beside it; whatever writes fails with
-    /// [`StoreReadOnly`](helix_agents_core::error::ErrorCode::StoreReadOnly). If no log lies beside
-    /// the file, no process may write it meanwhile: it is not locked.
+    /// Opens an existing file of the newest schema for reading only. This also works in a folder
+    /// that is not writable, because no files are created next to the database. Every write fails
+    /// with [`StoreReadOnly`](helix_agents_core::error::ErrorCode::StoreReadOnly). If there is no
+    /// write-ahead log next to the file, the store does not lock the file, so no process may write
+    /// to it meanwhile.
     pub fn read_only(mut self) -> Self {
         self.config.read_only = true;
         self
     }
 
-    /// The most pages the file may have: how tests fill a disk.
+    /// Sets the maximum number of pages of the file. Tests use it to simulate a full disk.
     #[doc(hidden)]
     pub fn max_pages(mut self, pages: u32) -> Self {
         self.config.max_pages = Some(pages);
         self
     }
 
-    /// What may be relied on in a file that is opened so. As
-    /// [`guarantees`](helix_agents_core::store::StateStore::guarantees) of the store, without a
-    /// file.
+    /// Returns the guarantees of a store that is opened with these options, like
+    /// [`guarantees`](helix_agents_core::store::StateStore::guarantees) of the store, but without
+    /// opening a file.
     pub fn guarantees(&self) -> Vec<Guarantee> {
         guarantees::of(self.config.synchronous)
     }
 
-    /// About how many chunks of each stream are kept.
+    /// Returns the approximate number of chunks that are kept per stream.
     pub fn kept_chunks(&self) -> u64 {
         self.config.stream_retention.max(1)
     }
 
-    /// Looks at the file without making or changing one; none if there is none. Other processes
-    /// may have it open.
+    /// Inspects the file without creating or changing one. Returns `None` if the file does not
+    /// exist. Other processes may have the file open.
     ///
     /// # Errors
-    /// As [`open`](Self::open), for a file that it would refuse.
+    /// Fails like [`open`](Self::open) for a file that `open` would refuse.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves the look to end by itself.
+    /// Dropping the future does not cancel the inspection. It finishes in the background.
     pub async fn inspect(&self) -> Result<Option<Inspection>> {
         let config = self.config.clone();
         worker::once("helix-sqlite-inspect", move || inspect::inspect(&config)).await
     }
 
-    /// Opens the file; makes it if there is none, and brings an older one up to date.
+    /// Opens the file. Creates it if it does not exist, and migrates an older schema.
     ///
     /// # Errors
-    /// [`ConfigInvalid`] if there is no such folder, or the path is one;
-    /// [`StoreForeign`] if the file is another program's database; [`StoreNewer`] if a newer
-    /// version wrote it; [`StoreCorrupt`] if it is no database or damaged; [`StoreReadOnly`] if it
-    /// cannot be written; [`StoreFull`], [`StoreBusy`] or [`StoreUnavailable`] as they say. The
-    /// file is left as it was.
+    /// [`ConfigInvalid`] if the folder does not exist or the path is a folder; [`StoreForeign`] if
+    /// the file is a database of another program; [`StoreNewer`] if a newer version wrote it;
+    /// [`StoreCorrupt`] if it is damaged or not a database; [`StoreReadOnly`] if it is not
+    /// writable; [`StoreFull`], [`StoreBusy`] or [`StoreUnavailable`] as their documentation says.
+    /// The file is not changed.
     ///
     /// # Cancel safety
-    /// Dropping the future closes the file again; it may have been made.
+    /// Dropping the future closes the file. The file may have been created.
     ///
     /// [`ConfigInvalid`]: helix_agents_core::error::ErrorCode::ConfigInvalid
     /// [`StoreForeign`]: helix_agents_core::error::ErrorCode::StoreForeign

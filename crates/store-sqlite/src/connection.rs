@@ -11,10 +11,10 @@ use crate::config::{Config, Synchronous};
 use crate::error::{self, Failure};
 use crate::migrations;
 
-/// How many connections read at the same time.
+/// The number of connections that read concurrently.
 const READERS: usize = 2;
 
-/// How many statements a connection keeps prepared. There are fewer.
+/// The capacity of a connection's prepared statement cache. It exceeds the number of statements.
 const STATEMENTS: usize = 128;
 
 /// The connections of a store.
@@ -24,7 +24,7 @@ pub(crate) struct Connections {
     pub(crate) readers: Vec<Connection>,
 }
 
-/// Opens the file, brings it up to date, and opens all connections.
+/// Opens the file, migrates its schema, and opens all connections.
 pub(crate) fn open_all(config: &Config) -> Result<Connections> {
     try_open_all(config).map_err(|failure| error::opening(failure, &config.path))
 }
@@ -43,16 +43,16 @@ fn try_open_all(config: &Config) -> Result<Connections, Failure> {
     Ok(Connections { writer, readers })
 }
 
-/// Refuses paths that are none to SQLite.
+/// Rejects paths that SQLite does not treat as files.
 pub(crate) fn check_path(config: &Config) -> Result<(), Failure> {
-    if [":memory:", ""].iter().any(|it| config.path.as_os_str() == *it) {
-        let message = "a SQLite store needs a file; in memory there is the memory store";
+    if [":memory:", ""].iter().any(|path| config.path.as_os_str() == *path) {
+        let message = "a SQLite store needs a file; use the memory store to keep data in memory";
         return Err(Error::new(ErrorCode::ConfigInvalid, message).into());
     }
     Ok(())
 }
 
-/// A connection that only reads.
+/// Opens a connection that only reads.
 pub(crate) fn open_reader(config: &Config) -> Result<Connection, Failure> {
     let connection = connect(config)?;
     configure(&connection, config)?;
@@ -60,14 +60,14 @@ pub(crate) fn open_reader(config: &Config) -> Result<Connection, Failure> {
     Ok(connection)
 }
 
-/// A connection that only reads a file which has to be there.
+/// Opens a connection that only reads an existing file.
 pub(crate) fn open_existing(config: &Config) -> Result<Connection, Failure> {
     let connection = connect_with(config, OpenFlags::empty())?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)
 }
 
-/// A connection that has not touched the file yet.
+/// Opens a connection that has not accessed the file yet.
 fn connect(config: &Config) -> Result<Connection, Failure> {
     if config.read_only {
         return connect_to_read(config);
@@ -75,8 +75,8 @@ fn connect(config: &Config) -> Result<Connection, Failure> {
     connect_with(config, OpenFlags::SQLITE_OPEN_CREATE)
 }
 
-/// SQLite wants to write beside a file in WAL mode even to read it, unless the log is there already
-/// or nothing can change.
+/// Opens a read-only connection. SQLite writes files next to a database in WAL mode even to read
+/// it, unless the write-ahead log already exists or the database is immutable.
 fn connect_to_read(config: &Config) -> Result<Connection, Failure> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut log = config.path.as_os_str().to_owned();
@@ -95,34 +95,35 @@ fn connect_to_read(config: &Config) -> Result<Connection, Failure> {
         uri.push_str("?immutable=1");
         Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?
     };
-    connection.busy_timeout(longest(config))?;
+    connection.busy_timeout(busy_timeout(config))?;
     Ok(connection)
 }
 
 fn connect_with(config: &Config, more: OpenFlags) -> Result<Connection, Failure> {
-    // Each connection stays on one thread, so SQLite need not lock it. Without the URI flag a path
-    // means itself, whatever characters it has.
+    // Each connection stays on one thread, so SQLite does not need a mutex. Without the URI flag,
+    // SQLite takes every character of the path literally.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(&config.path, flags | more)?;
-    connection.busy_timeout(longest(config))?;
+    connection.busy_timeout(busy_timeout(config))?;
     if let Some(pages) = config.max_pages {
         connection.pragma_update(None, "max_page_count", pages)?;
     }
     Ok(connection)
 }
 
-/// How long to wait. SQLite keeps it as an `int` of milliseconds.
-fn longest(config: &Config) -> Duration {
+/// Returns the busy timeout. SQLite stores it as an `int` of milliseconds.
+fn busy_timeout(config: &Config) -> Duration {
     config.busy_timeout.min(Duration::from_millis(i32::MAX.unsigned_abs().into()))
 }
 
 fn configure(connection: &Connection, config: &Config) -> Result<(), Failure> {
-    // The writer sets `synchronous` for each transaction. On macOS a plain sync stops at the disk's
-    // own memory; where nothing is synced this means nothing.
+    // The writer sets `synchronous` per transaction. On macOS a plain sync stops at the disk's
+    // write cache, so these pragmas request a full sync. They have no effect on commits without a
+    // sync.
     let forced = config.synchronous == Synchronous::Full;
     connection.pragma_update(None, "fullfsync", forced)?;
     connection.pragma_update(None, "checkpoint_fullfsync", forced)?;
-    // One large transaction must not leave a large file behind for ever.
+    // Truncate the write-ahead log after one large transaction made it grow.
     connection.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(())

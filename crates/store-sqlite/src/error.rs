@@ -1,4 +1,4 @@
-//! What errors of SQLite mean, decided here and nowhere else.
+//! The only place that maps SQLite errors to framework errors.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use rusqlite::ffi;
 use helix_agents_core::error::{Error, ErrorCode};
 use helix_agents_core::id::SessionId;
 
-/// How an operation inside the store fails.
+/// The error of an operation inside the store.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Driver(rusqlite::Error),
@@ -36,33 +36,34 @@ impl From<Failure> for Error {
 }
 
 impl Failure {
-    /// Whether another connection holds a lock that this one waits for.
+    /// Returns `true` if another connection holds the lock that this one waits for.
     pub(crate) fn is_busy(&self) -> bool {
         matches!(self, Self::Driver(error) if code_of(error) == Some(ErrorCode::StoreBusy))
     }
 }
 
-/// The error of the framework for one of the driver.
+/// Returns the framework error for a driver error.
 pub(crate) fn classify(error: rusqlite::Error) -> Error {
     let code = code_of(&error).unwrap_or(ErrorCode::Internal);
     let message = match code {
         ErrorCode::StoreBusy => "the database was locked by another process for too long",
-        ErrorCode::StoreFull => "the disk, or the room for the database, is full",
+        ErrorCode::StoreFull => "the disk is full, or the database reached its maximum size",
         ErrorCode::StoreReadOnly => "the database cannot be written",
         ErrorCode::StoreCorrupt => "the database is damaged, or not a database",
         ErrorCode::StoreUnavailable => "the database could not be read or written",
         ErrorCode::TooLarge => "a value is larger than the database can hold",
-        _ => "the database did not understand the store",
+        _ => "the database rejected a statement of the store",
     };
     Error::new(code, message).with_source(error)
 }
 
-/// The framework's code for an error of the driver; none for what only a bug of ours can cause.
+/// Returns the framework's code for a driver error, or `None` for an error that only a bug in this
+/// crate can cause.
 fn code_of(error: &rusqlite::Error) -> Option<ErrorCode> {
     use rusqlite::Error as E;
     match error {
         E::SqliteFailure(failure, _) => code_of_failure(*failure),
-        // The values that were read are not ones that the store writes.
+        // The stored values are not ones that the store writes.
         E::FromSqlConversionFailure(..)
         | E::IntegralValueOutOfRange(..)
         | E::InvalidColumnType(..)
@@ -75,7 +76,7 @@ fn code_of(error: &rusqlite::Error) -> Option<ErrorCode> {
 
 fn code_of_failure(failure: ffi::Error) -> Option<ErrorCode> {
     use rusqlite::ErrorCode as C;
-    // The memory that WAL shares between processes is a file, and could not grow.
+    // The shared memory of WAL is a file. It could not grow.
     if failure.extended_code == ffi::SQLITE_IOERR_SHMSIZE {
         return Some(ErrorCode::StoreFull);
     }
@@ -83,7 +84,7 @@ fn code_of_failure(failure: ffi::Error) -> Option<ErrorCode> {
         C::DatabaseBusy | C::DatabaseLocked => ErrorCode::StoreBusy,
         C::DiskFull => ErrorCode::StoreFull,
         C::ReadOnly | C::PermissionDenied => ErrorCode::StoreReadOnly,
-        // Rows that contradict each other: the store never writes such.
+        // Rows contradict each other. The store never writes such rows.
         C::DatabaseCorrupt | C::NotADatabase | C::ConstraintViolation => ErrorCode::StoreCorrupt,
         C::TooBig => ErrorCode::TooLarge,
         C::SystemIoFailure
@@ -98,12 +99,12 @@ fn code_of_failure(failure: ffi::Error) -> Option<ErrorCode> {
     })
 }
 
-/// The error for a failure to open the file at `path`.
+/// Returns the error of a failure to open the file at `path`.
 pub(crate) fn opening(failure: Failure, path: &Path) -> Error {
     let cannot_open = matches!(
         &failure,
-        Failure::Driver(rusqlite::Error::SqliteFailure(it, _))
-            if it.code == rusqlite::ErrorCode::CannotOpen
+        Failure::Driver(rusqlite::Error::SqliteFailure(failure, _))
+            if failure.code == rusqlite::ErrorCode::CannotOpen
     );
     let error = if !cannot_open {
         Error::from(failure)
@@ -129,12 +130,13 @@ fn parent(path: &Path) -> &Path {
     }
 }
 
-/// What was read back is not what the store writes. Nothing is deleted: a person has to look.
+/// Returns the error for stored data that the store cannot have written. Nothing is deleted; a
+/// human has to investigate.
 pub(crate) fn corrupt(session: &SessionId, message: &'static str) -> Failure {
     Failure::Own(Error::new(ErrorCode::StoreCorrupt, message).with_context("session", session))
 }
 
-/// Names the session, if the error does not yet.
+/// Adds the session to the error's context, unless it already has one.
 pub(crate) fn of_session(error: Error, session: &SessionId) -> Error {
     if error.context().any(|(key, _)| key == "session") {
         return error;
@@ -142,7 +144,7 @@ pub(crate) fn of_session(error: Error, session: &SessionId) -> Error {
     error.with_context("session", session)
 }
 
-/// No session has this id.
+/// Returns the error for a session id that does not exist.
 pub(crate) fn not_found(session: &SessionId) -> Failure {
     Failure::Own(
         Error::new(ErrorCode::SessionNotFound, "no such session").with_context("session", session),

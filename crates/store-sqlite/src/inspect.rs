@@ -1,4 +1,4 @@
-//! Looking at a file without making or changing one.
+//! Inspection of a file without creating or changing one.
 
 use rusqlite::Connection;
 
@@ -9,34 +9,34 @@ use crate::config::Config;
 use crate::error::{self, Failure};
 use crate::{clock, connection, migrations};
 
-/// What a file holds.
+/// The contents of a store file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inspection {
-    /// The schema of the file; 0 if nothing is in it yet.
+    /// The schema version of the file. It is 0 if the file is empty.
     pub schema: u32,
-    /// The schema that this version writes. Opening an older file brings it up to date.
+    /// The schema version that this version of the store writes. Opening an older file migrates it.
     pub newest_schema: u32,
-    /// How SQLite keeps changes until they are in the file: `wal`, once the store has opened it.
+    /// The journal mode of SQLite. It is `wal` after the store has opened the file.
     pub journal_mode: String,
-    /// Whether the file can be written.
+    /// `true` if the file is writable.
     pub writable: bool,
-    /// The bytes of the file, with what has not been folded into it yet.
+    /// The size of the file and its write-ahead log in bytes.
     pub bytes: u64,
-    /// Sessions with a run whose owner counts as alive. This and what follows is counted only in a
-    /// file of the newest schema.
+    /// The number of sessions with a run whose lease has not expired. This and the following
+    /// numbers are only counted in a file of the newest schema.
     pub running: u64,
-    /// Sessions with a run that stopped without ending: they can be resumed.
+    /// The number of sessions with an unfinished run and no live lease. They can be resumed.
     pub stopped: u64,
-    /// Sessions without a run under way, by status.
+    /// The number of sessions without an unfinished run, by status.
     pub ended: Vec<(SessionStatus, u64)>,
-    /// What sessions ran on last, each kind of runtime once.
+    /// The runtimes that sessions last ran on, without duplicates.
     pub runtimes: Vec<String>,
-    /// The chunks that are kept of all streams.
+    /// The number of chunks that are kept, over all streams.
     pub chunks: u64,
 }
 
-/// Looks at the file; none if there is none.
+/// Inspects the file. Returns `None` if it does not exist.
 pub(crate) fn inspect(config: &Config) -> Result<Option<Inspection>> {
     try_inspect(config).map_err(|failure| error::opening(failure, &config.path))
 }
@@ -86,7 +86,7 @@ fn count_sessions(connection: &Connection, inspection: &mut Inspection) -> Resul
     while let Some(row) = rows.next()? {
         let status = row.get_ref(0)?.as_str().ok().and_then(SessionStatus::parse);
         let status = status.ok_or_else(|| {
-            Error::new(ErrorCode::StoreCorrupt, "the status of a session is not known")
+            Error::new(ErrorCode::StoreCorrupt, "a session has an unknown status")
         })?;
         inspection.ended.push((status, row.get(1)?));
     }
@@ -96,10 +96,11 @@ fn count_sessions(connection: &Connection, inspection: &mut Inspection) -> Resul
     Ok(())
 }
 
-/// Of the file and of the log beside it.
+/// Returns the size of the file and its write-ahead log.
 fn bytes(config: &Config) -> u64 {
     let mut log = config.path.as_os_str().to_owned();
     log.push("-wal");
-    let size = |path: &std::path::Path| std::fs::metadata(path).map_or(0, |it| it.len());
+    let size =
+        |path: &std::path::Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
     size(&config.path) + size(log.as_ref())
 }

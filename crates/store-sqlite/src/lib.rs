@@ -1,7 +1,7 @@
 //! Sessions and streams in one SQLite file.
 //!
-//! The store for programs that run on one machine: nothing to install, and several processes may
-//! have the same file open.
+//! Use this store for programs that run on one machine. It needs no installation, and several
+//! processes can open the same file.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -33,27 +33,28 @@ use streams::watch::Watch;
 use worker::{Readers, Shared};
 use writer::{Durability, Writer};
 
-/// A [`StateStore`] and [`StreamManager`] in one SQLite file. Clones are handles of the same open
-/// file; what several processes do with one file fits together.
+/// A [`StateStore`] and [`StreamManager`] in one SQLite file. Clones are handles to the same open
+/// file. Several processes can use one file concurrently.
 ///
-/// The file is in WAL mode, so two more lie beside it while it is open: all three belong together.
-/// It has to be on a local disk; network file systems do not lock as SQLite needs it.
+/// The file is in WAL mode, so two more files exist next to it while it is open. All three belong
+/// together. The file must be on a local disk, because network file systems do not provide the
+/// locks that SQLite needs.
 ///
-/// No operation blocks the executor: connections live on threads of their own, one that writes and
-/// two that read, behind queues of bounded length. What waits to be written when a transaction
-/// begins is written in it together, so many runs at a time cost less each. The threads end with
-/// the last handle.
+/// No operation blocks the executor. The connections live on dedicated threads, one that writes and
+/// two that read, behind bounded queues. A transaction commits all writes that are queued when it
+/// starts, so the cost per write falls when many runs are active. The threads end with the last
+/// handle.
 ///
 /// # Durability
 ///
-/// An acknowledged append survives a crash of the process, of the system and a loss of power, as
-/// far as the disk keeps what it has confirmed; with [`Synchronous::Normal`] the last moments
-/// before a crash of the system may be lost. Streams survive the process, and may lose the last
-/// moments with the system.
+/// An acknowledged append survives a crash of the process, a crash of the system, and a power loss,
+/// provided that the disk keeps what it confirmed. With [`Synchronous::Normal`], a crash of the
+/// system may lose the last appends. Streams survive a crash of the process, but a crash of the
+/// system may lose their last chunks.
 ///
 /// # Cancel safety
 ///
-/// Dropping a future leaves open whether the operation took place.
+/// If a future is dropped, it is unknown whether the operation took place.
 ///
 /// [`StateStore`]: helix_agents_core::store::StateStore
 /// [`StreamManager`]: helix_agents_core::stream::StreamManager
@@ -65,37 +66,37 @@ pub struct SqliteStore {
 #[derive(Debug)]
 struct Inner {
     writer: Writer,
-    /// What acknowledged appends survive.
+    /// The failures that acknowledged appends survive.
     durability: Durability,
     readers: Readers,
     watch: Arc<Watch>,
-    /// Of the last batches of each stream.
+    /// The receipts of the last batches of each stream.
     answers: StreamCache<Mutex<Answers>>,
     stream_retention: u64,
     synchronous: Synchronous,
-    /// Ends when all threads have.
+    /// A channel that closes when all threads have ended.
     ended: tokio::sync::Mutex<mpsc::Receiver<Infallible>>,
 }
 
 impl SqliteStore {
-    /// Opens the file with the default options; makes it if there is none.
+    /// Opens the file with the default options. Creates it if it does not exist.
     ///
     /// # Errors
-    /// As [`SqliteBuilder::open`].
+    /// Same as [`SqliteBuilder::open`].
     pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::builder(path).open().await
     }
 
-    /// Options for opening a file.
+    /// Returns a builder with the options for opening a file.
     pub fn builder(path: impl AsRef<Path>) -> SqliteBuilder {
         SqliteBuilder::new(path.as_ref())
     }
 
-    /// Closes the file for all handles: what has been asked for is done first, what is asked for
-    /// later fails with [`Closed`](helix_agents_core::error::ErrorCode::Closed). Returns once the
-    /// file is closed. Readers of streams end with that error.
+    /// Closes the file for all handles. Operations that are already queued are completed. Later
+    /// operations fail with [`Closed`](helix_agents_core::error::ErrorCode::Closed), and so do the
+    /// readers of streams. Returns after the file is closed.
     ///
-    /// Dropping all handles closes the file as well, a moment later.
+    /// Dropping all handles also closes the file, in the background.
     pub async fn close(&self) {
         let inner = &self.inner;
         inner.writer.close();
@@ -123,7 +124,7 @@ impl SqliteStore {
     }
 }
 
-/// The guard of a lock whose data is whole even if a holder panicked.
+/// Locks a mutex and ignores poison, because its data is consistent even after a panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

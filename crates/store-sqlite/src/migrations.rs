@@ -1,7 +1,7 @@
-//! The schema of the file, and how older files get it.
+//! The schema of the file and the migrations of older files.
 //!
-//! The file says that it is ours by its `application_id`, and its schema by its `user_version`.
-//! Migrations only go forward. A released one is never changed: add another.
+//! The `application_id` of the file identifies the store, and the `user_version` is the schema
+//! version. Migrations only go forward. Never change a released migration; add another one.
 
 use std::time::{Duration, Instant};
 
@@ -11,10 +11,10 @@ use helix_agents_core::error::{Error, ErrorCode};
 
 use crate::error::Failure;
 
-/// `HLXA`: a file of this store.
+/// `HLXA`, the application id of this store's files.
 const APPLICATION_ID: i32 = 0x484c_5841;
 
-/// What makes schema n + 1 of schema n.
+/// The migrations. The one at index n turns schema n into schema n + 1.
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/1.sql"),
     include_str!("migrations/2.sql"),
@@ -24,32 +24,33 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/6.sql"),
 ];
 
-/// What kind of file it is.
-enum Found {
-    /// Nothing is in it yet.
+/// The kind of a file.
+enum FileKind {
+    /// The file is empty.
     Empty,
-    /// One of ours, with this many migrations done.
+    /// A file of this store, with the number of completed migrations.
     Ours(usize),
 }
 
-/// Brings the file up to date. Leaves files of others, and of newer versions, as they are.
-pub(crate) fn run(connection: &mut Connection, patience: Duration) -> Result<(), Failure> {
-    patiently(patience, || inspect_alone(connection).map(drop))?;
+/// Migrates the file to the newest schema. Does not change files of other programs or newer
+/// versions.
+pub(crate) fn run(connection: &mut Connection, timeout: Duration) -> Result<(), Failure> {
+    retry_while_busy(timeout, || inspect_alone(connection).map(drop))?;
     if connection.is_readonly(rusqlite::MAIN_DB)? {
         let message = "the database file cannot be written";
         return Err(Error::new(ErrorCode::StoreReadOnly, message).into());
     }
-    // SQLite does not wait for its lock here if that could be a deadlock with another process that
-    // does the same.
-    patiently(patience, || use_wal(connection))?;
-    if matches!(inspect_alone(connection)?, Found::Ours(done) if done == MIGRATIONS.len()) {
+    // SQLite does not wait for its lock here, because waiting could deadlock with another process
+    // that does the same.
+    retry_while_busy(timeout, || use_wal(connection))?;
+    if matches!(inspect_alone(connection)?, FileKind::Ours(done) if done == MIGRATIONS.len()) {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have been faster.
+    // Another process may have migrated the file meanwhile.
     let done = match inspect(&transaction)? {
-        Found::Empty => 0,
-        Found::Ours(done) => done,
+        FileKind::Empty => 0,
+        FileKind::Ours(done) => done,
     };
     for migration in MIGRATIONS.iter().skip(done) {
         transaction.execute_batch(migration)?;
@@ -60,27 +61,28 @@ pub(crate) fn run(connection: &mut Connection, patience: Duration) -> Result<(),
     Ok(())
 }
 
-/// Checks that the file needs no change to be read.
+/// Checks that the file can be read without a migration.
 pub(crate) fn check(connection: &Connection) -> Result<(), Failure> {
     match inspect_alone(connection)? {
-        Found::Ours(done) if done == MIGRATIONS.len() => Ok(()),
+        FileKind::Ours(done) if done == MIGRATIONS.len() => Ok(()),
         _ => {
-            let message = "the database has to be brought up to date first, and cannot be written";
+            let message = "the database needs a migration, but it is opened read-only";
             Err(Error::new(ErrorCode::StoreReadOnly, message).into())
         }
     }
 }
 
-/// The schema that this version writes.
+/// Returns the schema version that this version of the store writes.
 pub(crate) fn newest() -> u32 {
     u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)
 }
 
-/// The schema of a file of ours, within a transaction; 0 if nothing is in it yet.
+/// Returns the schema version of a file of this store, or 0 if the file is empty. Runs in the
+/// caller's transaction.
 pub(crate) fn schema(connection: &Connection) -> Result<u32, Failure> {
     Ok(match inspect(connection)? {
-        Found::Empty => 0,
-        Found::Ours(done) => u32::try_from(done).unwrap_or(u32::MAX),
+        FileKind::Empty => 0,
+        FileKind::Ours(done) => u32::try_from(done).unwrap_or(u32::MAX),
     })
 }
 
@@ -90,23 +92,24 @@ fn use_wal(connection: &Connection) -> Result<(), Failure> {
     if mode.eq_ignore_ascii_case("wal") {
         return Ok(());
     }
-    let message = "the file system does not let processes share memory; use a local disk";
+    let message =
+        "the file system does not support shared memory between processes; use a local disk";
     Err(Error::new(ErrorCode::Unsupported, message).with_context("journal_mode", mode).into())
 }
 
-/// All of it at one moment.
-fn inspect_alone(connection: &Connection) -> Result<Found, Failure> {
+/// Inspects the file in a transaction of its own.
+fn inspect_alone(connection: &Connection) -> Result<FileKind, Failure> {
     let transaction = connection.unchecked_transaction()?;
     inspect(&transaction)
 }
 
-/// Within a transaction.
-fn inspect(connection: &Connection) -> Result<Found, Failure> {
+/// Inspects the file in the caller's transaction.
+fn inspect(connection: &Connection) -> Result<FileKind, Failure> {
     let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
     let (application, version) = (number("application_id")?, number("user_version")?);
     if application == APPLICATION_ID {
         return match usize::try_from(version) {
-            Ok(done) if done <= MIGRATIONS.len() => Ok(Found::Ours(done)),
+            Ok(done) if done <= MIGRATIONS.len() => Ok(FileKind::Ours(done)),
             _ => {
                 let message = "a newer version wrote the database; upgrade this program";
                 Err(Error::new(ErrorCode::StoreNewer, message)
@@ -119,24 +122,24 @@ fn inspect(connection: &Connection) -> Result<Found, Failure> {
     let tables: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
     if (application, version, tables) == (0, 0, 0) {
-        return Ok(Found::Empty);
+        return Ok(FileKind::Empty);
     }
     let message = "the file is a database of another program";
     Err(Error::new(ErrorCode::StoreForeign, message).into())
 }
 
-/// Repeats something while other processes are in the way, as long as `patience` lasts.
-fn patiently(
-    patience: Duration,
+/// Retries `action` while other processes hold a lock, until the timeout.
+fn retry_while_busy(
+    timeout: Duration,
     mut action: impl FnMut() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let start = Instant::now();
     loop {
         match action() {
-            Err(failure) if failure.is_busy() && start.elapsed() < patience => {
+            Err(failure) if failure.is_busy() && start.elapsed() < timeout => {
                 #[expect(
                     clippy::disallowed_methods,
-                    reason = "this is a thread of the store's, no task"
+                    reason = "this is a dedicated thread, not a task"
                 )]
                 std::thread::sleep(Duration::from_millis(5));
             }

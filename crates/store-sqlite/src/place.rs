@@ -1,5 +1,5 @@
-//! Keys of rows that belong to an owner and have a number there: appends of sessions, chunks of
-//! streams. An owner's rows lie one behind the other, and need no index beside them.
+//! Keys of rows that belong to an owner and are numbered within it: appends of sessions and chunks
+//! of streams. The rows of an owner are contiguous, so they need no additional index.
 
 use std::ops::RangeInclusive;
 
@@ -7,35 +7,36 @@ use helix_agents_core::error::{Error, ErrorCode};
 
 use crate::error::Failure;
 
-/// Numbers have the lower half of a key.
+/// The maximum number. Numbers occupy the lower half of a key.
 const LAST: u64 = u32::MAX as u64;
 
-/// The key of a row to be written.
+/// Returns the key of a row that is about to be written.
 pub(crate) fn of(owner: i64, number: u64) -> Result<i64, Failure> {
     if number > LAST || i32::try_from(owner).is_err() {
-        let message = "the database has no room for more; begin another session, in a new file \
-            if it has 2,147,483,647 of them";
+        let message = "the session has reached its maximum size; start another session, in a new file \
+            if this one has 2,147,483,647 sessions";
         return Err(Error::new(ErrorCode::TooLarge, message).with_context("number", number).into());
     }
     Ok(up_to(owner, number))
 }
 
-/// The keys of an owner from a number on.
+/// Returns the keys of an owner, starting at a number.
 pub(crate) fn since(owner: i64, number: u64) -> RangeInclusive<i64> {
     up_to(owner, number)..=up_to(owner, LAST)
 }
 
-/// The keys of an owner.
+/// Returns all keys of an owner.
 pub(crate) fn all(owner: i64) -> RangeInclusive<i64> {
     since(owner, 0)
 }
 
-/// The key of the row with this number, or if there is no such number, of the last one.
+/// Returns the key of the row with this number, or the last key of the owner if the number is too
+/// large.
 pub(crate) fn up_to(owner: i64, number: u64) -> i64 {
     owner << 32 | i64::from(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
-/// The number of a row.
+/// Returns the number of a row.
 pub(crate) fn number(key: i64) -> u64 {
     key.unsigned_abs() & LAST
 }

@@ -1,12 +1,13 @@
-//! The connection that writes, and the statements that it keeps prepared.
+//! The writing connection and its prepared statements.
 
 use rusqlite::{Connection, PrepFlags, Result, Statement};
 
 use crate::state::write::Statements as StateStatements;
 use crate::streams::row::Statements as StreamStatements;
 
-/// What writes within a transaction: the connection, and beside it the statements of every step.
-/// Those of rare operations are in the connection's own cache, whose look-up costs more.
+/// The writing connection within a transaction, and the statements that every step needs.
+/// Statements of rare operations are in the connection's own cache, which has a more expensive
+/// lookup.
 pub(crate) struct Tables<'c> {
     pub(crate) connection: &'c Connection,
     pub(crate) state: StateStatements<'c>,
@@ -23,7 +24,7 @@ impl<'c> Tables<'c> {
     }
 }
 
-/// A statement that is prepared when it is first used, and kept.
+/// A statement that is prepared on first use and then kept.
 pub(crate) struct Prepared<'c> {
     connection: &'c Connection,
     sql: &'static str,

@@ -40,15 +40,18 @@ impl SqliteStore {
         result.map_err(|error| of_session(error, session).with_operation(operation))
     }
 
-    /// Deletes sessions, and wakes the readers of their streams. Returns how many went.
+    /// Deletes sessions and wakes the readers of their streams. Returns the number of deleted
+    /// sessions.
     async fn forget(
         &self,
         work: impl FnMut(&mut Tables<'_>) -> Result<Vec<SessionId>, Failure> + Send + 'static,
     ) -> Result<u64> {
         let watch = Arc::clone(&self.inner.watch);
-        let wake = move |gone: &Vec<SessionId>| gone.iter().for_each(|it| watch.written(it));
-        let gone = self.inner.writer.run(self.inner.durability, work, wake).await?;
-        Ok(gone.len() as u64)
+        let wake = move |deleted: &Vec<SessionId>| {
+            deleted.iter().for_each(|session| watch.written(session))
+        };
+        let deleted = self.inner.writer.run(self.inner.durability, work, wake).await?;
+        Ok(deleted.len() as u64)
     }
 
     async fn read_state<T: Send + 'static>(
@@ -131,7 +134,8 @@ impl StateStore for SqliteStore {
     async fn renew(&self, session: &SessionId, run: &RunId, ttl: Duration) -> Result<Renewal> {
         let (of, run) = (session.clone(), run.clone());
         let renew = move |tables: &mut Tables<'_>| write::renew(tables, &of, &run, ttl);
-        // A lease need not outlive the system: its owner does not either.
+        // A lease does not have to survive a crash of the system, because its owner does not
+        // survive it either.
         self.write_state("store::renew", session, Durability::Process, renew).await
     }
 
@@ -140,7 +144,7 @@ impl StateStore for SqliteStore {
         snapshot.check().map_err(|error| error.with_operation(OPERATION))?;
         let of = session.clone();
         let save = move |tables: &mut Tables<'_>| snapshot::save(tables, &of, &snapshot);
-        // The log has it all: nobody waits for the disk.
+        // A snapshot is derived from the log, so it does not have to be synced to the disk.
         self.write_state(OPERATION, session, Durability::Process, save).await
     }
 
@@ -152,19 +156,19 @@ impl StateStore for SqliteStore {
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
         let of = session.clone();
-        let gone = self.forget(move |tables| delete::delete(tables, &of)).await;
-        let gone = gone.map_err(|error| of_session(error, session));
-        Ok(gone.map_err(|error| error.with_operation("store::delete"))? > 0)
+        let deleted = self.forget(move |tables| delete::delete(tables, &of)).await;
+        let deleted = deleted.map_err(|error| of_session(error, session));
+        Ok(deleted.map_err(|error| error.with_operation("store::delete"))? > 0)
     }
 
     async fn purge(&self, purge: &Purge) -> Result<u64> {
-        let mut gone = 0;
+        let mut deleted = 0;
         loop {
             let purge = purge.clone();
             let done = self.forget(move |tables| purge::purge_some(tables, &purge)).await;
             match done.map_err(|error| error.with_operation("store::purge"))? {
-                0 => return Ok(gone),
-                some => gone += some,
+                0 => return Ok(deleted),
+                some => deleted += some,
             }
         }
     }

@@ -21,7 +21,7 @@ pub(crate) mod watch;
 pub(crate) mod write;
 
 impl SqliteStore {
-    /// Changes a stream, and wakes its readers.
+    /// Changes a stream and wakes its readers.
     async fn write_stream<T: Send + 'static>(
         &self,
         operation: &'static str,
@@ -55,7 +55,8 @@ impl StreamManager for SqliteStore {
             }
         };
         let (of, retention) = (stream.clone(), self.inner.stream_retention);
-        // Looked up and noted by the thread that writes, because the caller may leave in between.
+        // The writing thread looks up and records the receipt, because the caller may be dropped in
+        // between.
         let (known, answers) = (asked.memory(), asked.memory());
         let write = move |tables: &mut Tables<'_>| match lock(&known).find(id) {
             Some(written) => Ok(written.clone()),

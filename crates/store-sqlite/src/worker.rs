@@ -1,4 +1,4 @@
-//! Threads that own connections, and the queues before them.
+//! Threads that own connections, and the queues in front of them.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -15,27 +15,28 @@ use helix_agents_core::error::{Error, ErrorCode, Result};
 use crate::error::Failure;
 use crate::lock;
 
-/// How many operations may wait for a connection; further callers wait for a place.
+/// The number of operations that may wait for a connection. Further callers wait for a free slot.
 const QUEUE: usize = 256;
 
-/// What the threads of one store have in common.
+/// The resources that the threads of one store share.
 #[derive(Debug, Clone)]
 pub(crate) struct Shared {
-    /// Held while closing: SQLite folds its log into the file when the last connection closes, but
-    /// not if two are about to be the last.
+    /// Locked while a connection closes. SQLite checkpoints its log into the file when the last
+    /// connection closes, but not if two connections close concurrently.
     closing: Arc<Mutex<()>>,
-    /// Held until the thread has ended.
+    /// Dropped when the thread has ended.
     running: mpsc::Sender<Infallible>,
 }
 
 impl Shared {
-    /// And what ends when all threads have.
+    /// Creates the resources, and the receiver of a channel that closes when all threads have
+    /// ended.
     pub(crate) fn new() -> (Self, mpsc::Receiver<Infallible>) {
         let (running, ended) = mpsc::channel(1);
         (Self { closing: Arc::default(), running }, ended)
     }
 
-    /// Ends what a thread does.
+    /// Closes a thread's connection and marks the thread as ended.
     pub(crate) fn end(self, connection: Option<Connection>) {
         let closing = lock(&self.closing);
         drop(connection);
@@ -44,9 +45,9 @@ impl Shared {
     }
 }
 
-/// Where work is put until a thread takes it.
+/// A queue of jobs for one or more threads.
 pub(crate) struct Queue<J> {
-    /// None once it was closed.
+    /// The sender. `None` after the queue was closed.
     jobs: Mutex<Option<mpsc::Sender<J>>>,
 }
 
@@ -61,7 +62,7 @@ impl<J: Send + 'static> Queue<J> {
         match jobs.try_send(job) {
             Ok(()) => Ok(()),
             Err(TrySendError::Closed(_)) => Err(closed()),
-            // Who waits for a place is given it, whether it still polls or not.
+            // A caller that waits for a slot gets it even if its future is no longer polled.
             Err(TrySendError::Full(job)) => {
                 let sent = tokio::spawn(async move { jobs.send(job).await });
                 sent.await.is_ok_and(|sent| sent.is_ok()).then_some(()).ok_or_else(closed)
@@ -69,7 +70,7 @@ impl<J: Send + 'static> Queue<J> {
         }
     }
 
-    /// Ends the threads once they have done what is in the queue.
+    /// Ends the threads after they have completed all queued jobs.
     pub(crate) fn close(&self) {
         drop(lock(&self.jobs).take());
     }
@@ -84,14 +85,14 @@ impl<J> fmt::Debug for Queue<J> {
 
 type Job = Box<dyn FnOnce(&mut Connection) + Send>;
 
-/// Threads that read, with a connection each, and take their work from one queue.
+/// Threads that read. Each has its own connection, and all take jobs from one queue.
 #[derive(Debug)]
 pub(crate) struct Readers {
     queue: Queue<Job>,
 }
 
 impl Readers {
-    /// Starts a thread per connection.
+    /// Starts one thread per connection.
     pub(crate) fn start(connections: Vec<Connection>, shared: &Shared) -> Result<Self> {
         let (queue, jobs) = Queue::new();
         let jobs = Arc::new(Mutex::new(jobs));
@@ -102,17 +103,17 @@ impl Readers {
         Ok(Self { queue })
     }
 
-    /// Does something with a connection, on a thread of its own.
+    /// Runs `work` with a connection on one of the reading threads.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves open whether the work is done.
+    /// If the future is dropped, it is unknown whether the work was done.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         let job: Job = Box::new(move |connection| {
-            // Nobody waits any more: it need not be done.
+            // Skip the work if the caller no longer waits.
             if !reply.is_closed() {
                 drop(reply.send(work(connection)));
             }
@@ -124,7 +125,7 @@ impl Readers {
         }
     }
 
-    /// Ends the threads once they have done what is in the queue.
+    /// Ends the threads after they have completed all queued jobs.
     pub(crate) fn close(&self) {
         self.queue.close();
     }
@@ -134,14 +135,14 @@ fn serve(mut connection: Connection, jobs: &Mutex<mpsc::Receiver<Job>>, shared: 
     loop {
         let job = lock(jobs).blocking_recv();
         let Some(job) = job else { break };
-        // A panic is one operation's, whose caller learns of it because its answer is dropped; the
-        // transaction was rolled back on the way. Others go on.
+        // A panic only affects its own operation. The caller gets an error because the reply
+        // channel is dropped, and unwinding has rolled back the transaction.
         drop(catch_unwind(AssertUnwindSafe(|| job(&mut connection))));
     }
     shared.end(Some(connection));
 }
 
-/// Does something that blocks, once, on a thread of its own.
+/// Runs blocking work once on a new thread.
 pub(crate) async fn once<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> Result<T> + Send + 'static,
@@ -157,7 +158,7 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<
     match thread.spawn(work) {
         Ok(_) => Ok(()),
         Err(error) => {
-            let message = "the system has no thread left for the store";
+            let message = "the operating system could not start a thread for the store";
             Err(Error::new(ErrorCode::StoreUnavailable, message).with_source(error))
         }
     }
@@ -168,5 +169,5 @@ pub(crate) fn closed() -> Error {
 }
 
 pub(crate) fn panicked() -> Error {
-    Error::new(ErrorCode::Internal, "the store panicked; see its message")
+    Error::new(ErrorCode::Internal, "the store panicked; see the panic message")
 }

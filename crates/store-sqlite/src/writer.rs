@@ -1,8 +1,8 @@
-//! The thread that writes, and how what it is asked for shares transactions.
+//! The writing thread and its group commits.
 //!
-//! One connection writes, because each of two would find its pages stale after every commit of the
-//! other. It does everything that waits in one transaction (a group commit): the more there is to
-//! do, the less each of it costs, and a lone operation waits for nothing.
+//! One connection writes, because with two, each would find its page cache stale after every commit
+//! of the other. The thread runs all queued jobs in one transaction (group commit), so the cost per
+//! job falls with the load, and a lone job does not wait.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,22 +18,22 @@ use crate::error::Failure;
 use crate::prepared::{Prepared, Tables};
 use crate::worker::{self, Queue, Shared};
 
-/// The most operations in one transaction.
+/// The maximum number of operations in one transaction.
 const GROUP: usize = 64;
 
-/// How long a transaction takes in more of them.
+/// The time after which a transaction takes in no more operations.
 const GROUP_TIME: Duration = Duration::from_millis(10);
 
-/// What an acknowledged operation survives.
+/// The failures that an acknowledged operation survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Durability {
-    /// A crash of the process: the operating system has it.
+    /// A crash of the process: the operating system has accepted the write.
     Process,
-    /// A crash of the system, and a loss of power: the disk has it.
+    /// A crash of the system and a power loss: the disk has confirmed the write.
     System,
 }
 
-/// The queue before the thread that writes.
+/// The queue of the writing thread.
 pub(crate) struct Writer {
     queue: Queue<Box<dyn Job>>,
 }
@@ -46,11 +46,12 @@ impl Writer {
         Ok(Self { queue })
     }
 
-    /// Does something within a transaction that is kept if it succeeds, and `then` with the result once
-    /// that is committed, whether the caller still waits or not. `work` may be done again if it was undone because of others.
+    /// Runs `work` in a transaction that is committed if it succeeds. After the commit, runs `then`
+    /// with the result, whether or not the caller still waits. `work` may run again if its first
+    /// execution was rolled back because of another job.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves open whether the work is done.
+    /// If the future is dropped, it is unknown whether the work was done.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         durability: Durability,
@@ -58,12 +59,12 @@ impl Writer {
         then: impl FnOnce(&T) + Send + 'static,
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
-        let job = Box::new(Asked { durability, work, then, result: None, reply });
+        let job = Box::new(QueuedJob { durability, work, then, result: None, reply });
         self.queue.send(job).await?;
         answer.await.unwrap_or_else(|_| Err(worker::panicked()))
     }
 
-    /// Ends the thread once it has done what is in the queue.
+    /// Ends the thread after it has completed all queued jobs.
     pub(crate) fn close(&self) {
         self.queue.close();
     }
@@ -75,24 +76,24 @@ impl fmt::Debug for Writer {
     }
 }
 
-/// Something to do, seen from the thread that writes.
+/// A job, as the writing thread sees it.
 trait Job: Send {
     fn durability(&self) -> Durability;
 
-    /// Whether anybody still waits for it.
+    /// Returns `true` if the caller still waits for the result.
     fn is_wanted(&self) -> bool;
 
-    /// Does it; whether it is to be kept.
+    /// Runs the job. Returns `true` if its changes are to be committed.
     fn run(&mut self, tables: &mut Tables<'_>) -> bool;
 
-    /// What it did is not kept, or it could not be done at all.
+    /// Records that the job's changes were not committed or that the job did not run.
     fn fail(&mut self, error: Error);
 
-    /// Tells the caller.
+    /// Sends the result to the caller.
     fn answer(self: Box<Self>);
 }
 
-struct Asked<T, W, D> {
+struct QueuedJob<T, W, D> {
     durability: Durability,
     work: W,
     then: D,
@@ -100,7 +101,7 @@ struct Asked<T, W, D> {
     reply: oneshot::Sender<Result<T>>,
 }
 
-impl<T, W, D> Job for Asked<T, W, D>
+impl<T, W, D> Job for QueuedJob<T, W, D>
 where
     T: Send,
     W: FnMut(&mut Tables<'_>) -> Result<T, Failure> + Send,
@@ -115,7 +116,7 @@ where
     }
 
     fn run(&mut self, tables: &mut Tables<'_>) -> bool {
-        // A panic is one operation's. Statements are reset on the way.
+        // A panic only affects its own job. Statements are reset by unwinding.
         let result = catch_unwind(AssertUnwindSafe(|| (self.work)(tables)));
         let result = result.unwrap_or_else(|_| Err(worker::panicked().into()));
         let is_kept = result.is_ok();
@@ -124,7 +125,7 @@ where
     }
 
     fn fail(&mut self, error: Error) {
-        // Its own error says more.
+        // The job's own error is more specific.
         if !matches!(self.result, Some(Err(_))) {
             self.result = Some(Err(error));
         }
@@ -133,7 +134,7 @@ where
     fn answer(self: Box<Self>) {
         let Self { then, result, reply, .. } = *self;
         let Some(result) = result else { return };
-        // Here and not by the caller, who may be gone.
+        // `then` runs here and not in the caller, which may have been dropped.
         if let Ok(result) = &result {
             then(result);
         }
@@ -153,7 +154,7 @@ fn serve(connection: Connection, mut jobs: mpsc::Receiver<Box<dyn Job>>, shared:
 
 struct Transactions<'c> {
     tables: Tables<'c>,
-    /// What the connection is set to.
+    /// The durability that the connection is configured for.
     durability: Option<Durability>,
     begin: Prepared<'c>,
     commit: Prepared<'c>,
@@ -162,11 +163,11 @@ struct Transactions<'c> {
     release: Prepared<'c>,
 }
 
-/// Why a group was not committed as it is.
-enum Broken {
-    /// SQLite rolled all of it back because of the job at this place, which knows.
-    By(usize),
-    /// Nothing was kept of so many jobs.
+/// The reason why a group was not committed as it was.
+enum GroupFailure {
+    /// SQLite rolled back the whole group because of the job at this index, which has the error.
+    Job(usize),
+    /// The transaction failed for the first jobs, whose number is given.
     All(usize, rusqlite::Error),
 }
 
@@ -184,31 +185,31 @@ impl<'c> Transactions<'c> {
         }
     }
 
-    /// Does all jobs and answers them.
+    /// Runs all jobs and answers their callers.
     fn run(&mut self, jobs: &mut Vec<Box<dyn Job>>) {
         while !jobs.is_empty() {
-            // Nobody waits any more: it need not be done.
+            // Skip jobs whose caller no longer waits.
             jobs.retain(|job| job.is_wanted());
             let ended = self.run_some(jobs);
             for job in jobs.drain(..ended) {
-                // What a caller does when it is woken must not end the thread.
+                // A panic in a caller's waker must not end the thread.
                 drop(catch_unwind(AssertUnwindSafe(|| job.answer())));
             }
         }
     }
 
-    /// Does the first of the jobs; returns how many.
+    /// Runs jobs from the front. Returns how many were completed.
     fn run_some(&mut self, jobs: &mut [Box<dyn Job>]) -> usize {
         match self.run_together(jobs) {
             Ok(ended) => ended,
-            Err(Broken::By(place)) => {
-                // The others must not suffer: each on its own.
+            Err(GroupFailure::Job(place)) => {
+                // Run the other jobs individually, so that they do not fail.
                 for job in jobs.iter_mut().take(place) {
                     self.run_alone(job);
                 }
                 place + 1
             }
-            Err(Broken::All(ended, error)) => {
+            Err(GroupFailure::All(ended, error)) => {
                 fail_all(jobs.iter_mut().take(ended), error);
                 ended
             }
@@ -216,15 +217,15 @@ impl<'c> Transactions<'c> {
     }
 
     fn run_alone(&mut self, job: &mut Box<dyn Job>) {
-        if let Err(Broken::All(_, error)) = self.run_together(slice::from_mut(job)) {
+        if let Err(GroupFailure::All(_, error)) = self.run_together(slice::from_mut(job)) {
             fail_all([job], error);
         }
     }
 
-    /// Does the first of the jobs in one transaction; returns how many.
-    fn run_together(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<usize, Broken> {
+    /// Runs jobs from the front in one transaction. Returns how many were completed.
+    fn run_together(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<usize, GroupFailure> {
         let Some(durability) = jobs.iter().map(|job| job.durability()).max() else { return Ok(0) };
-        self.begin(durability).map_err(|error| Broken::All(jobs.len(), error))?;
+        self.begin(durability).map_err(|error| GroupFailure::All(jobs.len(), error))?;
         let ended = match jobs {
             [job] => {
                 if !job.run(&mut self.tables) {
@@ -239,13 +240,13 @@ impl<'c> Transactions<'c> {
             Ok(()) => Ok(ended),
             Err(error) => {
                 self.roll_back();
-                Err(Broken::All(ended, error))
+                Err(GroupFailure::All(ended, error))
             }
         }
     }
 
-    /// Does jobs so that each can be undone alone.
-    fn run_each(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<usize, Broken> {
+    /// Runs jobs in savepoints, so that each can be rolled back individually.
+    fn run_each(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<usize, GroupFailure> {
         let start = Instant::now();
         for (place, job) in jobs.iter_mut().enumerate() {
             if place > 0 && start.elapsed() >= GROUP_TIME {
@@ -254,12 +255,12 @@ impl<'c> Transactions<'c> {
             if !job.is_wanted() {
                 continue;
             }
-            let broken = |error| Broken::All(place + 1, error);
+            let broken = |error| GroupFailure::All(place + 1, error);
             run(&mut self.save).map_err(broken)?;
             let is_kept = job.run(&mut self.tables);
-            // As for a full disk.
+            // SQLite rolled back the transaction, for example because the disk is full.
             if self.tables.connection.is_autocommit() {
-                return Err(Broken::By(place));
+                return Err(GroupFailure::Job(place));
             }
             if !is_kept {
                 run(&mut self.undo).map_err(broken)?;
@@ -269,12 +270,12 @@ impl<'c> Transactions<'c> {
         Ok(jobs.len())
     }
 
-    /// Begins a transaction whose commit makes it so durable. At `NORMAL`, SQLite leaves a commit
-    /// to the operating system; at `FULL` it forces its log to the disk, with all earlier commits
-    /// in it, before anybody sees this one. Checkpoints sync alike at both, so what was durable
-    /// stays so. To change the level costs a hundredth of a sync, and leaves to SQLite what a sync
-    /// of our own would have to prove. A pragma takes effect when it is prepared, so it is each
-    /// time.
+    /// Begins a transaction whose commit has this durability. At `NORMAL`, SQLite leaves a commit
+    /// to the operating system. At `FULL`, it syncs its log, with all earlier commits, before other
+    /// connections see the commit. Checkpoints sync in both modes, so durable commits stay durable.
+    /// Changing the level costs about a hundredth of a sync, and it relies on SQLite's syncs
+    /// instead of our own. A pragma takes effect when it is prepared, so it is not kept as a
+    /// prepared statement.
     fn begin(&mut self, durability: Durability) -> rusqlite::Result<()> {
         if self.durability != Some(durability) {
             let level = match durability {
@@ -289,7 +290,7 @@ impl<'c> Transactions<'c> {
 
     fn roll_back(&self) {
         let connection = self.tables.connection;
-        // If even that fails, the next one cannot begin, and says so.
+        // If the rollback fails, the next transaction cannot begin and reports the error.
         if !connection.is_autocommit() {
             drop(connection.execute_batch("ROLLBACK"));
         }
@@ -300,10 +301,10 @@ fn run(statement: &mut Prepared<'_>) -> rusqlite::Result<()> {
     statement.get()?.execute([]).map(drop)
 }
 
-/// The first gets the error itself, with its source.
+/// Fails all jobs. The first one gets the error with its source.
 fn fail_all<'j>(jobs: impl IntoIterator<Item = &'j mut Box<dyn Job>>, error: rusqlite::Error) {
     let error = Error::from(Failure::from(error));
-    let (code, message) = (error.code(), "what was written together with this could not be");
+    let (code, message) = (error.code(), "the transaction that contained this write failed");
     let others = std::iter::repeat_with(|| Error::new(code, message));
     for (job, error) in jobs.into_iter().zip(std::iter::once(error).chain(others)) {
         job.fail(error);

@@ -1,6 +1,7 @@
-//! A payment that waits for somebody's yes. Each part is a process of its own, and between them
-//! nothing runs: `place` asks and ends, `approve` or `deny` answers without knowing the agent, and
-//! `go-on` carries it out. The model is the one that is configured, else a script plays it.
+//! A payment that waits for human approval. Each command is a separate process, and nothing runs
+//! between them: `place` starts the run and exits when it waits for approval, `approve` or `deny`
+//! records the decision without knowing the agent, and `resume` continues the run. The example uses
+//! the configured model, or a scripted one if none is configured.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it does")]
 
 use anyhow::{Result, bail};
@@ -12,19 +13,19 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Everything that a session knows of itself is found under its id.
+/// The session id. It is all that a process needs to find the session.
 const SESSION: &str = "bill-7";
 
 #[derive(Deserialize, JsonSchema)]
 struct Payment {
-    /// Who gets it.
+    /// The recipient.
     to: String,
-    /// How much, in cents.
+    /// The amount in cents.
     cents: u64,
 }
 
+/// Makes a payment.
 #[tool]
-/// Pay somebody.
 async fn pay(payment: Payment) -> Result<String, ToolError> {
     println!("paying {} cents to {}", payment.cents, payment.to);
     Ok("paid".to_owned())
@@ -33,62 +34,63 @@ async fn pay(payment: Payment) -> Result<String, ToolError> {
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let command: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let store = SqliteStore::open("bills.db").await?;
-    match words.as_slice() {
+    match command.as_slice() {
         ["place"] => place(&store).await?,
         ["approve"] => answer(&store, Submission::approve).await?,
         ["deny", reason @ ..] => {
             let reason = (!reason.is_empty()).then(|| reason.join(" "));
             answer(&store, |call| Submission::deny(call, reason)).await?;
         }
-        ["go-on"] => go_on(&store).await?,
-        _ => bail!("say what to do: place, approve, deny [REASON] or go-on"),
+        ["resume"] => resume(&store).await?,
+        _ => bail!("usage: approval place | approve | deny [REASON] | resume"),
     }
     store.close().await;
     Ok(())
 }
 
-/// Begins, and ends as soon as somebody has to be asked.
+/// Starts the run. It suspends as soon as the payment needs approval, and this process exits.
 async fn place(store: &SqliteStore) -> Result<()> {
     let options = ExecuteOptions::default().session(SESSION);
     let handle = runtime(store)?.start(&agent()?, "Pay Ann's bill, 90 euros.", options).await?;
     show(&handle.result().await?)
 }
 
-/// Records an answer to what waits. Neither the agent nor a model is here.
+/// Records the decision on the pending call. This process needs neither the agent nor a model.
 async fn answer(store: &SqliteStore, answer: impl FnOnce(CallRef) -> Submission) -> Result<()> {
     let session = SessionId::from(SESSION);
-    let Some(waiting) = pending_calls(SessionReader::of(store), &session).await?.into_iter().next()
+    let Some(pending_call) =
+        pending_calls(SessionReader::of(store), &session).await?.into_iter().next()
     else {
-        bail!("nothing waits for an answer");
+        bail!("no call is waiting for approval");
     };
-    println!("{} {}", waiting.pending.tool, waiting.arguments.text());
-    // What was seen here is what is answered.
-    let answer = answer(waiting.reference()).digest(waiting.pending.digest.clone());
+    println!("{} {}", pending_call.pending.tool, pending_call.arguments.text());
+    // The digest ties the decision to the arguments that were shown above.
+    let answer = answer(pending_call.reference()).digest(pending_call.pending.digest.clone());
     let outside = Outside { store, ids: &SystemIds, folds: None };
     submit(outside, &session, &answer).await?;
-    println!("answered; now: go-on");
+    println!("recorded; now run: resume");
     Ok(())
 }
 
-/// Goes on with what was answered.
-async fn go_on(store: &SqliteStore) -> Result<()> {
+/// Continues the run with the recorded decision.
+async fn resume(store: &SqliteStore) -> Result<()> {
     let (agent, session) = (agent()?, SessionId::from(SESSION));
     let handle = runtime(store)?.resume_agent(&agent, &session, ResumeOptions::default()).await?;
     show(&handle.result().await?)
 }
 
-/// Tells what came of a run.
+/// Prints the result of a run, or the calls that it waits for.
 fn show(result: &AgentResult<String>) -> Result<()> {
     match (&result.suspended, &result.output) {
-        (Some(waits), _) => {
-            for call in &waits.calls {
-                println!("waits for approval of {} ({})", call.tool, call.call);
+        (Some(suspended), _) => {
+            for call in &suspended.calls {
+                println!("waiting for approval of {} ({})", call.tool, call.call);
             }
         }
         (None, Some(output)) => println!("{output}"),
-        (None, None) => bail!("the run is {}", result.status.as_str()),
+        (None, None) => bail!("the run ended as {}", result.status.as_str()),
     }
     Ok(())
 }
@@ -104,8 +106,9 @@ fn runtime(store: &SqliteStore) -> Result<LocalRuntime> {
     Ok(LocalRuntime::builder().store(store.clone()).llm(models).build()?)
 }
 
-/// It answers by the place in the history, so the next process goes on with it as well.
+/// Returns a scripted model. It picks its reply by the length of the history, so each process
+/// continues where the previous one stopped.
 fn script() -> ScriptedLlm {
     let payment = json!({ "to": "Ann", "cents": 9_000 });
-    ScriptedLlm::new([Reply::tool_call("pay", payment), Reply::text("The bill is dealt with.")])
+    ScriptedLlm::new([Reply::tool_call("pay", payment), Reply::text("The request is handled.")])
 }

@@ -1,8 +1,8 @@
-//! A question to the customer, whom only the caller of the agent can ask. Each part is a process of
-//! its own, and between them nothing runs: `order [SECONDS]` begins and ends as soon as the question
-//! stands, `answer JSON` hands in what the customer said without knowing the agent, and `go-on` goes
-//! on with that, or without it once the time is up. The model is the one that is configured, else a
-//! script plays it.
+//! A question to the customer, which only the caller of the agent can ask. Each command is a
+//! separate process, and nothing runs between them: `order [SECONDS]` starts the run and exits when
+//! the question is pending, `answer JSON` submits the customer's answer without knowing the agent,
+//! and `resume` continues the run with the answer, or without it after the deadline. The example
+//! uses the configured model, or a scripted one if none is configured.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it does")]
 
 use std::time::Duration;
@@ -16,23 +16,29 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Everything that a session knows of itself is found under its id.
+/// The session id. It is all that a process needs to find the session.
 const SESSION: &str = "bicycle";
 
-/// How long the customer has, unless `order` says otherwise.
+/// The default time that the customer has to answer.
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[derive(Deserialize, JsonSchema)]
-#[expect(dead_code, reason = "only its schema is used: the caller gets the arguments as JSON")]
+#[expect(
+    dead_code,
+    reason = "only its schema is used, because the caller receives the arguments as JSON"
+)]
 struct Question {
-    /// What to ask the customer.
+    /// The question for the customer.
     question: String,
 }
 
-/// What an answer has to look like.
+/// The schema of the customer's answer.
 #[derive(Deserialize, JsonSchema)]
-#[expect(dead_code, reason = "only its schema is used: the caller brings the result as JSON")]
-struct Wish {
+#[expect(
+    dead_code,
+    reason = "only its schema is used, because the caller submits the result as JSON"
+)]
+struct Answer {
     /// The colour that the customer wants.
     colour: String,
 }
@@ -40,78 +46,81 @@ struct Wish {
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let command: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let store = SqliteStore::open("orders.db").await?;
-    let done = match words.as_slice() {
+    let done = match command.as_slice() {
         ["order"] => order(&store, HOUR).await,
         ["order", seconds] => order(&store, Duration::from_secs_f64(seconds.parse()?)).await,
         ["answer", result] => answer(&store, result).await,
-        ["go-on"] => go_on(&store).await,
-        _ => bail!("say what to do: order [SECONDS], answer JSON or go-on"),
+        ["resume"] => resume(&store).await,
+        _ => bail!("usage: client-tools order [SECONDS] | answer JSON | resume"),
     };
     store.close().await;
     done
 }
 
-/// Begins, and ends as soon as the customer has to be asked.
-async fn order(store: &SqliteStore, patience: Duration) -> Result<()> {
-    let (agent, options) = (agent(patience)?, ExecuteOptions::default().session(SESSION));
+/// Starts the run. It suspends as soon as the customer has to be asked, and this process exits.
+async fn order(store: &SqliteStore, deadline: Duration) -> Result<()> {
+    let (agent, options) = (agent(deadline)?, ExecuteOptions::default().session(SESSION));
     let handle = runtime(store)?.start(&agent, "A bicycle, please.", options).await?;
     show(&handle.result().await?)
 }
 
-/// Hands in what the customer said. Neither the agent nor a model is here: schema and deadline are
-/// in the log.
+/// Submits the customer's answer. This process needs neither the agent nor a model, because the
+/// schema and the deadline are in the log.
 async fn answer(store: &SqliteStore, result: &str) -> Result<()> {
     let session = SessionId::from(SESSION);
-    let Some(waiting) = pending_calls(SessionReader::of(store), &session).await?.into_iter().next()
+    let Some(pending_call) =
+        pending_calls(SessionReader::of(store), &session).await?.into_iter().next()
     else {
-        bail!("nothing waits for an answer");
+        bail!("no call is waiting for a result");
     };
-    let result: Value = serde_json::from_str(result).context("an answer is JSON")?;
-    let answer = Submission::result(waiting.reference(), &result)?;
+    let result: Value = serde_json::from_str(result).context("the answer must be JSON")?;
+    let answer = Submission::result(pending_call.reference(), &result)?;
     let outside = Outside { store, ids: &SystemIds, folds: None };
     match submit(outside, &session, &answer).await {
-        Ok(_) => println!("answered; now: go-on"),
-        // The question still stands, and another answer may be given.
+        Ok(_) => println!("recorded; now run: resume"),
+        // The call is still pending and accepts another answer.
         Err(error) if error.code() == ErrorCode::AnswerInvalid => {
             println!("refused: {}", error.message());
         }
         Err(error) if error.code() == ErrorCode::AnswerExpired => {
-            println!("too late; now: go-on");
+            println!("too late; now run: resume");
         }
         Err(error) => return Err(error.into()),
     }
     Ok(())
 }
 
-/// Goes on with what was answered, or with that nobody did in time.
-async fn go_on(store: &SqliteStore) -> Result<()> {
+/// Continues the run with the customer's answer, or with a timeout error if there is none.
+async fn resume(store: &SqliteStore) -> Result<()> {
     let (agent, session) = (agent(HOUR)?, SessionId::from(SESSION));
     let handle = runtime(store)?.resume_agent(&agent, &session, ResumeOptions::default()).await?;
     show(&handle.result().await?)
 }
 
-/// Tells what came of a run.
+/// Prints the result of a run, or the calls that it waits for.
 fn show(result: &AgentResult<String>) -> Result<()> {
     match (&result.suspended, &result.output) {
-        (Some(waits), _) => {
-            for call in &waits.calls {
-                println!("waits for the result of {} ({})", call.tool, call.call);
+        (Some(suspended), _) => {
+            for call in &suspended.calls {
+                println!("waiting for the result of {} ({})", call.tool, call.call);
             }
         }
         (None, Some(output)) => println!("{output}"),
-        (None, None) => bail!("the run is {}", result.status.as_str()),
+        (None, None) => bail!("the run ended as {}", result.status.as_str()),
     }
     Ok(())
 }
 
-/// How long a call may wait is decided when it is made, so `go-on` need not say it again.
-fn agent(patience: Duration) -> Result<Agent, Error> {
-    let ask = Tool::client::<Question>("ask", "Ask the customer something, and wait for it.");
+/// Builds the agent. The deadline is fixed when the model makes the call, so `resume` may pass any
+/// value.
+fn agent(deadline: Duration) -> Result<Agent, Error> {
+    let ask =
+        Tool::client::<Question>("ask", "Ask the customer a question and wait for the answer.");
     Agent::builder("shop")
-        .system_prompt("You take orders. Ask the customer what you have to know.")
-        .tool(ask.output_schema::<Wish>().deadline(patience))
+        .system_prompt("You take orders. Ask the customer for missing details.")
+        .tool(ask.output_schema::<Answer>().deadline(deadline))
         .build()
 }
 
@@ -121,8 +130,9 @@ fn runtime(store: &SqliteStore) -> Result<LocalRuntime> {
     Ok(LocalRuntime::builder().store(store.clone()).llm(models).build()?)
 }
 
-/// It answers by the place in the history, so the next process goes on with it as well.
+/// Returns a scripted model. It picks its reply by the length of the history, so each process
+/// continues where the previous one stopped.
 fn script() -> ScriptedLlm {
     let question = json!({ "question": "Which colour?" });
-    ScriptedLlm::new([Reply::tool_call("ask", question), Reply::text("The order is dealt with.")])
+    ScriptedLlm::new([Reply::tool_call("ask", question), Reply::text("The order is handled.")])
 }

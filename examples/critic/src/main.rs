@@ -1,6 +1,7 @@
-//! A writer with a critic that stays with it: it shows what it wrote, improves it and asks again,
-//! until the critic is content. The critic remembers what it has seen, and its verdict has a type.
-//! The model is the one that is configured, else a script plays both.
+//! A writer with a critic as its companion: the writer shows its poem to the critic, improves it,
+//! and asks again until the critic is satisfied. The critic remembers earlier versions, and its
+//! verdict is typed. The example uses the configured model, or a scripted one for both agents if
+//! none is configured.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it does")]
 
 use anyhow::Result;
@@ -13,20 +14,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// The writer may call the model this often: a critic that is never content costs no more.
-const MOST_STEPS: u32 = 8;
+/// The maximum number of the writer's model calls, in case the critic is never satisfied.
+const MAX_STEPS: u32 = 8;
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Verdict {
-    /// From 1 to 5; from 4 on it may be printed.
+    /// The score from 1 to 5. A poem with a score of 4 or more is good enough.
     score: u32,
-    /// What to change, in one sentence.
+    /// The suggested change in one sentence.
     remark: String,
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Poem {
-    /// The two lines.
+    /// The two lines of the poem.
     lines: Vec<String>,
 }
 
@@ -42,8 +43,8 @@ async fn main() -> Result<()> {
     while let Some(stored) = chunks.next().await {
         let chunk = stored?.chunk;
         match &chunk.kind {
-            ChunkKind::SubagentStart { child, .. } => println!("{child} begins"),
-            // What a child puts out stands in the stream of the session that began it.
+            ChunkKind::SubagentStart { child, .. } => println!("{child} started"),
+            // The output of a sub-agent is also in the stream of its parent session.
             ChunkKind::Output { output } if chunk.session != *run.session() => {
                 let verdict: Verdict = serde_json::from_str(output)?;
                 println!("{} of 5: {}", verdict.score, verdict.remark);
@@ -57,9 +58,9 @@ async fn main() -> Result<()> {
     let session = run.fold().await?;
     for (name, critic) in session.companions() {
         let critic = load(&store, &critic.start.session).await?;
-        println!("{name} was asked {} times", critic.turn());
+        println!("{name} reviewed {} versions", critic.turn());
     }
-    println!("{} model calls in all", session.tree_usage().steps);
+    println!("{} model calls in total", session.tree_usage().steps);
     store.close().await;
     Ok(())
 }
@@ -67,40 +68,41 @@ async fn main() -> Result<()> {
 fn writer() -> Result<Agent<(), Poem>, Error> {
     let critic = Agent::builder("critic")
         .description("Judges a poem.")
-        .system_prompt("You judge poems. Say whether one is better than those before it.")
+        .system_prompt("You judge poems. Say whether a poem is better than the earlier versions.")
         .output::<Verdict>()
         .build()?;
     Agent::builder("writer")
         .system_prompt(
             "You write poems of two lines. Start one critic and show it your poem. Improve the poem \
-             as it says, and send it the new one as a message, until its score is at least 4.",
+             as it suggests and send it the new version as a message, until its score is at least 4.",
         )
         .companion(&critic, CompanionMode::Blocking)
-        .max_steps(MOST_STEPS)
+        .max_steps(MAX_STEPS)
         .output::<Poem>()
         .build()
 }
 
-/// Both agents' words, by the place in the history of each.
+/// Returns a scripted model for both agents. It picks its reply by the length of each agent's
+/// history.
 fn script() -> RoutingScriptedLlm {
     let (dull, better) = ("Roses are red,\nviolets are blue.", "Roses are red,\nthe evening too.");
-    let begin = json!({ "agent": "critic", "name": "rex", "message": dull });
-    let again = json!({ "name": "rex", "message": better });
+    let spawn = json!({ "agent": "critic", "name": "rex", "message": dull });
+    let message = json!({ "name": "rex", "message": better });
     let poem = json!({ "lines": better.lines().collect::<Vec<_>>() });
     RoutingScriptedLlm::new()
         .agent(
             "writer",
             ScriptedLlm::new([
-                Reply::tool_call("companion__spawnAgent", begin),
-                Reply::tool_call("companion__sendMessage", again),
+                Reply::tool_call("companion__spawnAgent", spawn),
+                Reply::tool_call("companion__sendMessage", message),
                 Reply::finish(poem),
             ]),
         )
         .agent(
             "critic",
             ScriptedLlm::new([
-                Reply::finish(json!({ "score": 2, "remark": "Everybody knows that one." })),
-                Reply::finish(json!({ "score": 4, "remark": "Better: now it has a mood." })),
+                Reply::finish(json!({ "score": 2, "remark": "This rhyme is a cliché." })),
+                Reply::finish(json!({ "score": 4, "remark": "Better: it has a mood now." })),
             ]),
         )
 }

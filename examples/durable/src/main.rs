@@ -1,6 +1,7 @@
-//! A run that goes on by itself when its killed process is started again: start it with the URL of a
-//! PostgreSQL database, kill it with `kill -9`, start it again. Its sessions are in that database, and so
-//! are the workflows that carry them out. The model is the one that is configured, else a script plays it.
+//! A run that continues automatically when its killed process is restarted. Start the example with
+//! the URL of a PostgreSQL database, kill it with `kill -9`, and start it again. The database
+//! stores both the sessions and the workflows that execute them. The example uses the configured
+//! model, or a scripted one if none is configured.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it does")]
 
 use std::time::Duration;
@@ -12,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Everything that a session knows of itself is found under its id.
+/// The session id. A restarted process finds its session with it.
 const SESSION: &str = "grand-tour";
 
 #[derive(Deserialize, JsonSchema)]
@@ -21,12 +22,12 @@ struct Place {
     city: String,
 }
 
+/// Visits a city. This takes a second.
 #[tool]
-/// Visit a city. It takes a while.
 async fn visit(place: Place) -> Result<String, ToolError> {
     println!("visiting {}", place.city);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    println!("been to {}", place.city);
+    println!("visited {}", place.city);
     Ok(format!("{} is beautiful", place.city))
 }
 
@@ -41,7 +42,7 @@ async fn main() -> Result<()> {
         .system_prompt("Visit the cities one after another with the tool, then say how it was.")
         .tool(visit)
         .build()?;
-    // Whoever goes on finds the agent here.
+    // A recovered run finds its agent in this registry.
     let agents = AgentRegistry::default();
     agents.register(&agent)?;
 
@@ -50,7 +51,8 @@ async fn main() -> Result<()> {
         .database(&url)
         .schema(format!("{name}_dbos"))
         .app_name(&name)
-        // There is one process of this name at a time, so what it left is its own.
+        // Only one process with this name runs at a time, so it may recover all runs of its
+        // predecessor.
         .executor_id("traveller-0")
         .registry(agents)
         .llm(models)
@@ -61,15 +63,15 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Begins the tour, or waits for it: it goes on since the runtime was connected.
+/// Starts the tour, or waits for one that was recovered when the runtime connected.
 async fn travel(runtime: &DurableRuntime, agent: &Agent) -> Result<AgentResult, Error> {
     match runtime.handle(&SessionId::from(SESSION)).await {
         Ok(tour) => {
-            println!("under way, or done");
+            println!("already started");
             tour.result().await
         }
         Err(error) if error.code() == ErrorCode::SessionNotFound => {
-            println!("setting out");
+            println!("starting the tour");
             let options = ExecuteOptions::default().session(SessionId::from(SESSION));
             let input = "Visit Oslo, Rome and Athens.".into();
             runtime.execute(agent.erased(), input, options).await?.result().await
@@ -78,7 +80,8 @@ async fn travel(runtime: &DurableRuntime, agent: &Agent) -> Result<AgentResult, 
     }
 }
 
-/// It answers by the place in the history, so the next process goes on with it as well.
+/// Returns a scripted model. It picks its reply by the length of the history, so each process
+/// continues where the previous one stopped.
 fn script() -> ScriptedLlm {
     let go_to = |city| Reply::tool_call("visit", json!({ "city": city }));
     ScriptedLlm::new([

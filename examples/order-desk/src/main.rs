@@ -1,6 +1,7 @@
-//! A tool that must not act twice. Start it, kill it with `kill -9` while it waits for the
-//! confirmation, start it again: the next process asks the shop instead of ordering once more. The
-//! model is the one that is configured, else a script plays it.
+//! A tool that must not place an order twice. Start the example, kill it with `kill -9` while it
+//! waits for the confirmation, and start it again: the next process asks the shop about the order
+//! instead of ordering again. The example uses the configured model, or a scripted one if none is
+//! configured.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it does")]
 
 mod shop;
@@ -20,38 +21,39 @@ const SESSION: &str = "order-desk";
 
 #[derive(Deserialize, JsonSchema)]
 struct Order {
-    /// What to order.
+    /// The article to order.
     article: String,
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 struct Receipt {
-    /// The shop's number of the order.
+    /// The shop's order number.
     number: usize,
 }
 
+/// Orders an article. It will be shipped and has to be paid for.
 #[tool]
-/// Order an article. It will be sent and has to be paid.
 async fn order(order: Order, cx: &ToolContext) -> Result<Receipt, ToolError> {
     let number = shop::place(&order.article, &cx.idempotency_key())?;
-    println!("the shop has taken order {number}; waiting for its confirmation");
+    println!("the shop accepted order {number}; waiting for the confirmation");
     tokio::time::sleep(Duration::from_secs(1)).await;
     Ok(Receipt { number })
 }
 
-/// What became of an order whose process died: the shop knows, by the key.
+/// Finds out whether an interrupted call placed its order. The shop looks it up by the idempotency
+/// key.
 async fn ask_the_shop(_arguments: Value, cx: ToolContext) -> ReconcileOutcome {
     match shop::find(&cx.idempotency_key()) {
         Ok(Some(number)) => {
-            println!("the shop says that it has order {number}");
+            println!("the shop confirms order {number}");
             ReconcileOutcome::Completed(json!({ "number": number }))
         }
         Ok(None) => {
-            println!("the shop has no such order: ordering now");
+            println!("the shop has no such order; ordering now");
             ReconcileOutcome::NotExecuted
         }
         Err(error) => {
-            println!("the shop does not answer: {error}");
+            println!("the shop did not answer: {error}");
             ReconcileOutcome::Unknown
         }
     }
@@ -67,7 +69,7 @@ async fn main() -> Result<()> {
         .reconcile(ask_the_shop)
         .timeout(Duration::from_secs(2));
     let agent = Agent::builder("clerk")
-        .system_prompt("You order what people need. Order each article once.")
+        .system_prompt("You order articles on request. Order each article once.")
         .tool(ordering)
         .output::<Receipt>()
         .build()?;
@@ -82,18 +84,18 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Takes the order, or goes on with it where the last process was killed.
+/// Places the order, or resumes the run of a killed process.
 async fn serve(runtime: &LocalRuntime, agent: &Agent<(), Receipt>) -> Result<RunHandle, Error> {
     let session = SessionId::from(SESSION);
     match runtime.can_resume(&session).await {
         Ok(Resumable::Yes | Resumable::Running) => {
-            println!("going on");
+            println!("resuming");
             let options = ResumeOptions::default().wait(Duration::from_secs(5));
             runtime.resume(agent.erased(), &session, options).await
         }
-        // Nothing of this desk waits for people.
+        // The run has ended. This agent never suspends, because no tool needs approval.
         Ok(_) => {
-            println!("the order is placed already");
+            println!("the order was already placed");
             runtime.handle(&session).await
         }
         Err(error) if error.code() == ErrorCode::SessionNotFound => {

@@ -1,9 +1,9 @@
-//! A loop of one's own over the step machine of the core: what a runtime is made of, without
-//! streams, hooks, timeouts and renewals.
+//! A custom agent loop on the core's step machine. It shows the essence of a runtime, without
+//! streams, hooks, timeouts and lease renewal.
 //!
-//! The machine says what comes next, the loop carries it out, the journal records it. What the
-//! machine says depends on the log and on nothing else, so this loop goes on where any other one
-//! stopped, and writes the same log.
+//! The step machine decides the next action, the loop executes it, and the journal records the
+//! result. The decisions depend only on the log. So this loop can continue a run that any other
+//! loop started, and it writes the same log.
 
 mod tools;
 
@@ -27,44 +27,44 @@ use helix_agents::step::{Action, CallTask, build_messages_for_llm};
 use helix_agents::store::{NewSession, RetryingStore, StateStore};
 use tokio_util::sync::CancellationToken;
 
-/// The kind of this loop, as it stands in logs.
+/// The runtime name that this loop records in logs.
 const RUNTIME: &str = "own-loop";
 
-/// The loop, with what it needs.
+/// The loop and its dependencies.
 #[derive(Debug)]
 pub struct OwnLoop {
-    parts: JournalConfig,
+    config: JournalConfig,
     llm: Arc<dyn LlmAdapter>,
 }
 
 impl OwnLoop {
-    /// A loop. No model call or tool may take longer than the lease, for nobody renews it
-    /// meanwhile: another process would take the run over.
+    /// Creates a loop. No model call and no tool may take longer than the lease, because the loop
+    /// does not renew it: after lease expiry, another process would take over the run.
     pub fn new(store: Arc<dyn StateStore>, llm: Arc<dyn LlmAdapter>, lease: Duration) -> Self {
         let ids: Arc<dyn IdSource> = Arc::new(SystemIds);
         let clock = Arc::new(TokioClock::new());
-        let parts = JournalConfig {
+        let config = JournalConfig {
             store: Arc::new(RetryingStore::new(store, clock, Arc::clone(&ids), lease * 2 / 3)),
             ids,
             lease,
             durability: Durability::PerEffect,
         };
-        Self { parts, llm }
+        Self { config, llm }
     }
 
-    /// Carries out a turn: of a new session, or of one whose last run ended.
+    /// Executes a turn of a new session, or of one whose last run has ended.
     ///
     /// # Errors
-    /// If the turn cannot be started, and the store's.
+    /// Fails if the turn cannot be started, or if the store or the model fails.
     pub async fn execute(
         &self,
         agent: &AnyAgent,
         session: &SessionId,
         message: &str,
     ) -> Result<AgentResult> {
-        let head = self.parts.store.head(session).await?;
+        let head = self.config.store.head(session).await?;
         let fold = match &head {
-            Some(_) => load(&*self.parts.store, session).await?,
+            Some(_) => load(&*self.config.store, session).await?,
             None => Session::new(session.clone()),
         };
         let alive = head.as_ref().is_some_and(|head| head.is_leased());
@@ -86,12 +86,13 @@ impl OwnLoop {
         self.drive(agent, journal).await
     }
 
-    /// Goes on with a session that failed, was interrupted, or whose process died.
+    /// Resumes a session whose last run failed, was interrupted, or lost its process.
     ///
     /// # Errors
-    /// If there is nothing to go on with, or somebody else is at it; and the store's.
+    /// Fails if there is nothing to resume, if another process owns the run, or if the store or the
+    /// model fails.
     pub async fn resume(&self, agent: &AnyAgent, session: &SessionId) -> Result<AgentResult> {
-        let fold = load(&*self.parts.store, session).await?;
+        let fold = load(&*self.config.store, session).await?;
         let last = fold.last_run().map(|run| run.id.clone());
         let begin = self.begin();
         let events = resume_events(&fold, agent, &begin, last.as_ref(), None)?;
@@ -100,7 +101,7 @@ impl OwnLoop {
         self.drive(agent, journal).await
     }
 
-    /// The loop itself: asks, carries out, records, and asks again.
+    /// Runs the loop: gets the next action, executes it, records the result, and repeats.
     async fn drive(&self, agent: &AnyAgent, mut journal: Journal) -> Result<AgentResult> {
         loop {
             match journal.next() {
@@ -115,10 +116,10 @@ impl OwnLoop {
                     }
                 }
                 Action::RunFinishTool(task) => run_tool(agent, &mut journal, &task).await?,
-                // What is decided, the journal works out by itself.
+                // Decisions need no execution. The journal computes their events.
                 decision if decision.is_decision() => record(&mut journal, &[]).await?,
                 other => {
-                    let message = format!("this loop cannot carry out {other:?}");
+                    let message = format!("this loop does not support {other:?}");
                     return Err(Error::new(ErrorCode::Unsupported, message));
                 }
             }
@@ -157,20 +158,20 @@ impl OwnLoop {
     }
 
     fn begin(&self) -> StartRun {
-        StartRun::new(self.parts.ids.run(), RUNTIME, 0)
+        StartRun::new(self.config.ids.run(), RUNTIME, 0)
     }
 
     fn journal(&self, agent: &AnyAgent, fold: Session, begin: &StartRun) -> Journal {
-        Journal::new(self.parts.clone(), Arc::clone(agent), fold, begin.run.clone())
+        Journal::new(self.config.clone(), Arc::clone(agent), fold, begin.run.clone())
     }
 }
 
-/// Starts a run on a session that exists. Of several callers one does.
+/// Starts a run on an existing session. If several callers try, only one succeeds.
 async fn start(journal: &mut Journal, events: Vec<Event>) -> Result<()> {
     match journal.start(events).await? {
         StartOutcome::Started => Ok(()),
         StartOutcome::Changed => {
-            Err(Error::new(ErrorCode::AlreadyResumed, "somebody else was first"))
+            Err(Error::new(ErrorCode::AlreadyResumed, "another caller started a run first"))
         }
         StartOutcome::Leased { until, .. } => {
             let error = Error::new(ErrorCode::AlreadyRunning, "the session has a live run");
@@ -179,8 +180,7 @@ async fn start(journal: &mut Journal, events: Vec<Event>) -> Result<()> {
     }
 }
 
-/// Appends facts, the decisions that follow from them, and the end of the run, if that is next.
-/// Runs a call, with its start on record before if it must not run twice.
+/// Executes a tool call. If the call must not run twice, its start is recorded first.
 async fn run_tool(agent: &AnyAgent, journal: &mut Journal, task: &CallTask) -> Result<()> {
     if let Some(start) = tools::started(agent, journal, task) {
         record(journal, &[start]).await?;
@@ -189,8 +189,9 @@ async fn run_tool(agent: &AnyAgent, journal: &mut Journal, task: &CallTask) -> R
     record(journal, &[result]).await
 }
 
-async fn record(journal: &mut Journal, facts: &[Event]) -> Result<()> {
-    journal.stage(facts)?;
+/// Appends events, the decisions that follow from them, and the end of the run if it is next.
+async fn record(journal: &mut Journal, events: &[Event]) -> Result<()> {
+    journal.stage(events)?;
     journal.end_run()?;
     journal.commit().await.map(drop)
 }

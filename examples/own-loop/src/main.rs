@@ -1,5 +1,6 @@
-//! An agent on a loop of one's own. The model is the one that is configured, else a script plays it.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it got")]
+//! An agent on a custom loop. The example uses the configured model, or a scripted one if none is
+//! configured.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example prints its result")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,15 +21,15 @@ struct Sum {
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 struct Total {
-    /// What all of it costs.
+    /// The total price.
     total: i64,
 }
 
+/// Adds numbers.
 #[tool]
-/// Add numbers.
 async fn add(sum: Sum) -> Result<i64, ToolError> {
     let total = sum.numbers.iter().try_fold(0_i64, |sum, number| sum.checked_add(*number));
-    total.ok_or_else(|| ToolError::new("the sum is too large: add fewer numbers at once"))
+    total.ok_or_else(|| ToolError::new("the sum is too large; add fewer numbers at once"))
 }
 
 #[tokio::main]
@@ -36,7 +37,7 @@ async fn main() -> Result<()> {
     let models = ProviderRegistry::from_env()?.or_adapter("script", script());
     eprintln!("the model is {}", models.model("")?);
     let agent = Agent::builder("cashier")
-        .system_prompt("Add the prices with the tool, then hand in the total.")
+        .system_prompt("Add the prices with the tool, then report the total.")
         .tool(add)
         .output::<Total>()
         .build()?;
@@ -44,8 +45,8 @@ async fn main() -> Result<()> {
     let own_loop = OwnLoop::new(store, Arc::new(models), Duration::from_secs(60));
     let (agent, session) = (agent.erased(), SessionId::from("till"));
     let result = match own_loop.resume(&agent, &session).await {
-        // Nobody left a turn behind.
-        Err(error) if is_nothing(&error) => {
+        // There is no unfinished turn, so start one.
+        Err(error) if nothing_to_resume(&error) => {
             own_loop.execute(&agent, &session, "Tea for 4, milk for 1, a cake for 12.").await?
         }
         resumed => resumed?,
@@ -55,11 +56,11 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-fn is_nothing(error: &Error) -> bool {
+fn nothing_to_resume(error: &Error) -> bool {
     matches!(error.code(), ErrorCode::SessionNotFound | ErrorCode::NothingToResume)
 }
 
-/// The same for each of some turns.
+/// Returns a scripted model that makes the same replies in each turn.
 fn script() -> ScriptedLlm {
     let turn = [
         Reply::tool_call("add", json!({ "numbers": [4, 1, 12] })),

@@ -1,4 +1,4 @@
-//! Carrying out calls.
+//! Execution of tool calls.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use helix_agents::tool::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// The fact that a call is about to run, if it must not run twice.
+/// Returns the event that records the start of a call, if the call must not run twice.
 pub(crate) fn started(agent: &AnyAgent, journal: &Journal, task: &CallTask) -> Option<Event> {
     if !task.at_most_once {
         return None;
@@ -29,10 +29,10 @@ pub(crate) fn started(agent: &AnyAgent, journal: &Journal, task: &CallTask) -> O
     })
 }
 
-/// Carries out a call. Its result is a fact, whatever it is.
+/// Executes a call. Returns the event that records its result, even if the call failed.
 pub(crate) async fn run(agent: &AnyAgent, journal: &Journal, task: &CallTask) -> Result<Event> {
     let Some((call, tool)) = find(agent, journal, task) else {
-        let message = "the machine asked for a call that the session does not have";
+        let message = "the step machine requested a call that is not in the session";
         return Err(Error::new(ErrorCode::Internal, message));
     };
     let input = call.arguments.as_json().cloned().unwrap_or_else(Json::empty_object);
@@ -50,7 +50,8 @@ pub(crate) async fn run(agent: &AnyAgent, journal: &Journal, task: &CallTask) ->
     Ok(Event::from(settle(agent, tool, finish)))
 }
 
-/// What became of a call that must not run twice; none if it did not happen.
+/// Finds out whether an interrupted call was executed. Returns `None` if it was not, so that it can
+/// run now.
 async fn reconcile(tool: &Tool, input: &Json, cx: &ToolContext) -> Option<ToolOutcome> {
     let found = match tool.reconciler() {
         Some(reconcile) => reconcile(input.to_value(), cx.clone()).await,
@@ -60,7 +61,8 @@ async fn reconcile(tool: &Tool, input: &Json, cx: &ToolContext) -> Option<ToolOu
         ReconcileOutcome::Completed(result) => Some(ToolOutcome::Success(Json::from(result))),
         ReconcileOutcome::NotExecuted => None,
         ReconcileOutcome::Unknown => {
-            let message = "the process stopped while this call ran; whether it acted is not known";
+            let message =
+                "the process stopped during this call; it is unknown whether the call was executed";
             let error = ErrorRecord::new(ErrorCode::ToolOutcomeUnknown, message);
             Some(ToolOutcome::Error(error))
         }
@@ -98,12 +100,13 @@ fn context(
         timeout: None,
         cancel: CancellationToken::new(),
         state: session.step_state(),
-        stream: Arc::new(NobodyWatches),
+        stream: Arc::new(DiscardProgress),
     })
 }
 
-struct NobodyWatches;
+/// A stream that discards the progress of tools, because this loop has no streams.
+struct DiscardProgress;
 
-impl ToolStream for NobodyWatches {
+impl ToolStream for DiscardProgress {
     fn show(&self, _: ChunkKind) {}
 }

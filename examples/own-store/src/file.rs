@@ -1,4 +1,4 @@
-//! The file: records one after another, whole or not at all.
+//! The file, a sequence of complete records.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
@@ -10,26 +10,26 @@ use helix_agents::error::{Error, ErrorCode, Result};
 
 use crate::record::Record;
 
-/// How a file of this store begins.
+/// The first bytes of a store file.
 const MAGIC: &[u8] = b"helix-file-store 1\n";
 
-/// How long to wait while another process writes.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The maximum time to wait for the lock of another process.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long to wait between looks whether it still does.
+/// The interval between two attempts to lock the file.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The open file. Whoever reads or writes it holds its lock, so nobody meets half a record of
-/// somebody who lives.
+/// The open file. Readers and writers hold its lock, so they never see a partial record of a
+/// running process.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     file: File,
-    /// Up to where it was read: whole records only.
+    /// The end of the records that were read so far.
     length: u64,
 }
 
 impl LogFile {
-    /// Opens the file; makes it if there is none.
+    /// Opens the file. Creates it if it does not exist.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false);
@@ -37,15 +37,15 @@ impl LogFile {
         Ok(Self { file, length: 0 })
     }
 
-    /// Keeps other processes, and other handles of this one, off the file.
+    /// Locks the file against other processes and other handles of this process.
     pub(crate) fn lock(&self) -> Result<()> {
-        let began = Instant::now();
+        let started = Instant::now();
         loop {
             match self.file.try_lock() {
                 Ok(()) => return Ok(()),
                 Err(TryLockError::Error(error)) => return Err(classify(error)),
-                Err(TryLockError::WouldBlock) if began.elapsed() > PATIENCE => {
-                    let message = "another process has locked the file for too long";
+                Err(TryLockError::WouldBlock) if started.elapsed() > LOCK_TIMEOUT => {
+                    let message = "another process locked the file for too long";
                     return Err(Error::new(ErrorCode::StoreBusy, message));
                 }
                 Err(TryLockError::WouldBlock) => pause(),
@@ -53,13 +53,13 @@ impl LogFile {
         }
     }
 
-    /// Lets others go on.
+    /// Unlocks the file.
     pub(crate) fn unlock(&self) -> Result<()> {
         self.file.unlock().map_err(classify)
     }
 
-    /// What was added since the last look. Under the lock, a record that is not whole is one whose
-    /// writer died, and nobody was told of it: it is cut off.
+    /// Reads the records that were added since the last call. The caller holds the lock, so an
+    /// incomplete record belongs to a crashed writer and was never acknowledged: it is truncated.
     pub(crate) fn catch_up(&mut self) -> Result<Vec<Record>> {
         let mut bytes = Vec::new();
         self.file.seek(SeekFrom::Start(self.length)).map_err(classify)?;
@@ -67,12 +67,12 @@ impl LogFile {
         let mut rest = Bytes::from(bytes);
         if self.length == 0 {
             if rest.len() < MAGIC.len() && MAGIC.starts_with(&rest) {
-                // Nobody has got as far as a record.
+                // The file is new, or its creator crashed before the first record.
                 self.add(MAGIC, true).map_err(classify)?;
                 return Ok(Vec::new());
             }
             if !rest.starts_with(MAGIC) {
-                let message = "the file is none of this store";
+                let message = "the file does not belong to this store";
                 return Err(Error::new(ErrorCode::StoreForeign, message));
             }
             rest.advance(MAGIC.len());
@@ -89,10 +89,11 @@ impl LogFile {
         Ok(records)
     }
 
-    /// Adds a record. When it returns, the record is on the disk, if anybody is told of it.
+    /// Writes a record. If the record has to be durable, it is on the disk when this returns.
     pub(crate) fn write(&mut self, record: &Record) -> Result<()> {
         let head = serde_json::to_vec(record).map_err(|error| {
-            Error::new(ErrorCode::Internal, "a record cannot be written as JSON").with_source(error)
+            Error::new(ErrorCode::Internal, "a record cannot be serialized as JSON")
+                .with_source(error)
         })?;
         let body = record.body();
         let mut bytes = Vec::with_capacity(16 + head.len() + body.len());
@@ -100,18 +101,19 @@ impl LogFile {
         bytes.extend_from_slice(&(body.len() as u64).to_le_bytes());
         bytes.extend_from_slice(&head);
         bytes.extend_from_slice(body);
-        self.add(&bytes, record.is_promised()).map_err(classify)
+        self.add(&bytes, record.is_durable()).map_err(classify)
     }
 
-    fn add(&mut self, bytes: &[u8], promised: bool) -> io::Result<()> {
+    fn add(&mut self, bytes: &[u8], durable: bool) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(self.length))?;
-        let written = self.file.write_all(bytes).and_then(|()| match promised {
+        let written = self.file.write_all(bytes).and_then(|()| match durable {
             true => self.file.sync_data(),
             false => Ok(()),
         });
         if written.is_err() {
-            // What nobody is told of must not be there either. If this fails too, the next one who
-            // comes along cuts it off, or finds it whole: then it was taken after all.
+            // Remove a record that will not be acknowledged. If this fails, too, the next caller
+            // either truncates the record or finds it complete. In the latter case, the write
+            // succeeded after all.
             drop(self.file.set_len(self.length));
             return written;
         }
@@ -120,25 +122,24 @@ impl LogFile {
     }
 }
 
-/// A record, and how long it is in the file.
+/// A record and its length in the file.
 struct Read {
     record: Record,
     size: u64,
 }
 
-/// The next record, if it is there as a whole.
+/// Reads the next record, if it is complete.
 fn next(bytes: &mut Bytes) -> Result<Option<Read>> {
     let before = bytes.len();
     let Some((head, body)) = parts(bytes) else { return Ok(None) };
     let record: Record = serde_json::from_slice(&head).map_err(|error| {
-        Error::new(ErrorCode::StoreCorrupt, "a record of the file cannot be read")
-            .with_source(error)
+        Error::new(ErrorCode::StoreCorrupt, "a record of the file is unreadable").with_source(error)
     })?;
     let size = (before - bytes.len()) as u64;
     Ok(Some(Read { record: record.with_body(body), size }))
 }
 
-/// The next record's parts, if they are all there.
+/// Splits off the parts of the next record, if they are complete.
 fn parts(bytes: &mut Bytes) -> Option<(Bytes, Bytes)> {
     let mut lengths = bytes.get(..16)?;
     let (head, body) = (lengths.get_u64_le(), lengths.get_u64_le());
@@ -150,19 +151,19 @@ fn parts(bytes: &mut Bytes) -> Option<(Bytes, Bytes)> {
     Some((bytes.split_to(head), bytes.split_to(body)))
 }
 
-#[expect(clippy::disallowed_methods, reason = "on a thread that may wait for the disk")]
+#[expect(clippy::disallowed_methods, reason = "runs on a thread for blocking operations")]
 fn pause() {
     std::thread::sleep(PAUSE);
 }
 
-/// What errors of the disk mean, decided here and nowhere else.
+/// The only place that maps disk errors to framework errors.
 fn classify(error: io::Error) -> Error {
     let (code, message) = match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             (ErrorCode::StoreFull, "the disk is full")
         }
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-            (ErrorCode::StoreReadOnly, "the file cannot be written")
+            (ErrorCode::StoreReadOnly, "the file is not writable")
         }
         ErrorKind::NotFound | ErrorKind::IsADirectory => {
             (ErrorCode::ConfigInvalid, "the path of the file is not usable")

@@ -1,11 +1,11 @@
-//! A complete store of one's own: sessions in one append-only file, for the processes of one
-//! machine.
+//! A complete custom store: sessions in one append-only file, for the processes of one machine.
 //!
-//! What is acknowledged is on the disk. Whoever does something locks the file, takes in what others
-//! have added, and adds to it. A record whose writer was killed in the middle is cut off: nobody was
-//! told of it. Streams, which promise nothing beyond the process, are handed to the memory store.
+//! Acknowledged appends are on the disk. Each operation locks the file, reads the records that
+//! other processes added, and adds its own. A record whose writer was killed is truncated, because
+//! it was never acknowledged. Streams do not have to survive the process, so the memory store
+//! implements them.
 //!
-//! Every process holds all of it in memory, which is what makes it small.
+//! Every process holds all sessions in memory, which keeps the store simple.
 
 mod file;
 mod log;
@@ -27,19 +27,19 @@ use file::LogFile;
 use log::Log;
 use record::Record;
 
-/// A store in one file. Clones are handles of the same open file.
+/// A store in one file. Clones are handles to the same open file.
 ///
 /// # Durability
 ///
-/// An acknowledged append survives the process and, as far as the disk tells the truth, a loss of
-/// power. Streams are gone with the process.
+/// An acknowledged append survives a crash of the process and, provided that the disk keeps what it
+/// confirmed, a power loss. Streams are lost with the process.
 #[derive(Debug, Clone)]
 pub struct FileStore {
     inner: Arc<Mutex<Inner>>,
     streams: MemoryStore,
 }
 
-/// What is in the file, and the file.
+/// The open file and the sessions in it.
 #[derive(Debug)]
 struct Inner {
     file: LogFile,
@@ -47,20 +47,20 @@ struct Inner {
 }
 
 impl FileStore {
-    /// Opens the file; makes it if there is none.
+    /// Opens the file. Creates it if it does not exist.
     ///
     /// # Errors
-    /// [`ErrorCode::StoreForeign`] if it is no file of this store, [`ErrorCode::StoreCorrupt`] if
-    /// it cannot be read, [`ErrorCode::StoreBusy`] if another process has it locked for too long,
-    /// and those of the disk.
+    /// [`ErrorCode::StoreForeign`] if the file does not belong to this store,
+    /// [`ErrorCode::StoreCorrupt`] if it is unreadable, [`ErrorCode::StoreBusy`] if another process
+    /// holds its lock for too long, and disk errors.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_keeping(path, MemoryOptions::default()).await
     }
 
-    /// The same, with another retention of streams.
+    /// Opens the file with another retention of streams.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Same as [`open`](Self::open).
     pub async fn open_keeping(path: impl AsRef<Path>, streams: MemoryOptions) -> Result<Self> {
         let path = path.as_ref().to_owned();
         let inner = blocking(move || Inner::open(&path)).await?;
@@ -68,17 +68,16 @@ impl FileStore {
         Ok(Self { inner: Arc::new(Mutex::new(inner)), streams })
     }
 
-    /// Does something with what is in the file, on a thread that may wait for the disk.
+    /// Runs `work` with the sessions on a thread for blocking operations.
     ///
-    /// A future that is dropped does not stop it: what was asked for takes place, as the contract
-    /// allows.
+    /// Dropping the future does not cancel the work. The contract allows this.
     async fn with<T: Send + 'static>(
         &self,
         operation: &'static str,
         work: impl FnOnce(&mut Inner) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let inner = Arc::clone(&self.inner);
-        let done = blocking(move || lock(&inner).alone(work)).await;
+        let done = blocking(move || lock(&inner).exclusively(work)).await;
         done.map_err(|error| error.with_operation(operation))
     }
 }
@@ -87,14 +86,14 @@ impl Inner {
     fn open(path: &Path) -> Result<Self> {
         let open = || {
             let mut inner = Self { file: LogFile::open(path)?, sessions: HashMap::new() };
-            inner.alone(|_| Ok(()))?;
+            inner.exclusively(|_| Ok(()))?;
             Ok(inner)
         };
         open().map_err(|error: Error| error.with_context("path", path.display()))
     }
 
-    /// Does something while no other process does, and on top of what they did.
-    fn alone<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    /// Runs `work` while the file is locked, after applying the records of other processes.
+    fn exclusively<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.file.lock()?;
         let done = self.catch_up().and_then(|()| work(self));
         self.file.unlock()?;
@@ -103,20 +102,20 @@ impl Inner {
 
     fn catch_up(&mut self) -> Result<()> {
         for record in self.file.catch_up()? {
-            self.take(record);
+            self.apply(record);
         }
         Ok(())
     }
 
-    /// Writes a record, and then takes it in: what is in memory is never ahead of the disk.
+    /// Writes a record and then applies it, so that the memory is never ahead of the disk.
     fn write(&mut self, record: Record) -> Result<()> {
         self.file.write(&record)?;
-        self.take(record);
+        self.apply(record);
         Ok(())
     }
 
-    /// Takes in a record: one that was just written, or one of another process.
-    fn take(&mut self, record: Record) {
+    /// Applies a record of this process or of another one.
+    fn apply(&mut self, record: Record) {
         match record {
             Record::Created { new, append } => {
                 self.sessions.insert(append.session.clone(), Log::new(new, append));
@@ -129,7 +128,7 @@ impl Inner {
             }
             Record::Appended(append) => {
                 if let Some(log) = self.sessions.get_mut(&append.session) {
-                    log.take(append);
+                    log.push(append);
                 }
             }
             Record::Renewed { session, until } => {
@@ -153,7 +152,7 @@ impl Inner {
     }
 }
 
-// A panic under this lock is a bug that was reported already; the file is what counts.
+// Ignoring poison is safe: the panic has already been reported, and the file is authoritative.
 fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
     inner.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -167,9 +166,10 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-/// The store's clock: leases and times of appends are of this one and of no other.
-#[expect(clippy::disallowed_methods, reason = "a store has a clock of its own; this is it")]
+/// Returns the current time of the store's clock, which decides lease expiry and timestamps
+/// appends.
+#[expect(clippy::disallowed_methods, reason = "this is the store's own clock")]
 fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX))
 }

@@ -1,4 +1,4 @@
-//! One session: the rules of appending.
+//! The log of one session and the rules for appending to it.
 
 use std::sync::Arc;
 
@@ -10,38 +10,38 @@ use helix_agents::usage::UsageRollup;
 
 use crate::record::Appended;
 
-/// A session's head, and its appends in order.
+/// A session's head and its appends in order.
 #[derive(Debug)]
 pub(crate) struct Log {
     pub(crate) head: Head,
     pub(crate) usage: Option<Arc<UsageRollup>>,
     appends: Vec<StoredAppend>,
-    /// How many of the appends are those of the log that it was forked from.
+    /// The number of appends that are shared with the log that this one was forked from.
     shared: usize,
 }
 
-/// What is to be done with an append.
-pub(crate) enum Judgement {
-    /// Write this.
-    Take(Appended),
-    /// Answer this, and write nothing.
-    Answer(AppendOutcome),
+/// The decision on an append.
+pub(crate) enum Decision {
+    /// Write this append.
+    Accept(Appended),
+    /// Return this outcome and write nothing.
+    Reply(AppendOutcome),
 }
 
 impl Log {
-    /// A session with its first append.
+    /// Creates a session with its first append.
     pub(crate) fn new(new: NewSession, first: Appended) -> Self {
-        Self::after_those(Vec::new(), new, first)
+        Self::with_base(Vec::new(), new, first)
     }
 
-    /// A session that begins with what this one has before `first`, which is its own. What was
-    /// appended stays in memory once, however many sessions share it; and in the file.
+    /// Forks the session before `first`, which is the fork's first own append. The shared appends
+    /// exist only once, in memory as well as in the file.
     pub(crate) fn fork(&self, new: NewSession, first: Appended) -> Self {
-        let shared = self.appends.iter().take_while(|it| it.first < first.first);
-        Self::after_those(shared.cloned().collect(), new, first)
+        let shared = self.appends.iter().take_while(|append| append.first < first.first);
+        Self::with_base(shared.cloned().collect(), new, first)
     }
 
-    fn after_those(appends: Vec<StoredAppend>, new: NewSession, first: Appended) -> Self {
+    fn with_base(appends: Vec<StoredAppend>, new: NewSession, first: Appended) -> Self {
         let head = Head {
             session: first.session.clone(),
             created: new,
@@ -53,17 +53,17 @@ impl Log {
             read_at: first.at,
         };
         let mut log = Self { head, usage: None, shared: appends.len(), appends };
-        log.take(first);
+        log.push(first);
         log
     }
 
-    /// Judges an append by the contract, in this order: a repetition is answered as the first time;
-    /// a log that never was where the writer believes has lost its history; one that went on is a
-    /// conflict; then the guard, by the store's clock.
-    pub(crate) fn judge(&self, append: Append, now: Timestamp) -> Judgement {
+    /// Decides on an append as the contract requires, in this order: a repeated append gets the
+    /// original outcome; a position that the log never had is lost history; a position before the
+    /// end of the log is a conflict; finally, the guard is checked with the store's clock.
+    pub(crate) fn decide(&self, append: Append, now: Timestamp) -> Decision {
         let now = now.max(self.head.updated_at);
         if append.expected != self.head.position {
-            return Judgement::Answer(match self.after(&append.expected) {
+            return Decision::Reply(match self.after(&append.expected) {
                 None => AppendOutcome::HistoryLost,
                 Some([next, ..]) if next.id == append.id => AppendOutcome::Appended { at: next.at },
                 Some(missed) => AppendOutcome::Conflict { missed: missed.to_vec() },
@@ -77,14 +77,14 @@ impl Log {
         };
         if failed {
             let lease_until = lease.filter(|_| append.guard == Guard::LeaseFree);
-            return Judgement::Answer(AppendOutcome::GuardFailed { lease_until, now });
+            return Decision::Reply(AppendOutcome::GuardFailed { lease_until, now });
         }
         let lease_until = match append.lease {
             LeaseChange::Keep => self.head.lease_until,
             LeaseChange::Take(ttl) => Some(now.after(ttl)),
             LeaseChange::Clear => None,
         };
-        Judgement::Take(Appended {
+        Decision::Accept(Appended {
             session: append.session,
             first: self.head.position.version + 1,
             count: append.count,
@@ -99,8 +99,8 @@ impl Log {
         })
     }
 
-    /// Takes an append that is on the disk.
-    pub(crate) fn take(&mut self, append: Appended) {
+    /// Adds an append that is on the disk.
+    pub(crate) fn push(&mut self, append: Appended) {
         let stored = append.stored();
         self.head.position = stored.position();
         self.head.updated_at = stored.at;
@@ -114,31 +114,31 @@ impl Log {
         self.head.lease_until = Some(until);
     }
 
-    /// The head as it is read now.
+    /// Returns the head as read at `now`.
     pub(crate) fn head_at(&self, now: Timestamp) -> Head {
         Head { read_at: now.max(self.head.updated_at), ..self.head.clone() }
     }
 
-    /// The append that created the session, if it was to follow this position.
+    /// Returns the append that created the session, if it expected this position.
     pub(crate) fn created_at(&self, position: &Position) -> Option<&StoredAppend> {
         let after = self.after(position)?;
         after.first().filter(|_| self.appends.len() - after.len() == self.shared)
     }
 
-    /// The appends after a version.
+    /// Returns up to `limit` appends after version `after`.
     pub(crate) fn read(&self, after: u64, limit: usize) -> Vec<StoredAppend> {
-        let start = self.appends.partition_point(|it| it.first <= after);
+        let start = self.appends.partition_point(|append| append.first <= after);
         self.appends.iter().skip(start).take(limit).cloned().collect()
     }
 
-    /// The append that ends at a position, if one does.
+    /// Returns the append that ends at a position.
     pub(crate) fn ending(&self, position: &Position) -> Option<&StoredAppend> {
-        self.appends.iter().find(|it| it.position() == *position)
+        self.appends.iter().find(|append| append.position() == *position)
     }
 
-    /// The appends after a position; none if the log never was there.
+    /// Returns the appends after a position, or `None` if the log never ended there.
     pub(crate) fn after(&self, position: &Position) -> Option<&[StoredAppend]> {
-        let index = self.appends.partition_point(|it| it.version() <= position.version);
+        let index = self.appends.partition_point(|append| append.version() <= position.version);
         let (before, after) = self.appends.split_at_checked(index)?;
         let reached = before.last().map_or_else(Position::start, StoredAppend::position);
         (reached == *position).then_some(after)

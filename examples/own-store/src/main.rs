@@ -1,6 +1,6 @@
-//! An agent on a store of one's own: each start is another turn of the same session. The model is
-//! the one that is configured, else a script plays it.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it got")]
+//! An agent on a custom store. Each start is another turn of the same session. The example uses the
+//! configured model, or a scripted one if none is configured.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example prints its result")]
 
 use anyhow::Result;
 use helix_agents::prelude::*;
@@ -23,6 +23,7 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
+/// Returns a scripted model that counts the greetings.
 fn script() -> ScriptedLlm {
     let times = (1..=100).map(|times| match times {
         1 => Reply::text("You have greeted me once."),

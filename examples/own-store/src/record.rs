@@ -1,4 +1,4 @@
-//! What stands in the file: one record for each change.
+//! The records of the file: one per change.
 
 use std::sync::Arc;
 
@@ -9,23 +9,23 @@ use helix_agents::store::{NewSession, StoredAppend, Summary};
 use helix_agents::usage::UsageRollup;
 use serde::{Deserialize, Serialize};
 
-/// A change. In the file: its length, one line of JSON, and the bytes of its events.
+/// A change. In the file, it consists of its lengths, its JSON, and the bytes of its events.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Record {
-    /// A session and its first append.
+    /// A new session and its first append.
     Created { new: NewSession, append: Appended },
-    /// A session that begins with what another one had, and its first own append.
+    /// A forked session and its first own append.
     Forked { from: SessionId, new: NewSession, append: Appended },
-    /// A further append.
+    /// An append to an existing session.
     Appended(Appended),
-    /// A longer lease.
+    /// A lease renewal.
     Renewed { session: SessionId, until: Timestamp },
-    /// Sessions that are gone.
+    /// A deletion of sessions.
     Deleted { sessions: Vec<SessionId> },
 }
 
-/// An append as it was taken, with what it made of the head.
+/// An accepted append and its effect on the head.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Appended {
     pub(crate) session: SessionId,
@@ -35,20 +35,20 @@ pub(crate) struct Appended {
     pub(crate) run: Option<RunId>,
     pub(crate) schema: u16,
     pub(crate) at: Timestamp,
-    /// The head's summary from here on.
+    /// The summary of the session after the append.
     pub(crate) summary: Summary,
-    /// The head's lease from here on.
+    /// The lease expiry after the append.
     pub(crate) lease_until: Option<Timestamp>,
-    /// The session's usage from here on, if an append has said any.
+    /// The usage of the session after the append, if any append had usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) usage: Option<Arc<UsageRollup>>,
-    /// The events. They follow the line of JSON as they are.
+    /// The events. They follow the JSON as raw bytes.
     #[serde(skip)]
     pub(crate) body: Bytes,
 }
 
 impl Record {
-    /// The bytes of its events, if it has any.
+    /// Returns the bytes of the record's events, if it has any.
     pub(crate) fn body(&self) -> &[u8] {
         match self {
             Self::Created { append, .. } | Self::Forked { append, .. } | Self::Appended(append) => {
@@ -67,15 +67,15 @@ impl Record {
         self
     }
 
-    /// Whether somebody is told that it took place, so that it has to be on the disk first. A
-    /// renewal that is lost with the process does no harm: its owner is lost with it.
-    pub(crate) fn is_promised(&self) -> bool {
+    /// Returns `true` if the change is acknowledged, so that it has to be on the disk first. A
+    /// renewal may be lost, because its owner is lost with it.
+    pub(crate) fn is_durable(&self) -> bool {
         !matches!(self, Self::Renewed { .. })
     }
 }
 
 impl Appended {
-    /// As readers get it.
+    /// Returns the append as readers get it.
     pub(crate) fn stored(&self) -> StoredAppend {
         StoredAppend {
             first: self.first,

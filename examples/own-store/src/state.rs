@@ -1,4 +1,4 @@
-//! All sessions: the contract of a state store.
+//! The state store: the contract for sessions.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use helix_agents::store::{
     Summary,
 };
 
-use crate::log::{Judgement, Log};
+use crate::log::{Decision, Log};
 use crate::record::{Appended, Record};
 use crate::{FileStore, Inner, now};
 
@@ -28,15 +28,15 @@ impl StateStore for FileStore {
         vec![
             Guarantee::given(
                 GuaranteeKind::SurvivesKill,
-                "an append is acknowledged once it is in the file, and half a record is cut off",
+                "an append is acknowledged after it is in the file, and an incomplete record is truncated",
             ),
             Guarantee::given(
                 GuaranteeKind::SurvivesPowerLoss,
-                "an append is acknowledged only after the disk has confirmed it; streams are gone",
+                "an append is acknowledged only after the disk has confirmed it; streams are lost",
             ),
             Guarantee::given(
                 GuaranteeKind::SharedByProcesses,
-                "processes of one machine take turns by a lock on the file",
+                "processes of one machine synchronize through a lock on the file",
             ),
         ]
     }
@@ -75,7 +75,7 @@ impl StateStore for FileStore {
     async fn list(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<Head>> {
         let (filter, page) = (filter.clone(), page.clone());
         let found = self.with("store::list", move |inner| inner.list(&filter, &page)).await?;
-        Ok(found.into_iter().map(|it| it.head).collect())
+        Ok(found.into_iter().map(|session| session.head).collect())
     }
 
     async fn list_usage(&self, filter: &SessionFilter, page: &Page) -> Result<Vec<SessionUsage>> {
@@ -90,16 +90,16 @@ impl StateStore for FileStore {
 
     async fn delete(&self, session: &SessionId) -> Result<bool> {
         let session = session.clone();
-        let gone = self.with("store::delete", move |inner| inner.delete(session)).await?;
-        self.forget_streams(&gone).await?;
-        Ok(!gone.is_empty())
+        let deleted = self.with("store::delete", move |inner| inner.delete(session)).await?;
+        self.forget_streams(&deleted).await?;
+        Ok(!deleted.is_empty())
     }
 
     async fn purge(&self, purge: &Purge) -> Result<u64> {
         let purge = purge.clone();
-        let gone = self.with("store::purge", move |inner| inner.purge(&purge)).await?;
-        self.forget_streams(&gone).await?;
-        Ok(gone.len() as u64)
+        let deleted = self.with("store::purge", move |inner| inner.purge(&purge)).await?;
+        self.forget_streams(&deleted).await?;
+        Ok(deleted.len() as u64)
     }
 }
 
@@ -107,13 +107,12 @@ impl Inner {
     fn create(&mut self, new: NewSession, first: Append) -> Result<CreateOutcome> {
         let summary = first.check_first(&new)?.clone();
         if let Some(log) = self.sessions.get(&first.session) {
-            let same = log.created_at(&first.expected).filter(|it| it.id == first.id);
-            return Ok(
-                same.map_or(CreateOutcome::Exists, |it| CreateOutcome::Created { at: it.at })
-            );
+            let same = log.created_at(&first.expected).filter(|append| append.id == first.id);
+            return Ok(same
+                .map_or(CreateOutcome::Exists, |append| CreateOutcome::Created { at: append.at }));
         }
         let at = now();
-        let append = begin(first, summary, at);
+        let append = first_append(first, summary, at);
         self.write(Record::Created { new, append })?;
         Ok(CreateOutcome::Created { at })
     }
@@ -121,23 +120,25 @@ impl Inner {
     fn fork(&mut self, from: SessionId, new: NewSession, first: Append) -> Result<ForkOutcome> {
         let summary = first.check_fork(&from, &new)?.clone();
         if let Some(log) = self.sessions.get(&first.session) {
-            let same = log.created_at(&first.expected).filter(|it| it.id == first.id);
-            return Ok(same.map_or(ForkOutcome::Exists, |it| ForkOutcome::Created { at: it.at }));
+            let same = log.created_at(&first.expected).filter(|append| append.id == first.id);
+            return Ok(
+                same.map_or(ForkOutcome::Exists, |append| ForkOutcome::Created { at: append.at })
+            );
         }
         let Some(last) = self.log(&from)?.ending(&first.expected) else {
             return Ok(ForkOutcome::HistoryLost);
         };
         let at = now().max(last.at);
-        let append = begin(first, summary, at);
+        let append = first_append(first, summary, at);
         self.write(Record::Forked { from, new, append })?;
         Ok(ForkOutcome::Created { at })
     }
 
     fn append(&mut self, append: Append) -> Result<AppendOutcome> {
         append.check()?;
-        match self.log(&append.session)?.judge(append, now()) {
-            Judgement::Answer(outcome) => Ok(outcome),
-            Judgement::Take(append) => {
+        match self.log(&append.session)?.decide(append, now()) {
+            Decision::Reply(outcome) => Ok(outcome),
+            Decision::Accept(append) => {
                 let at = append.at;
                 self.write(Record::Appended(append))?;
                 Ok(AppendOutcome::Appended { at })
@@ -165,46 +166,46 @@ impl Inner {
             .sessions
             .values()
             .map(|log| SessionUsage { head: log.head_at(now), usage: log.usage.clone() })
-            .filter(|it| after.as_ref().is_none_or(|after| place(&it.head) < *after))
-            .filter(|it| passes(&it.head, filter, now))
+            .filter(|session| after.as_ref().is_none_or(|after| place(&session.head) < *after))
+            .filter(|session| passes(&session.head, filter, now))
             .collect();
-        found.sort_unstable_by_key(|it| Reverse(place(&it.head)));
+        found.sort_unstable_by_key(|session| Reverse(place(&session.head)));
         found.truncate(page.limit.min(MAX_PAGE) as usize);
         Ok(found)
     }
 
-    /// Deletes a session, and all below it; returns those that went.
+    /// Deletes a session and its descendants. Returns the deleted sessions.
     fn delete(&mut self, session: SessionId) -> Result<Vec<SessionId>> {
-        if self.sessions.contains_key(&session) { self.forget(session) } else { Ok(Vec::new()) }
+        if self.sessions.contains_key(&session) { self.remove(session) } else { Ok(Vec::new()) }
     }
 
     fn purge(&mut self, purge: &Purge) -> Result<Vec<SessionId>> {
         let now = now();
         let heads: Vec<_> = self.sessions.values().map(|log| log.head_at(now)).collect();
-        let mut gone = Vec::new();
+        let mut deleted = Vec::new();
         for root in purge.roots(&heads) {
-            gone.extend(self.forget(root)?);
+            deleted.extend(self.remove(root)?);
         }
-        Ok(gone)
+        Ok(deleted)
     }
 
-    /// Takes a session out, and all below it; returns them.
-    fn forget(&mut self, session: SessionId) -> Result<Vec<SessionId>> {
+    /// Removes an existing session and its descendants. Returns the removed sessions.
+    fn remove(&mut self, session: SessionId) -> Result<Vec<SessionId>> {
         let mut sessions = vec![session];
-        let mut looked_at = 0;
-        while let Some(parent) = sessions.get(looked_at).cloned() {
+        let mut visited = 0;
+        while let Some(parent) = sessions.get(visited).cloned() {
             let is_child = |log: &&Log| log.head.created.parent.as_ref() == Some(&parent);
             let children = self.sessions.values().filter(is_child);
             sessions.extend(children.map(|log| log.head.session.clone()));
-            looked_at += 1;
+            visited += 1;
         }
         self.write(Record::Deleted { sessions: sessions.clone() })?;
         Ok(sessions)
     }
 }
 
-/// The first append of a session, as it is taken.
-fn begin(first: Append, summary: Summary, at: Timestamp) -> Appended {
+/// Converts the first append of a session.
+fn first_append(first: Append, summary: Summary, at: Timestamp) -> Appended {
     let lease_until = match first.lease {
         LeaseChange::Take(ttl) => Some(at.after(ttl)),
         LeaseChange::Keep | LeaseChange::Clear => None,
@@ -224,7 +225,7 @@ fn begin(first: Append, summary: Summary, at: Timestamp) -> Appended {
     }
 }
 
-/// A session's place in a list; the highest comes first.
+/// Returns the sort key of a session in a list. The highest key comes first.
 fn place(head: &Head) -> (Timestamp, SessionId) {
     (head.created_at, head.session.clone())
 }

@@ -1,4 +1,5 @@
-//! Streams: handed to the memory store, as it promises all that the contract asks for.
+//! Streams. The memory store implements them, because the contract does not require streams to
+//! survive the process.
 
 use async_trait::async_trait;
 use helix_agents::error::Result;
@@ -12,9 +13,9 @@ impl FileStore {
         &self.streams
     }
 
-    /// Forgets the streams of sessions that were deleted.
-    pub(crate) async fn forget_streams(&self, gone: &[SessionId]) -> Result<()> {
-        for session in gone {
+    /// Deletes the streams of deleted sessions.
+    pub(crate) async fn forget_streams(&self, deleted: &[SessionId]) -> Result<()> {
+        for session in deleted {
             self.streams().forget(session).await?;
         }
         Ok(())

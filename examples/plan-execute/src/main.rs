@@ -1,5 +1,5 @@
-//! An agent that plans: rounds of tools side by side, shown as they happen, and then the answer. The
-//! model is the one that is configured, else a script plays it.
+//! A planning agent. It plans rounds of tool calls, which run concurrently and are shown live, and
+//! then it answers. The example uses the configured model, or a scripted one if none is configured.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it does")]
 
 mod script;
@@ -22,18 +22,18 @@ struct Place {
     city: String,
 }
 
+/// Returns the weather in a city this weekend.
 #[tool]
-/// The weather in a city this weekend.
 async fn weather(place: Place) -> Result<String, ToolError> {
     match place.city.as_str() {
         "Bergen" => Ok("heavy rain".to_owned()),
         "Oslo" => Ok("sunny, 18 degrees".to_owned()),
-        city => Err(ToolError::new(format!("nothing is known of the weather in {city}"))),
+        city => Err(ToolError::new(format!("there is no forecast for {city}"))),
     }
 }
 
+/// Returns the trains to a city on Saturday morning.
 #[tool]
-/// The trains to a city on Saturday morning.
 async fn trains(place: Place) -> Result<Vec<String>, ToolError> {
     Ok(vec![format!("08:25 to {}", place.city), format!("10:25 to {}", place.city)])
 }
@@ -70,7 +70,7 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// What the program shows of a plan.
+/// The fields of a plan that the example prints.
 #[derive(Deserialize)]
 struct Plan {
     round_index: u32,
@@ -81,7 +81,7 @@ struct Plan {
 fn show(plan: &str) -> Result<()> {
     let plan: Plan = serde_json::from_str(plan)?;
     match plan.stopped {
-        Some(stopped) => println!("no more plans: {stopped:?}"),
+        Some(stopped) => println!("planning ended: {stopped:?}"),
         None => println!("round {}", plan.round_index),
     }
     for command in plan.execution_commands {
@@ -90,11 +90,11 @@ fn show(plan: &str) -> Result<()> {
     Ok(())
 }
 
-/// The model that is configured, else the script.
+/// Returns the configured model, or the scripted one if none is configured.
 fn model() -> Result<(String, Arc<dyn LlmAdapter>)> {
     let registry = ProviderRegistry::from_env()?;
     if registry.is_empty() {
-        eprintln!("no model is configured: a script plays it");
+        eprintln!("no model is configured; using a scripted one");
         return Ok(("script".to_owned(), Arc::new(script::script())));
     }
     let default = registry.model("").map(|model| model.to_string());

@@ -1,4 +1,4 @@
-//! What is planned and answered without a model.
+//! The plans and the answer of the scripted model.
 
 use helix_agents_testkit::planning::PlanningScript;
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
@@ -14,7 +14,7 @@ pub(crate) fn script() -> PlanningScript {
     let execute = |commands: Vec<Value>| {
         Reply::text(json!({ "next_action": "execute", "execution_commands": commands }).to_string())
     };
-    let compare = "take the drier city";
+    let compare = "choose the drier city";
     PlanningScript::new(
         [
             execute(vec![

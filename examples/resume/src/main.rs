@@ -1,5 +1,6 @@
-//! A run whose process is killed, and the next process that goes on with it: start it, kill it with
-//! `kill -9`, start it again. The model is the one that is configured, else a script plays it.
+//! A run whose process is killed and that the next process resumes. Start the example, kill it with
+//! `kill -9`, and start it again. The example uses the configured model, or a scripted one if none
+//! is configured.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it does")]
 
 use std::time::Duration;
@@ -12,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Everything that a session knows of itself is found under its id.
+/// The session id. A restarted process finds its session with it.
 const SESSION: &str = "grand-tour";
 
 #[derive(Deserialize, JsonSchema)]
@@ -21,12 +22,12 @@ struct Place {
     city: String,
 }
 
+/// Visits a city. This takes a second.
 #[tool]
-/// Visit a city. It takes a while.
 async fn visit(place: Place, cx: &ToolContext) -> Result<String, ToolError> {
     println!("visiting {} (attempt {})", place.city, cx.attempt());
     tokio::time::sleep(Duration::from_secs(1)).await;
-    println!("been to {}", place.city);
+    println!("visited {}", place.city);
     Ok(format!("{} is beautiful", place.city))
 }
 
@@ -48,23 +49,23 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Begins the tour, or goes on with it where the last process was killed.
+/// Starts the tour, or resumes it where the previous process was killed.
 async fn travel(runtime: &LocalRuntime, agent: &Agent) -> Result<AgentHandle<String>, Error> {
     let session = SessionId::from(SESSION);
     match runtime.can_resume(&session).await {
         Ok(Resumable::Yes | Resumable::Running) => {
-            println!("going on");
-            // A process that was killed counts as alive until its lease runs out.
+            println!("resuming");
+            // The run of a killed process counts as running until its lease expires.
             let options = ResumeOptions::default().wait(Duration::from_secs(5));
             runtime.resume_agent(agent, &session, options).await
         }
         Ok(_) => {
-            println!("another turn of the same session");
+            println!("starting another turn");
             let options = ExecuteOptions::default().session(session);
             runtime.start(agent, "Where have you been?", options).await
         }
         Err(error) if error.code() == ErrorCode::SessionNotFound => {
-            println!("setting out");
+            println!("starting the tour");
             let options = ExecuteOptions::default().session(session);
             runtime.start(agent, "Visit Oslo, Rome and Athens.", options).await
         }
@@ -72,7 +73,8 @@ async fn travel(runtime: &LocalRuntime, agent: &Agent) -> Result<AgentHandle<Str
     }
 }
 
-/// It answers by the place in the history, so the next process goes on with it as well.
+/// Returns a scripted model. It picks its reply by the length of the history, so each process
+/// continues where the previous one stopped.
 fn script() -> ScriptedLlm {
     let go_to = |city| Reply::tool_call("visit", json!({ "city": city }));
     ScriptedLlm::new([

@@ -1,7 +1,8 @@
-//! One agent on any of the runtimes. `cargo run -p helix-agents-example-runtimes -- local` needs nothing,
-//! `-- durable` a PostgreSQL database (`TOURS_DATABASE`), `-- temporal` a Temporal server (`TOURS_SERVER`).
-//! Kill it with `kill -9` and start it again: what it prints in the end is the same, on each of them. The
-//! model is the one that is configured, else a script plays it.
+//! One agent on any of the runtimes. `cargo run -p helix-agents-example-runtimes -- local` needs no
+//! server, `-- durable` needs a PostgreSQL database (`TOURS_DATABASE`), and `-- temporal` needs a
+//! Temporal server (`TOURS_SERVER`). Kill the example with `kill -9` and start it again: its final
+//! output is the same on each runtime. The example uses the configured model, or a scripted one if
+//! none is configured.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it does")]
 
 use std::time::Duration;
@@ -15,7 +16,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::timeout;
 
-/// How long a process that was killed counts as alive, on all of them.
+/// The lease: the time after which the run of a killed process can be taken over.
 const LEASE: Duration = Duration::from_secs(3);
 
 #[derive(Deserialize, JsonSchema)]
@@ -24,20 +25,20 @@ struct Place {
     city: String,
 }
 
+/// Visits a city. This takes half a second.
 #[tool]
-/// Visit a city. It takes a while.
 async fn visit(place: Place) -> Result<String, ToolError> {
     eprintln!("visiting {}", place.city);
     tokio::time::sleep(Duration::from_millis(500)).await;
-    eprintln!("been to {}", place.city);
+    eprintln!("visited {}", place.city);
     Ok(format!("{} is beautiful", place.city))
 }
 
-/// What a runtime is made of, whichever it is.
-struct Parts {
+/// The dependencies that all runtimes need.
+struct Dependencies {
     store: SqliteStore,
     models: ProviderRegistry,
-    /// Who goes on with a run finds its agent here.
+    /// The agents by name. A process that recovers a run finds its agent here.
     agents: AgentRegistry,
 }
 
@@ -51,21 +52,21 @@ async fn main() -> Result<()> {
     agents.register(&agent)?;
     let models = ProviderRegistry::from_env()?.or_adapter("script", script());
     eprintln!("the model is {}", models.model("")?);
-    let parts = Parts { store: SqliteStore::open("tours.db").await?, models, agents };
+    let dependencies = Dependencies { store: SqliteStore::open("tours.db").await?, models, agents };
 
     match std::env::args().nth(1).as_deref() {
         Some("local") => {
-            let runtime = local(parts)?;
+            let runtime = local(dependencies)?;
             tour(&runtime, &agent, "on-local").await?;
             runtime.shutdown().await;
         }
         Some("durable") => {
-            let runtime = durable(parts).await?;
+            let runtime = durable(dependencies).await?;
             tour(&runtime, &agent, "on-durable").await?;
             runtime.shutdown().await;
         }
         Some("temporal") => {
-            let (runtime, worker) = temporal(parts).await?;
+            let (runtime, worker) = temporal(dependencies).await?;
             tour(&runtime, &agent, "on-temporal").await?;
             worker.shutdown().await?;
             runtime.shutdown().await;
@@ -75,18 +76,18 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Runs are tasks of this process.
-fn local(parts: Parts) -> Result<LocalRuntime> {
+/// Builds a runtime whose runs are tasks of this process.
+fn local(dependencies: Dependencies) -> Result<LocalRuntime> {
     let runtime = LocalRuntime::builder()
-        .store(parts.store)
-        .llm(parts.models)
-        .registry(parts.agents)
+        .store(dependencies.store)
+        .llm(dependencies.models)
+        .registry(dependencies.agents)
         .lease(LEASE);
     Ok(runtime.build()?)
 }
 
-/// Runs are workflows of DBOS, in this process.
-async fn durable(parts: Parts) -> Result<DurableRuntime> {
+/// Connects a runtime whose runs are DBOS workflows in this process.
+async fn durable(dependencies: Dependencies) -> Result<DurableRuntime> {
     let url = std::env::var("TOURS_DATABASE")
         .context("set TOURS_DATABASE to the URL of a PostgreSQL database, `postgres://…`")?;
     let name = name();
@@ -94,65 +95,69 @@ async fn durable(parts: Parts) -> Result<DurableRuntime> {
         .database(url)
         .schema(format!("{name}_dbos"))
         .app_name(name)
-        // There is one process of this name at a time, so what it left is its own.
+        // Only one process with this name runs at a time, so it may recover all runs of its
+        // predecessor.
         .executor_id("traveller-0")
-        .store(parts.store)
-        .llm(parts.models)
-        .registry(parts.agents)
+        .store(dependencies.store)
+        .llm(dependencies.models)
+        .registry(dependencies.agents)
         .lease(LEASE);
     Ok(runtime.connect().await?)
 }
 
-/// Runs are workflows of a server, which hands them to workers: here to one, in this process.
-async fn temporal(parts: Parts) -> Result<(TemporalRuntime, TemporalWorker)> {
+/// Connects a runtime whose runs are workflows of a Temporal server, and starts a worker for them
+/// in this process.
+async fn temporal(dependencies: Dependencies) -> Result<(TemporalRuntime, TemporalWorker)> {
     let server = std::env::var("TOURS_SERVER").context(
-        "set TOURS_SERVER to the URL of a Temporal server: `temporal server start-dev` has http://localhost:7233",
+        "set TOURS_SERVER to the URL of a Temporal server; `temporal server start-dev` listens \
+         on http://localhost:7233",
     )?;
     let name = name();
     let runtime = TemporalRuntime::builder()
         .target(server)
         .prefix(&*name)
         .task_queue(name)
-        .store(parts.store)
-        .llm(parts.models)
-        .registry(parts.agents)
+        .store(dependencies.store)
+        .llm(dependencies.models)
+        .registry(dependencies.agents)
         .lease(LEASE);
     let runtime = runtime.connect().await?;
     let worker = TemporalWorker::builder(&runtime).start().await?;
     Ok((runtime, worker))
 }
 
-/// What keeps this program apart from others on the same servers.
+/// Returns the name that separates this program from others on the same servers.
 fn name() -> String {
     std::env::var("TOURS_NAME").unwrap_or_else(|_| "tours".to_owned())
 }
 
-/// Begins the tour, or goes on with the one that another process has begun, and tells of it.
+/// Starts the tour, or continues one that another process started, and prints its history.
 async fn tour(executor: &dyn AgentExecutor, agent: &Agent, session: &str) -> Result<()> {
     let session = SessionId::from(session);
     match executor.handle(&session).await {
-        Ok(_) => eprintln!("under way, or done"),
+        Ok(_) => eprintln!("already started"),
         Err(error) if error.code() == ErrorCode::SessionNotFound => {
-            eprintln!("setting out");
+            eprintln!("starting the tour");
             let options = ExecuteOptions::default().session(session.clone());
             executor.start(agent, "Visit Oslo, Rome and Athens.", options).await?;
         }
         Err(error) => return Err(error.into()),
     }
     let run = loop {
-        // A sweep may have begun another one.
+        // A sweep may have replaced the run, so get the current one.
         let run = executor.handle(&session).await?;
         match timeout(Duration::from_secs(1), run.result()).await {
             Ok(ended) => break ended.map(|_| run)?,
-            // In production some process does it every minute or so: what a killed process left goes on
-            // then, unless the runtime has seen to that already.
+            // In production, a process sweeps about once a minute. A sweep resumes the runs of
+            // killed processes, unless the runtime has already recovered them.
             Err(_) => drop(executor.sweep().await?),
         }
     };
-    tell(&run).await
+    print_history(&run).await
 }
 
-async fn tell(run: &RunHandle) -> Result<()> {
+/// Prints the messages and the token usage of a session.
+async fn print_history(run: &RunHandle) -> Result<()> {
     for message in run.fold().await?.transcript() {
         match &**message {
             Message::System { .. } => {}
@@ -169,12 +174,13 @@ async fn tell(run: &RunHandle) -> Result<()> {
             Message::Tool(result) => println!("{}: {}", result.tool_call_id, result.content),
         }
     }
-    let used = run.usage().await?;
-    println!("tokens: {} in, {} out", used.input_tokens, used.output_tokens);
+    let usage = run.usage().await?;
+    println!("tokens: {} in, {} out", usage.input_tokens, usage.output_tokens);
     Ok(())
 }
 
-/// It answers by the place in the history, so the next process goes on with it as well.
+/// Returns a scripted model. It picks its reply by the length of the history, so each process
+/// continues where the previous one stopped.
 fn script() -> ScriptedLlm {
     let go_to = |city| Reply::tool_call("visit", json!({ "city": city }));
     ScriptedLlm::new([

@@ -1,6 +1,7 @@
-//! One program on any of the stores. `cargo run -p helix-agents-example-stores -- sqlite notes.db` keeps
-//! its session in a file, `-- postgres URL` and `-- redis URL` on a server, and without arguments it is
-//! in memory. The model is the one that is configured, else a script plays it.
+//! One program on any of the stores. `cargo run -p helix-agents-example-stores -- sqlite notes.db`
+//! stores its session in a file, `-- postgres URL` and `-- redis URL` store it on a server, and
+//! without arguments it is in memory. The example uses the configured model, or a scripted one if
+//! none is configured.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it does")]
 
 use anyhow::{Result, bail};
@@ -11,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// What a process finds again that another one has left, if the store outlives it.
+/// The session id. If the store is durable, each process continues the same session.
 const SESSION: &str = "shopping";
 
 #[derive(Default, Deserialize, Serialize, JsonSchema)]
@@ -21,18 +22,18 @@ struct List {
 
 #[derive(Deserialize, JsonSchema)]
 struct Item {
-    /// What to buy.
+    /// The name of the article.
     name: String,
 }
 
+/// Adds an article to the shopping list.
 #[tool]
-/// Put something on the shopping list.
 async fn note(item: Item, cx: &ToolContext) -> Result<&'static str, ToolError> {
     cx.update_state(|list: &mut List| list.items.push(item.name))?;
     Ok("noted")
 }
 
-/// All that the choice of a store changes.
+/// Opens the store. This is the only code that depends on the choice of a store.
 async fn on_store(runtime: LocalRuntimeBuilder, store: &[&str]) -> Result<LocalRuntimeBuilder> {
     Ok(match store {
         [] => runtime.store(MemoryStore::new()),
@@ -50,7 +51,7 @@ async fn main() -> Result<()> {
     let models = ProviderRegistry::from_env()?.or_adapter("script", script());
     eprintln!("the model is {}", models.model("")?);
     let agent = Agent::builder("shopper")
-        .system_prompt("You keep a shopping list with your tool.")
+        .system_prompt("You keep a shopping list with the tool.")
         .state::<List>()
         .tool(note)
         .build()?;
@@ -60,12 +61,13 @@ async fn main() -> Result<()> {
     let turn = runtime.start(&agent, "We need apples.", options).await?;
     println!("{}", turn.result().await?.into_output()?);
     let fold = turn.fold().await?;
-    println!("turn {}, the list: {}", fold.turn(), fold.state()["items"]);
+    println!("turn {}, list: {}", fold.turn(), fold.state()["items"]);
     runtime.shutdown().await;
     Ok(())
 }
 
-/// It answers by the place in the history, so each turn has its own words.
+/// Returns a scripted model. It picks its reply by the length of the history, so each turn has its
+/// own replies.
 fn script() -> ScriptedLlm {
     let apples = || Reply::tool_call("note", json!({ "name": "apples" }));
     ScriptedLlm::new([

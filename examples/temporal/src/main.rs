@@ -1,6 +1,7 @@
-//! Workers and clients of a Temporal server. Start one with `temporal server start-dev`, then `cargo run -p
-//! helix-agents-example-temporal -- worker` in one terminal or several, and `-- ask "Visit Oslo, Rome and Athens."` in another.
-//! Kill workers as you like: others go on. The model is the one that is configured, else a script plays it.
+//! Workers and clients of a Temporal server. Start a server with `temporal server start-dev`, then
+//! one or more workers with `cargo run -p helix-agents-example-temporal -- worker`, and a client
+//! with `-- ask "Visit Oslo, Rome and Athens."`. Kill workers at any time: others continue their
+//! runs. The example uses the configured model, or a scripted one if none is configured.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it does")]
 
 use std::time::Duration;
@@ -18,12 +19,12 @@ struct Place {
     city: String,
 }
 
+/// Visits a city. This takes a second.
 #[tool]
-/// Visit a city. It takes a while.
 async fn visit(place: Place, _cx: &ToolContext) -> Result<String, ToolError> {
     println!("visiting {}", place.city);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    println!("been to {}", place.city);
+    println!("visited {}", place.city);
     Ok(format!("{} is beautiful", place.city))
 }
 
@@ -34,16 +35,16 @@ fn agent() -> Result<Agent, Error> {
         .build()
 }
 
-/// What all processes have in common: the store, the queue, and the agents by their names.
+/// Connects to the server. All processes use the same store, task queue and agents.
 async fn runtime(agent: &Agent) -> Result<TemporalRuntime> {
     let models = ProviderRegistry::from_env()?.or_adapter("script", script());
     eprintln!("the model is {}", models.model("")?);
     let agents = AgentRegistry::default();
     agents.register(agent)?;
-    let set = |name, usual: &str| std::env::var(name).unwrap_or_else(|_| usual.to_owned());
-    let queue = set("TOURS_QUEUE", "tours");
+    let setting = |name, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_owned());
+    let queue = setting("TOURS_QUEUE", "tours");
     let runtime = TemporalRuntime::builder()
-        .target(set("TOURS_SERVER", "http://localhost:7233"))
+        .target(setting("TOURS_SERVER", "http://localhost:7233"))
         .prefix(&*queue)
         .task_queue(queue)
         .store(SqliteStore::open("tours.db").await?)
@@ -59,16 +60,16 @@ async fn main() -> Result<()> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let agent = agent()?;
     match arguments[..] {
-        ["worker"] => work(&runtime(&agent).await?).await,
+        ["worker"] => run_worker(&runtime(&agent).await?).await,
         ["ask", question] => ask(&runtime(&agent).await?, &agent, question).await,
         _ => bail!("usage: temporal worker | temporal ask QUESTION"),
     }
 }
 
-/// Carries out whatever is asked, until Ctrl-C.
-async fn work(runtime: &TemporalRuntime) -> Result<()> {
+/// Runs a worker until Ctrl-C.
+async fn run_worker(runtime: &TemporalRuntime) -> Result<()> {
     let worker = TemporalWorker::builder(runtime).start().await?;
-    println!("working");
+    println!("worker started");
     tokio::select! {
         ended = worker.ended() => ended?,
         pressed = tokio::signal::ctrl_c() => pressed?,
@@ -77,15 +78,16 @@ async fn work(runtime: &TemporalRuntime) -> Result<()> {
     Ok(())
 }
 
-/// Begins a run and waits for its answer. Nothing of it is done in this process.
+/// Starts a run and waits for its result. A worker executes the run, not this process.
 async fn ask(runtime: &TemporalRuntime, agent: &Agent, question: &str) -> Result<()> {
     let run = runtime.start(agent, question, ExecuteOptions::default()).await?;
-    println!("asked in session {}", run.session());
+    println!("started session {}", run.session());
     println!("{}", run.result().await?.into_output()?);
     Ok(())
 }
 
-/// It answers by the place in the history, so any worker goes on with it.
+/// Returns a scripted model. It picks its reply by the length of the history, so any worker can
+/// continue a run.
 fn script() -> ScriptedLlm {
     let go_to = |city| Reply::tool_call("visit", json!({ "city": city }));
     ScriptedLlm::new([

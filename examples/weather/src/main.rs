@@ -1,6 +1,6 @@
-//! The first agent of the guide: one tool and a typed output. The model is the one that is
-//! configured, else a script plays it.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it got")]
+//! The first agent of the guide, with one tool and a typed output. The example uses the configured
+//! model, or a scripted one if none is configured.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example prints its result")]
 
 use anyhow::Result;
 use helix_agents::prelude::*;
@@ -21,8 +21,8 @@ struct Advice {
     reason: String,
 }
 
+/// Returns today's weather in a city.
 #[tool]
-/// Today's weather in a city.
 async fn weather(place: Place) -> Result<String, ToolError> {
     Ok(format!("heavy rain in {} until noon", place.city))
 }

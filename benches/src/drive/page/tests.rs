@@ -1,13 +1,13 @@
-//! Where tables go.
+//! Tables on the performance page.
 
 use super::super::counter::Counter;
 use super::*;
 
 #[test]
-fn a_group_with_a_place_has_its_table_there_and_nothing_else_changes() {
+fn only_the_table_of_a_measured_group_changes() {
     let mut report = Report::new(Counter::None);
     report.add("pgbench.steps.100", "ours", 40.0, "steps/s").at_least(50.0);
-    report.add("pgbench.steps.100", "theirs", 1000.4, "steps/s").beside(500.2);
+    report.add("pgbench.steps.100", "theirs", 1000.4, "steps/s").compared_with(500.2);
     report.add("cold.wall", "ours", 1.0, "ms");
     let page =
         "a\n<!-- begin: written by `cargo xtask bench pgbench --write` -->\nold\n<!-- end -->\nb\n";

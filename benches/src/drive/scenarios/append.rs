@@ -1,10 +1,10 @@
-//! How long one append takes, beside one bare commit of the same bytes.
+//! The latency of one append, compared with a bare commit of the same bytes.
 
 use anyhow::Result;
 
 use crate::drive::Bench;
 use crate::job::Store;
-use crate::probe::{Latencies, Latency, Of};
+use crate::probe::{Latencies, Latency, ProbeKind};
 
 const STORES: [Store; 7] = [
     Store::Memory,
@@ -17,23 +17,26 @@ const STORES: [Store; 7] = [
 ];
 
 pub(super) async fn measure(bench: &mut Bench) -> Result<()> {
-    let of = Of::Append { before: bench.often(1000, 15), appends: bench.often(2000, 5) };
+    let kind = ProbeKind::Append {
+        before: bench.repetitions(1000, 15),
+        appends: bench.repetitions(2000, 5),
+    };
     let mut seen: Vec<(Store, Latencies)> = Vec::new();
     for store in STORES {
-        seen.push((store, bench.client.probe(store, of).await?));
+        seen.push((store, bench.client.probe(store, kind).await?));
     }
-    add(bench, &seen, "p50", |it| it.p50_ns);
-    add(bench, &seen, "p99", |it| it.p99_ns);
+    add(bench, &seen, "p50", |latency| latency.p50_ns);
+    add(bench, &seen, "p99", |latency| latency.p99_ns);
     Ok(())
 }
 
 fn add(bench: &mut Bench, seen: &[(Store, Latencies)], part: &str, nanos: fn(Latency) -> u64) {
-    let micros = |it: Latency| nanos(it) as f64 / 1e3;
+    let micros = |latency: Latency| nanos(latency) as f64 / 1e3;
     let report = &mut bench.report;
     for (store, seen) in seen {
         let figure = report.add(&format!("append.{part}"), store, micros(seen.append), "µs");
         let Some(commit) = seen.commit else { continue };
-        figure.beside(micros(commit));
+        figure.compared_with(micros(commit));
         if part == "p50" && matches!(store, Store::Sqlite | Store::Postgres | Store::Redis) {
             figure.at_most_times(1.5);
         }

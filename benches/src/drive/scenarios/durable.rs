@@ -1,11 +1,12 @@
-//! What a step leaves in a store, looked up there after the run.
+//! The footprint of a step in a store, as measured in the store after the run.
 
 use anyhow::{Context as _, Result};
 
 use crate::drive::Bench;
 use crate::job::{Job, StepAppends, Subject, Wire, Work};
 
-/// Each with the appends of a step: the reply, and the tool's result.
+/// The subjects and the number of appends per step: one for the reply and one for the tool result,
+/// or one for both.
 const SUBJECTS: [(Subject, f64); 6] = [
     (Subject::SqlitePerEffect, 2.0),
     (Subject::SqlitePerStep, 1.0),
@@ -21,13 +22,13 @@ pub(super) async fn measure(bench: &mut Bench) -> Result<()> {
         for (subject, most_appends) in SUBJECTS {
             let job = bench.client.job(subject, Wire::Sse, Work::tools(*step));
             let measured = bench.client.measure(&Job { inspect: true, ..job.clone() }).await?;
-            let left = measured.outcome.left.context("the store was not looked at")?;
-            let last = left.steps.get(*step as usize - 2..=*step as usize);
+            let footprint = measured.outcome.footprint.context("the store was not inspected")?;
+            let last = footprint.steps.get(*step as usize - 2..=*step as usize);
             let last = last.context("the log lacks steps")?;
             let mean = |value: fn(&StepAppends) -> u64| {
                 last.iter().map(value).sum::<u64>() as f64 / last.len() as f64
             };
-            let (appends, bytes) = (mean(|it| it.appends), mean(|it| it.bytes));
+            let (appends, bytes) = (mean(|step| step.appends), mean(|step| step.bytes));
             let mut add = |what: &str, value: f64, unit, most: Option<f64>| {
                 let key = format!("durable.{what}.{step}");
                 let figure = bench.report.add(&key, subject, value, unit);
@@ -36,7 +37,7 @@ pub(super) async fn measure(bench: &mut Bench) -> Result<()> {
             let is_per_step = most_appends == 1.0;
             add("appends", appends, "", Some(most_appends));
             add("bytes", bytes, "B", is_per_step.then_some(1500.0));
-            let traces = left.traces;
+            let traces = footprint.traces;
             let each = |value: u64| value as f64 / job.steps() as f64;
             add("rows", each(traces.rows), "rows", None);
             add("stream-rows", each(traces.stream_rows), "rows", None);

@@ -1,4 +1,4 @@
-//! Whether a step costs more the longer the history is.
+//! The growth of a step's cost with the length of the history.
 
 use anyhow::{Context as _, Result};
 
@@ -14,10 +14,10 @@ const SUBJECTS: [Subject; 5] = [
     Subject::RedisPerStep,
 ];
 
-/// How many steps before and after one are looked at as well.
+/// The number of steps before and after a step that are averaged with it.
 const AROUND: u32 = 2;
 
-/// Up to which step instructions are counted, which takes long.
+/// The last step whose instructions are counted, because counting is slow.
 const LAST_COUNTED: u32 = 400;
 
 pub(super) async fn measure(bench: &mut Bench) -> Result<()> {
@@ -27,7 +27,7 @@ pub(super) async fn measure(bench: &mut Bench) -> Result<()> {
         bench.server.forget().await?;
         let job = bench.client.job(subject, Wire::Sse, Work::tools(calls));
         let runs = if matches!(subject, Subject::Bare | Subject::Memory) { 20 } else { 4 };
-        bench.client.measure(&Job { runs: bench.often(runs, 1), ..job }).await?;
+        bench.client.measure(&Job { runs: bench.repetitions(runs, 1), ..job }).await?;
         let seen = bench.server.seen().await?;
         let mut first = None;
         for step in steps {
@@ -35,32 +35,32 @@ pub(super) async fn measure(bench: &mut Bench) -> Result<()> {
             bench.report.add(&format!("growth.at-{step}"), subject, gap, "µs");
             let first = *first.get_or_insert(gap);
             if gap != first {
-                let figure = format!("growth.{step}");
-                let figure = bench.report.add(&figure, subject, gap / first, "×");
+                let key = format!("growth.{step}");
+                let figure = bench.report.add(&key, subject, gap / first, "×");
                 if *step == 200 && subject != Subject::Bare {
                     figure.at_most(1.5);
                 }
             }
         }
         if matches!(subject, Subject::Bare | Subject::Memory | Subject::SqlitePerStep) {
-            let steps = steps.iter().copied().filter(|it| *it <= LAST_COUNTED).collect();
+            let steps = steps.iter().copied().filter(|step| *step <= LAST_COUNTED).collect();
             instructions(bench, subject, steps).await?;
         }
         let sizes = [0].iter().chain(steps).filter_map(|step| seen.steps.get(*step as usize));
-        let sizes: Vec<_> = sizes.map(|it| it.body_bytes.to_string()).collect();
+        let sizes: Vec<_> = sizes.map(|step| step.body_bytes.to_string()).collect();
         eprintln!("  request bodies of {subject}, in bytes: {}", sizes.join(", "));
     }
     Ok(())
 }
 
-/// The usual time from a reply to the request of this step, as the server saw it.
+/// Returns the median time from a reply to the request of this step, as measured by the server.
 fn gap(seen: &Seen, step: u32) -> Option<f64> {
     let around = seen.steps.get((step - AROUND) as usize..=(step + AROUND) as usize)?;
-    let sum: u64 = around.iter().map(|it| it.gap_ns_median).sum();
+    let sum: u64 = around.iter().map(|step| step.gap_ns_median).sum();
     Some(sum as f64 / around.len() as f64 / 1e3)
 }
 
-/// What the steps around one cost, in instructions.
+/// Measures the instructions of the steps around each of the given steps.
 async fn instructions(bench: &mut Bench, subject: Subject, steps: Vec<u32>) -> Result<()> {
     if bench.counter == Counter::None {
         return Ok(());

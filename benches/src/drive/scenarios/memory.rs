@@ -1,4 +1,4 @@
-//! What a run that waits on a slow model keeps in memory, and what one leaves there that is suspended.
+//! The memory of a run that waits for a slow model, and of a suspended run.
 
 use anyhow::Result;
 
@@ -23,21 +23,21 @@ pub(super) async fn measure(bench: &mut Bench) -> Result<()> {
 }
 
 async fn waiting(bench: &mut Bench) -> Result<()> {
-    let at_once = bench.often(1000, 20);
-    let delay_ms = u64::from(bench.often(1000, 100));
+    let at_once = bench.repetitions(1000, 20);
+    let delay_ms = u64::from(bench.repetitions(1000, 100));
     let work = Work::Tools { calls: 3, delay_ms, ending: Ending::Native };
     let mut bare = 0.0;
     for subject in WAITING {
-        let one = Job { beside: false, ..bench.client.job(subject, Wire::Sse, work) };
+        let one = Job { same_processor: false, ..bench.client.job(subject, Wire::Sse, work) };
         let many = Job { runs: at_once, at_once, ..one.clone() };
-        let measured = repeat(bench, bench.often(2, 1), &[one, many]).await?;
+        let measured = repeat(bench, bench.repetitions(2, 1), &[one, many]).await?;
         let [one, many] = measured.as_slice() else { continue };
-        let peak = |measured| least(measured, |it| it.outcome.peak_bytes as f64).value;
+        let peak = |measured| least(measured, |measured| measured.outcome.peak_bytes as f64).value;
         let each = (peak(many) - peak(one)) / f64::from(at_once - 1) / 1e3;
         if subject == Subject::Bare {
             bare = each;
         }
-        let figure = bench.report.add("memory.waiting", subject, each, "kB").beside(bare);
+        let figure = bench.report.add("memory.waiting", subject, each, "kB").compared_with(bare);
         if subject == Subject::Memory {
             figure.at_most(40.0);
         }
@@ -45,15 +45,16 @@ async fn waiting(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Nothing, but in the memory store. The first ones fill what does not grow any more.
+/// Measures suspended runs. They keep no memory, except in the memory store. The first runs warm up
+/// caches that do not grow further.
 async fn suspended(bench: &mut Bench) -> Result<()> {
-    let (few, many) = (bench.often(2000, 4), bench.often(12_000, 8));
+    let (few, many) = (bench.repetitions(2000, 4), bench.repetitions(12_000, 8));
     for subject in SUSPENDED {
         let job = bench.client.job(subject, Wire::Sse, Work::Suspend);
-        let job = |runs| Job { runs, at_once: few.min(64), beside: false, ..job.clone() };
+        let job = |runs| Job { runs, at_once: few.min(64), same_processor: false, ..job.clone() };
         let measured = repeat(bench, 1, &[job(few), job(many)]).await?;
         let [few_of_them, many_of_them] = measured.as_slice() else { continue };
-        let peak = |measured| least(measured, |it| it.outcome.peak_bytes as f64).value;
+        let peak = |measured| least(measured, |measured| measured.outcome.peak_bytes as f64).value;
         let each = (peak(many_of_them) - peak(few_of_them)) / f64::from(many - few) / 1e3;
         let figure = bench.report.add("memory.suspended", subject, each, "kB");
         if subject != Subject::Memory {

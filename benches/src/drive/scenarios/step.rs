@@ -1,4 +1,4 @@
-//! What one step costs, one run after another.
+//! The cost of one step in sequential runs.
 
 use anyhow::Result;
 
@@ -8,7 +8,7 @@ use crate::job::{Ending, Job, Subject, Wire, Work};
 
 const FINISH: Work = Work::Tools { calls: 10, delay_ms: 0, ending: Ending::Finish };
 
-/// Who is compared with the bare loop of the same wire and ending.
+/// The cases. Each is compared with the bare loop of the same wire and ending.
 const CASES: [(Subject, Wire, Work, &str); 10] = [
     (Subject::Bare, Wire::Json, Work::USUAL, "bare reqwest, not streamed"),
     (Subject::Memory, Wire::Json, Work::USUAL, "memory, not streamed"),
@@ -27,29 +27,29 @@ pub(super) async fn measure(bench: &mut Bench) -> Result<()> {
         .iter()
         .map(|(subject, wire, work, _)| {
             let runs = match subject {
-                Subject::Bare | Subject::Memory => bench.often(500, 2),
+                Subject::Bare | Subject::Memory => bench.repetitions(500, 2),
                 Subject::SqliteNormalPerEffect | Subject::SqliteNormalPerStep => {
-                    bench.often(200, 1)
+                    bench.repetitions(200, 1)
                 }
-                // Each of their appends waits for a disk, or for a server.
-                _ => bench.often(60, 1),
+                // Each append of these subjects waits for a disk or a server.
+                _ => bench.repetitions(60, 1),
             };
-            Job { warm: bench.often(20, 0), runs, ..bench.client.job(*subject, *wire, *work) }
+            Job { warm: bench.repetitions(20, 0), runs, ..bench.client.job(*subject, *wire, *work) }
         })
         .collect();
-    let measured = repeat(bench, bench.often(5, 1), &jobs).await?;
+    let measured = repeat(bench, bench.repetitions(5, 1), &jobs).await?;
     let mut cpu_of_memory = 0.0;
     let (mut bare_wall, mut bare_cpu) = (0.0, 0.0);
     let mut added = Vec::new();
     for (((subject, .., name), job), measured) in CASES.iter().zip(&jobs).zip(&measured) {
         let steps = u64::from(job.work.steps());
-        let wall = least(measured, |it| micros(it.outcome.run_ns_median, steps));
-        let cpu = least(measured, |it| micros(it.outcome.cpu_ns, job.steps()));
+        let wall = least(measured, |measured| micros(measured.outcome.run_ns_median, steps));
+        let cpu = least(measured, |measured| micros(measured.outcome.cpu_ns, job.steps()));
         if *subject == Subject::Bare {
             (bare_wall, bare_cpu) = (wall.value, cpu.value);
         }
-        bench.report.add_best("step.wall", name, wall, "µs").beside(bare_wall);
-        let figure = bench.report.add_best("step.cpu", name, cpu, "µs").beside(bare_cpu);
+        bench.report.add_best("step.wall", name, wall, "µs").compared_with(bare_wall);
+        let figure = bench.report.add_best("step.cpu", name, cpu, "µs").compared_with(bare_cpu);
         match subject {
             Subject::Bare => {}
             Subject::Memory => {
@@ -75,7 +75,7 @@ async fn instructions(bench: &mut Bench, jobs: &[Job]) -> Result<()> {
         if *subject == Subject::Bare {
             bare = count;
         }
-        let figure = bench.report.add("step.instructions", name, count, "M").beside(bare);
+        let figure = bench.report.add("step.instructions", name, count, "M").compared_with(bare);
         if *subject == Subject::Memory {
             figure.at_most_times(1.5);
         }

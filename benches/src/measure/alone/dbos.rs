@@ -1,4 +1,4 @@
-//! DBOS, on the PostgreSQL server for tests.
+//! DBOS on the PostgreSQL test server.
 
 use anyhow::{Result, ensure};
 use dbos::{Config, DBOS, EngineOnly, StartOptions, Timeout, WorkflowRef};
@@ -24,7 +24,7 @@ impl Workflows {
             executor_id: Some(app.clone()),
             schema: SCHEMA.to_owned(),
             max_connections: CONNECTIONS,
-            // As the durable runtime has it.
+            // Same setting as in the durable runtime.
             use_listen_notify: false,
             listen_queues: Some(Vec::new()),
             ..Config::new(app, servers::postgres())
@@ -45,7 +45,7 @@ impl Runs for Workflows {
         let options = StartOptions { timeout: Timeout::None, ..StartOptions::default() };
         let started = self.workflow.start_with(self.steps, options).await?;
         let steps = started.result().await?;
-        ensure!(steps == self.steps, "{steps} steps were made");
+        ensure!(steps == self.steps, "{steps} steps were executed");
         Ok(())
     }
 }

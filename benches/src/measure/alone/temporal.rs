@@ -1,4 +1,4 @@
-//! Temporal's server for tests, and a worker here.
+//! The Temporal test server with a worker in this process.
 
 use std::sync::Arc;
 use std::thread;
@@ -73,16 +73,16 @@ impl Workflows {
         let options = WorkerOptions::new(&*queue).register_workflow::<EmptyRun>()?;
         let options = options.register_activities(Empty).build();
         let (here, for_worker) = (Handle::current(), client.clone());
-        let (begun, begins) = tokio::sync::oneshot::channel();
+        let (started, starts) = tokio::sync::oneshot::channel();
         thread::spawn(move || {
             here.block_on(async move {
                 let sdk = Runtime::from_current_tokio(RuntimeOptions::default())?;
                 let mut worker = Worker::new(&sdk, for_worker, options)?;
-                drop(begun.send(worker.shutdown_handle()));
+                drop(started.send(worker.shutdown_handle()));
                 anyhow::Ok(worker.run().await?)
             })
         });
-        let stop = begins.await.context("the worker did not begin")?;
+        let stop = starts.await.context("the worker did not start")?;
         Ok(Self { steps: effects(job.work), client, queue, stop: Arc::new(stop) })
     }
 }
@@ -92,7 +92,7 @@ impl Runs for Workflows {
         let options = WorkflowStartOptions::new(&*self.queue, servers::unique()).build();
         let workflow = self.client.start_workflow(EmptyRun::run, self.steps, options).await?;
         let steps = workflow.get_result(WorkflowGetResultOptions::default()).await?;
-        ensure!(steps == self.steps, "{steps} activities were made");
+        ensure!(steps == self.steps, "{steps} activities were executed");
         Ok(())
     }
 }

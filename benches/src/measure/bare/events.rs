@@ -2,15 +2,15 @@
 
 use anyhow::Result;
 
-/// Finds events in pieces.
+/// Finds events in pieces of a response.
 #[derive(Default)]
 pub(super) struct Events {
-    /// The beginning of a line that goes on in the next piece.
+    /// The beginning of a line that continues in the next piece.
     rest: Vec<u8>,
 }
 
 impl Events {
-    /// Hands the data of each event that is complete with this piece on.
+    /// Passes on the data of each event that this piece completes.
     pub(super) fn feed(
         &mut self,
         mut piece: &[u8],

@@ -1,4 +1,4 @@
-//! Chat Completions, as far as the loop needs them.
+//! The part of Chat Completions that the loop needs.
 
 use std::borrow::Cow;
 
@@ -93,7 +93,7 @@ pub(super) struct Choice<'a> {
     pub(super) message: Delta<'a>,
 }
 
-/// A message, or a piece of one.
+/// A message, or a piece of a streamed one.
 #[derive(Deserialize)]
 pub(super) struct Delta<'a> {
     #[serde(borrow, default)]
@@ -118,12 +118,12 @@ struct FunctionDelta<'a> {
     arguments: Option<Cow<'a, str>>,
 }
 
-/// What came of a reply so far.
+/// The part of a reply that has been received.
 #[derive(Default)]
 pub(super) struct Reply {
     pub(super) content: String,
     pub(super) call: Option<Call>,
-    /// Whether its end was announced.
+    /// `true` if the end of the stream was announced.
     pub(super) done: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What runs left in DBOS's tables.
+//! The footprint of runs in DBOS's tables.
 
 use std::time::Duration;
 
@@ -8,9 +8,10 @@ use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 
 use crate::job::EngineTraces;
-use crate::measure::engine::{SCHEMA, Spot};
+use crate::measure::engine::{Namespace, SCHEMA};
 
-/// The rows of an application's workflows and of their steps, and how many workflows have not ended.
+/// Counts and measures the rows of an application's workflows and steps, and counts the workflows
+/// that have not ended.
 const LEFT: &str = "
     SELECT count(DISTINCT w.workflow_uuid) + count(o.workflow_uuid),
         (coalesce(sum(pg_column_size(o.*)), 0) + max(pg_column_size(w.*)) * count(DISTINCT w.workflow_uuid))::bigint,
@@ -18,22 +19,22 @@ const LEFT: &str = "
     FROM {s}.workflow_status w LEFT JOIN {s}.operation_outputs o USING (workflow_uuid)
     WHERE w.application_name = $1";
 
-/// How often DBOS is asked whether it knows that a workflow has ended, and how long between.
-const LOOKS: u32 = 500;
-const PACE: Duration = Duration::from_millis(20);
+/// The maximum number of polls for the end of the workflows, and the interval between them.
+const POLLS: u32 = 500;
+const INTERVAL: Duration = Duration::from_millis(20);
 
-pub(super) async fn left(spot: &Spot) -> Result<EngineTraces> {
+pub(super) async fn left(namespace: &Namespace) -> Result<EngineTraces> {
     let mut connection = PgConnection::connect(&servers::postgres()).await?;
-    for _ in 0..LOOKS {
+    for _ in 0..POLLS {
         let sql = AssertSqlSafe(LEFT.replace("{s}", SCHEMA));
-        let row = sqlx::query(sql).bind(&spot.name).fetch_one(&mut connection).await?;
+        let row = sqlx::query(sql).bind(&namespace.name).fetch_one(&mut connection).await?;
         let number = |index: usize| anyhow::Ok(u64::try_from(row.try_get::<i64, _>(index)?)?);
         let (rows, bytes, open) = (number(0)?, number(1)?, number(2)?);
-        ensure!(rows > 0, "DBOS knows of no workflow");
+        ensure!(rows > 0, "DBOS has no workflow of this application");
         if open == 0 {
             return Ok(EngineTraces { rows, bytes });
         }
-        tokio::time::sleep(PACE).await;
+        tokio::time::sleep(INTERVAL).await;
     }
-    anyhow::bail!("DBOS does not know that the runs have ended")
+    anyhow::bail!("the DBOS workflows have not ended")
 }

@@ -1,4 +1,4 @@
-//! What runs left in a SQLite file.
+//! The footprint of runs in a SQLite file.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,8 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::job::Traces;
 
-/// A reader that keeps the write-ahead log from being reused, so that its length says how much was written.
+/// A reader that prevents the write-ahead log from being reset, so that its length shows how much
+/// was written.
 pub(in crate::measure) struct Watch {
     reader: Connection,
     path: PathBuf,
@@ -45,7 +46,7 @@ impl Watch {
     }
 }
 
-/// The pages of the file, those among them that are still in the write-ahead log.
+/// Returns the size of the file's pages, including those that are still in the write-ahead log.
 fn kept(connection: &Connection) -> Result<u64> {
     let number = |name: &str| -> Result<u64> {
         Ok(connection.pragma_query_value(None, name, |row| row.get(0))?)
@@ -55,9 +56,9 @@ fn kept(connection: &Connection) -> Result<u64> {
 
 fn open(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Connection::open_with_flags(path, flags).context("the database cannot be opened")
+    Connection::open_with_flags(path, flags).context("the database could not be opened")
 }
 
 fn length(path: &Path) -> u64 {
-    std::fs::metadata(path).map_or(0, |it| it.len())
+    std::fs::metadata(path).map_or(0, |metadata| metadata.len())
 }

@@ -1,4 +1,4 @@
-//! One append, and what it is compared with, in turns: whatever disturbs one of them disturbs all.
+//! One append and its baselines, alternating, so that a disturbance affects all of them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use anyhow::Result;
 use super::commit::Commit;
 use super::log::Log;
 use super::statement::Statement;
-use crate::measure::place::{Corner, Place};
+use crate::measure::place::{Location, Place};
 use crate::probe::{Latencies, Latency};
 
-/// Between which appends a log is young.
+/// The versions at which a log counts as young.
 const YOUNG: std::ops::Range<u64> = 5..15;
 
 pub(super) async fn measure(
@@ -27,8 +27,8 @@ pub(super) async fn measure(
     }
     let mut young = young(place, 0).await?;
     let mut commit = Commit::on(place, folder).await?;
-    let mut statement = match &place.corner {
-        Corner::Postgres(corner) => Some(Statement::on(place, corner).await?),
+    let mut statement = match &place.location {
+        Location::Postgres(location) => Some(Statement::on(place, location).await?),
         _ => None,
     };
     let (mut of_append, mut of_early) = (Vec::new(), Vec::new());
@@ -63,9 +63,9 @@ async fn young(place: &Place, number: u32) -> Result<Log> {
     Ok(log)
 }
 
-/// In nanoseconds.
+/// Runs `work`. Returns its duration in nanoseconds.
 async fn time(work: impl Future<Output = Result<()>>) -> Result<u64> {
-    let begun = Instant::now();
+    let started = Instant::now();
     work.await?;
-    Ok(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    Ok(u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX))
 }

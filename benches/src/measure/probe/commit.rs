@@ -1,4 +1,4 @@
-//! One commit of an append's bytes, as one would make it with the database's own client: a row and nothing else.
+//! One commit of an append's bytes with the database's own client: one row and nothing else.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
 
 use super::log::BODY;
-use crate::measure::place::{Corner, Place};
+use crate::measure::place::{Location, Place};
 
-/// A table of its own, in the same database or one like it.
+/// A separate table in the same database or in an equivalent one.
 pub(super) enum Commit {
     Sqlite(Connection),
     Postgres { connection: PgConnection, insert: Arc<str> },
@@ -21,26 +21,26 @@ pub(super) enum Commit {
 }
 
 impl Commit {
-    /// None where nothing is committed.
+    /// Opens a connection. Returns `None` for a store that does not commit anything.
     pub(super) async fn on(place: &Place, folder: &Path) -> Result<Option<Self>> {
-        Ok(Some(match &place.corner {
-            Corner::Nowhere => return Ok(None),
-            Corner::File { level, .. } => Self::sqlite(*level, folder)?,
-            Corner::Postgres(corner) => {
-                let mut connection = corner.connect().await?;
+        Ok(Some(match &place.location {
+            Location::Nowhere => return Ok(None),
+            Location::File { level, .. } => Self::sqlite(*level, folder)?,
+            Location::Postgres(location) => {
+                let mut connection = location.connect().await?;
                 let create = "CREATE TABLE {s}.bare (key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, body bytea)";
-                sqlx::query(AssertSqlSafe(corner.sql(create))).execute(&mut connection).await?;
-                let insert = corner.sql("INSERT INTO {s}.bare (body) VALUES ($1)").into();
+                sqlx::query(AssertSqlSafe(location.sql(create))).execute(&mut connection).await?;
+                let insert = location.sql("INSERT INTO {s}.bare (body) VALUES ($1)").into();
                 Self::Postgres { connection, insert }
             }
-            Corner::Redis(corner) => {
-                let key = format!("{}:bare", corner.prefix);
-                Self::Redis { connection: corner.connect().await?, key }
+            Location::Redis(location) => {
+                let key = format!("{}:bare", location.prefix);
+                Self::Redis { connection: location.connect().await?, key }
             }
         }))
     }
 
-    /// A file beside the store's, because the two would wait for each other, and as durable.
+    /// Opens another file with the same durability. The store's own file would be locked.
     fn sqlite(level: Synchronous, folder: &Path) -> Result<Self> {
         let level = match level {
             Synchronous::Full => "FULL",

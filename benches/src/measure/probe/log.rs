@@ -1,4 +1,4 @@
-//! A session whose log grows as one under a run does.
+//! A session whose log grows as during a run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use helix_agents::store::{
 };
 use helix_agents::usage::{ModelUsage, ToolUsage, Usage, UsageRollup};
 
-/// About what a step appends.
+/// The approximate data that a step appends.
 pub(super) const BODY: [u8; 600] = [b'x'; 600];
 
 /// The lease that each append takes.
 pub(super) const LEASE: Duration = Duration::from_secs(30);
 
-/// The run whose steps these would be.
+/// The run of the appends.
 pub(super) const RUN: &str = "0193e4a7-5a1c-7000-8000-000000000000";
 
-/// The runtime that would carry it out.
+/// The runtime of the appends.
 pub(super) const RUNTIME: &str = "local";
 
-/// One session, and how far its log has come.
+/// A session and the end of its log.
 pub(super) struct Log {
     store: Arc<dyn StateStore>,
     session: SessionId,
@@ -31,7 +31,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Creates the session, with one event.
+    /// Creates the session with one event.
     pub(super) async fn create(store: Arc<dyn StateStore>, session: &str) -> Result<Self> {
         let session = SessionId::from(session);
         let new = NewSession {
@@ -45,11 +45,11 @@ impl Log {
         let end = Position { version: 1, append: first.id.clone() };
         match log.store.create_session(new, first).await? {
             CreateOutcome::Created { .. } => Ok(Self { end, ..log }),
-            CreateOutcome::Exists => bail!("the session is there already"),
+            CreateOutcome::Exists => bail!("the session already exists"),
         }
     }
 
-    /// How many events it has.
+    /// Returns the number of events.
     pub(super) fn version(&self) -> u64 {
         self.end.version
     }
@@ -60,12 +60,12 @@ impl Log {
         let end = Position { version: self.end.version + 1, append: append.id.clone() };
         match self.store.append(append).await? {
             AppendOutcome::Appended { .. } => self.end = end,
-            other => bail!("the append was answered with {other:?}"),
+            other => bail!("unexpected outcome of an append: {other:?}"),
         }
         Ok(())
     }
 
-    /// As a journal appends in the middle of a run: nothing that lists go by changes.
+    /// Returns an append like that of a journal during a run: no indexed column changes.
     fn next(&self) -> Append {
         Append {
             session: self.session.clone(),
@@ -89,7 +89,7 @@ impl Log {
     }
 }
 
-/// What a session with a model and two tools has used after so many steps.
+/// Returns the usage of a session with a model and two tools after this many steps.
 pub(super) fn used(steps: u64) -> Arc<UsageRollup> {
     let tokens =
         Usage { input_tokens: 1_000 * steps, output_tokens: 100 * steps, ..Usage::default() };

@@ -1,4 +1,5 @@
-//! The append's statement from pgbench, PostgreSQL's own benchmark, and from the store, by turns.
+//! The append statement, executed by pgbench, PostgreSQL's own benchmark, and by the store,
+//! alternating.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -15,15 +16,15 @@ use tokio::task::JoinSet;
 
 use super::log::{BODY, Log, RUN, RUNTIME, used};
 use super::statement::{Text, lease_ms};
-use crate::measure::place::{Corner, Place, Way};
+use crate::measure::place::{Location, Opener, Place};
 use crate::probe::Appends;
 
-/// Where Debian keeps the programs, which are not in `PATH`.
+/// Debian's location of the programs, which are not in `PATH`.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
-const NOT_POSTGRES: &str = "pgbench is for PostgreSQL";
+const NOT_POSTGRES: &str = "pgbench requires PostgreSQL";
 
-/// Each round on empty tables.
+/// Measures several rounds, each with empty tables.
 pub(super) async fn measure<F>(
     place: impl Fn() -> F,
     connections: u32,
@@ -43,17 +44,17 @@ where
     Ok(appends)
 }
 
-/// Sessions that each connection has one of, and goes on with.
+/// Measures the store. Each connection appends to its own session.
 async fn by_store(place: &Place, connections: u32, seconds: u32) -> Result<f64> {
-    let Way::Postgres(builder) = &place.way else { bail!("{NOT_POSTGRES}") };
+    let Opener::Postgres(builder) = &place.opener else { bail!("{NOT_POSTGRES}") };
     let store = builder.clone().connections(connections as usize).open().await?;
     let store: Arc<dyn StateStore> = Arc::new(store);
     let mut logs = Vec::new();
     for number in 0..connections {
         logs.push(Log::create(Arc::clone(&store), &format!("store-{number}")).await?);
     }
-    let begun = Instant::now();
-    let end = begun + Duration::from_secs(seconds.into());
+    let started = Instant::now();
+    let end = started + Duration::from_secs(seconds.into());
     let mut writers = JoinSet::new();
     for mut log in logs {
         writers.spawn(async move {
@@ -69,17 +70,17 @@ async fn by_store(place: &Place, connections: u32, seconds: u32) -> Result<f64> 
     while let Some(writer) = writers.join_next().await {
         appends += f64::from(writer.context("a writer panicked")??);
     }
-    Ok(appends / begun.elapsed().as_secs_f64())
+    Ok(appends / started.elapsed().as_secs_f64())
 }
 
-/// The same by pgbench, whose clients count on which version they have come.
+/// Measures pgbench. Its clients count the versions of their sessions themselves.
 async fn by_pgbench(place: &Place, connections: u32, seconds: u32) -> Result<f64> {
-    let Corner::Postgres(corner) = &place.corner else { bail!("{NOT_POSTGRES}") };
+    let Location::Postgres(location) = &place.location else { bail!("{NOT_POSTGRES}") };
     for number in 0..connections {
         Log::create(Arc::clone(&place.handles.state), &number.to_string()).await?;
     }
     let script = tempfile::NamedTempFile::new()?;
-    std::fs::write(script.path(), self::script(&Text::of_append(corner).await?)?)?;
+    std::fs::write(script.path(), self::script(&Text::of_append(location).await?)?)?;
     let mut pgbench = Command::new(program()?);
     pgbench
         .args(["--no-vacuum", "--protocol", "prepared", "--define", "version=1"])
@@ -89,7 +90,7 @@ async fn by_pgbench(place: &Place, connections: u32, seconds: u32) -> Result<f64
         .args(["--time", &seconds.to_string()])
         .arg("--file")
         .arg(script.path())
-        .arg(&corner.url)
+        .arg(&location.url)
         .stdin(Stdio::null())
         .kill_on_drop(true);
     let output = pgbench.output().await.context("pgbench did not start")?;
@@ -98,14 +99,15 @@ async fn by_pgbench(place: &Place, connections: u32, seconds: u32) -> Result<f64
     let output = String::from_utf8_lossy(&output.stdout);
     let done: i64 = number(&output, "number of transactions actually processed:")?.parse()?;
     let taken = "SELECT sum(version - 1)::bigint FROM {s}.sessions WHERE session ~ '^[0-9]+$'";
-    let mut connection = corner.connect().await?;
-    let taken = sqlx::query(AssertSqlSafe(corner.sql(taken))).fetch_one(&mut connection).await?;
+    let mut connection = location.connect().await?;
+    let taken = sqlx::query(AssertSqlSafe(location.sql(taken))).fetch_one(&mut connection).await?;
     let taken: i64 = taken.try_get(0)?;
-    ensure!(taken == done, "pgbench says {done} transactions, and {taken} appends were taken");
+    ensure!(taken == done, "pgbench reports {done} transactions, but there are {taken} appends");
     Ok(number(&output, "tps =")?.parse()?)
 }
 
-/// The statement with pgbench's variables for its parameters, each cast to the type that the store sends.
+/// Returns the statement with pgbench's variables as parameters, each cast to the type that the
+/// store sends.
 fn script(text: &Text) -> Result<String> {
     let lease = lease_ms().to_string();
     let (run, runtime) = (format!("'{RUN}'"), format!("'{RUNTIME}'"));
@@ -131,7 +133,7 @@ fn script(text: &Text) -> Result<String> {
     ];
     ensure!(text.types.len() == values.len(), "the statement has {} parameters", text.types.len());
     let mut sql = text.sql.clone();
-    // The last ones first: `$1` begins `$10`.
+    // Replace the last parameters first, because `$1` is a prefix of `$10`.
     for (index, (value, kind)) in values.iter().zip(&text.types).enumerate().rev() {
         sql = sql.replace(&format!("${}", index + 1), &format!("{value}::{kind}"));
     }
@@ -140,23 +142,25 @@ fn script(text: &Text) -> Result<String> {
     Ok(script)
 }
 
-/// What stands behind a word, up to the next space.
-fn number<'o>(output: &'o str, word: &str) -> Result<&'o str> {
-    let found = output.lines().find_map(|line| line.strip_prefix(word)?.split_whitespace().next());
-    found.with_context(|| format!("pgbench does not say `{word}`"))
+/// Returns the word after a label.
+fn number<'o>(output: &'o str, label: &str) -> Result<&'o str> {
+    let found = output.lines().find_map(|line| line.strip_prefix(label)?.split_whitespace().next());
+    found.with_context(|| format!("the output of pgbench has no `{label}`"))
 }
 
-/// `pgbench` in `PATH`, or of the newest version that Debian has.
+/// Returns the path of `pgbench`: from `PATH`, or the newest version in Debian's location.
 fn program() -> Result<PathBuf> {
     const NAME: &str = "pgbench";
     let path: OsString = std::env::var_os("PATH").unwrap_or_default();
-    let in_path = std::env::split_paths(&path).map(|it| it.join(NAME)).find(|it| it.is_file());
+    let in_path =
+        std::env::split_paths(&path).map(|folder| folder.join(NAME)).find(|file| file.is_file());
     let in_debian = || {
-        let versions = std::fs::read_dir(DEBIAN).ok()?.flatten().map(|it| it.path());
-        let number = |it: &PathBuf| it.file_name()?.to_str()?.parse::<u32>().ok();
-        let newest =
-            versions.filter(|it| it.join("bin").join(NAME).is_file()).max_by_key(number)?;
+        let versions = std::fs::read_dir(DEBIAN).ok()?.flatten().map(|entry| entry.path());
+        let number = |version: &PathBuf| version.file_name()?.to_str()?.parse::<u32>().ok();
+        let newest = versions
+            .filter(|version| version.join("bin").join(NAME).is_file())
+            .max_by_key(number)?;
         Some(newest.join("bin").join(NAME))
     };
-    in_path.or_else(in_debian).context("pgbench is not here; it comes with PostgreSQL")
+    in_path.or_else(in_debian).context("pgbench was not found; it is part of PostgreSQL")
 }

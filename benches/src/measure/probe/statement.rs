@@ -1,4 +1,5 @@
-//! The statement by which the PostgreSQL store appends, without the store: what the driver and the server take for it.
+//! The append statement of the PostgreSQL store, executed without the store. It shows the cost of
+//! the driver and the server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,15 +10,15 @@ use sqlx::postgres::{PgConnection, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Row as _};
 
 use super::log::{BODY, LEASE, Log, RUN, RUNTIME, used};
-use crate::measure::place::{Place, PostgresCorner};
+use crate::measure::place::{Place, PostgresLocation};
 
-/// The text of a statement, and the types of its parameters.
+/// The text of a statement and the types of its parameters.
 pub(super) struct Text {
     pub(super) sql: String,
     pub(super) types: Vec<String>,
 }
 
-/// The statement on a connection, going on with a session of its own.
+/// The statement on a connection, with its own session.
 pub(super) struct Statement {
     connection: PgConnection,
     sql: Arc<str>,
@@ -28,11 +29,11 @@ pub(super) struct Statement {
 const SESSION: &str = "statement";
 
 impl Statement {
-    pub(super) async fn on(place: &Place, corner: &PostgresCorner) -> Result<Self> {
+    pub(super) async fn on(place: &Place, location: &PostgresLocation) -> Result<Self> {
         Log::create(Arc::clone(&place.handles.state), SESSION).await?;
-        let sql = Text::of_append(corner).await?.sql.into();
+        let sql = Text::of_append(location).await?.sql.into();
         let usage = serde_json::to_string(&used(1))?;
-        Ok(Self { connection: corner.connect().await?, sql, usage, version: 1 })
+        Ok(Self { connection: location.connect().await?, sql, usage, version: 1 })
     }
 
     pub(super) async fn once(&mut self) -> Result<()> {
@@ -63,23 +64,24 @@ impl Statement {
     }
 }
 
-/// The lease that each append takes.
+/// Returns the lease that each append takes, in milliseconds.
 pub(super) fn lease_ms() -> i64 {
     i64::try_from(Duration::as_millis(&LEASE)).unwrap_or(i64::MAX)
 }
 
 impl Text {
-    /// Has the store append on a connection that is not its own, and asks the server what it was sent.
-    pub(super) async fn of_append(corner: &PostgresCorner) -> Result<Self> {
-        let pool = PgPoolOptions::new().max_connections(1).connect(&corner.url).await?;
-        let store = PostgresStore::with_pool(pool.clone()).schema(&corner.schema).open().await?;
+    /// Lets the store append on a supplied connection, and reads the prepared statement from the
+    /// server.
+    pub(super) async fn of_append(location: &PostgresLocation) -> Result<Self> {
+        let pool = PgPoolOptions::new().max_connections(1).connect(&location.url).await?;
+        let store = PostgresStore::with_pool(pool.clone()).schema(&location.schema).open().await?;
         Log::create(Arc::new(store), "text").await?.append().await?;
         let find = "SELECT statement, parameter_types::text[] FROM pg_prepared_statements
             WHERE statement LIKE '%UPDATE%.sessions%INSERT INTO%.appends%'
                 AND statement NOT LIKE '%pg_prepared_statements%'";
         let rows = sqlx::query(find).fetch_all(&mut *pool.acquire().await?).await?;
-        ensure!(rows.len() == 1, "{} statements look like an append's", rows.len());
-        let row = rows.first().context("no statement looks like an append's")?;
+        ensure!(rows.len() == 1, "{} statements match the append statement", rows.len());
+        let row = rows.first().context("no statement matches the append statement")?;
         Ok(Self { sql: row.try_get(0)?, types: row.try_get(1)? })
     }
 }

@@ -1,4 +1,4 @@
-//! How long the place of a stream is kept.
+//! The lifetime of stream entries in the table.
 
 use std::sync::PoisonError;
 
@@ -10,11 +10,11 @@ use helix_agents_core::stream::{Chunk, ChunkKind, StreamManager};
 
 use crate::MemoryStore;
 
-fn places(store: &MemoryStore) -> usize {
+fn entries(store: &MemoryStore) -> usize {
     store.inner.streams.table.read().unwrap_or_else(PoisonError::into_inner).len()
 }
 
-/// Writes a chunk; nothing here waits.
+/// Writes one chunk. No call in here waits.
 fn write(store: &MemoryStore, session: &SessionId, batch: u128) {
     let chunk = Chunk {
         agent: "a".into(),
@@ -30,33 +30,33 @@ fn write(store: &MemoryStore, session: &SessionId, batch: u128) {
 }
 
 #[test]
-fn a_reader_of_nothing_leaves_nothing() {
+fn a_reader_without_a_stream_leaves_no_entry() {
     let (store, session) = (MemoryStore::new(), SessionId::from("s"));
     let read = || StreamManager::read(&store, &session, 1).now_or_never().unwrap().unwrap();
     let (mut one, other) = (read(), read());
     assert!(one.next().now_or_never().is_none());
     StreamManager::info(&store, &session).now_or_never().unwrap().unwrap();
-    assert_eq!(places(&store), 1);
+    assert_eq!(entries(&store), 1);
     drop(one);
-    assert_eq!(places(&store), 1);
+    assert_eq!(entries(&store), 1);
     drop(other);
-    assert_eq!(places(&store), 0);
+    assert_eq!(entries(&store), 0);
 }
 
 #[test]
-fn a_place_is_kept_while_there_is_a_stream_or_a_reader() {
+fn an_entry_is_kept_while_it_has_a_stream_or_a_reader() {
     let (store, session) = (MemoryStore::new(), SessionId::from("s"));
     let forget = || StreamManager::forget(&store, &session).now_or_never().unwrap().unwrap();
     let reader = StreamManager::read(&store, &session, 1).now_or_never().unwrap().unwrap();
     write(&store, &session, 1);
     drop(reader);
-    assert_eq!(places(&store), 1, "the stream is kept");
+    assert_eq!(entries(&store), 1, "the stream is kept");
     let mut reader = StreamManager::read(&store, &session, 1).now_or_never().unwrap().unwrap();
     forget();
-    assert_eq!(places(&store), 1, "its reader waits for the next one");
+    assert_eq!(entries(&store), 1, "the reader waits for the next stream");
     write(&store, &session, 2);
     assert_eq!(reader.next().now_or_never().unwrap().unwrap().unwrap().seq, 1);
     drop(reader);
     forget();
-    assert_eq!(places(&store), 0);
+    assert_eq!(entries(&store), 0);
 }

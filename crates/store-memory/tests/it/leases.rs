@@ -1,4 +1,4 @@
-//! Leases that run out by the clock that a store was given.
+//! Lease expiry by the clock that a store was given.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,12 +14,12 @@ use helix_agents_store_memory::{MemoryOptions, MemoryStore};
 
 const LEASE: Duration = Duration::from_secs(30);
 
-/// A clock that stands still until it is set.
+/// A clock that only advances when a test sets it.
 #[derive(Debug)]
-struct ByHand(AtomicI64);
+struct ManualClock(AtomicI64);
 
 #[async_trait]
-impl Clock for ByHand {
+impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
         Timestamp(self.0.load(Ordering::Relaxed))
     }
@@ -63,9 +63,10 @@ fn first() -> (NewSession, Append) {
 }
 
 #[tokio::test]
-async fn a_lease_runs_out_by_the_clock_that_the_store_was_given() {
-    let clock = Arc::new(ByHand(AtomicI64::new(1_000)));
-    let store = MemoryStore::with_clock(MemoryOptions::default(), Arc::<ByHand>::clone(&clock));
+async fn a_lease_expires_by_the_clock_that_the_store_was_given() {
+    let clock = Arc::new(ManualClock(AtomicI64::new(1_000)));
+    let store =
+        MemoryStore::with_clock(MemoryOptions::default(), Arc::<ManualClock>::clone(&clock));
     let (new, append) = first();
     store.create_session(new, append).await.unwrap();
     let expired = SessionFilter { lease_expired: true, ..SessionFilter::default() };

@@ -1,4 +1,4 @@
-//! `helix-agents-store-memory` against the store contracts.
+//! Runs the store contract suites against `helix-agents-store-memory`.
 
 mod chaos;
 mod leases;
@@ -23,7 +23,7 @@ mod conformance {
         }
 
         async fn keeps(&self, bytes: &[u8]) -> Option<bool> {
-            // Where all of it lies.
+            // The debug output of the store contains all its data.
             let text = String::from_utf8_lossy(bytes);
             Some(format!("{:?}", self.0).contains(&*text))
         }

@@ -1,4 +1,4 @@
-//! Appending: a row of the log and the head's in one statement, whatever the length of the log.
+//! Appending: one statement writes a log row and the head row, whatever the length of the log.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,20 +12,20 @@ use helix_agents_core::id::RunId;
 use helix_agents_core::store::{Append, AppendOutcome, Guard, LeaseChange, StoredAppend, Summary};
 
 use super::head;
-use super::log::{self, Look};
+use super::log::{self, LogView};
 use crate::connections::{Connections, drive};
 use crate::error::{Failure, corrupt, not_found};
 use crate::groups::{Group, Groups, LARGE_BYTES, Turn};
 use crate::sql::{Query, Schema, Sql, signed};
 
-/// How often an append is judged anew because what stood in its way was gone when it was looked at. Each time somebody
-/// else has got on.
+/// The maximum number of times that an append is retried because its obstacle had disappeared by
+/// the time it was examined. Each time, another writer made progress.
 const TRIES: u32 = 100;
 
-/// `{summary}` are the columns that a summary changes.
+/// The statement of one append. `{summary}` stands for the columns that a summary changes.
 ///
-/// The clock is read once the row is locked, and once for all that is written. A deadline that was kept when it was
-/// looked at is kept by the time that is written, too.
+/// The clock is read after the row is locked, and once for all values that are written. A deadline
+/// that held at the check also holds for the timestamp that is written.
 const APPEND: &str = "
     WITH h AS (
         UPDATE {s}.sessions AS h
@@ -43,11 +43,11 @@ const APPEND: &str = "
     SELECT log, version - $4 + 1, $4, $5, $6, $7, updated_at, $8 FROM h
     RETURNING at";
 
-/// The same for several at once: those that can be taken, and those whose row somebody else is at are
-/// not waited for. A session may be among them several times, and an id.
+/// The statement of several appends. It executes the appends that are acceptable, and skips those
+/// whose row another transaction has locked. A session, and even an id, may occur several times.
 ///
-/// The limit says nothing new, but that the server is to plan for few of them whatever it thinks of
-/// arrays: it then looks each one up, and does not read the whole table while that is small.
+/// The limit does not restrict anything. It makes the server plan for few rows, whatever it assumes
+/// about arrays, so that it looks up each row instead of scanning the table while it is small.
 const APPEND_MANY: &str = "
     WITH wanted AS MATERIALIZED (
         SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::text[],
@@ -89,8 +89,8 @@ const APPEND_MANY: &str = "
 
 #[derive(Debug)]
 pub(super) struct Statements {
-    go_on: Sql,
-    summarise: Sql,
+    without_summary: Sql,
+    with_summary: Sql,
     many: Sql,
 }
 
@@ -98,14 +98,14 @@ impl Statements {
     pub(super) fn new(schema: &Schema) -> Self {
         let summary = "status = $14, run = $15, runtime = $16, pending = $17, wake_at = $18,";
         Self {
-            go_on: schema.sql(&APPEND.replace("{summary}", "")),
-            summarise: schema.sql(&APPEND.replace("{summary}", summary)),
+            without_summary: schema.sql(&APPEND.replace("{summary}", "")),
+            with_summary: schema.sql(&APPEND.replace("{summary}", summary)),
             many: schema.sql(APPEND_MANY),
         }
     }
 }
 
-/// Appends that wait for each other's round trip.
+/// The queue of appends that share statements.
 pub(crate) type Appends = Groups<Append, AppendOutcome>;
 
 pub(super) async fn append(
@@ -118,26 +118,26 @@ pub(super) async fn append(
     if bytes > LARGE_BYTES {
         return alone(connections, statements, &append).await;
     }
-    let mut place = appends.enter(append, bytes);
+    let mut waiter = appends.enqueue(append, bytes);
     loop {
-        let Group { wanted, answers, turn } = match place.turn().await? {
+        let Group { requests, answers, turn } = match waiter.turn().await? {
             Turn::Done(outcome) => return outcome,
             Turn::Alone(append) => return alone(connections, statements, &append).await,
-            Turn::Ask(group) => group,
+            Turn::Lead(group) => group,
         };
-        match &*wanted {
+        match &*requests {
             [append] => {
                 answers.one(turn.during(alone(connections, statements, append)).await);
             }
             several => {
                 let taken = turn.during(together(connections, statements, several)).await;
-                answers.each(wanted, taken);
+                answers.each(requests, taken);
             }
         }
     }
 }
 
-/// What came of each that was taken.
+/// Executes several appends in one statement. Returns the outcomes of those that were accepted.
 async fn together(
     connections: &Connections,
     statements: &super::Statements,
@@ -168,24 +168,27 @@ async fn append_one(
         let look = log::look(connection, &statements.look, session, expected.version, u32::MAX);
         let look = look.await?.ok_or_else(|| not_found(session))?;
         if look.end != *expected {
-            return judge_elsewhere(look, append);
+            return outcome_off_end(look, append);
         }
-        if let Some(failed) = judge_guard(&look, append.guard) {
+        if let Some(failed) = check_guard(&look, append.guard) {
             return Ok(failed);
         }
     }
-    Err(corrupt(&append.session, "the session is as an append expects it, and takes none"))
+    Err(corrupt(
+        &append.session,
+        "the session is in the state that the append expects, but does not accept it",
+    ))
 }
 
-/// When it was taken; none if something stood in its way.
+/// Executes one append. Returns its time, or `None` if it was not accepted.
 async fn try_append(
     connection: &mut PgConnection,
     statements: &Statements,
     append: &Append,
 ) -> Result<Option<Timestamp>, Failure> {
     let sql = match append.summary {
-        Some(_) => &statements.summarise,
-        None => &statements.go_on,
+        Some(_) => &statements.with_summary,
+        None => &statements.without_summary,
     };
     let query = sql
         .query()
@@ -210,37 +213,39 @@ async fn try_append(
     Ok(row.map(|row| row.try_get(0)).transpose()?.map(Timestamp))
 }
 
-/// What came of each; none if something stood in its way.
+/// Executes several appends. Returns the outcome of each, or `None` if it was not accepted.
 async fn try_many(
     connection: &mut PgConnection,
     statements: &Statements,
     appends: &[Append],
 ) -> Result<Vec<Option<AppendOutcome>>, Failure> {
-    let ttls = appends.iter().map(|it| ttl(it.lease));
-    let deadlines = appends.iter().map(|it| deadline(it.guard));
-    let summaries = || appends.iter().map(|it| it.summary.as_ref());
+    let ttls = appends.iter().map(|append| ttl(append.lease));
+    let deadlines = appends.iter().map(|append| deadline(append.guard));
+    let summaries = || appends.iter().map(|append| append.summary.as_ref());
     let usages = appends.iter().map(head::usage_text).collect::<Result<Vec<_>, _>>()?;
     let query = statements
         .many
         .query()
-        .bind(all(appends, |it| it.session.as_str()))
-        .bind(all(appends, |it| signed(it.expected.version)))
-        .bind(all(appends, |it| it.expected.append.as_str()))
-        .bind(all(appends, |it| i64::from(it.count)))
-        .bind(all(appends, |it| it.id.as_str()))
-        .bind(all(appends, |it| it.run.as_ref().map(RunId::as_str)))
-        .bind(all(appends, |it| i32::from(it.schema)))
-        .bind(all(appends, |it| &it.body[..]))
-        .bind(all(appends, |it| it.lease == LeaseChange::Keep))
+        .bind(all(appends, |append| append.session.as_str()))
+        .bind(all(appends, |append| signed(append.expected.version)))
+        .bind(all(appends, |append| append.expected.append.as_str()))
+        .bind(all(appends, |append| i64::from(append.count)))
+        .bind(all(appends, |append| append.id.as_str()))
+        .bind(all(appends, |append| append.run.as_ref().map(RunId::as_str)))
+        .bind(all(appends, |append| i32::from(append.schema)))
+        .bind(all(appends, |append| &append.body[..]))
+        .bind(all(appends, |append| append.lease == LeaseChange::Keep))
         .bind(ttls.collect::<Vec<_>>())
         .bind(deadlines.collect::<Vec<_>>())
-        .bind(all(appends, |it| it.guard == Guard::LeaseFree))
+        .bind(all(appends, |append| append.guard == Guard::LeaseFree))
         .bind(usages)
-        .bind(summaries().map(|it| Some(it?.status.as_str())).collect::<Vec<_>>())
-        .bind(summaries().map(|it| it?.run.as_ref().map(RunId::as_str)).collect::<Vec<_>>())
-        .bind(summaries().map(|it| Some(&*it?.runtime)).collect::<Vec<_>>())
-        .bind(summaries().map(|it| Some(i64::from(it?.pending))).collect::<Vec<_>>())
-        .bind(summaries().map(|it| it?.wake_at.map(|at| at.0)).collect::<Vec<_>>())
+        .bind(summaries().map(|summary| Some(summary?.status.as_str())).collect::<Vec<_>>())
+        .bind(
+            summaries().map(|summary| summary?.run.as_ref().map(RunId::as_str)).collect::<Vec<_>>(),
+        )
+        .bind(summaries().map(|summary| Some(&*summary?.runtime)).collect::<Vec<_>>())
+        .bind(summaries().map(|summary| Some(i64::from(summary?.pending))).collect::<Vec<_>>())
+        .bind(summaries().map(|summary| summary?.wake_at.map(|at| at.0)).collect::<Vec<_>>())
         .bind(i64::try_from(appends.len()).unwrap_or(i64::MAX));
     let rows = query.fetch_all(connection).await?;
     let taken = rows.iter().map(|row| {
@@ -248,8 +253,8 @@ async fn try_many(
         Ok((of, Timestamp(row.try_get(2)?)))
     });
     let taken = taken.collect::<Result<HashMap<_, _>, Failure>>()?;
-    Ok(all(appends, |it| {
-        let at = *taken.get(&(it.session.as_str(), it.id.as_str()))?;
+    Ok(all(appends, |append| {
+        let at = *taken.get(&(append.session.as_str(), append.id.as_str()))?;
         Some(AppendOutcome::Appended { at })
     }))
 }
@@ -258,7 +263,7 @@ fn all<'a, T>(appends: &'a [Append], of: impl Fn(&'a Append) -> T) -> Vec<T> {
     appends.iter().map(of).collect()
 }
 
-/// Status, run, runtime, pending calls and the time to wake.
+/// Binds the status, run, runtime, pending calls and wake time of a summary.
 pub(super) fn bind_summary(query: Query, summary: &Summary) -> Query {
     query
         .bind(summary.status.as_str())
@@ -275,7 +280,7 @@ fn deadline(guard: Guard) -> Option<i64> {
     }
 }
 
-/// How long a lease lasts that is taken; none if there is none any more, or it stays.
+/// Returns the duration of a lease that is taken, or `None` if the lease is released or unchanged.
 pub(super) fn ttl(change: LeaseChange) -> Option<i64> {
     match change {
         LeaseChange::Take(ttl) => Some(millis(ttl)),
@@ -283,13 +288,13 @@ pub(super) fn ttl(change: LeaseChange) -> Option<i64> {
     }
 }
 
-/// So that it can be added to any time there is.
+/// Converts a duration to milliseconds, capped so that adding it to a timestamp cannot overflow.
 pub(super) fn millis(duration: Duration) -> i64 {
     signed(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)).min(i64::MAX / 2)
 }
 
-/// What an append gets whose position is not the end of the log.
-fn judge_elsewhere(look: Look, append: &Append) -> Result<AppendOutcome, Failure> {
+/// Returns the outcome of an append whose expected position is not the end of the log.
+fn outcome_off_end(look: LogView, append: &Append) -> Result<AppendOutcome, Failure> {
     let expected = &append.expected;
     if expected.version >= look.end.version || !look.reached(expected) {
         return Ok(AppendOutcome::HistoryLost);
@@ -297,15 +302,15 @@ fn judge_elsewhere(look: Look, append: &Append) -> Result<AppendOutcome, Failure
     if let Some(at) = look.taken_as(&append.id) {
         return Ok(AppendOutcome::Appended { at });
     }
-    let begins = look.appends.first().map(|it| it.first);
+    let begins = look.appends.first().map(|append| append.first);
     let ends = look.appends.last().map(StoredAppend::position);
     if begins != Some(expected.version + 1) || ends != Some(look.end) {
-        return Err(corrupt(&append.session, "the log does not have what its head says"));
+        return Err(corrupt(&append.session, "the log does not match its head"));
     }
     Ok(AppendOutcome::Conflict { missed: look.appends })
 }
 
-fn judge_guard(look: &Look, guard: Guard) -> Option<AppendOutcome> {
+fn check_guard(look: &LogView, guard: Guard) -> Option<AppendOutcome> {
     let now = look.now.max(look.updated_at);
     let lease_until = match guard {
         Guard::None => return None,

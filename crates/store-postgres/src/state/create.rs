@@ -1,4 +1,4 @@
-//! Creating: the head and the first append in one statement.
+//! Creation of sessions: the head and the first append in one statement.
 
 use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
@@ -29,7 +29,7 @@ pub(super) fn statement(schema: &Schema) -> Sql {
     schema.sql(CREATE)
 }
 
-/// How often it is looked for a session that is there and then gone.
+/// The maximum number of tries while a conflicting session is created and deleted concurrently.
 const TRIES: u32 = 100;
 
 pub(super) async fn create(
@@ -69,5 +69,5 @@ pub(super) async fn create(
         let at = look.created_as(&first.id, &first.expected);
         return Ok(at.map_or(CreateOutcome::Exists, |at| CreateOutcome::Created { at }));
     }
-    Err(corrupt(session, "the session neither is there nor can be made"))
+    Err(corrupt(session, "the session does not exist, but cannot be created"))
 }

@@ -1,4 +1,4 @@
-//! Deleting sessions with their children and streams.
+//! Deletion of sessions with their descendants and streams.
 
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection as _, Row as _};
@@ -22,8 +22,8 @@ pub(crate) struct Statements {
 impl Statements {
     pub(crate) fn new(schema: &Schema) -> Self {
         Self {
-            // Keeps out others who delete, and nobody else. Of two who delete what they alone share, each would think that
-            // the other one still needs it.
+            // Excludes other deletions, and nothing else. Without it, two deletions that alone
+            // share a log could each conclude that the other one still needs it.
             lock: schema.sql("LOCK TABLE {s}.forks IN SHARE UPDATE EXCLUSIVE MODE"),
             sessions: schema.sql(
                 "WITH RECURSIVE tree (session) AS (
@@ -35,7 +35,7 @@ impl Statements {
                  DELETE FROM {s}.sessions WHERE session IN (SELECT session FROM tree)
                  RETURNING log, session",
             ),
-            // What others share of it stays.
+            // Appends that other logs share are kept.
             appends: schema.sql(
                 "WITH shared AS MATERIALIZED (
                      SELECT coalesce(max(version), 0) AS version FROM {s}.forks WHERE base = $1
@@ -46,14 +46,15 @@ impl Statements {
                  SELECT version > 0 FROM shared",
             ),
             snapshots: schema.sql("DELETE FROM {s}.snapshots WHERE log = ANY($1)"),
-            // The log that it began with, and whether that one's session is still there.
+            // Returns the base log, and whether its session still exists.
             fork: schema.sql(
                 "DELETE FROM {s}.forks WHERE log = $1
                  RETURNING base, EXISTS (
                      SELECT FROM {s}.sessions WHERE log = base)",
             ),
             streams: schema.sql("DELETE FROM {s}.streams WHERE session = ANY($1) RETURNING id"),
-            // A statement of its own, which sees what writers that came first have added.
+            // A statement of its own, so that it sees the rows of concurrent writers that committed
+            // before.
             chunks: schema.sql(
                 "WITH chunks AS (
                      DELETE FROM {s}.chunks WHERE stream = ANY($1)
@@ -77,7 +78,7 @@ pub(super) async fn delete(
     Ok(deleted)
 }
 
-/// Forgets the stream of a session.
+/// Deletes the stream of a session.
 pub(crate) async fn forget_stream(
     connection: &mut PgConnection,
     statements: &Statements,
@@ -89,7 +90,7 @@ pub(crate) async fn forget_stream(
     Ok(())
 }
 
-/// Forgets the streams of these sessions, within a transaction.
+/// Deletes the streams of these sessions, within a transaction.
 async fn forget_streams(
     connection: &mut PgConnection,
     statements: &Statements,
@@ -103,28 +104,30 @@ async fn forget_streams(
     Ok(())
 }
 
-/// Deletes these sessions and their children, within a transaction; returns those that there were.
+/// Deletes these sessions and their descendants, within a transaction. Returns the deleted
+/// sessions.
 pub(crate) async fn delete_all(
     connection: &mut PgConnection,
     statements: &Statements,
     sessions: &[&str],
 ) -> Result<Vec<SessionId>, Failure> {
     statements.lock.query().execute(&mut *connection).await?;
-    // Whoever forks one of them has done so by the next statement, or will not find it.
+    // A concurrent fork of one of these sessions has either committed before the next statement or
+    // will not find its original.
     let rows = statements.sessions.query().bind(sessions).fetch_all(&mut *connection).await?;
     let logs = rows.iter().map(|row| row.try_get::<i64, _>(0)).collect::<Result<Vec<_>, _>>()?;
     statements.snapshots.query().bind(logs).execute(&mut *connection).await?;
     for row in &rows {
         forget(connection, statements, row.try_get(0)?).await?;
     }
-    let gone: Vec<&str> =
+    let deleted: Vec<&str> =
         rows.iter().map(|row| row.try_get(1)).collect::<Result<_, sqlx::Error>>()?;
-    forget_streams(connection, statements, &gone).await?;
-    Ok(gone.into_iter().map(SessionId::from).collect())
+    forget_streams(connection, statements, &deleted).await?;
+    Ok(deleted.into_iter().map(SessionId::from).collect())
 }
 
-/// Deletes what nobody shares of a log whose session is gone; and if that is all of it, what it shared and nobody else
-/// does.
+/// Deletes the appends of a deleted session that no other log shares. If no append remains, also
+/// does this for the log that it was forked from, provided that its session is deleted, too.
 async fn forget(
     connection: &mut PgConnection,
     statements: &Statements,

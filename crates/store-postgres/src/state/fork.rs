@@ -1,4 +1,5 @@
-//! Forking: a row that says whose appends come before one's own, beside the head and the first append.
+//! Forks: a row that names the log whose appends precede the fork's own, in addition to the head
+//! and the first append.
 
 use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
@@ -11,8 +12,9 @@ use super::{Statements, append, head, log};
 use crate::error::{Failure, corrupt, not_found};
 use crate::sql::{Schema, Sql, signed};
 
-/// The original is locked, so that whoever deletes it waits and then sees that its log is shared. A fork that is made
-/// within what its original shares begins with the same log as that one.
+/// The statement of a fork. It locks the original, so that a concurrent deletion waits and then
+/// sees that the log is shared. A fork within the appends that its original shares has the same
+/// base as the original.
 const FORK: &str = "
     WITH RECURSIVE s AS (
         SELECT log FROM {s}.sessions WHERE session = $18 FOR KEY SHARE
@@ -44,7 +46,7 @@ pub(super) fn statement(schema: &Schema) -> Sql {
     schema.sql(&FORK.replace("{parts}", log::PARTS))
 }
 
-/// How often it is looked for what stands in the way and then is gone.
+/// The maximum number of tries while the obstacle of a fork appears and disappears concurrently.
 const TRIES: u32 = 100;
 
 pub(super) async fn fork(
@@ -83,8 +85,8 @@ pub(super) async fn fork(
             return Ok(ForkOutcome::Created { at: Timestamp(row.try_get(0)?) });
         }
         let sql = &statements.look;
-        if let Some(there) = log::look(connection, sql, session, position.version, 1).await? {
-            let at = there.created_as(&first.id, position);
+        if let Some(existing) = log::look(connection, sql, session, position.version, 1).await? {
+            let at = existing.created_as(&first.id, position);
             return Ok(at.map_or(ForkOutcome::Exists, |at| ForkOutcome::Created { at }));
         }
         let original = log::look(connection, sql, from, position.version, 0).await?;
@@ -92,5 +94,5 @@ pub(super) async fn fork(
             return Ok(ForkOutcome::HistoryLost);
         }
     }
-    Err(corrupt(session, "the session neither is there nor can be made"))
+    Err(corrupt(session, "the session does not exist, but cannot be created"))
 }

@@ -15,21 +15,21 @@ use helix_agents_core::store::{
 use crate::error::{Failure, corrupt, of_session};
 use crate::sql::{Schema, Sql};
 
-/// The columns that [`from_row`] reads, in its order; the time when they are read comes after them.
+/// The columns that [`from_row`] reads, in order. The time of the read follows them.
 pub(super) const COLUMNS: &str = "session, agent, root, parent, tags, created_at, version, append, \
     updated_at, status, run, runtime, pending, wake_at, lease_until";
 
-/// When they are read.
+/// The time of the read.
 pub(super) const READ_AT: &str = "greatest({now}, updated_at)";
 
-/// The longest name of an agent that fits into an index beside others.
+/// The maximum length of an agent name, so that it fits into an index with other columns.
 const MAX_KEY_BYTES: usize = 600;
 
 pub(super) fn statement(schema: &Schema) -> Sql {
     schema.sql(&format!("SELECT {COLUMNS}, {READ_AT} FROM {{s}}.sessions WHERE session = $1"))
 }
 
-/// The head of a session, if it exists.
+/// Returns the head of a session, if the session exists.
 pub(super) async fn find(
     connection: &mut PgConnection,
     sql: &Sql,
@@ -39,7 +39,7 @@ pub(super) async fn find(
     row.as_ref().map(from_row).transpose()
 }
 
-/// Refuses a new session whose row could not be written.
+/// Rejects a new session whose row could not be written.
 pub(super) fn check_new(new: &NewSession, first: &Append) -> Result<()> {
     if new.agent.len() <= MAX_KEY_BYTES {
         return Ok(());
@@ -48,7 +48,7 @@ pub(super) fn check_new(new: &NewSession, first: &Append) -> Result<()> {
     Err(Error::new(ErrorCode::InputInvalid, message).with_context("session", &first.session))
 }
 
-/// As it is kept.
+/// Returns the stored form of a session's tags.
 pub(super) fn tags(new: &NewSession) -> Result<String> {
     serde_json::to_string(&new.tags).map_err(|error| {
         Error::new(ErrorCode::Internal, "tags cannot be written as JSON").with_source(error)
@@ -60,7 +60,7 @@ pub(super) fn from_row(row: &PgRow) -> Result<Head, Failure> {
     read_row(row, &session).map_err(|failure| Failure::Own(of_session(failure.into(), &session)))
 }
 
-/// What an append says of its session's usage, as it is kept.
+/// Returns the stored form of an append's usage.
 pub(super) fn usage_text(append: &Append) -> Result<Option<String>> {
     let text = append.usage.as_ref().map(|usage| serde_json::to_string(&**usage)).transpose();
     text.map_err(|error| {
@@ -68,27 +68,27 @@ pub(super) fn usage_text(append: &Append) -> Result<Option<String>> {
     })
 }
 
-/// The columns of a head with the time when they are read, and the usage after them.
+/// Reads a head, the time of the read, and the usage column after them.
 pub(super) fn usage_from_row(row: &PgRow) -> Result<SessionUsage, Failure> {
     let head = from_row(row)?;
     let usage = row.try_get::<Option<&str>, _>(16)?.map(serde_json::from_str).transpose();
     let usage =
-        usage.map_err(|_| corrupt(&head.session, "the usage of the session cannot be read"))?;
+        usage.map_err(|_| corrupt(&head.session, "the usage of the session is unreadable"))?;
     Ok(SessionUsage { head, usage })
 }
 
 fn read_row(row: &PgRow, session: &SessionId) -> Result<Head, Failure> {
     let time = |index: usize| row.try_get::<i64, _>(index).map(Timestamp);
     let time_or_none =
-        |index: usize| row.try_get::<Option<i64>, _>(index).map(|it| it.map(Timestamp));
+        |index: usize| row.try_get::<Option<i64>, _>(index).map(|time| time.map(Timestamp));
     let tags: BTreeMap<String, String> = serde_json::from_str(row.try_get(4)?)
-        .map_err(|_| corrupt(session, "the tags of the session cannot be read"))?;
+        .map_err(|_| corrupt(session, "the tags of the session are unreadable"))?;
     let version = u64::try_from(row.try_get::<i64, _>(6)?)
         .map_err(|_| corrupt(session, "the session's version is negative"))?;
     let status = SessionStatus::parse(row.try_get(9)?)
-        .ok_or_else(|| corrupt(session, "the session's status is not known"))?;
+        .ok_or_else(|| corrupt(session, "the session has an unknown status"))?;
     let pending = u32::try_from(row.try_get::<i64, _>(12)?)
-        .map_err(|_| corrupt(session, "the session's number of pending calls cannot be"))?;
+        .map_err(|_| corrupt(session, "the session has an invalid number of pending calls"))?;
     Ok(Head {
         session: session.clone(),
         created: NewSession {

@@ -1,4 +1,4 @@
-//! Lists of heads.
+//! Lists of sessions.
 
 use sqlx::postgres::{PgArguments, PgConnection, PgRow};
 use sqlx::{Arguments as _, Row as _};
@@ -23,7 +23,7 @@ impl Statements {
     }
 }
 
-/// Conditions in SQL, with their values.
+/// SQL conditions and their values.
 #[derive(Default)]
 struct Conditions {
     sql: Vec<String>,
@@ -31,7 +31,7 @@ struct Conditions {
 }
 
 impl Conditions {
-    /// The `?` of the condition takes the value.
+    /// Adds a condition. The `?` in it takes the value.
     fn add<'q, V>(&mut self, sql: &str, value: V) -> Result<(), Failure>
     where
         V: sqlx::Encode<'q, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>,
@@ -41,7 +41,7 @@ impl Conditions {
         Ok(())
     }
 
-    /// How the statement names the value.
+    /// Adds a value. Returns its placeholder in the statement.
     fn value<'q, V>(&mut self, value: V) -> Result<String, Failure>
     where
         V: sqlx::Encode<'q, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>,
@@ -67,7 +67,7 @@ impl Conditions {
         if filter.pending {
             conditions.sql.push("pending > 0".to_owned());
         }
-        // The clock is read once: an index can be asked for what lies before one moment.
+        // The clock is read once in a subquery, so that the server can use an index.
         if filter.lease_expired {
             let expired = "run IS NOT NULL AND coalesce(lease_until, 0) <= (SELECT {now})";
             conditions.sql.push(expired.to_owned());
@@ -85,7 +85,7 @@ impl Conditions {
         Ok(conditions)
     }
 
-    /// `more` are columns after those of a head.
+    /// Builds the query. `more` are columns after those of the head.
     fn query(&mut self, more: &str, limit: u32) -> Result<String, Failure> {
         let limit = self.value(i64::from(limit.min(MAX_PAGE)))?;
         let filters = if self.sql.is_empty() { "true".to_owned() } else { self.sql.join(" AND ") };
@@ -107,7 +107,7 @@ pub(super) async fn list(
     rows.iter().map(head::from_row).collect()
 }
 
-/// The same with the usage of each session.
+/// Lists sessions with their usage.
 pub(super) async fn list_usage(
     connection: &mut PgConnection,
     statements: &Statements,
@@ -135,7 +135,7 @@ async fn select(
     Ok(query.query_with(conditions.values).fetch_all(connection).await?)
 }
 
-/// It never changes, so it can be asked for beforehand.
+/// Returns the creation time of a session. It never changes, so a separate query is safe.
 async fn created_at(
     connection: &mut PgConnection,
     statements: &Statements,

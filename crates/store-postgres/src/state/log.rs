@@ -1,4 +1,4 @@
-//! Reading logs, and telling whether they are whole: one statement, so one moment, for all that is asked of them.
+//! Reading and verification of logs. One statement reads everything, so that it sees one state.
 
 use bytes::Bytes;
 use sqlx::Row as _;
@@ -11,8 +11,8 @@ use helix_agents_core::store::{Position, StoredAppend};
 use crate::error::{Failure, corrupt, not_found};
 use crate::sql::{Schema, Sql, signed};
 
-/// A session's log, in parts: the last one is its own, those before it belong to the logs that it was forked from.
-/// Begins a statement that has a table `s` with a column `log`.
+/// The segments of a session's log: the last one is its own, and earlier ones belong to the logs
+/// that it was forked from. It continues a statement that has a table `s` with a column `log`.
 pub(super) const PARTS: &str = "parts (log, after, up_to, base) AS (
         SELECT s.log, coalesce(f.version, 0), NULL::bigint, f.base
         FROM s LEFT JOIN {s}.forks f ON f.log = s.log
@@ -22,8 +22,8 @@ pub(super) const PARTS: &str = "parts (log, after, up_to, base) AS (
         WHERE p.base IS NOT NULL
     )";
 
-/// Where a session's log ends, the append that version `$2` is in (without its body), and at most `$3` appends after
-/// that version.
+/// Reads the end of a session's log, the append that contains version `$2` (without its body), and
+/// up to `$3` appends after that version.
 const LOOK: &str = "
     WITH RECURSIVE s AS (
         SELECT log, version, append, updated_at, lease_until
@@ -58,24 +58,25 @@ pub(super) fn statement(schema: &Schema) -> Sql {
     schema.sql(&LOOK.replace("{parts}", PARTS))
 }
 
-/// What was found.
-pub(super) struct Look {
-    /// Where the log ends.
+/// The result of [`look`].
+pub(super) struct LogView {
+    /// The end of the log.
     pub(super) end: Position,
     pub(super) updated_at: Timestamp,
     pub(super) lease_until: Option<Timestamp>,
     /// The server's clock.
     pub(super) now: Timestamp,
-    /// The end of the append that the version is in.
+    /// The end of the append that contains the version.
     covering: Option<Position>,
-    /// The version after which the log has appends of its own; 0 unless it was forked.
+    /// The version after which the log has its own appends. It is 0 unless the log was forked.
     shared: u64,
-    /// What comes after the version, gapless.
+    /// The appends after the version, without gaps.
     pub(super) appends: Vec<StoredAppend>,
 }
 
-impl Look {
-    /// Whether the log once ended at this position, which is at the version that was looked at.
+impl LogView {
+    /// Returns `true` if the log ended at this position at some time. The position must have the
+    /// version that was read.
     pub(super) fn reached(&self, position: &Position) -> bool {
         if position.version == 0 {
             return *position == Position::start();
@@ -83,31 +84,31 @@ impl Look {
         self.covering.as_ref() == Some(position)
     }
 
-    /// The time of the append that created the session, if that is its id and it was to follow this
-    /// position, at whose version was looked.
+    /// Returns the time of the append that created the session, if it has this id and expected this
+    /// position. The position must have the version that was read.
     pub(super) fn created_as(&self, id: &AppendId, position: &Position) -> Option<Timestamp> {
         let is_own = self.shared == position.version && self.reached(position);
         self.taken_as(id).filter(|_| is_own)
     }
 
-    /// The time of the first append that was found, if that is its id.
+    /// Returns the time of the first append that was read, if it has this id.
     pub(super) fn taken_as(&self, id: &AppendId) -> Option<Timestamp> {
-        self.appends.first().filter(|it| it.id == *id).map(|it| it.at)
+        self.appends.first().filter(|append| append.id == *id).map(|append| append.at)
     }
 }
 
-/// Looks at a session's log after a version; none if there is no such session.
+/// Reads a session's log after a version. Returns `None` if the session does not exist.
 pub(super) async fn look(
     connection: &mut PgConnection,
     sql: &Sql,
     session: &SessionId,
     version: u64,
     limit: u32,
-) -> Result<Option<Look>, Failure> {
+) -> Result<Option<LogView>, Failure> {
     let query = sql.query().bind(session.as_str()).bind(signed(version)).bind(i64::from(limit));
     let rows = query.fetch_all(connection).await?;
     let Some(row) = rows.first() else { return Ok(None) };
-    let mut look = Look {
+    let mut look = LogView {
         end: Position {
             version: place(row.try_get(0)?, session)?,
             append: AppendId::from(row.try_get::<&str, _>(1)?),
@@ -137,7 +138,7 @@ pub(super) async fn look(
     Ok(Some(look))
 }
 
-/// The appends of a session after a version.
+/// Returns the appends of a session after a version.
 pub(super) async fn read(
     connection: &mut PgConnection,
     sql: &Sql,
@@ -148,23 +149,23 @@ pub(super) async fn read(
     let look = look(connection, sql, session, version, limit).await?;
     let look = look.ok_or_else(|| not_found(session))?;
     let (appends, end) = (&look.appends, look.end.version);
-    let begins = appends.first().map_or(end, |it| it.first - 1);
-    let covered = look.covering.as_ref().map_or(0, |it| it.version);
+    let begins = appends.first().map_or(end, |append| append.first - 1);
+    let covered = look.covering.as_ref().map_or(0, |position| position.version);
     let missing = limit > 0 && version < begins && covered != begins;
     let all = appends.len() < usize::try_from(limit).unwrap_or(usize::MAX);
     let ends = appends.last().map_or(end, StoredAppend::version);
     if missing || ends > end || (all && ends < end) {
-        return Err(corrupt(session, "the log does not have what its head says"));
+        return Err(corrupt(session, "the log does not match its head"));
     }
     Ok(look.appends)
 }
 
-/// One that was read with its body.
+/// Parses an append that was read with its body.
 fn stored(row: &PgRow, first: i64, session: &SessionId) -> Result<Option<StoredAppend>, Failure> {
     let Some(body) = row.try_get::<Option<&[u8]>, _>(11)? else { return Ok(None) };
-    let damaged = || corrupt(session, "an append of the log cannot be read");
+    let damaged = || corrupt(session, "an append of the log is unreadable");
     Ok(Some(StoredAppend {
-        first: u64::try_from(first).ok().filter(|it| *it > 0).ok_or_else(damaged)?,
+        first: u64::try_from(first).ok().filter(|first| *first > 0).ok_or_else(damaged)?,
         count: u32::try_from(row.try_get::<i64, _>(6)?).map_err(|_| damaged())?,
         id: AppendId::from(row.try_get::<&str, _>(7)?),
         run: row.try_get::<Option<&str>, _>(9)?.map(RunId::from),
@@ -175,5 +176,5 @@ fn stored(row: &PgRow, first: i64, session: &SessionId) -> Result<Option<StoredA
 }
 
 fn place(number: i64, session: &SessionId) -> Result<u64, Failure> {
-    u64::try_from(number).map_err(|_| corrupt(session, "a place in the log is negative"))
+    u64::try_from(number).map_err(|_| corrupt(session, "a version of the log is negative"))
 }

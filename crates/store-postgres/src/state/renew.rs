@@ -1,4 +1,4 @@
-//! Renewing leases.
+//! Lease renewal.
 
 use std::time::Duration;
 
@@ -12,13 +12,14 @@ use super::{append, head};
 use crate::error::{Failure, not_found};
 use crate::sql::{Schema, Sql};
 
-/// How often it is looked for a run that was current before and after somebody else's append, and not meanwhile.
+/// The maximum number of tries while concurrent appends change the current run back and forth.
 const TRIES: u32 = 100;
 
-/// The clock is read once, after whoever was first has made way: what the head says of it is what the lease counts from.
+/// Creates the renewal statement. It reads the clock once, after it has waited for concurrent
+/// writers, so that the lease starts at the time that the head reports.
 ///
-/// The commit is not waited for: a lease need not outlive the server's system, for then its owner has to come back to
-/// it anyway.
+/// It does not wait for the commit to reach the disk. A lease does not have to survive a server
+/// crash, because the owner then has to reacquire it anyway.
 pub(super) fn statement(schema: &Schema) -> Sql {
     let (columns, read_at) = (head::COLUMNS, head::READ_AT);
     schema.sql(&format!(
@@ -51,7 +52,7 @@ pub(super) async fn extend(
         let row = row.ok_or_else(|| not_found(session))?;
         let (head, renewed) = (head::from_row(&row)?, row.try_get(16)?);
         tries -= 1;
-        // The run may have ended while this waited; the head is that of before then.
+        // The run may have ended while the update waited for a lock; the head is from before that.
         if renewed || head.summary.run.as_ref() != Some(run) || tries == 0 {
             return Ok(Renewal { renewed, head });
         }

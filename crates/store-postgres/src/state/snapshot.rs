@@ -19,8 +19,9 @@ pub(super) struct Statements {
 impl Statements {
     pub(super) fn new(schema: &Schema) -> Self {
         Self {
-            // The session is locked against whoever deletes it, who would leave the row behind. The commit is
-            // not waited for: the log has it all.
+            // The session is locked against a concurrent deletion, which would leave the row
+            // behind. The commit does not wait for the disk, because a snapshot is derived from the
+            // log.
             save: schema.sql(
                 "WITH lazy AS MATERIALIZED (
                      SELECT set_config('synchronous_commit', 'off', true) AS set
@@ -43,7 +44,7 @@ impl Statements {
     }
 }
 
-/// Keeps a snapshot, unless a newer one is kept or the log does not reach it.
+/// Saves a snapshot, unless a newer one is saved or the log does not reach its version.
 pub(super) async fn save(
     connection: &mut PgConnection,
     statements: &Statements,
@@ -57,7 +58,7 @@ pub(super) async fn save(
     Ok(())
 }
 
-/// The snapshot of a session, if one is kept.
+/// Returns the saved snapshot of a session, if there is one.
 pub(super) async fn find(
     connection: &mut PgConnection,
     statements: &Statements,
@@ -65,7 +66,7 @@ pub(super) async fn find(
 ) -> Result<Option<Snapshot>, Failure> {
     let row = statements.find.query().bind(session.as_str()).fetch_optional(connection).await?;
     let Some(row) = row else { return Ok(None) };
-    let damaged = || corrupt(session, "the snapshot of the session cannot be read");
+    let damaged = || corrupt(session, "the snapshot of the session is unreadable");
     let version = u64::try_from(row.try_get::<i64, _>(0)?).map_err(|_| damaged())?;
     Ok(Some(Snapshot {
         position: Position { version, append: AppendId::from(row.try_get::<&str, _>(1)?) },

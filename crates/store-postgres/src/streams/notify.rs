@@ -1,5 +1,5 @@
-//! Telling other processes that there is more: a notification apart from what it tells of, for several streams at once,
-//! because the server takes notifications one at a time.
+//! Notification of other processes. A notification is a separate statement for several streams,
+//! because the server processes notifications one at a time.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -17,13 +17,13 @@ use crate::error::Failure;
 use crate::lock;
 use crate::sql::{Schema, Sql};
 
-/// How long to gather after one notification for the next one.
+/// The time between two notifications, in which further streams are collected.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How many streams one notification names. It has room for 8,000 bytes.
-const MOST: usize = 400;
+/// The maximum number of streams in one notification, whose payload is limited to 8,000 bytes.
+const MAX_STREAMS: usize = 400;
 
-/// Who sends notifications of this store.
+/// Sends the notifications of this store.
 #[derive(Debug)]
 pub(crate) struct Notifier {
     shared: Arc<Shared>,
@@ -34,7 +34,7 @@ pub(crate) struct Notifier {
 struct Shared {
     channel: String,
     send: Sql,
-    /// Streams that nobody was told of yet.
+    /// Streams whose readers have not been notified yet.
     streams: Mutex<BTreeSet<u64>>,
     written: Notify,
 }
@@ -52,7 +52,7 @@ impl Notifier {
         Self { shared: Arc::new(shared), task: Mutex::default() }
     }
 
-    /// Something was written; returns at once.
+    /// Schedules a notification for a stream. Returns immediately.
     pub(crate) fn written(&self, session: &SessionId, connections: &Arc<Connections>) {
         lock(&self.shared.streams).insert(number(session));
         self.shared.written.notify_one();
@@ -63,11 +63,11 @@ impl Notifier {
         }
     }
 
-    /// Tells what is not told yet, and ends.
+    /// Sends all scheduled notifications and stops.
     pub(crate) async fn finish(&self, connections: &Connections) {
         self.close();
-        // Nobody hears of it if the server cannot be reached.
-        drop(self.shared.tell(connections).await);
+        // If the server is unreachable, readers in other processes find the chunks by polling.
+        drop(self.shared.flush(connections).await);
     }
 
     pub(crate) fn close(&self) {
@@ -81,25 +81,26 @@ impl Shared {
     async fn run(self: Arc<Self>, connections: Arc<Connections>) {
         loop {
             self.written.notified().await;
-            if let Err(error) = self.tell(&connections).await {
-                tracing::debug!(%error, "readers in other processes have to find by themselves");
+            if let Err(error) = self.flush(&connections).await {
+                tracing::debug!(%error, "could not notify readers in other processes, which have to poll");
             }
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    async fn tell(&self, connections: &Connections) -> Result<()> {
+    async fn flush(&self, connections: &Connections) -> Result<()> {
         loop {
             let some: Vec<u64> = {
                 let mut streams = lock(&self.streams);
-                let some: Vec<u64> = streams.iter().copied().take(MOST).collect();
-                streams.retain(|it| !some.contains(it));
+                let some: Vec<u64> = streams.iter().copied().take(MAX_STREAMS).collect();
+                streams.retain(|stream| !some.contains(stream));
                 some
             };
             if some.is_empty() {
                 return Ok(());
             }
-            let payload = some.iter().map(|it| format!("{it:x}")).collect::<Vec<_>>().join(" ");
+            let payload =
+                some.iter().map(|stream| format!("{stream:x}")).collect::<Vec<_>>().join(" ");
             drive!(connections, |connection| self.send(connection, &payload))?;
         }
     }
@@ -111,13 +112,13 @@ impl Shared {
     }
 }
 
-/// The streams that a notification names.
-pub(super) fn named(payload: &str) -> impl Iterator<Item = u64> {
-    payload.split(' ').filter_map(|it| u64::from_str_radix(it, 16).ok())
+/// Returns the streams in a notification's payload.
+pub(super) fn parse_payload(payload: &str) -> impl Iterator<Item = u64> {
+    payload.split(' ').filter_map(|hash| u64::from_str_radix(hash, 16).ok())
 }
 
-/// By which a notification names a stream: short, whatever the id, and the same in each process (FNV-1a). That two
-/// streams share one costs a look.
+/// Returns the number that identifies a stream in a notification: short, whatever the length of the
+/// id, and the same in each process (FNV-1a). A collision only causes an unnecessary read.
 pub(super) fn number(session: &SessionId) -> u64 {
     session.as_str().bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

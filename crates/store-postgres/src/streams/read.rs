@@ -1,4 +1,4 @@
-//! Reading streams: first from the database, then as they grow.
+//! Stream readers: they read the existing chunks from the database and then follow the stream.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -19,10 +19,12 @@ use crate::detached::detached;
 use crate::error::{Failure, closed, corrupt, located};
 use crate::sql::{Schema, Sql, signed};
 
-/// The most batches that a reader takes from the database at once.
+/// The maximum number of batches that a reader fetches at once.
 const BATCHES: u64 = 64;
 
-/// One moment for all that is asked, from a number on, unless another stream was seen before. Chunks that were trimmed are not there any more, and none lie beyond the last.
+/// Fetches the batches that contain chunk `$2` or later ones, unless the reader last saw another
+/// stream (`$4`). One statement reads everything, so that it sees one state. Trimmed chunks do not
+/// exist any more, and no chunk is beyond the last one.
 const FETCH: &str = "
     SELECT stream.last_seq, stream.trimmed, {now},
         ARRAY(SELECT attempt FROM {s}.discarded WHERE discarded.stream = stream.id),
@@ -47,13 +49,13 @@ impl Statements {
     }
 }
 
-/// A reader: which chunk of which stream it wants next, and what it has got already.
+/// A stream reader, its cursor, and the chunks that it has already fetched.
 pub(super) struct Reader {
     inner: Arc<Inner>,
     subscription: Subscription,
     session: SessionId,
     cursor: u64,
-    /// The id of the stream that it has seen; 0 if it has seen none.
+    /// The id of the stream that the reader last saw, or 0 if it has not seen a stream.
     seen: i64,
     ready: VecDeque<StoredChunk>,
 }
@@ -74,7 +76,7 @@ impl Reader {
             if let Some(chunk) = self.ready.pop_front() {
                 return Ok(chunk);
             }
-            // Made before looking, so that a write after the look wakes it.
+            // Register for notification before reading, so that a later write wakes this reader.
             let written = self.subscription.written();
             if self.subscription.is_closed() {
                 return Err(closed());
@@ -83,29 +85,29 @@ impl Reader {
             let (cursor, seen) = (self.cursor, self.seen);
             let look = async move {
                 let sql = &inner.streams.read.fetch;
-                let part = drive!(inner.connections, |connection| fetch(
+                let fetched = drive!(inner.connections, |connection| fetch(
                     connection, sql, &session, cursor, seen
                 ));
-                located(part, "stream::read", &session)
+                located(fetched, "stream::read", &session)
             };
-            let part = detached(look).await?;
-            (self.cursor, self.seen) = (part.next, part.seen);
-            if part.chunks.is_empty() && !part.more {
+            let fetched = detached(look).await?;
+            (self.cursor, self.seen) = (fetched.next, fetched.seen);
+            if fetched.chunks.is_empty() && !fetched.more {
                 written.await;
             }
-            self.ready = part.chunks;
+            self.ready = fetched.chunks;
         }
     }
 }
 
-/// Some chunks of a stream.
-struct Part {
+/// The result of one fetch.
+struct Fetched {
     chunks: VecDeque<StoredChunk>,
-    /// Where to go on.
+    /// The cursor of the next fetch.
     next: u64,
-    /// Whether there was more when it was read.
+    /// `true` if the stream had more chunks.
     more: bool,
-    /// The id of the stream; the one before if there is none.
+    /// The id of the stream, or the previous id if there is no stream.
     seen: i64,
 }
 
@@ -115,7 +117,7 @@ async fn fetch(
     session: &SessionId,
     from: u64,
     seen: i64,
-) -> Result<Part, Failure> {
+) -> Result<Fetched, Failure> {
     let query = sql.query().bind(session.as_str()).bind(signed(from)).bind(signed(BATCHES));
     let rows = query.bind(seen).fetch_all(connection).await?;
     let mut id = seen;
@@ -141,11 +143,11 @@ async fn fetch(
         end = unsigned(last, session)?;
         let count = replay.add(end, row.try_get(6)?);
         if count != Some(unsigned(row.try_get(5)?, session)?) {
-            return Err(corrupt(session, "chunks of the stream cannot be read"));
+            return Err(corrupt(session, "chunks of the stream are unreadable"));
         }
         batches += 1;
     }
     let more = batches == BATCHES;
     let next = if more { end + 1 } else { last_seq + 1 };
-    Ok(Part { chunks: replay.finish(session, now), next, more, seen: id })
+    Ok(Fetched { chunks: replay.finish(session, now), next, more, seen: id })
 }

@@ -1,4 +1,4 @@
-//! How a stream stands: its own row, and how far the logs of children are marked.
+//! The state of a stream: its row and the watermarks of children.
 
 use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgRow};
@@ -9,7 +9,7 @@ use helix_agents_core::stream::{CachedStream, Marked, StreamState, decode_open};
 use crate::error::{Failure, corrupt};
 use crate::sql::{Schema, Sql};
 
-/// The columns that [`known`] reads, in its order.
+/// The columns that [`known`] reads, in order.
 const FIND: &str = "SELECT revision, last_seq, trimmed, last_attempt, marked, marked_seq, open,
         ARRAY(SELECT m.session FROM {s}.marks m WHERE m.stream = stream.id ORDER BY m.session),
         ARRAY(SELECT m.version FROM {s}.marks m WHERE m.stream = stream.id ORDER BY m.session),
@@ -18,12 +18,12 @@ const FIND: &str = "SELECT revision, last_seq, trimmed, last_attempt, marked, ma
         fencing_token
     FROM {s}.streams AS stream WHERE stream.session = $1";
 
-/// Finds a stream by its session.
+/// Creates the statement that finds a stream by its session.
 pub(super) fn statement(schema: &Schema) -> Sql {
     schema.sql(FIND)
 }
 
-/// How the stream stands; the default if there is none.
+/// Returns the state of a stream, or the default state if there is none.
 pub(super) async fn find(
     connection: &mut PgConnection,
     sql: &Sql,
@@ -36,7 +36,7 @@ pub(super) async fn find(
 fn known(row: &PgRow, session: &SessionId) -> Result<CachedStream, Failure> {
     let number = |index: usize| -> Result<u64, Failure> { unsigned(row.try_get(index)?, session) };
     let open = decode_open(session, row.try_get(6)?)
-        .ok_or_else(|| corrupt(session, "the attempts of the stream cannot be read"))?;
+        .ok_or_else(|| corrupt(session, "the attempts of the stream are unreadable"))?;
     let own = Marked { version: number(4)?, seq: number(5)?, fencing_token: number(11)? };
     let mut ledger = StreamState {
         last_seq: number(1)?,

@@ -1,5 +1,5 @@
-//! How readers hear that there is more: at once from writers of this process, by notifications from those of others,
-//! and by polling of what no notification told of.
+//! Notification of readers: immediate for writes of this process, by server notifications for
+//! writes of other processes, and by polling in case a notification was lost.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -15,17 +15,18 @@ use tokio::task::JoinHandle;
 use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
 
-use super::notify::{named, number};
+use super::notify::{number, parse_payload};
 use crate::config::Config;
 use crate::connections::{Connections, drive};
 use crate::error::{Failure, closed};
 use crate::lock;
 use crate::sql::{Schema, Sql};
 
-/// How long to wait before listening again after the server refused.
+/// The pause before the store listens again after an error.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Who reads which stream. From the first reader on, one task listens and one polls until the store is closed.
+/// The readers of each stream. From the first reader until the store is closed, one task listens
+/// and one polls.
 #[derive(Debug)]
 pub(crate) struct Watch {
     shared: Arc<Shared>,
@@ -50,19 +51,19 @@ struct Readers {
 
 #[derive(Debug)]
 struct Stream {
-    /// As notifications name it.
+    /// The number that identifies the stream in notifications.
     number: u64,
     readers: usize,
     written: Arc<Notify>,
-    /// What was there when it was polled; `None` before that.
+    /// The state at the last poll; `None` before the first poll.
     polled: Option<Polled>,
 }
 
-/// A stream's id, which tells it from the next one of its session, and its last chunk; `None` if there
-/// is no stream.
+/// A stream's id, which distinguishes it from the next stream of its session, and its last chunk;
+/// `None` if there is no stream.
 type Polled = Option<(i64, i64)>;
 
-/// A reader's place in the table.
+/// A reader's registration.
 pub(super) struct Subscription {
     shared: Arc<Shared>,
     session: SessionId,
@@ -70,7 +71,7 @@ pub(super) struct Subscription {
 }
 
 impl Subscription {
-    /// Returns once something may have been written since this was called.
+    /// Returns a future that resolves once the stream may have been written to after this call.
     pub(super) fn written(&self) -> Notified<'_> {
         self.written.notified()
     }
@@ -124,14 +125,15 @@ impl Watch {
         Ok(Subscription { shared: Arc::clone(&self.shared), session: session.clone(), written })
     }
 
-    /// Wakes the readers of a stream of this process.
+    /// Wakes the readers of a stream in this process.
     pub(super) fn written(&self, session: &SessionId) {
         if let Some(stream) = lock(&self.shared.readers).streams.get(session) {
             stream.written.notify_waiters();
         }
     }
 
-    /// Ends listening and polling, and wakes all readers so that they notice.
+    /// Stops listening and polling, and wakes all readers so that they notice that the store is
+    /// closed.
     pub(crate) fn close(&self) {
         {
             let mut readers = lock(&self.shared.readers);
@@ -143,7 +145,8 @@ impl Watch {
         }
     }
 
-    /// Starts what does not run: the first time, and if the executor that it ran on has ended.
+    /// Starts the tasks if they do not run: on first use, or if the runtime that they ran on was
+    /// shut down.
     fn start(&self) {
         let mut tasks = lock(&self.tasks);
         if !tasks.is_empty() && !tasks.iter().any(JoinHandle::is_finished) {
@@ -170,12 +173,12 @@ impl Shared {
             let names: Vec<&str> = streams.iter().map(SessionId::as_str).collect();
             match drive!(connections, |connection| self.look(connection, &names)) {
                 Ok(found) => lock(&self.readers).found(&streams, &found),
-                Err(error) => tracing::debug!(%error, "could not look for chunks"),
+                Err(error) => tracing::debug!(%error, "could not poll for chunks"),
             }
         }
     }
 
-    /// These streams, those that there are.
+    /// Returns the id and the last chunk of those of the given streams that exist.
     async fn look(
         &self,
         connection: &mut PgConnection,
@@ -189,35 +192,35 @@ impl Shared {
         found.collect()
     }
 
-    /// Listens on a connection of its own, whatever happens to it.
+    /// Listens on a dedicated connection and reconnects after errors.
     async fn listen(self: Arc<Self>, connections: Arc<Connections>) {
         loop {
-            if let Err(error) = self.hear(&connections).await {
-                tracing::debug!(%error, "cannot listen; polling goes on");
+            if let Err(error) = self.receive(&connections).await {
+                tracing::debug!(%error, "cannot listen for notifications; polling continues");
             }
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    async fn hear(&self, connections: &Connections) -> Result<(), sqlx::Error> {
+    async fn receive(&self, connections: &Connections) -> Result<(), sqlx::Error> {
         let pool = PoolOptions::<Postgres>::new()
             .max_connections(1)
             .max_lifetime(None)
             .idle_timeout(None)
-            // That the server was away is no news.
+            // An unavailable server is logged elsewhere.
             .acquire_slow_threshold(Duration::MAX)
             .connect_lazy_with(connections.options());
         let mut listener = PgListener::connect_with(&pool).await?;
         listener.listen(&self.channel).await?;
-        // What was written before then told nobody.
+        // Writes before this point did not notify this listener.
         lock(&self.readers).wake(|_| true);
         loop {
             match listener.try_recv().await? {
                 Some(notification) => {
-                    let numbers: Vec<u64> = named(notification.payload()).collect();
+                    let numbers: Vec<u64> = parse_payload(notification.payload()).collect();
                     lock(&self.readers).wake(|stream| numbers.contains(&stream.number));
                 }
-                // The connection was lost, and another one listens.
+                // The connection was lost and replaced.
                 None => lock(&self.readers).wake(|_| true),
             }
         }
@@ -226,12 +229,12 @@ impl Shared {
 
 impl Readers {
     fn wake(&self, which: impl Fn(&Stream) -> bool) {
-        for stream in self.streams.values().filter(|it| which(it)) {
+        for stream in self.streams.values().filter(|stream| which(stream)) {
             stream.written.notify_waiters();
         }
     }
 
-    /// Wakes the readers of streams that have grown or were forgotten since they were last polled.
+    /// Wakes the readers of streams that have grown or were forgotten since the last poll.
     fn found(&mut self, asked: &[SessionId], found: &HashMap<SessionId, (i64, i64)>) {
         for session in asked {
             let Some(stream) = self.streams.get_mut(session) else { continue };

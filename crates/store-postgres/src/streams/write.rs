@@ -1,4 +1,4 @@
-//! Writing streams: a batch is one statement, which says which revision of the stream it goes on from.
+//! Writing to streams: a batch is one statement that names the stream revision it follows.
 
 use std::collections::HashSet;
 
@@ -18,13 +18,13 @@ use crate::error::Failure;
 use crate::groups::{Group, Groups, LARGE_BYTES, Turn};
 use crate::sql::{Schema, Sql, signed};
 
-/// How many rows of chunks are deleted at once.
+/// The maximum number of chunk rows that one trim deletes.
 const TRIMMED_ROWS: i64 = 500;
 
 #[derive(Debug)]
 pub(super) struct Statements {
     begin: Sql,
-    /// Without and with what is not in the stream's own row.
+    /// Two variants: without and with changes outside the stream's own row.
     chunks: Sql,
     all: Sql,
     many: Sql,
@@ -33,12 +33,12 @@ pub(super) struct Statements {
     reset: Sql,
 }
 
-/// Nobody waits for the disk: streams are for watching.
+/// Commits without waiting for the disk, because streams may lose their last chunks.
 const LAZY: &str = "lazy AS MATERIALIZED (
         SELECT set_config('synchronous_commit', 'off', true) AS set
     )";
 
-/// `{more}` is what else is written.
+/// The statement of one batch. `{more}` stands for writes outside the stream's own row.
 const WRITE: &str = "
     WITH {lazy}, stream AS (
         UPDATE {s}.streams
@@ -66,8 +66,8 @@ const MORE: &str = ", discarded AS (
             seq = excluded.seq, fencing_token = excluded.fencing_token
     )";
 
-/// The same for chunks of several streams. One that somebody else is at is not waited for. For the limit
-/// see the one of appends.
+/// The statement of batches for several streams. It skips streams that another transaction has
+/// locked. For the limit, see the statement of several appends.
 const WRITE_MANY: &str = "
     WITH {lazy}, wanted AS MATERIALIZED (
         SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[],
@@ -154,7 +154,7 @@ impl Statements {
     }
 }
 
-/// A stream while a batch is written to it.
+/// A stream that a batch is being written to.
 pub(super) struct Stream<'a> {
     pub(super) connections: &'a Connections,
     pub(super) statements: &'a All,
@@ -194,8 +194,8 @@ impl SharedStream for Stream<'_> {
         let children: Vec<_> = change
             .marked
             .iter()
-            .filter(|it| *it != *session)
-            .map(|it| (it, after.ledger.marked.get(it).copied().unwrap_or_default()))
+            .filter(|child| *child != *session)
+            .map(|child| (child, after.ledger.marked.get(child).copied().unwrap_or_default()))
             .collect();
         let more = More { discarded: &change.discarded, children };
         if from == 0 || more.is_some() || write.body.len() > LARGE_BYTES {
@@ -206,10 +206,10 @@ impl SharedStream for Stream<'_> {
     }
 }
 
-/// Batches that wait for each other's round trip, and whether they were taken.
+/// The queue of batches that share statements. The answer is `true` if the batch was accepted.
 pub(crate) type Writes = Groups<Write, bool>;
 
-/// A batch, as it changes its stream.
+/// The change that a batch makes to its stream.
 #[derive(Debug)]
 pub(crate) struct Write {
     session: SessionId,
@@ -223,7 +223,7 @@ pub(crate) struct Write {
     body: Vec<u8>,
 }
 
-/// What is not in the stream's own row.
+/// The changes outside the stream's own row.
 struct More<'a> {
     discarded: &'a [Discarded],
     children: Vec<(&'a SessionId, Marked)>,
@@ -237,8 +237,8 @@ impl More<'_> {
     }
 }
 
-/// Writes a batch together with those of other streams that come at the same time; whether it was
-/// taken.
+/// Writes a batch together with concurrent batches of other streams. Returns `true` if it was
+/// accepted.
 async fn write_together(
     connections: &Connections,
     statements: &Statements,
@@ -246,29 +246,29 @@ async fn write_together(
     write: Write,
 ) -> Result<bool, Error> {
     let bytes = write.body.len();
-    let mut place = writes.enter(write, bytes);
+    let mut waiter = writes.enqueue(write, bytes);
     loop {
-        let Group { wanted, answers, turn } = match place.turn().await? {
+        let Group { requests, answers, turn } = match waiter.turn().await? {
             Turn::Done(is_taken) => return is_taken,
             Turn::Alone(write) => {
                 return alone(connections, statements, &write, &More::NONE).await;
             }
-            Turn::Ask(group) => group,
+            Turn::Lead(group) => group,
         };
-        match &*wanted {
+        match &*requests {
             [write] => {
                 let none = More::NONE;
                 answers.one(turn.during(alone(connections, statements, write, &none)).await);
             }
             several => {
                 let taken = turn.during(together(connections, statements, several)).await;
-                answers.each(wanted, taken);
+                answers.each(requests, taken);
             }
         }
     }
 }
 
-/// Those that were taken, as true.
+/// Writes several batches in one statement. Returns `true` for those that were accepted.
 async fn together(
     connections: &Connections,
     statements: &Statements,
@@ -297,7 +297,7 @@ async fn look(
         return Ok(Found { known, there: Vec::new() });
     }
     let (last, revisions): (Vec<i64>, Vec<i64>) =
-        places.iter().map(|it| (signed(it.last_seq), it.revision.cast_signed())).unzip();
+        places.iter().map(|place| (signed(place.last_seq), place.revision.cast_signed())).unzip();
     let query = statements.write.places.query().bind(session.as_str());
     let rows = query.bind(last).bind(revisions).fetch_all(connection).await?;
     let place = |row: &sqlx::postgres::PgRow| {
@@ -308,7 +308,7 @@ async fn look(
     Ok(Found { known, there })
 }
 
-/// Whether it was taken.
+/// Writes one batch. Returns `true` if it was accepted.
 async fn write_one(
     connection: &mut PgConnection,
     statements: &Statements,
@@ -334,58 +334,62 @@ async fn write_one(
         .bind(&*write.body)
         .bind(signed(write.own.fencing_token));
     if more.is_some() {
-        let discarded = more.discarded.iter().map(|it| (signed(it.attempt.0), signed(it.ended)));
+        let discarded =
+            more.discarded.iter().map(|attempt| (signed(attempt.attempt.0), signed(attempt.ended)));
         let (attempts, at_seqs): (Vec<i64>, Vec<i64>) = discarded.unzip();
         let children = &more.children;
         query = query
             .bind(attempts)
             .bind(at_seqs)
             .bind(children.iter().map(|(child, _)| child.as_str()).collect::<Vec<_>>())
-            .bind(children.iter().map(|(_, it)| signed(it.version)).collect::<Vec<_>>())
-            .bind(children.iter().map(|(_, it)| signed(it.seq)).collect::<Vec<_>>())
-            .bind(children.iter().map(|(_, it)| signed(it.fencing_token)).collect::<Vec<_>>());
+            .bind(children.iter().map(|(_, marked)| signed(marked.version)).collect::<Vec<_>>())
+            .bind(children.iter().map(|(_, marked)| signed(marked.seq)).collect::<Vec<_>>())
+            .bind(
+                children.iter().map(|(_, marked)| signed(marked.fencing_token)).collect::<Vec<_>>(),
+            );
     }
     Ok(query.fetch_optional(connection).await?.is_some())
 }
 
-/// Those that were taken, as true.
+/// Writes several batches in one statement. Returns `true` for those that were accepted.
 async fn write_many(
     connection: &mut PgConnection,
     statements: &Statements,
     writes: &[Write],
 ) -> Result<Vec<Option<bool>>, Failure> {
     let numbers =
-        |of: fn(&Write) -> u64| writes.iter().map(|it| signed(of(it))).collect::<Vec<_>>();
-    let revisions =
-        |of: fn(&Write) -> u64| writes.iter().map(|it| of(it).cast_signed()).collect::<Vec<_>>();
+        |of: fn(&Write) -> u64| writes.iter().map(|write| signed(of(write))).collect::<Vec<_>>();
+    let revisions = |of: fn(&Write) -> u64| {
+        writes.iter().map(|write| of(write).cast_signed()).collect::<Vec<_>>()
+    };
     let query = statements
         .many
         .query()
-        .bind(writes.iter().map(|it| it.session.as_str()).collect::<Vec<_>>())
-        .bind(revisions(|it| it.from))
-        .bind(revisions(|it| it.revision))
-        .bind(numbers(|it| it.last_seq))
-        .bind(numbers(|it| it.last_attempt))
-        .bind(numbers(|it| it.own.version))
-        .bind(numbers(|it| it.own.seq))
-        .bind(writes.iter().map(|it| &*it.open).collect::<Vec<_>>())
-        .bind(numbers(|it| it.count))
-        .bind(writes.iter().map(|it| &*it.body).collect::<Vec<_>>())
-        .bind(numbers(|it| it.own.fencing_token))
+        .bind(writes.iter().map(|write| write.session.as_str()).collect::<Vec<_>>())
+        .bind(revisions(|write| write.from))
+        .bind(revisions(|write| write.revision))
+        .bind(numbers(|write| write.last_seq))
+        .bind(numbers(|write| write.last_attempt))
+        .bind(numbers(|write| write.own.version))
+        .bind(numbers(|write| write.own.seq))
+        .bind(writes.iter().map(|write| &*write.open).collect::<Vec<_>>())
+        .bind(numbers(|write| write.count))
+        .bind(writes.iter().map(|write| &*write.body).collect::<Vec<_>>())
+        .bind(numbers(|write| write.own.fencing_token))
         .bind(i64::try_from(writes.len()).unwrap_or(i64::MAX));
     let rows = query.fetch_all(connection).await?;
     let taken = rows.iter().map(|row| row.try_get::<&str, _>(0));
     let taken = taken.collect::<Result<HashSet<_>, _>>()?;
-    Ok(writes.iter().map(|it| taken.contains(it.session.as_str()).then_some(true)).collect())
+    Ok(writes.iter().map(|write| taken.contains(write.session.as_str()).then_some(true)).collect())
 }
 
-/// Whether so much is kept that some of it should go.
+/// Returns `true` if a stream exceeds its retention by so much that it should be trimmed.
 pub(super) fn is_too_long(known: &CachedStream, retention: u64) -> bool {
     known.ledger.last_seq - known.trimmed > retention.saturating_add(retention / 8)
 }
 
-/// Deletes what is no longer kept: whole rows, and some at a time. `known` is how the stream then stands, unless
-/// somebody else has written to it.
+/// Deletes chunks beyond the retention, in whole rows and several at a time. Updates `known` to the
+/// new state of the stream, unless another process has written to it.
 pub(super) async fn trim(
     connection: &mut PgConnection,
     statements: &Statements,

@@ -1,4 +1,4 @@
-//! One stream that many handles write at once, as fast as they can.
+//! One stream that many handles write to concurrently, as fast as they can.
 
 use helix_agents_testkit::gate::within;
 use helix_agents_testkit::ids::batch_id;
@@ -8,9 +8,9 @@ use super::support::{Database, id, streams, text};
 const WRITERS: u64 = 16;
 const BATCHES: u64 = 25;
 
-/// Nobody locks the stream, so each batch is tried until it comes first.
+/// The store does not lock the stream, so each batch is tried until it succeeds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_who_write_one_stream_none_starves() {
+async fn concurrent_writers_of_one_stream_do_not_starve() {
     let database = Database::new();
     let session = id("s");
     let mut writing = Vec::new();

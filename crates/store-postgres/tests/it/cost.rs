@@ -1,4 +1,4 @@
-//! What things cost in the database, and that it does not grow.
+//! The cost of operations in the database, which must not grow with the history.
 
 use bytes::Bytes;
 use helix_agents_testkit::ids::batch_id;
@@ -16,10 +16,10 @@ async fn rows(database: &Database, table: &str) -> i64 {
     number(database, &format!("SELECT count(*) FROM {{s}}.{table}")).await
 }
 
-/// Whatever the length of the history, nothing of it is written again; and it goes with the last
-/// session that shares it, up to where that one does.
+/// A fork does not copy the history, whatever its length. The history is deleted with the last
+/// session that shares it, up to the version that this session shares.
 #[tokio::test]
-async fn a_fork_is_one_row_more_and_its_history_goes_with_the_last_who_shares_it() {
+async fn a_fork_adds_one_row_and_its_history_is_deleted_with_the_last_session_that_shares_it() {
     let database = Database::new();
     let store = database.open().await;
     let mut position = create(&store, &id("s")).await;
@@ -39,7 +39,11 @@ async fn a_fork_is_one_row_more_and_its_history_goes_with_the_last_who_shares_it
     assert_eq!(now, (before + 2, 2));
 
     store.delete(&id("s")).await.unwrap();
-    assert_eq!(rows(&database, "appends").await, 10 + 2, "what nobody shares is gone");
+    assert_eq!(
+        rows(&database, "appends").await,
+        10 + 2,
+        "appends that no session shares are deleted"
+    );
     store.delete(&id("one")).await.unwrap();
     let now = (rows(&database, "appends").await, rows(&database, "forks").await);
     assert_eq!(now, (12, 2));
@@ -48,15 +52,15 @@ async fn a_fork_is_one_row_more_and_its_history_goes_with_the_last_who_shares_it
     assert_eq!(now, (0, 0));
 }
 
-/// Each of two sees that the other one still shares it, if they are not made to take turns.
+/// Without serialization, two deletions would each see that the other fork still shares the log.
 #[tokio::test]
-async fn forks_that_are_deleted_at_once_leave_nothing() {
+async fn concurrently_deleted_forks_leave_nothing() {
     let database = Database::new();
     let store = database.open().await;
     for round in 0..5 {
         let origin = id(&format!("s{round}"));
         let position = create(&store, &origin).await;
-        let forks: Vec<_> = (0..4).map(|it| id(&format!("f{round}-{it}"))).collect();
+        let forks: Vec<_> = (0..4).map(|number| id(&format!("f{round}-{number}"))).collect();
         for fork in &forks {
             let summary = Some(summary(SessionStatus::Active, None));
             let first = Append { summary, ..append(fork, &position, "fork") };
@@ -71,9 +75,9 @@ async fn forks_that_are_deleted_at_once_leave_nothing() {
     }
 }
 
-/// A fork that is made while its original is deleted has the whole history, or is not made.
+/// A fork during a deletion of its original either has the whole history or fails.
 #[tokio::test]
-async fn a_fork_beside_a_delete_is_whole_or_not_made() {
+async fn a_fork_during_a_deletion_is_complete_or_fails() {
     let database = Database::new();
     let store = database.open().await;
     let mut made = 0;
@@ -102,7 +106,7 @@ async fn an_append_to_a_long_session_costs_no_more_than_to_a_short_one() {
     let store = database.open().await;
     let session = id("long");
     create(&store, &session).await;
-    // 50,000 events in 5,000 appends, written past the store for speed.
+    // 50,000 events in 5,000 appends, inserted with SQL for speed.
     database
         .sql(
             "INSERT INTO {s}.appends SELECT s.log, 2 + 10 * n, 10, 'a' || n, NULL, 1, s.created_at, 'x'
@@ -117,7 +121,7 @@ async fn an_append_to_a_long_session_costs_no_more_than_to_a_short_one() {
     }
     let log = store.read_log(&session, 0, u32::MAX).await.unwrap();
     assert_eq!((log.len(), log.last().unwrap().version()), (5_011, 50_011));
-    // A conflict reads what was missed, by the key, and nothing else.
+    // A conflict only reads the missed appends, by their key.
     let stale = Position { version: 50_001, append: "a4999".into() };
     let outcome = store.append(append(&session, &stale, "late")).await.unwrap();
     let helix_agents_core::store::AppendOutcome::Conflict { missed } = outcome else {
@@ -134,9 +138,9 @@ async fn an_append_to_a_long_session_costs_no_more_than_to_a_short_one() {
     assert!(plan.iter().any(|line| line.contains("Index Scan using appends_pkey")), "{plan:#?}");
 }
 
-/// Steps do not touch the indexes of the heads, so these need no cleaning.
+/// Appends do not change the indexes of heads, so the indexes need no vacuuming.
 #[tokio::test]
-async fn appends_leave_the_indexes_of_heads_alone() {
+async fn appends_do_not_change_the_indexes_of_heads() {
     let database = Database::new();
     let store = database.open().await;
     let mut position = create(&store, &id("s")).await;
@@ -149,7 +153,7 @@ async fn appends_leave_the_indexes_of_heads_alone() {
         "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables
          WHERE relname = 'sessions' AND schemaname = '{quoted}'"
     );
-    // The server counts when a connection ends.
+    // The server updates its statistics when a connection ends.
     let (all, hot) = loop {
         let row = database.sql(&updates).await;
         let row = row.first().unwrap();

@@ -1,4 +1,4 @@
-//! Rows that were damaged: said, and nothing deleted.
+//! Damaged rows: the store reports the damage and deletes nothing.
 
 use sqlx::Row as _;
 
@@ -19,7 +19,8 @@ fn assert_names_session(error: &Error) {
 
 const LOG: &str = "(SELECT log FROM {s}.sessions WHERE session = 'damaged')";
 
-/// What reading the log says once `sql` was done; other sessions are as before.
+/// Checks that reading the log reports damage after `sql` was executed, and that other sessions are
+/// unaffected.
 async fn reading_after(sql: &str) {
     let database = Database::new();
     let store = database.open().await;
@@ -89,7 +90,7 @@ async fn a_conflict_over_a_log_with_a_gap_is_corrupt() {
     database.sql("DELETE FROM {s}.appends WHERE id = 'a'").await;
     let error = store.append(append(&session, &stale, "late")).await.unwrap_err();
     assert_names_session(&error);
-    // What others never had is lost, and says so.
+    // An append after a position that the log never had gets `HistoryLost`.
     let lost = Position { version: 2, append: "a".into() };
     let outcome = store.append(append(&session, &lost, "late")).await.unwrap();
     assert_eq!(outcome, AppendOutcome::HistoryLost);

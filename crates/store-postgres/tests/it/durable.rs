@@ -1,4 +1,4 @@
-//! What was acknowledged outlives a writer that is killed.
+//! Acknowledged operations survive a killed writer.
 
 use std::sync::Arc;
 

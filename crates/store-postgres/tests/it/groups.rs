@@ -1,4 +1,4 @@
-//! Operations that come at the same time share a statement, and each has its own outcome.
+//! Concurrent operations share a statement, and each has its own outcome.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 
 use super::support::{Database, append, create, id, ids, streams, text};
 
-/// Stands for a transaction that somebody else does not end.
+/// Simulates a transaction of another client that stays open.
 struct Locked(PgConnection);
 
 impl Locked {
@@ -26,7 +26,8 @@ impl Locked {
     async fn new(database: &Database, table: &str, sessions: &[&str]) -> Self {
         let mut connection = PgConnection::connect(&database.url).await.unwrap();
         let schema = database.schema.replace('"', "\"\"");
-        let sessions = sessions.iter().map(|it| format!("'{it}'")).collect::<Vec<_>>().join(",");
+        let sessions =
+            sessions.iter().map(|session| format!("'{session}'")).collect::<Vec<_>>().join(",");
         let sql = format!(
             "BEGIN; SELECT 1 FROM \"{schema}\".{table} WHERE session IN ({sessions}) FOR UPDATE"
         );
@@ -45,9 +46,9 @@ fn begin(store: &PostgresStore, append: Append) -> JoinHandle<Result<AppendOutco
     tokio::spawn(async move { store.append(append).await })
 }
 
-/// Two appends wait for locks, and have every turn; the others come meanwhile.
+/// Two appends wait for locks and occupy both turns while the other appends arrive.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn appends_that_come_together_have_outcomes_of_their_own() {
+async fn appends_in_one_group_have_their_own_outcomes() {
     let database = Database::new();
     let store = database.builder().connections(8).open().await.unwrap();
     let mut ends = Vec::new();
@@ -67,24 +68,24 @@ async fn appends_that_come_together_have_outcomes_of_their_own() {
     let appends = [
         next(2, "a"),
         next(3, "b"),
-        // The same twice, as after an answer that is late.
+        // The same append twice, as after a late response.
         next(4, "c"),
         next(4, "c"),
-        // Two that go on from the same place.
+        // Two appends that expect the same position.
         next(5, "d"),
         next(5, "e"),
-        // A log that is not as expected.
+        // A log whose end is not the expected one.
         Append { expected: Position { version: 7, append: "x".into() }, ..next(6, "f") },
         Append { guard: Guard::NotAfter(Timestamp(1)), ..next(7, "g") },
         Append { guard: Guard::NotAfter(Timestamp(i64::MAX)), ..next(8, "h") },
         Append { guard: Guard::LeaseFree, expected: behind, ..next(9, "i") },
         Append { guard: Guard::LeaseFree, ..next(10, "j") },
         append(&id("nowhere"), &nowhere, "k"),
-        // Large ones do not make others wait.
+        // Large appends do not make others wait.
         Append { body: vec![b'x'; 200_000].into(), ..next(11, "l") },
     ];
     let ends = join_all(appends.map(|append| begin(&store, append))).await;
-    let told: Vec<_> = ends
+    let outcomes: Vec<_> = ends
         .into_iter()
         .map(|end| match end.unwrap() {
             Ok(AppendOutcome::Appended { .. }) => "appended".to_owned(),
@@ -96,7 +97,7 @@ async fn appends_that_come_together_have_outcomes_of_their_own() {
             Err(error) => error.code().to_string(),
         })
         .collect();
-    let (mut of_five, mut others) = (told.clone(), told);
+    let (mut of_five, mut others) = (outcomes.clone(), outcomes);
     let of_five: Vec<_> = of_five.drain(4..6).collect();
     others.drain(4..6);
     let taken = "appended";
@@ -119,7 +120,7 @@ async fn appends_that_come_together_have_outcomes_of_their_own() {
             taken
         ]
     );
-    assert!(held.iter().all(|it| !it.is_finished()));
+    assert!(held.iter().all(|task| !task.is_finished()));
     locked.end().await;
     for held in held {
         assert!(matches!(within(held).await.unwrap(), Ok(AppendOutcome::Appended { .. })));
@@ -129,9 +130,9 @@ async fn appends_that_come_together_have_outcomes_of_their_own() {
     }
 }
 
-/// One transaction writes what came together.
+/// One transaction writes concurrent appends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_comes_together_is_one_transaction() {
+async fn concurrent_appends_share_a_transaction() {
     let database = Database::new();
     let store = database.builder().connections(8).open().await.unwrap();
     let all: Vec<SessionId> = (0..32).map(|number| id(&format!("s{number}"))).collect();
@@ -143,7 +144,7 @@ async fn what_comes_together_is_one_transaction() {
     }
     let appends = all.iter().zip(&ends).map(|(session, end)| {
         let streams = streams(&store);
-        // The id is the same for all, and what is said under it is not.
+        // All appends have the same id, but different bodies.
         let body = session.as_str().to_owned().into();
         let appended = begin(&store, Append { body, ..append(session, end, "more") });
         async move {
@@ -171,9 +172,9 @@ async fn what_comes_together_is_one_transaction() {
     }
 }
 
-/// Two batches wait for locks, and have every turn; those of other streams go on.
+/// Two batches wait for locks and occupy both turns, while batches of other streams continue.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_that_is_locked_holds_up_no_other() {
+async fn a_locked_stream_does_not_block_others() {
     let database = Database::new();
     let store = database.builder().connections(8).open().await.unwrap();
     let write = |name: &str| {
@@ -186,17 +187,20 @@ async fn a_stream_that_is_locked_holds_up_no_other() {
         write(name).await.unwrap().unwrap();
     }
     let locked = Locked::new(&database, "streams", &["a", "b", "f"]).await;
-    // The first two wait for locks and have every turn, the next one comes with others.
+    // The first two wait for locks and occupy both turns. The third one shares a group with others.
     let held = [write("a"), write("b"), write("f")];
     let others = join_all(["c", "d", "e"].map(write));
-    assert!(within(others).await.into_iter().all(|it| it.unwrap().is_ok()));
-    // Longer than it takes to be overtaken so often that a writer gives up.
+    assert!(within(others).await.into_iter().all(|result| result.unwrap().is_ok()));
+    // Enough rounds that a writer that was overtaken each time would give up.
     for _ in 0..200 {
         assert!(
-            join_all(["c", "d", "e"].map(write)).await.into_iter().all(|it| it.unwrap().is_ok())
+            join_all(["c", "d", "e"].map(write))
+                .await
+                .into_iter()
+                .all(|result| result.unwrap().is_ok())
         );
     }
-    assert!(held.iter().all(|it| !it.is_finished()));
+    assert!(held.iter().all(|task| !task.is_finished()));
     locked.end().await;
     for held in held {
         within(held).await.unwrap().unwrap();

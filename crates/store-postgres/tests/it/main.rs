@@ -1,4 +1,5 @@
-//! `helix-agents-store-postgres` against the store contracts, and what only a server can do.
+//! Runs the store contract suites against `helix-agents-store-postgres`, and tests what is specific
+//! to a server.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod chaos;

@@ -1,4 +1,4 @@
-//! Opening: what is made, what is refused, and who is first.
+//! Opening a store: creation, rejection, and concurrent opening.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use helix_agents_testkit::servers;
 use super::support::{Database, create, id, ids, refused};
 
 #[tokio::test]
-async fn everything_is_there_when_a_store_is_opened_again() {
+async fn a_reopened_store_has_its_data() {
     let database = Database::new();
     let store = database.open().await;
     create(&store, &id("s")).await;
@@ -23,7 +23,7 @@ async fn everything_is_there_when_a_store_is_opened_again() {
 }
 
 #[tokio::test]
-async fn a_newer_schema_is_refused_and_left_as_it_is() {
+async fn a_newer_schema_is_refused_and_not_changed() {
     let database = Database::new();
     database.open().await.close().await;
     database.sql("INSERT INTO {s}.helix_schema (number) VALUES (99)").await;
@@ -31,12 +31,12 @@ async fn a_newer_schema_is_refused_and_left_as_it_is() {
     refused(database.builder().migrate_on_open(false), ErrorCode::StoreNewer).await;
     let error = database.builder().inspect().await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::StoreNewer);
-    // So that the test can clean up.
+    // The test's cleanup needs this.
     database.sql("DELETE FROM {s}.helix_schema WHERE number = 99").await;
 }
 
 #[tokio::test]
-async fn a_schema_of_another_program_is_refused_and_left_as_it_is() {
+async fn a_schema_of_another_program_is_refused_and_not_changed() {
     let database = Database::new();
     database.sql("CREATE SCHEMA {s}; CREATE TABLE {s}.notes (text text)").await;
     refused(database.builder(), ErrorCode::StoreForeign).await;
@@ -47,14 +47,14 @@ async fn a_schema_of_another_program_is_refused_and_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn an_empty_schema_that_somebody_made_is_used() {
+async fn an_existing_empty_schema_is_used() {
     let database = Database::new();
     database.sql("CREATE SCHEMA {s}").await;
     create(&database.open().await, &id("s")).await;
 }
 
 #[tokio::test]
-async fn tables_that_are_not_to_be_changed_have_to_be_there() {
+async fn without_migration_the_tables_must_exist() {
     let database = Database::new();
     refused(database.builder().migrate_on_open(false), ErrorCode::StoreOlder).await;
     assert_eq!(database.builder().migrate().await.unwrap(), (0, 4));
@@ -63,7 +63,7 @@ async fn tables_that_are_not_to_be_changed_have_to_be_there() {
 }
 
 #[tokio::test]
-async fn tables_of_the_first_schema_are_brought_up_to_date() {
+async fn tables_of_the_first_schema_are_migrated() {
     let database = Database::new();
     create(&database.open().await, &id("s")).await;
     for old in [
@@ -84,9 +84,9 @@ async fn tables_of_the_first_schema_are_brought_up_to_date() {
     assert!(matches!(&*usages, [SessionUsage { usage: None, .. }]), "{usages:?}");
 }
 
-/// As in production: who may write the tables need not be allowed to make them.
+/// As in production: a user with write privileges on the tables needs no `CREATE` privilege.
 #[tokio::test]
-async fn a_user_without_the_right_to_create_can_use_what_is_there() {
+async fn a_user_without_create_privilege_can_use_existing_tables() {
     let database = Database::new();
     database.open().await.close().await;
     let user = servers::unique();
@@ -111,7 +111,7 @@ async fn a_user_without_the_right_to_create_can_use_what_is_there() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_reached_says_so() {
+async fn an_unreachable_or_invalid_database_is_reported() {
     let database = Database::new();
     for (url, code) in [
         ("postgres://helix@127.0.0.1:1/postgres", ErrorCode::StoreUnavailable),
@@ -127,7 +127,7 @@ async fn what_cannot_be_reached_says_so() {
     let stranger = format!("postgres://helix:wrong@{place}");
     let error = PostgresStore::open(&stranger).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::ConfigInvalid, "{error}");
-    assert!(!format!("{error:?}").contains("wrong"), "the password was told");
+    assert!(!format!("{error:?}").contains("wrong"), "the error contains the password");
     for name in ["", "pg_catalog", "a\nb", &"x".repeat(64)] {
         refused(database.builder().schema(name), ErrorCode::ConfigInvalid).await;
     }
@@ -156,7 +156,7 @@ async fn a_url_may_name_the_schema() {
 }
 
 #[tokio::test]
-async fn a_closed_store_says_so() {
+async fn a_closed_store_fails_with_closed() {
     let database = Database::new();
     let store = database.open().await;
     create(&store, &id("s")).await;
@@ -165,7 +165,7 @@ async fn a_closed_store_says_so() {
 }
 
 #[tokio::test]
-async fn a_pool_that_was_brought_is_used_and_stays_open() {
+async fn a_supplied_pool_is_used_and_stays_open() {
     let database = Database::new();
     let pool = sqlx::postgres::PgPoolOptions::new().max_connections(2);
     let pool = pool.connect(&database.url).await.unwrap();
@@ -179,7 +179,7 @@ async fn a_pool_that_was_brought_is_used_and_stays_open() {
 }
 
 #[tokio::test]
-async fn more_at_once_than_there_are_connections_take_turns_or_are_told() {
+async fn operations_beyond_the_connection_limit_wait_or_time_out() {
     let database = Database::new();
     let builder = database.builder().connections(1);
     let store = builder.connection_timeout(Duration::from_secs(2)).open().await.unwrap();
@@ -187,9 +187,10 @@ async fn more_at_once_than_there_are_connections_take_turns_or_are_told() {
         create(&store, &id(&format!("s{number}"))).await;
     }
     let heads: Vec<_> = (0..20).map(|number| id(&format!("s{number}"))).collect();
-    let heads = futures_util::future::join_all(heads.iter().map(|it| store.head(it))).await;
+    let heads =
+        futures_util::future::join_all(heads.iter().map(|session| store.head(session))).await;
     assert!(heads.into_iter().all(|head| head.unwrap().is_some()));
-    // One statement waits, on the only connection there is.
+    // One statement waits on the only connection.
     let mut other = PgConnection::connect(&database.url).await.unwrap();
     let name = database.schema.replace('"', "\"\"");
     let lock = format!("BEGIN; LOCK TABLE \"{name}\".sessions");
@@ -211,12 +212,14 @@ async fn more_at_once_than_there_are_connections_take_turns_or_are_told() {
 }
 
 #[tokio::test]
-async fn what_is_promised_follows_the_settings_of_the_server() {
+async fn guarantees_follow_the_settings_of_the_server() {
     let database = Database::new();
     let store = database.open().await;
     let power = |store: &PostgresStore| {
         let all = store.guarantees();
-        all.into_iter().find(|it| it.promise == GuaranteeKind::SurvivesPowerLoss).unwrap()
+        all.into_iter()
+            .find(|guarantee| guarantee.promise == GuaranteeKind::SurvivesPowerLoss)
+            .unwrap()
     };
     assert!(power(&store).holds, "{:?}", power(&store));
     let url = format!("{}&options=-c%20synchronous_commit%3Doff", database.url);
@@ -224,7 +227,7 @@ async fn what_is_promised_follows_the_settings_of_the_server() {
     assert!(!power(&store).holds, "{:?}", power(&store));
 }
 
-/// The order of ids must not depend on the language of the database.
+/// The order of ids must not depend on the locale of the database.
 #[tokio::test]
 async fn text_is_compared_by_its_bytes() {
     let database = Database::new();
@@ -240,6 +243,6 @@ async fn text_is_compared_by_its_bytes() {
     assert_eq!(
         others,
         ["sessions.tags", "sessions.usage", "streams.open"],
-        "these are compared with nothing"
+        "only these columns are never compared"
     );
 }

@@ -1,4 +1,4 @@
-//! Connections that are lost, and answers with them.
+//! Lost connections and lost responses.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use helix_agents_testkit::gate::within;
 use helix_agents_testkit::ids::batch_id;
 
 use super::support::{
-    Database, add, append, create, id, ids, patient, patient_streams, streams, text,
+    Database, add, append, create, id, ids, retrying, retrying_streams, streams, text,
 };
 
 #[tokio::test]
-async fn connections_that_were_ended_are_replaced() {
+async fn terminated_connections_are_replaced() {
     let database = Database::new();
     let opened = database.open().await;
-    let (store, streams) = (patient(&opened), patient_streams(&opened));
+    let (store, streams) = (retrying(&opened), retrying_streams(&opened));
     let mut position = create(&store, &id("s")).await;
     for number in 0..5 {
         assert!(database.cut().await > 0);
@@ -29,27 +29,28 @@ async fn connections_that_were_ended_are_replaced() {
     assert_eq!(streams.info(&id("s")).await.unwrap().last_seq, 5);
 }
 
-/// Whatever an append was doing when it was cut off, it is written once and answered.
+/// An append whose connection is cut is written once and answered, whatever it was doing.
 #[tokio::test]
-async fn appends_and_batches_that_are_cut_off_are_written_once() {
+async fn interrupted_appends_and_batches_are_written_once() {
     let database = Database::new();
     let opened = database.open().await;
-    let (store, streams) = (patient(&opened), patient_streams(&opened));
+    let (store, streams) = (retrying(&opened), retrying_streams(&opened));
     let session = id("s");
     let mut position = create(&store, &session).await;
-    let (got_on, mut gets_on) = tokio::sync::watch::channel(0);
+    let (progress, mut progressed) = tokio::sync::watch::channel(0);
     let writing = async {
         for number in 0..150 {
-            got_on.send_replace(number);
+            progress.send_replace(number);
             add(&store, &session, &mut position, &format!("a{number}")).await;
             let chunk = text(&session, &number.to_string());
             streams.append(batch_id(), &session, None, vec![chunk]).await.unwrap();
         }
     };
-    // Somewhere within one of the next operations, whenever the store has got on.
+    // Cuts the connections at some point of one of the next operations, each time the store made
+    // progress.
     let cutting = async {
         loop {
-            gets_on.changed().await.unwrap();
+            progressed.changed().await.unwrap();
             database.cut().await;
         }
     };
@@ -57,7 +58,8 @@ async fn appends_and_batches_that_are_cut_off_are_written_once() {
         () = within(writing) => {}
         () = cutting => {}
     }
-    let expected = ["first".to_owned()].into_iter().chain((0..150).map(|it| format!("a{it}")));
+    let expected =
+        ["first".to_owned()].into_iter().chain((0..150).map(|number| format!("a{number}")));
     assert_eq!(ids(&store, &session).await, expected.collect::<Vec<_>>());
     let mut reader = streams.read(&session, 1).await.unwrap();
     for seq in 1..=150 {
@@ -71,23 +73,23 @@ async fn appends_and_batches_that_are_cut_off_are_written_once() {
 }
 
 #[tokio::test]
-async fn a_reader_goes_on_after_its_connections_were_cut() {
+async fn a_reader_continues_after_its_connections_were_cut() {
     let database = Database::new();
     let reading = database.builder().poll_interval(Duration::from_secs(3600)).open().await.unwrap();
     let writing = database.open().await;
-    let mut reader = patient_streams(&reading).read(&id("s"), 1).await.unwrap();
+    let mut reader = retrying_streams(&reading).read(&id("s"), 1).await.unwrap();
     for number in 1..=5 {
-        patient_streams(&writing)
+        retrying_streams(&writing)
             .append(batch_id(), &id("s"), None, vec![text(&id("s"), "x")])
             .await
             .unwrap();
         assert_eq!(within(reader.next()).await.unwrap().unwrap().seq, number);
-        // Also the one that listens.
+        // This includes the listening connection.
         database.cut().await;
     }
 }
 
-/// Without notifications, polling finds what other stores write.
+/// Without notifications, polling finds the chunks of other stores.
 #[tokio::test]
 async fn a_reader_behind_a_pooler_polls() {
     let database = Database::new();
@@ -106,7 +108,7 @@ async fn a_reader_behind_a_pooler_polls() {
     assert_eq!(database.sql(&listening.replace("{name}", &name)).await.len(), 0);
 }
 
-/// With a poll that never comes, notifications alone carry what other stores write.
+/// With an hour between polls, only notifications announce the chunks of other stores.
 #[tokio::test]
 async fn a_reader_is_notified_of_what_other_stores_write() {
     let database = Database::new();
@@ -123,9 +125,9 @@ async fn a_reader_is_notified_of_what_other_stores_write() {
 }
 
 #[tokio::test]
-async fn a_statement_that_takes_too_long_is_given_up() {
+async fn a_statement_that_takes_too_long_is_canceled() {
     let database = Database::new();
-    // Making the tables may take longer.
+    // Creating the tables may take longer than the timeout below.
     database.open().await.close().await;
     let builder = database.builder().operation_timeout(Duration::from_secs(1));
     let store = builder.open().await.unwrap();
@@ -142,11 +144,11 @@ async fn a_statement_that_takes_too_long_is_given_up() {
     assert_eq!(ids(&store, &id("s")).await, ["first", "a"]);
 }
 
-/// Batches are committed without waiting for the disk, so a crash of the server may take back the last ones.
+/// Batches are committed without waiting for the disk, so a server crash may lose the last ones.
 #[tokio::test]
-async fn a_stream_that_the_server_lost_the_end_of_is_written_on() {
+async fn a_stream_that_lost_its_end_can_be_written_to() {
     let database = Database::new();
-    let streams = patient_streams(&database.open().await);
+    let streams = retrying_streams(&database.open().await);
     let session = id("s");
     streams.append(batch_id(), &session, None, vec![text(&session, "a")]).await.unwrap();
     let kept = "CREATE TABLE {s}.kept AS SELECT * FROM {s}.streams";
@@ -165,7 +167,7 @@ async fn a_stream_that_the_server_lost_the_end_of_is_written_on() {
 }
 
 #[tokio::test]
-async fn a_stream_that_went_on_differently_after_a_crash_is_looked_at() {
+async fn a_stream_that_diverged_after_a_crash_is_read_again() {
     let database = Database::new();
     let (store, other) = (database.open().await, database.open().await);
     let session = id("s");
@@ -175,7 +177,7 @@ async fn a_stream_that_went_on_differently_after_a_crash_is_looked_at() {
     let crash = "DELETE FROM {s}.streams; DELETE FROM {s}.chunks WHERE last > 1;
         INSERT INTO {s}.streams OVERRIDING SYSTEM VALUE SELECT * FROM {s}.kept; DROP TABLE {s}.kept";
     database.sql(crash).await;
-    // The same revision as the one that was lost, and more chunks.
+    // The same revision as the lost one, but with more chunks.
     let two = vec![text(&session, "b"), text(&session, "c")];
     assert_eq!(streams(&other).append(batch_id(), &session, None, two).await.unwrap(), 3);
     assert_eq!(

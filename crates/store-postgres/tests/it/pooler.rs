@@ -1,4 +1,4 @@
-//! Through a pooler that lends a connection of the server for one transaction: PgBouncer in transaction mode.
+//! A pooler that lends out a server connection per transaction: PgBouncer in transaction mode.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use helix_agents_testkit::servers;
 
 use super::support::{Database, add, create, id, ids, refused, streams, text};
 
-/// A schema that is reached through the pooler. What the test does itself goes past it.
+/// A schema that is used through the pooler. The test's own statements bypass it.
 struct Pooled(Database);
 
 impl Pooled {
@@ -21,12 +21,12 @@ impl Pooled {
     }
 
     fn url(&self) -> String {
-        // By that name the server knows whom it works for at the moment.
+        // The server can identify the current client of a connection by this name.
         format!("{}?pooler=transaction&application_name={}", servers::pgbouncer(), self.0.name)
     }
 
     fn builder(&self) -> PostgresBuilder {
-        // More than the pooler has itself.
+        // More connections than the pooler has to the server.
         PostgresStore::builder(&self.url()).schema(&self.0.schema).connections(8)
     }
 
@@ -87,9 +87,10 @@ mod stream {
     helix_agents_testkit::stream_suite!(harness);
 }
 
-/// More sessions grow at once than the pooler has connections, so each one's appends come to several of them.
+/// More sessions grow concurrently than the pooler has connections, so the appends of each session
+/// use several of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_appended_beside_much_else_is_whole() {
+async fn concurrently_appended_logs_are_complete() {
     let pooled = Pooled::new();
     let (here, there) = (pooled.open().await, pooled.open().await);
     let grow = async |number: usize| {
@@ -107,9 +108,9 @@ async fn what_is_appended_beside_much_else_is_whole() {
     futures_util::future::join_all((0..24).map(grow)).await;
 }
 
-/// The server itself gives statements the names that they are sent with, as such a pooler does.
+/// The server itself keeps the statement names that it receives, like such a pooler.
 #[tokio::test]
-async fn without_a_pooler_it_works_as_well() {
+async fn the_pooler_option_also_works_without_a_pooler() {
     let database = Database::new();
     let store = database.builder().behind_transaction_pooler(true).open().await.unwrap();
     let mut position = create(&store, &id("s")).await;
@@ -117,9 +118,9 @@ async fn without_a_pooler_it_works_as_well() {
     assert_eq!(ids(&store, &id("s")).await, ["first", "a"]);
 }
 
-/// What the store leaves on a connection, and hears on it, is its own there.
+/// In session mode, settings and notifications stay with the store's connection.
 #[tokio::test]
-async fn a_pooler_that_lends_for_a_session_changes_nothing() {
+async fn a_session_pooler_needs_no_option() {
     let database = Database::new();
     let pooler = servers::pgbouncer();
     let (server, _) = pooler.rsplit_once('/').unwrap();
@@ -141,7 +142,7 @@ async fn a_pooler_that_lends_for_a_session_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_url_names_a_kind_of_pooler_that_is_known() {
+async fn an_unknown_pooler_kind_in_a_url_is_refused() {
     let database = Database::new();
     let url = format!("{}&pooler=magic", database.url);
     refused(PostgresStore::builder(&url), ErrorCode::ConfigInvalid).await;

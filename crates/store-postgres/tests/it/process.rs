@@ -1,4 +1,4 @@
-//! Several processes on one schema. They are this test binary, started again.
+//! Several processes with one schema. Each process is this test binary, started again.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -12,14 +12,15 @@ use helix_agents_testkit::ids::batch_id;
 
 use super::support::{Database, add, create, id, ids, streams, text};
 
-/// What another process does. Without being told, as in a plain run of the tests, nothing.
+/// The code of the other process. Does nothing in a plain test run, without its environment
+/// variables.
 #[tokio::test]
 async fn other_process() {
     let Ok(what) = std::env::var("HELIX_TEST_PROCESS") else { return };
     let argument = std::env::var("HELIX_TEST_ARGUMENT").unwrap();
     let (url, schema) =
         (std::env::var("HELIX_TEST_URL").unwrap(), std::env::var("HELIX_TEST_SCHEMA").unwrap());
-    // All begin together: when the test says so.
+    // All processes start together, when the test tells them to.
     println!("ready");
     std::io::stdin().read_line(&mut String::new()).unwrap();
     let store = PostgresStore::builder(&url).schema(schema).connections(2).open().await.unwrap();
@@ -40,13 +41,13 @@ async fn other_process() {
                 streams(&store).append(batch_id(), &session, None, chunks).await.unwrap();
             }
         }
-        other => panic!("no such thing: {other}"),
+        other => panic!("unknown action: {other}"),
     }
     store.close().await;
     println!("done");
 }
 
-/// A process that was started and stands still.
+/// A process that was started and waits for the signal to continue.
 struct Other {
     child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
@@ -65,7 +66,7 @@ impl Other {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        // The harness prints lines of its own, and not always whole ones.
+        // The test harness also prints lines, sometimes incomplete ones.
         lines.find(|line| line.as_ref().unwrap().ends_with("ready")).unwrap().unwrap();
         Self { child, lines }
     }
@@ -82,7 +83,7 @@ impl Other {
 
 impl Drop for Other {
     fn drop(&mut self) {
-        // It may have ended; if the test failed, it may not.
+        // The process may still run if the test failed.
         drop(self.child.kill());
         drop(self.child.wait());
     }
@@ -94,7 +95,7 @@ fn all_go(mut others: Vec<Other>) {
 }
 
 #[tokio::test]
-async fn eight_processes_make_one_schema_at_once() {
+async fn eight_processes_create_one_schema_concurrently() {
     let database = Database::new();
     let others = (0..8).map(|number| Other::start("open", &format!("s{number}"), &database));
     all_go(others.collect());
@@ -116,7 +117,7 @@ async fn processes_append_to_one_session_and_lose_nothing() {
     assert_eq!(ids.len(), 1 + 3 * 30);
     for name in ["a", "b", "c"] {
         let prefix = format!("{name}/");
-        let own: Vec<_> = ids.iter().filter(|it| it.starts_with(&prefix)).collect();
+        let own: Vec<_> = ids.iter().filter(|id| id.starts_with(&prefix)).collect();
         let expected: Vec<_> = (0..30).map(|number| format!("{name}/{number}")).collect();
         assert_eq!(own, expected.iter().collect::<Vec<_>>());
     }
@@ -127,7 +128,7 @@ async fn a_reader_follows_what_other_processes_write() {
     let database = Database::new();
     let store = database.open().await;
     let mut reader = streams(&store).read(&id("shared"), 1).await.unwrap();
-    let mut others = ["1", "2"].map(|it| Other::start("write chunks", it, &database));
+    let mut others = ["1", "2"].map(|name| Other::start("write chunks", name, &database));
     others.iter_mut().for_each(Other::go);
     let mut seen = Vec::new();
     while seen.len() < 80 {

@@ -1,4 +1,4 @@
-//! Replies that get lost on their way from the server: what was asked takes effect, and nobody hears of it.
+//! Lost responses: a request takes effect, but its client gets no response.
 
 use futures_util::StreamExt as _;
 use helix_agents_testkit::gate::within;
@@ -12,11 +12,11 @@ use helix_agents_core::store::{
 use helix_agents_core::stream::{AttemptRef, Batch, Effect, StreamOp, Writer};
 
 use super::support::{
-    Database, add, append, create, id, ids, new_session, patient, patient_streams, streams,
+    Database, add, append, create, id, ids, new_session, retrying, retrying_streams, streams,
     summary, text,
 };
 
-/// Statements that are bound are carried out. What prepares one may come and go.
+/// The proxy counts bind messages. Messages that only prepare a statement do not count.
 const BOUND: Protocol =
     Protocol { is_marked: |request| request.first() == Some(&b'B'), is_carried_out: |_| true };
 
@@ -29,7 +29,7 @@ async fn start() -> (Proxy, Database) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_append_whose_reply_is_lost_is_answered_and_written_once() {
     let (proxy, database) = start().await;
-    let store = patient(&database.open().await);
+    let store = retrying(&database.open().await);
     let mut position = create(&store, &id("s")).await;
     for number in 0..20 {
         proxy.lose(1 + number % 3);
@@ -45,7 +45,7 @@ async fn an_append_whose_reply_is_lost_is_answered_and_written_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_creation_or_fork_whose_reply_is_lost_is_answered_as_the_first_time() {
     let (proxy, database) = start().await;
-    let store = patient(&database.open().await);
+    let store = retrying(&database.open().await);
     let with_summary =
         |append: Append| Append { summary: Some(summary(SessionStatus::Active, None)), ..append };
     proxy.lose(1);
@@ -64,7 +64,7 @@ async fn a_creation_or_fork_whose_reply_is_lost_is_answered_as_the_first_time() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_whose_reply_is_lost_is_written_once() {
     let (proxy, database) = start().await;
-    let streams = patient_streams(&database.open().await);
+    let streams = retrying_streams(&database.open().await);
     let session = id("s");
     streams.append(batch_id(), &session, None, vec![text(&session, "0")]).await.unwrap();
     for number in 1..20 {
@@ -86,21 +86,21 @@ async fn a_batch_whose_reply_is_lost_is_written_once() {
     assert_eq!((info.last_seq, info.open.len()), (20, 19));
 }
 
-/// What others wrote after it does not hide whether it was written.
+/// Later batches of other writers do not obscure whether this batch was written.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_whose_reply_is_lost_while_others_write_is_written_once() {
     const BATCHES: u64 = 20;
     let (proxy, database) = start().await;
     let store = database.open().await;
-    let (streams, others) = (streams(&store), patient_streams(&database.open().await));
+    let (streams, others) = (streams(&store), retrying_streams(&database.open().await));
     let session = id("s");
     let mut reader = others.read(&session, 1).await.unwrap();
     let mut unanswered = 0;
     for number in 0..BATCHES {
-        // From here on it knows how the stream stands, and is right.
+        // After this append, the writer has the current state of the stream.
         let before = vec![text(&session, "before")];
         let before = streams.append(batch_id(), &session, None, before).await.unwrap();
-        // Once others were told, nobody but the batch has a reply to lose.
+        // After the notification was sent, only the batch has a response that can be lost.
         while within(reader.next()).await.unwrap().unwrap().seq < before {}
         let chunks = vec![text(&session, &number.to_string())];
         let batch = Batch::new(
@@ -108,7 +108,7 @@ async fn a_batch_whose_reply_is_lost_while_others_write_is_written_once() {
             Writer::without_run(&session),
             [StreamOp::Chunks { attempt: None, chunks }],
         );
-        // The connection is replaced once, and then that one is lost, too.
+        // The store replaces a lost connection once. The replacement is lost, too.
         proxy.lose(2);
         let first = streams.write(&session, batch.clone()).await;
         unanswered += u64::from(first.is_err());
@@ -123,11 +123,11 @@ async fn a_batch_whose_reply_is_lost_while_others_write_is_written_once() {
                 }
             }
         });
-        assert_eq!(again.await.last_seq, number * 4 + 2, "it stands before what came after it");
+        assert_eq!(again.await.last_seq, number * 4 + 2, "the batch precedes later ones");
     }
     assert!(unanswered > 0, "every batch was answered");
     assert_eq!(streams.info(&session).await.unwrap().last_seq, BATCHES * 4);
-    // And the line works on.
+    // The connections still work afterwards.
     let mut position = create(&store, &id("t")).await;
     add(&store, &id("t"), &mut position, "a").await;
 }

@@ -1,4 +1,4 @@
-//! Forgetting what is old, and looking at what is there.
+//! Purging of old sessions, and inspection of a database.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use helix_agents_testkit::ids::batch_id;
 
 use super::support::{Database, append, create, create_below, id, streams, summary, text};
 
-/// A session in this state.
+/// Creates a session with this status and lease.
 async fn session(store: &PostgresStore, name: &str, status: SessionStatus, lease: LeaseChange) {
     let position = create(store, &id(name)).await;
     let run = (status == SessionStatus::Active).then_some("r");
@@ -27,7 +27,7 @@ async fn names(store: &PostgresStore) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_is_old_and_ended_is_forgotten_with_its_tree() {
+async fn old_completed_sessions_are_purged_with_their_trees() {
     let database = Database::new();
     let store = database.open().await;
     for name in ["old", "young", "old with young child", "old with children"] {
@@ -57,15 +57,15 @@ async fn what_is_old_and_ended_is_forgotten_with_its_tree() {
     assert_eq!(streams(&store).info(&id("old")).await.unwrap().last_seq, 0);
     assert_eq!(streams(&store).info(&id("young")).await.unwrap().last_seq, 1);
     let chunks = database.sql("SELECT 1 FROM {s}.chunks").await.len();
-    assert_eq!(chunks, 1, "chunks of a stream that is gone stayed");
+    assert_eq!(chunks, 1, "chunks of a deleted stream remained");
     let statuses = SessionStatus::ALL.to_vec();
-    // The run that is alive stays, whatever is asked for.
+    // A session with a live run is never purged.
     store.purge(&Purge { older_than: Duration::ZERO, statuses }).await.unwrap();
     assert_eq!(names(&store).await, ["runs"]);
 }
 
 #[tokio::test]
-async fn a_database_can_be_looked_at_without_being_changed() {
+async fn a_database_can_be_inspected_without_being_changed() {
     let database = Database::new();
     assert_eq!(database.builder().inspect().await.unwrap(), None);
     let store = database.open().await;

@@ -1,4 +1,4 @@
-//! What the tests share: schemas of their own, and sessions.
+//! Shared test helpers: schemas and sessions.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use helix_agents_core::stream::{Chunk, ChunkKind, StreamManager};
 use helix_agents_store_postgres::{PostgresBuilder, PostgresStore};
 use helix_agents_testkit::servers;
 
-/// A schema that is gone after the test.
+/// A schema that is dropped after the test.
 pub(crate) struct Database {
     pub(crate) url: String,
     pub(crate) schema: String,
-    /// What the server knows the connections of the store by.
+    /// The application name of the store's connections.
     pub(crate) name: String,
     _gone: servers::Afterwards,
 }
@@ -36,18 +36,18 @@ impl Database {
         let schema = format!("it's a \"schema\" {name}");
         let url = format!("{url}?application_name={name}");
         let builder = PostgresStore::builder(&url).schema(&schema).connections(1);
-        // Others may be lent to somebody else by a pooler.
+        // A pooler may lend idle connections to other clients.
         let (server, cut) = (url.clone(), format!("{} AND state <> 'idle'", cut(&name)));
         let gone = servers::Afterwards::new(|| async move {
-            // What a store of the test is still at stands still meanwhile, and may hold locks.
-            past_the_store(&server, &cut).await;
+            // Operations of the store may still be in progress and hold locks.
+            execute(&server, &cut).await;
             builder.destroy().await.unwrap();
         });
         Self { url, schema, name, _gone: gone }
     }
 
     pub(crate) fn builder(&self) -> PostgresBuilder {
-        // Few, because many tests run beside each other.
+        // Few connections, because many tests run concurrently.
         PostgresStore::builder(&self.url).schema(&self.schema).connections(4)
     }
 
@@ -55,12 +55,12 @@ impl Database {
         self.builder().open().await.unwrap()
     }
 
-    /// Ends all connections of the store; says how many there were.
+    /// Terminates all connections of the store. Returns their number.
     pub(crate) async fn cut(&self) -> i64 {
         self.sql(&cut(&self.name)).await.first().unwrap().get(0)
     }
 
-    /// Whether a row of some table has these bytes in it.
+    /// Returns `true` if any row of any table contains these bytes.
     pub(crate) async fn keeps(&self, bytes: &[u8]) -> bool {
         let text = String::from_utf8_lossy(bytes).into_owned();
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -79,14 +79,14 @@ impl Database {
         false
     }
 
-    /// The server, past the store; `{s}` is the schema.
+    /// Executes SQL on the server, bypassing the store. `{s}` stands for the schema.
     pub(crate) async fn sql(&self, sql: &str) -> Vec<PgRow> {
         let quoted = format!("\"{}\"", self.schema.replace('"', "\"\""));
-        past_the_store(&self.url, &sql.replace("{s}", &quoted)).await
+        execute(&self.url, &sql.replace("{s}", &quoted)).await
     }
 }
 
-/// Ends the connections of this name, and says how many there were.
+/// Returns the query that terminates the connections with this name and counts them.
 fn cut(name: &str) -> String {
     format!(
         "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
@@ -94,7 +94,7 @@ fn cut(name: &str) -> String {
     )
 }
 
-async fn past_the_store(url: &str, sql: &str) -> Vec<PgRow> {
+async fn execute(url: &str, sql: &str) -> Vec<PgRow> {
     let mut connection = PgConnection::connect(url).await.unwrap();
     let sql = AssertSqlSafe(sql.to_owned());
     let rows = sqlx::raw_sql(sql).fetch_all(&mut connection).await.unwrap();
@@ -136,7 +136,7 @@ pub(crate) fn new_session(session: &SessionId, parent: Option<&str>) -> NewSessi
     }
 }
 
-/// Creates a session; returns where its log ends.
+/// Creates a session. Returns the end of its log.
 pub(crate) async fn create(store: &impl StateStore, session: &SessionId) -> Position {
     create_below(store, session, None).await
 }
@@ -153,7 +153,7 @@ pub(crate) async fn create_below(
     Position { version: 1, append: "first".into() }
 }
 
-/// Appends one event, after whatever others append meanwhile.
+/// Appends one event. After a conflict, retries at the new end of the log.
 pub(crate) async fn add(
     store: &impl StateStore,
     session: &SessionId,
@@ -170,7 +170,7 @@ pub(crate) async fn add(
     *position = Position { version: position.version + 1, append: id.into() };
 }
 
-/// The ids of all appends of a session.
+/// Returns the ids of all appends of a session.
 pub(crate) async fn ids(store: &impl StateStore, session: &SessionId) -> Vec<String> {
     let log = store.read_log(session, 0, u32::MAX).await.unwrap();
     log.iter().map(|append| append.id.to_string()).collect()
@@ -187,22 +187,22 @@ pub(crate) fn text(session: &SessionId, delta: &str) -> Chunk {
     }
 }
 
-/// The store as a runtime asks it.
-pub(crate) fn patient(store: &PostgresStore) -> RetryingStore {
+/// Returns the store with retries, as a runtime uses it.
+pub(crate) fn retrying(store: &PostgresStore) -> RetryingStore {
     helix_agents_testkit::patient::store(Arc::new(store.clone()))
 }
 
-/// Its streams, likewise.
-pub(crate) fn patient_streams(store: &PostgresStore) -> Arc<dyn StreamManager> {
+/// Returns the store's streams with retries.
+pub(crate) fn retrying_streams(store: &PostgresStore) -> Arc<dyn StreamManager> {
     Arc::new(helix_agents_testkit::patient::streams(Arc::new(store.clone())))
 }
 
-/// The streams of a store. Both contracts have methods of the same names.
+/// Returns the streams of a store. Both contracts have methods of the same names.
 pub(crate) fn streams(store: &PostgresStore) -> Arc<dyn StreamManager> {
     Arc::new(store.clone())
 }
 
-/// That opening fails with this code.
+/// Asserts that opening fails with this code.
 pub(crate) async fn refused(builder: PostgresBuilder, code: ErrorCode) {
     let error = builder.open().await.unwrap_err();
     assert_eq!(error.code(), code, "{error}");

@@ -1,4 +1,4 @@
-//! TLS, with certificates of a root that only the test knows.
+//! TLS with certificates of a root that only the test knows.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn builder(server: &Server, host: &str, options: &str) -> PostgresBuilder {
     PostgresStore::builder(&url).connections(2)
 }
 
-/// That opening fails, and says this.
+/// Asserts that opening fails with an error that contains `says`.
 async fn refused(builder: PostgresBuilder, says: &str) {
     let error = within(builder.open()).await.unwrap_err();
     let text = format!("{error:?}");
@@ -31,14 +31,14 @@ fn verified(authority: &Authority) -> String {
 }
 
 #[tokio::test]
-async fn a_server_whose_root_is_named_is_trusted_and_no_other() {
+async fn only_a_server_with_the_given_root_is_trusted() {
     let authority = Authority::new();
     let (certificate, key) = authority.sign("server");
     let settings = ["ssl=on", "ssl_cert_file=server.pem", "ssl_key_file=server.key"];
     let server = Server::with(&settings, &[&certificate, &key]);
     let trusting = builder(&server, "localhost", &verified(&authority));
     let store = trusting.clone().open().await.unwrap();
-    // Followed by notifications alone, so that the connection that listens is seen to work, too.
+    // Only notifications wake this reader, so the test also covers the listening connection.
     let reading = trusting.poll_interval(Duration::from_secs(3600)).open().await.unwrap();
     let mut reader = streams(&reading).read(&id("s"), 1).await.unwrap();
     let mut position = create(&store, &id("s")).await;
@@ -50,14 +50,14 @@ async fn a_server_whose_root_is_named_is_trusted_and_no_other() {
     let stranger = Authority::new();
     refused(builder(&server, "localhost", &verified(&stranger)), "UnknownIssuer").await;
     refused(builder(&server, "localhost", "sslmode=verify-full"), "UnknownIssuer").await;
-    // A certificate is for the name that it says, unless that is not to be checked.
+    // A certificate is only valid for its host name, unless the name is not checked.
     refused(builder(&server, "127.0.0.1", &verified(&authority)), "not valid for name").await;
     let ca_only = verified(&authority).replace("verify-full", "verify-ca");
     builder(&server, "127.0.0.1", &ca_only).open().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_server_that_asks_for_a_certificate_gets_it() {
+async fn a_client_certificate_is_sent_on_request() {
     let authority = Authority::new();
     let (certificate, key) = authority.sign("server");
     let root = authority.root();
@@ -78,7 +78,7 @@ async fn a_server_that_asks_for_a_certificate_gets_it() {
 }
 
 #[tokio::test]
-async fn a_server_without_tls_is_refused_where_it_is_wanted() {
+async fn a_server_without_tls_is_refused_if_tls_is_required() {
     let url = format!("{}?sslmode=require", helix_agents_testkit::servers::postgres());
     refused(PostgresStore::builder(&url), "TLS").await;
 }

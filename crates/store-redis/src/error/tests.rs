@@ -10,7 +10,7 @@ fn extension(code: &str, text: &str) -> RedisError {
 }
 
 #[test]
-fn what_the_server_says_has_the_code_that_says_what_to_do() {
+fn server_errors_map_to_their_codes() {
     let script = |text: &str| {
         let kind = ErrorKind::Server(ServerErrorKind::ResponseError);
         RedisError::from((kind, "An error was signalled by the server", text.to_owned()))

@@ -5,14 +5,14 @@ use helix_agents_core::id::SessionId;
 
 use super::{Keys, member, parts, tag};
 
-/// What Redis takes as the tag of a key: between the first `{` and the first `}` after it.
+/// Returns the part of a key that Redis hashes: between the first `{` and the next `}`.
 fn hashed(key: &str) -> &str {
     let (_, rest) = key.split_once('{').unwrap();
     rest.split_once('}').unwrap().0
 }
 
 #[test]
-fn no_id_ends_its_tag_or_has_that_of_another_one() {
+fn hash_tags_are_unique_and_complete() {
     let ids =
         ["a", "", "%", "{", "}", "{}", "a}b", "{a}", "%7B", "%7D", "%25", "a:head", "日本語 🦀"];
     let keys = Keys::new("helix").unwrap();
@@ -33,14 +33,14 @@ fn no_id_ends_its_tag_or_has_that_of_another_one() {
 }
 
 #[test]
-fn a_member_is_taken_apart_as_it_was_made() {
+fn index_members_round_trip() {
     let id = SessionId::from("a|b:c");
     assert_eq!(parts(&member(&id, "7\0append")), Some((id, "7\0append")));
     assert_eq!(parts("nothing"), None);
 }
 
 #[test]
-fn a_prefix_means_nothing_to_redis() {
+fn a_prefix_with_special_characters_is_refused() {
     for prefix in ["", "a{b}", "a b", "a*", "ü", &"x".repeat(65)] {
         assert_eq!(Keys::new(prefix).unwrap_err().code(), ErrorCode::ConfigInvalid, "{prefix}");
     }

@@ -1,8 +1,8 @@
--- Appends, if the log ends where it is expected to and the guard holds.
+-- Appends, if the log ends at the expected position and the guard holds.
 -- KEYS: head, log.
--- ARGV: expected version, expected append, id, run, schema, count, body, lease change, duration, guard, its time,
---   tag of the entries in indexes, whether they are written, usage or nothing to leave it; status, run, runtime,
---   pending, wake if there is a summary.
+-- ARGV: expected version, expected append, id, run, schema, count, body, lease change, lease
+-- duration, guard, its time, tag of the index entries, whether these are written, usage or an empty
+-- text to keep it; and, if there is a summary: status, run, runtime, pending, wake.
 local found = redis.call('HMGET', KEYS[1], 'version', 'append', 'updated', 'lease', 'run', 'wake', 'ran', 'woken',
   'base_version', 'base_append', 'base', 'life')
 if not found[1] then return { 'none' } end
@@ -30,7 +30,8 @@ if ARGV[10] == 'lease_free' and found[4] ~= '' and now < tonumber(found[4]) then
   return { 'guard', found[4], text(now) }
 end
 
--- Entries in indexes are written before what they tell of: they may be stale, and are never missing.
+-- Index entries are written before the state that they point to: they may be stale, but are never
+-- missing.
 local ran, woken = found[7], found[8]
 local status, run, runtime, pending, wake = unpack(ARGV, 15)
 if status then

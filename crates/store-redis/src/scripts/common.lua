@@ -1,4 +1,5 @@
--- Milliseconds since 1970 by the server's clock: what all times of the store are. A script is one moment.
+-- The server's clock in milliseconds since 1970, on which all times of the store are based. It is
+-- constant within a script.
 local moment
 local function clock()
   if not moment then
@@ -8,29 +9,30 @@ local function clock()
   return moment
 end
 
--- A number as text, without an exponent.
+-- Formats a number without an exponent.
 local function text(number)
   return string.format('%.0f', number)
 end
 
--- Times are held at the largest number that Lua can count to.
+-- Adds a duration to a time. The result is limited to the largest integer that Lua numbers
+-- represent exactly.
 local function after(now, duration)
   return math.min(now + tonumber(duration), 9007199254740991)
 end
 
--- The last chunk of a stream that is not kept any more: all of them may have outlived their time.
+-- Returns the last chunk of a stream that is not kept any more. All chunks may have expired.
 local function kept_after(trimmed, last, chunks)
   if (last or '0') ~= (trimmed or '0') and redis.call('EXISTS', chunks) == 0 then return last end
   return trimmed or '0'
 end
 
--- The fields of a head, in the order in which it is answered.
+-- The fields of a head, in the order of the reply.
 local HEAD = {
   'session', 'agent', 'root', 'parent', 'tags', 'created', 'life', 'base', 'version', 'append', 'updated',
   'lease', 'status', 'run', 'runtime', 'pending', 'wake', 'ran', 'woken'
 }
 
--- The store's clock and the head; nothing if there is no such session.
+-- Returns the time and the head, or an empty table if the session does not exist.
 local function head(key)
   local fields = redis.call('HMGET', key, unpack(HEAD))
   if not fields[1] then return {} end

@@ -1,15 +1,15 @@
--- Creates a session with its first append, and what comes before that if it is a fork.
+-- Creates a session with its first append, and with a base if it is a fork.
 -- KEYS: head, log.
--- ARGV: life, session, agent, root, parent, tags, not before, base, base's version, base's append;
---   id, run, schema, count, body, lease change, duration, status, run, runtime, pending, wake; ran, woken;
---   usage, or nothing if none is said.
+-- ARGV: life, session, agent, root, parent, tags, time, base, base's version, base's append; id,
+-- run, schema, count, body, lease change, lease duration, status, run, runtime, pending, wake; ran,
+-- woken; usage, or an empty text if there is none.
 local life = redis.call('HGET', KEYS[1], 'life')
 if life then
   local found = redis.call('HMGET', KEYS[1], 'base_version', 'base_append')
   local entry = beginning(KEYS[2], tonumber(found[1]) + 1)
   return { 'exists', found[1], found[2], entry and id(entry) or '', entry and at(entry) or '0' }
 end
--- Entries of indexes that lead to no session are removed after twice this time.
+-- Index entries without a session are removed after twice this time.
 local now = tonumber(ARGV[7])
 if clock() - now > 300000 then return { 'late' } end
 local version = tonumber(ARGV[9])

@@ -1,5 +1,8 @@
--- Deletes a session of this life with its stream, but for what others share of its log.
--- KEYS: head, log, shares, kept log, kept shares, snapshot; those of the stream, with the channel last. ARGV: life; the version, if it has to be that one and without a lease.
+-- Deletes a life of a session with its stream, except for appends that other logs share.
+-- KEYS: head, log, shares, kept log, kept shares, snapshot; those of the stream, with the channel
+-- last.
+-- ARGV: life; optionally the version that the session must have, which then must not be leased
+-- either.
 local found = redis.call('HMGET', KEYS[1], 'life', 'version', 'lease')
 if found[1] ~= ARGV[1] then return { 'gone' } end
 if ARGV[2] and (found[2] ~= ARGV[2] or found[3] ~= '' and tonumber(found[3]) > clock()) then return { 'changed' } end

@@ -1,5 +1,5 @@
--- Members of an index whose time has passed.
--- KEYS: index. ARGV: how many at most; the member after which to go on, and its time.
+-- Returns the members of an index whose time has passed.
+-- KEYS: index. ARGV: limit; optionally the member after which to continue, and its time.
 local now = clock()
 local start = 0
 if ARGV[2] then

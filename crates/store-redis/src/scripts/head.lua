@@ -1,2 +1,3 @@
+-- Returns the head of a session.
 -- KEYS: head.
 return head(KEYS[1])

@@ -1,5 +1,5 @@
--- Members of an index, newest first, each with its time.
--- KEYS: index. ARGV: how many; the member after which to go on, and its time.
+-- Returns members of an index with their times, newest first.
+-- KEYS: index. ARGV: limit; optionally the member after which to continue, and its time.
 local start = 0
 if ARGV[2] then
   local rank = redis.call('ZREVRANK', KEYS[1], ARGV[2])

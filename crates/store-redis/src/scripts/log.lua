@@ -1,4 +1,4 @@
--- An append is an entry of a stream, whose number is that of its first event.
+-- An append is an entry of a Redis stream whose id is the version of its first event.
 local FIELDS = 6
 
 local function add(key, first, count, id, run, schema, at, body)
@@ -9,7 +9,7 @@ local function first(entry)
   return tonumber(string.match(entry[1], '^(%d+)-'))
 end
 
--- The last event of an append.
+-- Returns the version of the last event of an append.
 local function last(entry)
   return first(entry) + tonumber(entry[2][2]) - 1
 end
@@ -17,18 +17,18 @@ end
 local function id(entry) return entry[2][4] end
 local function at(entry) return entry[2][10] end
 
--- The append that has this event, if there is one.
+-- Returns the append that contains this event, if there is one.
 local function covering(key, version)
   return redis.call('XREVRANGE', key, text(version), '-', 'COUNT', 1)[1]
 end
 
--- The append that begins with this event, if there is one.
+-- Returns the append that begins with this event, if there is one.
 local function beginning(key, version)
   return redis.call('XRANGE', key, text(version), text(version), 'COUNT', 1)[1]
 end
 
--- Adds the appends after a version to an answer: the position and the time up to which what comes before was read,
--- whether the bounds have left out some, and then the appends.
+-- Adds the appends after a version to a reply: the end and the time of the preceding append,
+-- whether the limits omitted any appends, and the appends.
 local function read(answer, key, version, upto, limit, budget)
   local before = version > 0 and covering(key, version)
   if before then
@@ -58,14 +58,14 @@ local function read(answer, key, version, upto, limit, budget)
       budget = budget - #entry[2][2 * FIELDS]
     end
     if #entries < asked then return answer end
-    -- Few at first: nobody knows how long they are.
+    -- Read few entries at first, because their size is unknown.
     count = math.min(2 * count, 128)
   end
   answer[more] = '1'
   return answer
 end
 
--- Forgets the appends that begin after a version.
+-- Deletes the appends that begin after a version.
 local function cut(key, version)
   while true do
     local entries = redis.call('XRANGE', key, text(version + 1), '+', 'COUNT', 16)
@@ -76,7 +76,7 @@ local function cut(key, version)
   end
 end
 
--- Forgets what nobody shares any more of the log of a life that has ended.
+-- Deletes the appends of a deleted life's log that no other log shares any more.
 local function shrink(log, shares)
   local longest = 0
   for _, version in ipairs(redis.call('HVALS', shares)) do longest = math.max(longest, tonumber(version)) end
@@ -87,7 +87,7 @@ local function shrink(log, shares)
   end
 end
 
--- The end of a lease after an append; empty if there is none.
+-- Returns the lease expiry after an append, or an empty text if there is no lease.
 local function lease(before, change, duration, now)
   if change == 'take' then return text(after(now, duration)) end
   return change == 'keep' and before or ''

@@ -1,5 +1,5 @@
--- Appends of a session's own log.
--- KEYS: head, log. ARGV: after, limit, budget of bytes.
+-- Reads appends of a session's own log.
+-- KEYS: head, log. ARGV: after, limit, byte budget.
 local found = redis.call('HMGET', KEYS[1], 'version', 'append', 'life', 'base_version', 'base')
 if not found[1] then return { 'none' } end
 local version = tonumber(ARGV[1])

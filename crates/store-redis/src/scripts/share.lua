@@ -1,5 +1,7 @@
--- Notes that a life shares a log up to a position; answers when that was reached, or nothing if it never was.
--- KEYS: head, log, shares, kept log, kept shares. ARGV: the log's life, version, append; the life that shares.
+-- Records that a life shares a log up to a position. Returns the time of that position, or nothing
+-- if the log never ended there.
+-- KEYS: head, log, shares, kept log, kept shares. ARGV: the log's life, version, append; the life
+-- that shares it.
 local log, shares = KEYS[2], KEYS[3]
 if redis.call('HGET', KEYS[1], 'life') ~= ARGV[1] then log, shares = KEYS[4], KEYS[5] end
 local entry = covering(log, ARGV[2])

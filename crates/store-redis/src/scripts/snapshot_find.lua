@@ -1,4 +1,4 @@
--- The snapshot of a session of this life; nothing if none is kept.
+-- Returns the snapshot of the current life of a session, or nothing if there is none.
 -- KEYS: head, snapshot.
 local kept = redis.call('HMGET', KEYS[2], 'life', 'version', 'append', 'fold', 'body')
 if not kept[1] or kept[1] ~= redis.call('HGET', KEYS[1], 'life') then return {} end

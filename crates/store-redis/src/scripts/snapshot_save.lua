@@ -1,4 +1,4 @@
--- Keeps a snapshot, unless a newer one is kept or the log does not reach it.
+-- Saves a snapshot, unless a newer one is saved or the log does not reach its version.
 -- KEYS: head, snapshot. ARGV: version, append, fold, body.
 local version = tonumber(ARGV[1])
 local found = redis.call('HMGET', KEYS[1], 'version', 'life')

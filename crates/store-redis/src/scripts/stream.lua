@@ -1,4 +1,5 @@
--- How a stream stands: its revision and numbers, and then the marks of children. Nothing if there is none.
+-- Adds the state of a stream to a reply: its own fields and then the watermarks of children. Adds
+-- nothing if there is no stream.
 local FEED = { 'revision', 'trimmed', 'last', 'attempt', 'marked', 'marked_seq', 'fencing_token', 'open' }
 
 local function standing(answer, feed, chunks, marks)

@@ -1,5 +1,7 @@
--- Chunks from a number on, or all if another life of the stream was seen before; first how the stream stands.
--- KEYS: feed, chunks, discarded. ARGV: from, how many entries at most, budget of bytes, the life that was seen.
+-- Returns the state of a stream and its chunks from a number on, or all chunks if the reader saw
+-- another life of the stream.
+-- KEYS: feed, chunks, discarded. ARGV: from, entry limit, byte budget, the life that the reader
+-- saw.
 local feed = redis.call('HMGET', KEYS[1], 'last', 'trimmed', 'life')
 local last, trimmed = tonumber(feed[1] or '0'), tonumber(kept_after(feed[2], feed[1], KEYS[2]))
 local life = feed[3] or ''

@@ -1,4 +1,4 @@
--- Forgets a stream with its numbers.
+-- Deletes a stream with its sequence numbers.
 -- KEYS: feed, chunks, discarded, marks, channel.
 forget(1)
 return {}

@@ -1,4 +1,4 @@
--- Forgets a stream, but for the numbers that it goes on from.
+-- Resets a stream, but keeps the sequence numbers that it continues from.
 -- KEYS: feed, chunks, discarded, marks, channel.
 local last = redis.call('HGET', KEYS[1], 'last')
 if not last then return {} end

@@ -1,8 +1,9 @@
--- Writes what a batch comes to, if the stream still has the revision that it was worked out from.
+-- Writes a batch, if the stream still has the revision that the batch is based on.
 -- KEYS: feed, chunks, discarded, marks, channel.
--- ARGV: that revision, retention, time to live, the new revision, last chunk, last attempt, own mark, its chunk, its
---   fencing token, open attempts, chunks, how many attempts were discarded, for each its number and the last chunk then,
---   and for each child that was marked its session and mark.
+-- ARGV: that revision, retention, time to live, the new revision, last chunk, last attempt, own
+-- watermark, its chunk, its fencing token, open attempts, chunks, number of discarded attempts, for
+-- each its number and the last chunk at that time, and for each child with a new watermark its
+-- session and watermark.
 local feed = redis.call('HMGET', KEYS[1], 'revision', 'trimmed', 'last')
 if (feed[1] or '0') ~= ARGV[1] then return { 'other' } end
 
@@ -19,7 +20,7 @@ for _ = 1, tonumber(ARGV[place]) do
 end
 for index = place + 1, #ARGV, 2 do redis.call('HSET', KEYS[4], ARGV[index], ARGV[index + 1]) end
 
--- What is no longer kept: whole entries, and some at a time.
+-- Trims chunks beyond the retention, in whole entries and several at a time.
 local retention = tonumber(ARGV[2])
 if tonumber(last) - tonumber(trimmed) > retention + math.floor(retention / 8) then
   local gone = redis.call('XREVRANGE', KEYS[2], text(tonumber(last) - retention), '-', 'COUNT', 1)[1]

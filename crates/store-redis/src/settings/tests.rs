@@ -1,4 +1,4 @@
-//! Which servers will do.
+//! Supported server versions.
 
 use helix_agents_core::error::ErrorCode;
 

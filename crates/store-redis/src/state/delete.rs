@@ -1,4 +1,4 @@
-//! Deleting sessions with their children and streams.
+//! Deletion of sessions with their descendants and streams.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,11 +8,12 @@ use helix_agents_core::id::SessionId;
 use super::head::{Found, Part};
 use crate::{Inner, script};
 
-/// How often children that were begun meanwhile are looked for.
+/// The maximum number of passes over children that are created meanwhile.
 const ROUNDS: u32 = 100;
 
 impl Inner {
-    /// Children first: whoever is stopped in between finds the session again that is to be deleted.
+    /// Deletes the descendants first: after an interruption, the session still exists and the
+    /// deletion can be repeated.
     pub(super) async fn delete(&self, session: &SessionId) -> Result<bool> {
         if session.check().is_err() {
             return Ok(false);
@@ -26,17 +27,20 @@ impl Inner {
                 return self.delete_one(&found, None).await;
             }
         }
-        let message = "children are begun faster than they can be deleted; abort the session first";
+        let message =
+            "children are created faster than they can be deleted; abort the session first";
         Err(Error::new(ErrorCode::StoreBusy, message))
     }
 
-    /// The sessions below this one, each after its parent.
+    /// Returns the sessions below this one, each after its parent.
     pub(crate) async fn descendants(&self, above: &Found) -> Result<Vec<Found>> {
         let tree = self.keys.of(&above.head.created.root).tree();
         Ok(below(self.members(&tree).await?, &above.head.session))
     }
 
-    /// Whether it was there; with a version, only if it still is at that one and has no lease. What it tells of in indexes goes last: it may be stale, and is never missing.
+    /// Deletes one session. Returns `true` if it existed. With `only_at`, deletes it only if it
+    /// still has this version and no lease. Index entries are removed last: they may be stale, but
+    /// are never missing.
     pub(crate) async fn delete_one(&self, found: &Found, only_at: Option<u64>) -> Result<bool> {
         let session = &found.head.session;
         let part = Part {
@@ -48,9 +52,9 @@ impl Inner {
         let own = self.keys.of(session);
         let keys = self.keys_of(&part).into_iter().chain([own.snapshot()]);
         let keys: Vec<String> = keys.chain(own.stream()).collect();
-        let only_at = only_at.map(|it| it.to_string());
+        let only_at = only_at.map(|version| version.to_string());
         let mut args = vec![found.life.as_bytes()];
-        args.extend(only_at.as_ref().map(|it| it.as_bytes()));
+        args.extend(only_at.as_ref().map(|version| version.as_bytes()));
         let mut reply = self.server.eval(&script::DELETE, &keys, &args).await?;
         let outcome = reply.text()?;
         if outcome == "changed" {
@@ -60,16 +64,16 @@ impl Inner {
         self.release(&found.base, &found.life).await?;
         self.unlist_life(&found.head.created.root, session, &found.life).await?;
         if !found.ran.is_empty() {
-            self.withdraw_run(session, &found.ran).await?;
+            self.remove_run_entry(session, &found.ran).await?;
         }
         if !found.woken.is_empty() {
-            self.withdraw_wake(session, &found.woken).await?;
+            self.remove_wake_entry(session, &found.woken).await?;
         }
         Ok(outcome == "deleted")
     }
 }
 
-/// The sessions of a tree that are below this one, each after its parent.
+/// Returns the sessions of a tree that are below this one, each after its parent.
 pub(crate) fn below(tree: Vec<Found>, above: &SessionId) -> Vec<Found> {
     let mut by_parent: HashMap<SessionId, Vec<Found>> = HashMap::new();
     for found in tree {

@@ -1,11 +1,11 @@
-//! Forking: a head that says whose appends come before one's own. Nothing is copied.
+//! Forks: a head that names the log whose appends precede the fork's own. Nothing is copied.
 
 use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
 use helix_agents_core::store::{Append, ForkOutcome, NewSession, Position};
 
 use super::head::{Found, Part};
-use super::write::{Beginning, Begun, life};
+use super::write::{CreationOutcome, ForkBase, life};
 use crate::error::not_found;
 use crate::{Inner, script};
 
@@ -16,7 +16,7 @@ impl Inner {
         new: &NewSession,
         first: &Append,
     ) -> Result<ForkOutcome> {
-        if let Some(outcome) = self.judge_existing(first).await? {
+        if let Some(outcome) = self.outcome_if_exists(first).await? {
             return Ok(outcome);
         }
         if from.check().is_err() {
@@ -27,26 +27,26 @@ impl Inner {
             return Ok(ForkOutcome::HistoryLost);
         };
         let life = life();
-        // Before the fork is there: what is noted may be stale, and is never missing.
-        let begun = match self.share(&base, &life).await? {
+        // Record the share before the fork exists: a record may be stale, but is never missing.
+        let outcome = match self.share(&base, &life).await? {
             Some(at) => {
-                let beginning = Beginning { base: base.clone(), at };
-                Some(self.begin(new, first, &life, &beginning).await?)
+                let fork_base = ForkBase { base: base.clone(), at };
+                Some(self.begin(new, first, &life, &fork_base).await?)
             }
             None => None,
         };
-        if let Some(Begun::Created(at)) = begun {
+        if let Some(CreationOutcome::Created(at)) = outcome {
             return Ok(ForkOutcome::Created { at });
         }
         self.release(&base, &life).await?;
-        match begun {
+        match outcome {
             None => Ok(ForkOutcome::HistoryLost),
-            Some(_) => Ok(self.judge_existing(first).await?.unwrap_or(ForkOutcome::Exists)),
+            Some(_) => Ok(self.outcome_if_exists(first).await?.unwrap_or(ForkOutcome::Exists)),
         }
     }
 
-    /// What a fork gets whose session exists.
-    async fn judge_existing(&self, first: &Append) -> Result<Option<ForkOutcome>> {
+    /// Returns the outcome of a fork if its session already exists.
+    async fn outcome_if_exists(&self, first: &Append) -> Result<Option<ForkOutcome>> {
         let Some(found) = self.find(&first.session).await? else { return Ok(None) };
         let at = first.expected.version;
         if found.base.last().map_or(0, |part| part.version) != at {
@@ -61,8 +61,8 @@ impl Inner {
         }))
     }
 
-    /// Notes in every part that this life shares it; answers when the last of it was appended, or none if there is no
-    /// such part.
+    /// Records in every part that this life shares it. Returns the time of the last part's last
+    /// append, or `None` if a part does not exist.
     async fn share(
         &self,
         base: &[Part],
@@ -83,7 +83,7 @@ impl Inner {
         Ok(at)
     }
 
-    /// Notes in every part that this life does not share it any more.
+    /// Records in every part that this life does not share it any more.
     pub(super) async fn release(&self, base: &[Part], life: &str) -> Result<()> {
         for part in base {
             let args = [part.life.as_bytes(), life.as_bytes()];
@@ -100,7 +100,7 @@ impl Inner {
     }
 }
 
-/// What comes before a fork at this position; none if the log does not reach it.
+/// Returns the parts that precede a fork at this position, or `None` if the log does not reach it.
 fn base(original: Found, position: &Position) -> Option<Vec<Part>> {
     if position.version > original.head.position.version {
         return None;

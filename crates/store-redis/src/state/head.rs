@@ -1,4 +1,4 @@
-//! Heads as scripts answer them.
+//! Heads in the replies of scripts.
 
 use std::sync::Arc;
 
@@ -14,57 +14,58 @@ use crate::reply::Reply;
 use crate::script::Script;
 use crate::{Inner, script};
 
-/// A head, with what only the store knows of the session.
+/// A head and the store's own data of the session.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) head: Head,
-    /// Tells a session from an earlier one of the same id.
+    /// The life of the session: a unique id that distinguishes it from earlier sessions with the
+    /// same session id.
     pub(super) life: String,
-    /// What comes before the session's own log.
+    /// The parts of other logs that precede the session's own log.
     pub(super) base: Vec<Part>,
-    /// Which entries of indexes tell of its run and of its time to wake up.
+    /// The tags of the index entries for the session's run and wake time.
     pub(super) ran: String,
     pub(super) woken: String,
-    /// The usage of the session, if it was asked for and an append has said any.
+    /// The usage of the session, if the script returned it and any append had usage.
     pub(super) usage: Option<Arc<UsageRollup>>,
 }
 
-/// The beginning of somebody's log, which others share: it never changes.
+/// The beginning of another log that this one shares. It never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Part {
     #[serde(rename = "s")]
     pub(super) session: SessionId,
     #[serde(rename = "l")]
     pub(super) life: String,
-    /// Up to which position it is shared.
+    /// The position up to which it is shared.
     #[serde(rename = "v")]
     pub(super) version: u64,
     #[serde(rename = "a")]
     pub(super) append: AppendId,
 }
 
-/// The parts of a base, from their form in a head.
+/// Parses the base of a head.
 pub(super) fn base(session: &SessionId, text: &str) -> Result<Vec<Part>> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
     let parts = serde_json::from_str(text);
-    parts.map_err(|_| corrupt(session, "what a session was forked from cannot be read"))
+    parts.map_err(|_| corrupt(session, "the base of a forked session is unreadable"))
 }
 
-/// How long a millisecond count of a duration may be, so that scripts can count to it.
+/// Formats a duration in milliseconds, limited to a number that scripts can add without loss.
 pub(super) fn milliseconds(duration: std::time::Duration) -> String {
     const LONGEST: u64 = 1 << 52;
     u64::try_from(duration.as_millis()).unwrap_or(LONGEST).min(LONGEST).to_string()
 }
 
 impl Inner {
-    /// The head of a session, if it exists.
+    /// Returns the head of a session, if the session exists.
     pub(crate) async fn find(&self, session: &SessionId) -> Result<Option<Found>> {
         self.find_by(&script::HEAD, session).await
     }
 
-    /// The same by this script, which may answer more of it.
+    /// Returns the head of a session with the given script, which may return additional fields.
     pub(super) async fn find_by(
         &self,
         script: &'static Script,
@@ -76,7 +77,7 @@ impl Inner {
     }
 }
 
-/// Reads the rest of an answer as a head; none if nothing is left of it.
+/// Reads the rest of a reply as a head. Returns `None` if the rest is empty.
 pub(super) fn read(mut reply: Reply, session: &SessionId) -> Result<Option<Found>> {
     if reply.is_empty() {
         return Ok(None);
@@ -84,12 +85,12 @@ pub(super) fn read(mut reply: Reply, session: &SessionId) -> Result<Option<Found
     let now = reply.time()?;
     let stored = SessionId::from(reply.text()?);
     if stored != *session {
-        return Err(corrupt(session, "the key of the session holds another one"));
+        return Err(corrupt(session, "the key of the session contains another session"));
     }
     let (agent, root) = (reply.text()?, reply.text()?);
     let parent = reply.text_or_none()?.map(SessionId::from);
     let tags = serde_json::from_str(&reply.text()?)
-        .map_err(|_| corrupt(session, "the tags of the session cannot be read"))?;
+        .map_err(|_| corrupt(session, "the tags of the session are unreadable"))?;
     let created_at = reply.time()?;
     let life = reply.text()?;
     let base = base(session, &reply.text()?)?;
@@ -98,7 +99,7 @@ pub(super) fn read(mut reply: Reply, session: &SessionId) -> Result<Option<Found
     let lease_until = reply.time_or_none()?;
     let status = SessionStatus::parse(&reply.text()?);
     let summary = Summary {
-        status: status.ok_or_else(|| corrupt(session, "the session's status is not known"))?,
+        status: status.ok_or_else(|| corrupt(session, "the session has an unknown status"))?,
         run: reply.text_or_none()?.map(RunId::from),
         runtime: reply.text()?.into(),
         pending: reply.number()?,
@@ -116,10 +117,10 @@ pub(super) fn read(mut reply: Reply, session: &SessionId) -> Result<Option<Found
         updated_at,
         read_at: now.max(updated_at),
     };
-    // Only the script that was asked for it answers it.
+    // Only one of the scripts returns the usage.
     let usage = if reply.is_empty() { String::new() } else { reply.text()? };
     let usage = Some(usage).filter(|text| !text.is_empty());
     let usage = usage.map(|text| serde_json::from_str(&text)).transpose();
-    let usage = usage.map_err(|_| corrupt(session, "the usage of the session cannot be read"))?;
+    let usage = usage.map_err(|_| corrupt(session, "the usage of the session is unreadable"))?;
     Ok(Some(Found { head, life, base, ran, woken, usage }))
 }

@@ -1,8 +1,9 @@
-//! Indexes: where lists and sweepers begin to look.
+//! Indexes for lists and sweepers.
 //!
-//! They lie on other nodes of a cluster than the sessions, so an entry is written before what it tells of and removed
-//! after: it may be stale, and is never missing. What holds says the head. An entry names what it tells of (a life, or
-//! an append), so that removing one never removes another's.
+//! In a cluster, indexes may be on other nodes than the sessions. So an entry is added before the
+//! state that it points to is written, and removed after that state has changed: it may be stale,
+//! but is never missing. The head is authoritative. An entry names the life or the append that it
+//! points to, so that its removal does not affect other entries.
 
 use redis::Cmd;
 
@@ -15,20 +16,21 @@ use crate::keys::member;
 use crate::settings::SCHEMA;
 use crate::{Inner, script};
 
-/// The tag of the entries that tell of an append.
+/// Returns the tag of the index entries of an append.
 pub(super) fn tag(append: &Append) -> String {
     let version = append.expected.version.saturating_add(u64::from(append.count));
     format!("{version}\0{}", append.id)
 }
 
-/// Whether an entry with this tag tells of nothing, and never will: the log went on otherwise.
+/// Returns `true` if the entry with this tag points to an append that does not exist and never
+/// will, because the log continued without it.
 pub(super) fn is_stale(tag: &str, current: &str, version: u64) -> bool {
     let at = tag.split_once('\0').and_then(|(at, _)| at.parse::<u64>().ok());
     tag != current && at.is_some_and(|at| at <= version)
 }
 
 impl Inner {
-    /// Writes a life of a session into the indexes that list it; answers since when it is there.
+    /// Adds a life of a session to the indexes that list sessions. Returns the time of the entries.
     pub(super) async fn list_life(
         &self,
         new: &NewSession,
@@ -47,7 +49,7 @@ impl Inner {
         Ok(at)
     }
 
-    /// Takes a life of a session out of the indexes that list it.
+    /// Removes a life of a session from the indexes that list sessions.
     pub(super) async fn unlist_life(
         &self,
         root: &SessionId,
@@ -61,8 +63,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Writes what an append is about to tell of run and wake-up time.
-    pub(super) async fn announce(&self, append: &Append) -> Result<()> {
+    /// Adds index entries for the run and the wake time of an append that is about to be written.
+    pub(super) async fn add_index_entries(&self, append: &Append) -> Result<()> {
         let Some(summary) = &append.summary else { return Ok(()) };
         let member = member(&append.session, &tag(append));
         if summary.run.is_some() {
@@ -76,20 +78,20 @@ impl Inner {
         Ok(())
     }
 
-    /// Removes an entry that leads to no session: its creation failed, or a deletion was stopped in the middle. A young
-    /// one stays, because a session that is being created is in the indexes first.
+    /// Removes an entry without a session: its creation failed, or its deletion was interrupted.
+    /// Keeps a recent entry, because a session that is being created is added to the indexes first.
     pub(super) async fn drop_if_old(&self, key: &str, member: &str, time: &str) -> Result<()> {
         let args = [member.as_bytes(), time.as_bytes()];
         self.server.eval(&script::INDEX_DROP, &[key], &args).await.map(drop)
     }
 
-    /// Removes the entries of that tag.
-    pub(super) async fn withdraw_run(&self, session: &SessionId, tag: &str) -> Result<()> {
+    /// Removes the run entry with this tag.
+    pub(super) async fn remove_run_entry(&self, session: &SessionId, tag: &str) -> Result<()> {
         self.remove(&self.keys.runs(), session, tag).await
     }
 
-    /// Likewise, of the time to wake up.
-    pub(super) async fn withdraw_wake(&self, session: &SessionId, tag: &str) -> Result<()> {
+    /// Removes the wake time entry with this tag.
+    pub(super) async fn remove_wake_entry(&self, session: &SessionId, tag: &str) -> Result<()> {
         self.remove(&self.keys.wakes(), session, tag).await
     }
 

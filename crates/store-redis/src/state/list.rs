@@ -1,7 +1,8 @@
-//! Lists of heads.
+//! Lists of sessions.
 //!
-//! An index says where to look, and the head what holds. A list by agent, status, runtime or calls that wait looks at the sessions one
-//! after the other, the newest first; one by root, lease or wake-up time only at those that may be meant.
+//! An index names candidates, and the head is authoritative. A list by agent, status, runtime or
+//! pending calls reads the sessions one after the other, newest first. A list by root, lease or
+//! wake time only reads the sessions of a smaller index.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -19,13 +20,13 @@ use crate::error::not_found;
 use crate::script::Script;
 use crate::{Inner, keys, script};
 
-/// How many members of an index are looked at together.
+/// The number of index members that are read at once.
 const BATCH: usize = 256;
 
-/// How many heads are asked for at a time.
+/// The number of heads that are read concurrently.
 const AT_ONCE: usize = 64;
 
-/// A member of an index, and its time there.
+/// A member of an index and its time.
 struct Entry {
     session: SessionId,
     tag: String,
@@ -33,7 +34,7 @@ struct Entry {
     time: String,
 }
 
-/// Which index to look at, in which order.
+/// An index and the order in which it is read.
 struct Index {
     key: String,
     script: &'static Script,
@@ -42,16 +43,16 @@ struct Index {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Lives, the newest first.
+    /// Lives of sessions, newest first.
     Lives,
-    /// What tells of runs, in no order of interest.
+    /// Runs, in no particular order.
     Runs,
-    /// Likewise, of times to wake up.
+    /// Wake times, in no particular order.
     Wakes,
 }
 
 impl Inner {
-    /// Sessions in the order of lists, with what this script answers of each.
+    /// Returns sessions in list order, read with this script.
     pub(super) async fn list(
         &self,
         script: &'static Script,
@@ -64,7 +65,7 @@ impl Inner {
             Some(after) if after.check().is_err() => return Err(not_found(after)),
             Some(after) => Some(self.find(after).await?.ok_or_else(|| not_found(after))?),
         };
-        let place = after.as_ref().map(|it| place(&it.head));
+        let place = after.as_ref().map(|found| place(&found.head));
         let index = self.index(filter);
         let mut list: Vec<Found> = Vec::new();
         let mut seen = HashSet::new();
@@ -74,7 +75,7 @@ impl Inner {
                 keys::member(&after.head.session, &after.life),
                 after.head.created_at.0.to_string(),
             )),
-            // No member has this name, so its time alone says where to begin.
+            // No member has an empty name, so only the time determines the start.
             (None, Some(before)) if is_by_age => {
                 Some((String::new(), before.0.saturating_sub(1).to_string()))
             }
@@ -101,7 +102,7 @@ impl Inner {
         Ok(list)
     }
 
-    /// The smallest index that has all sessions which the filter lets through.
+    /// Returns the smallest index that contains all sessions that the filter selects.
     fn index(&self, filter: &SessionFilter) -> Index {
         let lives = |key| Index { key, script: &script::INDEX_PAGE, kind: Kind::Lives };
         if filter.wake_due {
@@ -115,7 +116,7 @@ impl Inner {
         }
     }
 
-    /// All sessions of a tree.
+    /// Returns all sessions of a tree.
     pub(crate) async fn members(&self, tree: &str) -> Result<Vec<Found>> {
         let index = Index { key: tree.to_owned(), script: &script::INDEX_PAGE, kind: Kind::Lives };
         let (mut all, mut last) = (Vec::new(), None);
@@ -127,7 +128,7 @@ impl Inner {
         }
     }
 
-    /// Some sessions after those that were there before, the oldest first; none if there are no more.
+    /// Returns the next sessions after `last`, oldest first, or `None` if there are no more.
     pub(crate) async fn oldest(
         &self,
         last: &mut Option<(String, String)>,
@@ -156,7 +157,7 @@ impl Inner {
         Ok(entries)
     }
 
-    /// The sessions that the entries lead to; removes entries that never will lead to one.
+    /// Returns the sessions of index entries. Removes entries that will never have a session.
     async fn look_up(
         &self,
         index: &Index,
@@ -165,7 +166,7 @@ impl Inner {
     ) -> Result<Vec<Found>> {
         let look_up = stream::iter(entries).map(|entry| async move {
             let found = self.find_by(script, &entry.session).await?;
-            let is_life = |it: &Found| index.kind != Kind::Lives || it.life == entry.tag;
+            let is_life = |found: &Found| index.kind != Kind::Lives || found.life == entry.tag;
             let Some(found) = found.filter(is_life) else {
                 self.drop_if_old(&index.key, &entry.member, &entry.time).await?;
                 return Ok(None);
@@ -173,10 +174,10 @@ impl Inner {
             let (current, version) = (&found, found.head.position.version);
             match index.kind {
                 Kind::Runs if is_stale(&entry.tag, &current.ran, version) => {
-                    self.withdraw_run(&entry.session, &entry.tag).await?;
+                    self.remove_run_entry(&entry.session, &entry.tag).await?;
                 }
                 Kind::Wakes if is_stale(&entry.tag, &current.woken, version) => {
-                    self.withdraw_wake(&entry.session, &entry.tag).await?;
+                    self.remove_wake_entry(&entry.session, &entry.tag).await?;
                 }
                 Kind::Lives | Kind::Runs | Kind::Wakes => {}
             }
@@ -187,12 +188,12 @@ impl Inner {
     }
 }
 
-/// Whether an entry's session was created before that time.
+/// Returns `true` if an entry's session was created before that time.
 fn is_before(entry: &Entry, time: Timestamp) -> bool {
     entry.time.parse::<i64>().is_ok_and(|at| at < time.0)
 }
 
-/// Where a head stands in a list, from the end.
+/// Returns the sort key of a head in a list. The highest key comes first.
 fn place(head: &Head) -> (Timestamp, SessionId) {
     (head.created_at, head.session.clone())
 }
@@ -209,10 +210,10 @@ fn matches(filter: &SessionFilter, head: &Head) -> bool {
         created_from: _,
         created_before: _,
     } = filter;
-    agent.as_ref().is_none_or(|it| *it == head.created.agent)
-        && status.is_none_or(|it| it == head.summary.status)
-        && root.as_ref().is_none_or(|it| *it == head.created.root)
-        && runtime.as_ref().is_none_or(|it| *it == head.summary.runtime)
+    agent.as_ref().is_none_or(|agent| *agent == head.created.agent)
+        && status.is_none_or(|status| status == head.summary.status)
+        && root.as_ref().is_none_or(|root| *root == head.created.root)
+        && runtime.as_ref().is_none_or(|runtime| *runtime == head.summary.runtime)
         && (!pending || head.summary.pending > 0)
         && (!lease_expired || (head.summary.run.is_some() && !head.is_leased()))
         && (!wake_due || head.summary.wake_at.is_some_and(|at| at <= head.read_at))

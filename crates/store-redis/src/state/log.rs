@@ -1,4 +1,4 @@
-//! Reading logs, and telling whether they are whole.
+//! Reading and verification of logs.
 
 use bytes::Bytes;
 
@@ -12,16 +12,17 @@ use crate::error::{corrupt, not_found};
 use crate::reply::Reply;
 use crate::{Inner, script};
 
-/// About how many bytes one script reads: it keeps the server from all others meanwhile.
+/// The approximate number of bytes that one script reads. The server is blocked while a script
+/// runs.
 const BUDGET: &[u8] = b"4194304";
 
-/// Some appends of a log.
+/// Appends that were read from a log.
 #[derive(Debug)]
 pub(super) struct Read {
-    /// The end of the append that has the last event before them.
+    /// The end of the append that contains the last event before them.
     pub(super) before: Position,
     appends: Vec<StoredAppend>,
-    /// Whether there may be more.
+    /// `true` if there may be more appends.
     more: bool,
 }
 
@@ -45,12 +46,12 @@ impl Read {
         Ok(Self { before, appends, more })
     }
 
-    /// Where the last of them ends.
+    /// Returns the end of the last append.
     fn end(&self) -> Position {
         self.appends.last().map_or_else(|| self.before.clone(), StoredAppend::position)
     }
 
-    /// Whether each begins where the one before it ends.
+    /// Returns `true` if each append begins where the previous one ends.
     fn is_gapless(&self) -> bool {
         let mut version = self.before.version;
         self.appends.iter().all(|append| {
@@ -61,14 +62,15 @@ impl Read {
     }
 }
 
-/// What was read in one go.
+/// The result of one script.
 enum Page {
     Own { life: String, end: Position, read: Read },
     Shared { life: String, base: Vec<Part> },
 }
 
 impl Inner {
-    /// The appends after a version. Appends never change, so what is read in parts fits together.
+    /// Returns the appends after a version. Appends never change, so it is safe to read them in
+    /// several steps.
     pub(super) async fn read(
         &self,
         session: &SessionId,
@@ -83,7 +85,7 @@ impl Inner {
             let taken = u32::try_from(appends.len()).unwrap_or(u32::MAX);
             let page = self.read_page(session, version, limit.saturating_sub(taken)).await?;
             let (Page::Own { life, .. } | Page::Shared { life, .. }) = &page;
-            // Somebody deleted the session and began another one.
+            // The session was deleted and another one was created.
             if first_life.get_or_insert_with(|| life.clone()) != life {
                 return Err(not_found(session));
             }
@@ -91,7 +93,7 @@ impl Inner {
                 Page::Own { end, read, .. } => {
                     let is_end = !read.more || read.end() == end;
                     if is_end && limit > 0 && version < end.version && read.end() != end {
-                        return Err(corrupt(session, "the log does not have what its head says"));
+                        return Err(corrupt(session, "the log does not match its head"));
                     }
                     (read, is_end)
                 }
@@ -134,7 +136,7 @@ impl Inner {
         }
     }
 
-    /// Some appends of what a session was forked from.
+    /// Reads appends of the base of a forked session.
     async fn read_base(
         &self,
         session: &SessionId,
@@ -147,13 +149,13 @@ impl Inner {
         let read = self.read_part(part, after, limit).await?;
         let end = Position { version: part.version, append: part.append.clone() };
         if !read.more && read.end() != end && limit > 0 {
-            let message = "the log that the session was forked from has lost what they share";
+            let message = "the log that the session was forked from has lost shared appends";
             return Err(corrupt(session, message).with_context("from", &part.session));
         }
         Ok(read)
     }
 
-    /// Some appends of a part that is shared.
+    /// Reads appends of a shared part.
     pub(super) async fn read_part(&self, part: &Part, after: u64, limit: u32) -> Result<Read> {
         let keys = self.keys.of(&part.session);
         let keys = [keys.head(), keys.log(), keys.kept_log(&part.life)];

@@ -1,4 +1,4 @@
-//! Snapshots: a key of their own, beside the log.
+//! Snapshots, which have a key next to the log.
 
 use helix_agents_core::error::Result;
 use helix_agents_core::id::{AppendId, SessionId};
@@ -7,7 +7,7 @@ use helix_agents_core::store::{Position, Snapshot};
 use crate::{Inner, script};
 
 impl Inner {
-    /// Keeps a snapshot, unless a newer one is kept or the log does not reach it.
+    /// Saves a snapshot, unless a newer one is saved or the log does not reach its version.
     pub(super) async fn save_snapshot(
         &self,
         session: &SessionId,
@@ -24,7 +24,7 @@ impl Inner {
         self.server.eval(&script::SNAPSHOT_SAVE, &keys, &args).await.map(drop)
     }
 
-    /// The snapshot of a session, if one is kept.
+    /// Returns the saved snapshot of a session, if there is one.
     pub(super) async fn find_snapshot(&self, session: &SessionId) -> Result<Option<Snapshot>> {
         if session.check().is_err() {
             return Ok(None);

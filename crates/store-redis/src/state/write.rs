@@ -1,4 +1,4 @@
-//! Creating, appending and renewing: one script, whatever the length of the log.
+//! Creating, appending and renewing: one script each, whatever the length of the log.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use crate::error::not_found;
 use crate::reply::{Reply, optional};
 use crate::{Inner, script};
 
-/// What came of beginning a session.
-pub(super) enum Begun {
+/// The outcome of creating a session.
+pub(super) enum CreationOutcome {
     Created(Timestamp),
-    /// There is one: where its own log begins, and with which append.
+    /// The session exists. Its own log begins after this position, with this append.
     Exists {
         after: Position,
         first: AppendId,
@@ -29,15 +29,15 @@ pub(super) enum Begun {
     },
 }
 
-/// What a new session begins with.
+/// The base of a new session.
 #[derive(Default)]
-pub(super) struct Beginning {
+pub(super) struct ForkBase {
     pub(super) base: Vec<Part>,
-    /// When the last append of the base was taken.
+    /// The time of the last append of the base.
     pub(super) at: Timestamp,
 }
 
-/// A name that no other life of a session has.
+/// Returns a unique id for a new life of a session.
 pub(super) fn life() -> String {
     Uuid::now_v7().simple().to_string()
 }
@@ -48,9 +48,9 @@ impl Inner {
         new: &NewSession,
         first: &Append,
     ) -> Result<CreateOutcome> {
-        Ok(match self.begin(new, first, &life(), &Beginning::default()).await? {
-            Begun::Created(at) => CreateOutcome::Created { at },
-            Begun::Exists { after, first: id, at } => {
+        Ok(match self.begin(new, first, &life(), &ForkBase::default()).await? {
+            CreationOutcome::Created(at) => CreateOutcome::Created { at },
+            CreationOutcome::Exists { after, first: id, at } => {
                 if after.version == 0 && id == first.id {
                     CreateOutcome::Created { at }
                 } else {
@@ -65,56 +65,58 @@ impl Inner {
         new: &NewSession,
         first: &Append,
         life: &str,
-        beginning: &Beginning,
-    ) -> Result<Begun> {
-        let begun = loop {
-            let at = self.list_life(new, &first.session, life, beginning.at).await?;
-            self.announce(first).await?;
-            if let Some(begun) = self.create(new, first, life, beginning, at).await? {
-                break begun;
+        fork_base: &ForkBase,
+    ) -> Result<CreationOutcome> {
+        let outcome = loop {
+            let at = self.list_life(new, &first.session, life, fork_base.at).await?;
+            self.add_index_entries(first).await?;
+            if let Some(outcome) = self.create(new, first, life, fork_base, at).await? {
+                break outcome;
             }
         };
-        // One whose time has passed long ago may have been taken for left over before the session was there.
-        if let (Begun::Created(_), Some(Summary { wake_at: Some(_), .. })) =
-            (&begun, &first.summary)
+        // If the wake time has long passed, the entry may have been removed as stale before the
+        // session existed. So it is added again.
+        if let (CreationOutcome::Created(_), Some(Summary { wake_at: Some(_), .. })) =
+            (&outcome, &first.summary)
         {
-            self.announce(first).await?;
+            self.add_index_entries(first).await?;
         }
-        // What was written for nothing. Failing to remove it does no harm.
-        if let Begun::Exists { .. } = begun {
+        // Removes the unneeded index entries. A failure is harmless.
+        if let CreationOutcome::Exists { .. } = outcome {
             let _removed = self.unlist_life(&new.root, &first.session, life).await;
         }
-        Ok(begun)
+        Ok(outcome)
     }
 
-    /// `None` if the entries in indexes may be gone by now.
+    /// Runs the creation script. Returns `None` if the index entries may have been removed
+    /// meanwhile.
     async fn create(
         &self,
         new: &NewSession,
         first: &Append,
         life: &str,
-        beginning: &Beginning,
+        fork_base: &ForkBase,
         at: Timestamp,
-    ) -> Result<Option<Begun>> {
+    ) -> Result<Option<CreationOutcome>> {
         let message = "a session's first append needs a summary";
         let summary = first.summary.as_ref();
         let summary = summary.ok_or_else(|| Error::new(ErrorCode::InputInvalid, message))?;
         let tags = serde_json::to_string(&new.tags).map_err(json)?;
-        let base = match &*beginning.base {
+        let base = match &*fork_base.base {
             [] => String::new(),
             parts => serde_json::to_string(parts).map_err(json)?,
         };
         let keys = self.keys.of(&first.session);
         let (lease, duration) = lease(first.lease);
-        let told = Told::of(summary);
+        let summary_args = SummaryArgs::of(summary);
         let tag = index::tag(first);
         let version = first.expected.version.to_string();
         let run = optional(first.run.as_ref().map(RunId::as_str));
         let parent = optional(new.parent.as_ref().map(SessionId::as_str));
         let (schema, count, at) =
             (first.schema.to_string(), first.count.to_string(), at.0.to_string());
-        let if_there = |told: &str| if told.is_empty() { "" } else { &*tag }.to_owned();
-        let (ran, woken) = (if_there(&told.run), if_there(&told.wake));
+        let if_there = |value: &str| if value.is_empty() { "" } else { &*tag }.to_owned();
+        let (ran, woken) = (if_there(&summary_args.run), if_there(&summary_args.wake));
         let usage = usage_text(first)?;
         let args: [&[u8]; 25] = [
             life.as_bytes(),
@@ -134,11 +136,11 @@ impl Inner {
             &first.body,
             lease.as_bytes(),
             duration.as_bytes(),
-            told.status.as_bytes(),
-            told.run.as_bytes(),
-            told.runtime.as_bytes(),
-            told.pending.as_bytes(),
-            told.wake.as_bytes(),
+            summary_args.status.as_bytes(),
+            summary_args.run.as_bytes(),
+            summary_args.runtime.as_bytes(),
+            summary_args.pending.as_bytes(),
+            summary_args.wake.as_bytes(),
             ran.as_bytes(),
             woken.as_bytes(),
             usage.as_bytes(),
@@ -146,24 +148,25 @@ impl Inner {
         let keys = [keys.head(), keys.log()];
         let mut reply = self.server.eval(&script::CREATE, &keys, &args).await?;
         match &*reply.text()? {
-            "created" => Ok(Some(Begun::Created(reply.time()?))),
+            "created" => Ok(Some(CreationOutcome::Created(reply.time()?))),
             "late" => Ok(None),
             _ => {
                 let (version, append) = (reply.number()?, AppendId::from(reply.text()?));
                 let (first, at) = (AppendId::from(reply.text()?), reply.time()?);
-                Ok(Some(Begun::Exists { after: Position { version, append }, first, at }))
+                Ok(Some(CreationOutcome::Exists { after: Position { version, append }, first, at }))
             }
         }
     }
 
     pub(super) async fn append(&self, append: &Append) -> Result<AppendOutcome> {
-        // Most appends tell nothing new of run and wake-up time; the script knows, and asks for the entries.
+        // Most appends do not change the run or the wake time. The script detects a change and
+        // requests index entries.
         let mut is_announced = false;
         loop {
-            let mut reply = self.ask_to_append(append, is_announced).await?;
+            let mut reply = self.try_append(append, is_announced).await?;
             let outcome = match &*reply.text()? {
                 "index" => {
-                    self.announce(append).await?;
+                    self.add_index_entries(append).await?;
                     is_announced = true;
                     continue;
                 }
@@ -174,7 +177,7 @@ impl Inner {
                     AppendOutcome::GuardFailed { lease_until, now }
                 }
                 "conflict" => self.conflict(append).await?,
-                "shared" => self.judge_shared(append, &reply.text()?).await?,
+                "shared" => self.outcome_in_base(append, &reply.text()?).await?,
                 "lost" => AppendOutcome::HistoryLost,
                 _ => return Err(not_found(&append.session)),
             };
@@ -182,7 +185,7 @@ impl Inner {
         }
     }
 
-    async fn ask_to_append(&self, append: &Append, is_announced: bool) -> Result<Reply> {
+    async fn try_append(&self, append: &Append, is_announced: bool) -> Result<Reply> {
         let keys = self.keys.of(&append.session);
         let version = append.expected.version.to_string();
         let run = optional(append.run.as_ref().map(RunId::as_str));
@@ -211,8 +214,8 @@ impl Inner {
             if is_announced { b"1" } else { b"0" },
             usage.as_bytes(),
         ];
-        let told = append.summary.as_ref().map(Told::of);
-        if let Some(Told { status, run, runtime, pending, wake }) = &told {
+        let summary_args = append.summary.as_ref().map(SummaryArgs::of);
+        if let Some(SummaryArgs { status, run, runtime, pending, wake }) = &summary_args {
             args.extend([
                 status.as_bytes(),
                 run.as_bytes(),
@@ -225,7 +228,7 @@ impl Inner {
         self.server.eval(&script::APPEND, &keys, &args).await
     }
 
-    /// Removes the entries of indexes that became stale. Failing to does no harm.
+    /// Removes index entries that became stale. A failure is harmless.
     async fn appended(
         &self,
         append: &Append,
@@ -238,24 +241,27 @@ impl Inner {
         let tag = if is_announced { index::tag(append) } else { String::new() };
         let stale = |before: String, now: &str, mine: &str| {
             let mut tags = vec![before, mine.to_owned()];
-            tags.retain(|it| !it.is_empty() && it != now);
+            tags.retain(|tag| !tag.is_empty() && tag != now);
             tags.dedup();
             tags
         };
         let summary = append.summary.as_ref();
-        let ran_mine = if summary.is_some_and(|it| it.run.is_some()) { &*tag } else { "" };
-        let woken_mine = if summary.is_some_and(|it| it.wake_at.is_some()) { &*tag } else { "" };
+        let ran_mine =
+            if summary.is_some_and(|summary| summary.run.is_some()) { &*tag } else { "" };
+        let woken_mine =
+            if summary.is_some_and(|summary| summary.wake_at.is_some()) { &*tag } else { "" };
         for tag in stale(ran_before, &ran, ran_mine) {
-            let _removed = self.withdraw_run(&append.session, &tag).await;
+            let _removed = self.remove_run_entry(&append.session, &tag).await;
         }
         for tag in stale(woken_before, &woken, woken_mine) {
-            let _removed = self.withdraw_wake(&append.session, &tag).await;
+            let _removed = self.remove_wake_entry(&append.session, &tag).await;
         }
         Ok(AppendOutcome::Appended { at })
     }
 
-    /// What an append gets whose position is in what the session was forked from.
-    async fn judge_shared(&self, append: &Append, base: &str) -> Result<AppendOutcome> {
+    /// Returns the outcome of an append whose expected position is within the base of a forked
+    /// session.
+    async fn outcome_in_base(&self, append: &Append, base: &str) -> Result<AppendOutcome> {
         let parts = head::base(&append.session, base)?;
         let expected = &append.expected;
         let reached = match parts.iter().find(|part| expected.version <= part.version) {
@@ -278,7 +284,7 @@ impl Inner {
         Ok(AppendOutcome::Conflict { missed })
     }
 
-    /// None if there is no such session.
+    /// Renews a lease. Returns `None` if the session does not exist.
     pub(super) async fn renew(
         &self,
         session: &SessionId,
@@ -297,12 +303,12 @@ impl Inner {
         }
         let renewed = reply.text()? == "1";
         let found = head::read(reply, session)?;
-        Ok(found.map(|it| Renewal { renewed, head: it.head }))
+        Ok(found.map(|found| Renewal { renewed, head: found.head }))
     }
 }
 
-/// A summary as scripts take it.
-struct Told<'a> {
+/// A summary as script arguments.
+struct SummaryArgs<'a> {
     status: &'static str,
     run: String,
     runtime: &'a str,
@@ -310,7 +316,7 @@ struct Told<'a> {
     wake: String,
 }
 
-impl<'a> Told<'a> {
+impl<'a> SummaryArgs<'a> {
     fn of(summary: &'a Summary) -> Self {
         Self {
             status: summary.status.as_str(),
@@ -322,14 +328,14 @@ impl<'a> Told<'a> {
     }
 }
 
-/// What an append says of its session's usage, as it is kept; empty if it says nothing.
+/// Returns the stored form of an append's usage, which is empty if there is none.
 fn usage_text(append: &Append) -> Result<String> {
     let text = append.usage.as_ref().map(|usage| serde_json::to_string(&**usage)).transpose();
     Ok(text.map_err(json)?.unwrap_or_default())
 }
 
 fn json(error: serde_json::Error) -> Error {
-    Error::new(ErrorCode::Internal, "a head cannot be written as JSON").with_source(error)
+    Error::new(ErrorCode::Internal, "a head cannot be serialized as JSON").with_source(error)
 }
 
 fn lease(change: LeaseChange) -> (&'static str, String) {

@@ -1,4 +1,4 @@
-//! Reading streams: first what is kept, then as it grows.
+//! Stream readers: they read the existing chunks and then follow the stream.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -10,17 +10,19 @@ use super::watch::Subscription;
 use crate::error::corrupt;
 use crate::{Inner, RedisStore, script};
 
-/// The most entries, and about the most bytes, that a reader takes at once.
+/// The maximum number of entries, and the approximate number of bytes, that a reader fetches at
+/// once.
 const ENTRIES: &[u8] = b"64";
 const BUDGET: &[u8] = b"4194304";
 
-/// A reader: which chunk of which stream it wants next, and what it has got already.
+/// A stream reader, its cursor, and the chunks that it has already fetched.
 pub(super) struct Reader {
     store: RedisStore,
     subscription: Option<Subscription>,
     session: SessionId,
     cursor: u64,
-    /// The life of the stream that it has seen; empty if it has seen none.
+    /// The life of the stream that the reader last saw. It is empty if the reader has not seen a
+    /// stream.
     seen: String,
     ready: VecDeque<StoredChunk>,
 }
@@ -42,43 +44,43 @@ impl Reader {
                 return Ok(chunk);
             }
             let inner = &self.store.inner;
-            // Whoever reads only what is there needs not be told of more.
+            // A reader that only reads existing chunks needs no subscription.
             let Some(subscription) = &self.subscription else {
-                let part = fetch(inner, &self.session, self.cursor, &self.seen).await?;
-                if part.chunks.is_empty() && !part.more {
+                let fetched = fetch(inner, &self.session, self.cursor, &self.seen).await?;
+                if fetched.chunks.is_empty() && !fetched.more {
                     self.subscription = Some(inner.watch.subscribe(&self.session).await);
                 }
-                (self.cursor, self.ready) = (part.next, part.chunks);
-                self.seen = part.life.unwrap_or(std::mem::take(&mut self.seen));
+                (self.cursor, self.ready) = (fetched.next, fetched.chunks);
+                self.seen = fetched.life.unwrap_or(std::mem::take(&mut self.seen));
                 continue;
             };
-            // Made before looking, so that a write after the look wakes it.
+            // Register for notification before reading, so that a later write wakes this reader.
             let mut written = std::pin::pin!(subscription.written());
             written.as_mut().enable();
-            let part = fetch(inner, &self.session, self.cursor, &self.seen).await?;
-            self.cursor = part.next;
-            if part.chunks.is_empty() && !part.more {
-                // A message may be lost with its connection.
-                let _told = tokio::time::timeout(inner.streams.poll_interval, written).await;
+            let fetched = fetch(inner, &self.session, self.cursor, &self.seen).await?;
+            self.cursor = fetched.next;
+            if fetched.chunks.is_empty() && !fetched.more {
+                // The notification may be lost with its connection.
+                let _notified = tokio::time::timeout(inner.streams.poll_interval, written).await;
             }
-            self.ready = part.chunks;
-            self.seen = part.life.unwrap_or(std::mem::take(&mut self.seen));
+            self.ready = fetched.chunks;
+            self.seen = fetched.life.unwrap_or(std::mem::take(&mut self.seen));
         }
     }
 }
 
-/// Some chunks of a stream.
-struct Part {
+/// The result of one fetch.
+struct Fetched {
     chunks: VecDeque<StoredChunk>,
-    /// Where to go on.
+    /// The cursor of the next fetch.
     next: u64,
-    /// Whether there was more when it was read.
+    /// `true` if the stream had more chunks.
     more: bool,
-    /// Which life of the stream it is; `None` if there is no stream.
+    /// The life of the stream; `None` if there is no stream.
     life: Option<String>,
 }
 
-async fn fetch(inner: &Inner, session: &SessionId, from: u64, seen: &str) -> Result<Part> {
+async fn fetch(inner: &Inner, session: &SessionId, from: u64, seen: &str) -> Result<Fetched> {
     let [feed, chunks, discarded, ..] = inner.keys.of(session).stream();
     let (keys, first) = ([feed, chunks, discarded], from.to_string());
     let args = [first.as_bytes(), ENTRIES, BUDGET, seen.as_bytes()];
@@ -100,11 +102,11 @@ async fn fetch(inner: &Inner, session: &SessionId, from: u64, seen: &str) -> Res
     while !reply.is_empty() {
         end = reply.number()?;
         let added = replay.add(end, &reply.bytes()?);
-        added.ok_or_else(|| corrupt(session, "chunks of the stream cannot be read"))?;
+        added.ok_or_else(|| corrupt(session, "chunks of the stream are unreadable"))?;
     }
     if !more && end != last {
         return Err(corrupt(session, "chunks of the stream are missing"));
     }
-    let life = Some(life).filter(|it| !it.is_empty());
-    Ok(Part { chunks: replay.finish(session, now), next: end + 1, more, life })
+    let life = Some(life).filter(|life| !life.is_empty());
+    Ok(Fetched { chunks: replay.finish(session, now), next: end + 1, more, life })
 }

@@ -1,4 +1,4 @@
-//! How a stream stands: its own key, and how far the logs of children are marked.
+//! The state of a stream: its own key and the watermarks of children.
 
 use helix_agents_core::error::Result;
 use helix_agents_core::id::SessionId;
@@ -8,11 +8,11 @@ use crate::error::corrupt;
 use crate::reply::Reply;
 use crate::{Inner, script};
 
-/// Looks at the stream, and at these places in it.
+/// Reads the state of a stream, and whether these places exist in it.
 pub(super) async fn look(inner: &Inner, session: &SessionId, places: &[Place]) -> Result<Found> {
     let [feed, chunks, _, marks, _] = inner.keys.of(session).stream();
     let ids: Vec<String> =
-        places.iter().map(|it| format!("{}-{}", it.last_seq, it.revision)).collect();
+        places.iter().map(|place| format!("{}-{}", place.last_seq, place.revision)).collect();
     let ids: Vec<&[u8]> = ids.iter().map(String::as_bytes).collect();
     let mut reply = inner.server.eval(&script::STREAM_LOOK, &[feed, chunks, marks], &ids).await?;
     let mut there = Vec::new();
@@ -24,7 +24,7 @@ pub(super) async fn look(inner: &Inner, session: &SessionId, places: &[Place]) -
     Ok(Found { known: read(&mut reply, session)?, there })
 }
 
-/// Reads what a script says of the stream.
+/// Parses the state of a stream.
 pub(super) fn read(reply: &mut Reply, session: &SessionId) -> Result<CachedStream> {
     if reply.is_empty() {
         return Ok(CachedStream::default());
@@ -34,7 +34,7 @@ pub(super) fn read(reply: &mut Reply, session: &SessionId) -> Result<CachedStrea
     let own =
         Marked { version: reply.number()?, seq: reply.number()?, fencing_token: reply.number()? };
     let open = decode_open(session, &reply.text()?)
-        .ok_or_else(|| corrupt(session, "the attempts of the stream cannot be read"))?;
+        .ok_or_else(|| corrupt(session, "the attempts of the stream are unreadable"))?;
     let mut ledger = StreamState { last_seq, last_attempt, open, ..StreamState::default() };
     if own != Marked::default() {
         ledger.marked.insert(session.clone(), own);
@@ -50,7 +50,7 @@ pub(super) fn read(reply: &mut Reply, session: &SessionId) -> Result<CachedStrea
                 fencing_token: number().unwrap_or(0),
             })
         })();
-        let damaged = || corrupt(session, "the marks of the stream cannot be read");
+        let damaged = || corrupt(session, "the watermarks of the stream are unreadable");
         ledger.marked.insert(child, marked.ok_or_else(damaged)?);
     }
     Ok(CachedStream { revision, trimmed, ledger })

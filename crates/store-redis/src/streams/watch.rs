@@ -1,7 +1,7 @@
-//! How readers hear that there is more: at once from writers of this store, and by messages of the server, on a
-//! connection of its own, from those of others.
+//! Notification of readers: immediate for writes of this store, and by server messages on a
+//! separate connection for writes of other stores.
 //!
-//! Messages may be lost while the connection is. Readers look by themselves from time to time.
+//! Messages may be lost with the connection, so readers also poll.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,10 +17,10 @@ use helix_agents_core::id::SessionId;
 
 use crate::keys::Keys;
 
-/// Between two tries to connect.
+/// The pause between two connection attempts.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Who reads which stream. While anybody reads, one task listens.
+/// The readers of each stream. While there are readers, one task listens.
 pub(crate) struct Watch {
     client: Client,
     keys: Keys,
@@ -37,8 +37,8 @@ impl std::fmt::Debug for Watch {
 #[derive(Debug, Default)]
 struct Readers {
     streams: HashMap<SessionId, Stream>,
-    /// How the listening task hears of new streams; none if there is none.
-    listener: Option<mpsc::UnboundedSender<Wish>>,
+    /// The channel to the listening task; `None` if there is no task.
+    listener: Option<mpsc::UnboundedSender<ListenerCommand>>,
 }
 
 #[derive(Debug, Default)]
@@ -47,16 +47,16 @@ struct Stream {
     written: Arc<Notify>,
 }
 
-/// What the listening task is to do.
+/// A command to the listening task.
 #[derive(Debug)]
-enum Wish {
-    /// Listen to this channel, and say when.
+enum ListenerCommand {
+    /// Subscribe to this channel and confirm.
     Listen(String, oneshot::Sender<()>),
-    /// Look which channels are still needed.
-    Tidy,
+    /// Unsubscribe from channels that are no longer needed.
+    Refresh,
 }
 
-/// A reader's place in the table.
+/// A reader's registration.
 pub(super) struct Subscription {
     watch: Arc<Watch>,
     session: SessionId,
@@ -64,7 +64,7 @@ pub(super) struct Subscription {
 }
 
 impl Subscription {
-    /// Returns once something may have been written since this was called.
+    /// Returns a future that resolves once the stream may have been written to after this call.
     pub(super) fn written(&self) -> Notified<'_> {
         self.written.notified()
     }
@@ -77,7 +77,10 @@ impl Drop for Subscription {
             stream.readers -= 1;
             if stream.readers == 0 {
                 readers.streams.remove(&self.session);
-                let _sent = readers.listener.as_ref().map(|it| it.send(Wish::Tidy));
+                let _sent = readers
+                    .listener
+                    .as_ref()
+                    .map(|listener| listener.send(ListenerCommand::Refresh));
             }
         }
     }
@@ -92,33 +95,34 @@ impl Watch {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns once the server tells of writes, or if that takes too long: then the reader looks by itself.
+    /// Registers a reader. Returns when the server sends notifications for the stream, or after a
+    /// timeout: then the reader relies on polling.
     pub(super) async fn subscribe(self: &Arc<Self>, session: &SessionId) -> Subscription {
-        let (subscription, listening) = self.enter(session);
-        let _heard = tokio::time::timeout(self.timeout, listening).await;
+        let (subscription, listening) = self.register(session);
+        let _confirmed = tokio::time::timeout(self.timeout, listening).await;
         subscription
     }
 
-    fn enter(self: &Arc<Self>, session: &SessionId) -> (Subscription, oneshot::Receiver<()>) {
+    fn register(self: &Arc<Self>, session: &SessionId) -> (Subscription, oneshot::Receiver<()>) {
         let mut readers = self.lock();
         let stream = readers.streams.entry(session.clone()).or_default();
         stream.readers += 1;
         let written = Arc::clone(&stream.written);
         let subscription =
             Subscription { watch: Arc::clone(self), session: session.clone(), written };
-        let (told, listening) = oneshot::channel();
-        let mut wish = Wish::Listen(self.keys.of(session).written(), told);
+        let (confirm, listening) = oneshot::channel();
+        let mut command = ListenerCommand::Listen(self.keys.of(session).written(), confirm);
         if let Some(listener) = &readers.listener {
-            match listener.send(wish) {
+            match listener.send(command) {
                 Ok(()) => return (subscription, listening),
-                // The executor that it ran on has ended.
-                Err(unsent) => wish = unsent.0,
+                // The tokio runtime of the listening task was shut down.
+                Err(unsent) => command = unsent.0,
             }
         }
-        let (listener, wishes) = mpsc::unbounded_channel();
-        let _sent = listener.send(wish);
+        let (listener, commands) = mpsc::unbounded_channel();
+        let _sent = listener.send(command);
         readers.listener = Some(listener);
-        tokio::spawn(Arc::clone(self).listen(wishes));
+        tokio::spawn(Arc::clone(self).listen(commands));
         (subscription, listening)
     }
 
@@ -136,16 +140,20 @@ impl Watch {
         }
     }
 
-    /// Listens until nobody reads any more.
-    async fn listen(self: Arc<Self>, mut wishes: mpsc::UnboundedReceiver<Wish>) {
+    /// Listens until there are no more readers.
+    async fn listen(self: Arc<Self>, mut commands: mpsc::UnboundedReceiver<ListenerCommand>) {
         while !self.ends() {
             match tokio::time::timeout(self.timeout, self.client.get_async_pubsub()).await {
                 Ok(Ok(connection)) => {
                     let (sink, messages) = connection.split();
-                    self.hear(sink, messages, &mut wishes).await;
+                    self.receive(sink, messages, &mut commands).await;
                 }
-                Ok(Err(error)) => tracing::debug!(%error, "cannot listen to Redis"),
-                Err(_) => tracing::debug!("Redis does not answer who wants to listen"),
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, "cannot listen for notifications of Redis")
+                }
+                Err(_) => tracing::debug!(
+                    "Redis did not answer a connection attempt for notifications in time"
+                ),
             }
             if !self.ends() {
                 tokio::time::sleep(PAUSE).await;
@@ -153,7 +161,7 @@ impl Watch {
         }
     }
 
-    /// Whether nobody reads; then there is no listening task from now on.
+    /// Returns `true` if there are no more readers. The listening task then ends.
     fn ends(&self) -> bool {
         let mut readers = self.lock();
         let ends = readers.streams.is_empty();
@@ -163,33 +171,33 @@ impl Watch {
         ends
     }
 
-    /// Listens until the connection is lost, or nobody reads any more.
-    async fn hear(
+    /// Listens until the connection is lost or there are no more readers.
+    async fn receive(
         &self,
         mut sink: PubSubSink,
         mut messages: PubSubStream,
-        wishes: &mut mpsc::UnboundedReceiver<Wish>,
+        commands: &mut mpsc::UnboundedReceiver<ListenerCommand>,
     ) {
-        let mut heard: HashMap<String, SessionId> = HashMap::new();
-        if self.follow(&mut sink, &mut heard).await.is_none() {
+        let mut subscribed: HashMap<String, SessionId> = HashMap::new();
+        if self.resubscribe(&mut sink, &mut subscribed).await.is_none() {
             return;
         }
         loop {
             tokio::select! {
                 message = messages.next() => {
                     let Some(message) = message else { return };
-                    if let Some(session) = heard.get(message.get_channel_name()) {
+                    if let Some(session) = subscribed.get(message.get_channel_name()) {
                         self.written(session);
                     }
                 }
-                wish = wishes.recv() => {
-                    if self.is_idle() || self.follow(&mut sink, &mut heard).await.is_none() {
+                command = commands.recv() => {
+                    if self.is_idle() || self.resubscribe(&mut sink, &mut subscribed).await.is_none() {
                         return;
                     }
-                    if let Some(Wish::Listen(channel, told)) = wish
-                        && heard.contains_key(&channel)
+                    if let Some(ListenerCommand::Listen(channel, confirm)) = command
+                        && subscribed.contains_key(&channel)
                     {
-                        let _told = told.send(());
+                        let _sent = confirm.send(());
                     }
                 }
             }
@@ -200,32 +208,33 @@ impl Watch {
         self.lock().streams.is_empty()
     }
 
-    /// Listens to what is read, and to nothing else; none if the connection is lost. Readers of new channels look
-    /// once more: something may have been written before.
-    async fn follow(
+    /// Subscribes to the channels of current readers and unsubscribes from all others. Returns
+    /// `None` if the connection is lost. Wakes the readers of new channels, because writes before
+    /// the subscription were not announced.
+    async fn resubscribe(
         &self,
         sink: &mut PubSubSink,
-        heard: &mut HashMap<String, SessionId>,
+        subscribed: &mut HashMap<String, SessionId>,
     ) -> Option<()> {
-        let wanted: HashMap<String, SessionId> = {
+        let needed: HashMap<String, SessionId> = {
             let readers = self.lock();
             let sessions = readers.streams.keys();
-            sessions.map(|it| (self.keys.of(it).written(), it.clone())).collect()
+            sessions.map(|session| (self.keys.of(session).written(), session.clone())).collect()
         };
-        let gone: Vec<String> =
-            heard.keys().filter(|it| !wanted.contains_key(*it)).cloned().collect();
-        if !gone.is_empty() {
-            sink.unsubscribe(&gone).await.ok()?;
-            gone.iter().for_each(|it| drop(heard.remove(it)));
+        let unneeded: Vec<String> =
+            subscribed.keys().filter(|channel| !needed.contains_key(*channel)).cloned().collect();
+        if !unneeded.is_empty() {
+            sink.unsubscribe(&unneeded).await.ok()?;
+            unneeded.iter().for_each(|channel| drop(subscribed.remove(channel)));
         }
         let new: Vec<(String, SessionId)> =
-            wanted.into_iter().filter(|(it, _)| !heard.contains_key(it)).collect();
+            needed.into_iter().filter(|(channel, _)| !subscribed.contains_key(channel)).collect();
         if !new.is_empty() {
             let channels: Vec<&String> = new.iter().map(|(channel, _)| channel).collect();
             sink.subscribe(&channels).await.ok()?;
             for (channel, session) in new {
                 self.written(&session);
-                heard.insert(channel, session);
+                subscribed.insert(channel, session);
             }
         }
         Some(())

@@ -1,4 +1,4 @@
-//! Writing streams: a batch is one script, and one entry of a Redis stream.
+//! Writing to streams: a batch is one script and one entry of a Redis stream.
 
 use helix_agents_core::error::{Error, Result};
 use helix_agents_core::id::SessionId;
@@ -10,7 +10,7 @@ use helix_agents_core::stream::{
 use super::standing;
 use crate::{Inner, script};
 
-/// A stream while a batch is written to it.
+/// A stream that a batch is being written to.
 struct Stream<'a> {
     store: &'a Inner,
     session: &'a SessionId,
@@ -25,23 +25,23 @@ impl SharedStream for Stream<'_> {
     }
 
     async fn save(&mut self, from: u64, after: &CachedStream, change: &Change) -> Result<bool> {
-        let words = self.words(from, after, change)?;
-        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        let arguments = self.arguments(from, after, change)?;
+        let arguments: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
         let keys = self.store.keys.of(self.session).stream();
-        let mut reply = self.store.server.eval(&script::STREAM_WRITE, &keys, &words).await?;
+        let mut reply = self.store.server.eval(&script::STREAM_WRITE, &keys, &arguments).await?;
         Ok(reply.text()? == "written")
     }
 }
 
 impl Stream<'_> {
-    /// What the script is told.
-    fn words(&self, from: u64, after: &CachedStream, change: &Change) -> Result<Vec<Vec<u8>>> {
+    /// Returns the arguments of the script.
+    fn arguments(&self, from: u64, after: &CachedStream, change: &Change) -> Result<Vec<Vec<u8>>> {
         let (ledger, streams) = (&after.ledger, &self.store.streams);
         let own = ledger.marked.get(self.session).copied().unwrap_or_default();
         let body =
             if change.count == 0 { Vec::new() } else { self.encoded.body(&change.placed)? };
         let number = |number: u64| number.to_string().into_bytes();
-        let mut words = vec![
+        let mut arguments = vec![
             number(from),
             number(streams.retention),
             streams.ttl.as_millis().to_string().into_bytes(),
@@ -56,15 +56,15 @@ impl Stream<'_> {
             number(change.discarded.len() as u64),
         ];
         for discarded in &change.discarded {
-            words.extend([number(discarded.attempt.0), number(discarded.ended)]);
+            arguments.extend([number(discarded.attempt.0), number(discarded.ended)]);
         }
-        for child in change.marked.iter().filter(|it| *it != self.session) {
+        for child in change.marked.iter().filter(|child| *child != self.session) {
             let marked = ledger.marked.get(child).copied().unwrap_or_default();
-            words.push(child.as_str().as_bytes().to_vec());
+            arguments.push(child.as_str().as_bytes().to_vec());
             let Marked { version, seq, fencing_token } = marked;
-            words.push(format!("{version} {seq} {fencing_token}").into_bytes());
+            arguments.push(format!("{version} {seq} {fencing_token}").into_bytes());
         }
-        Ok(words)
+        Ok(arguments)
     }
 }
 
@@ -76,7 +76,8 @@ impl Inner {
         batch: &Batch,
     ) -> Result<BatchReceipt> {
         let stream = Stream { store: self, session, encoded: Encoded::new(&batch.ops)? };
-        // Of this process one writes a stream at a time, and goes on from what the one before knew.
+        // Within this process, writes to a stream are serialized. Each write continues from the
+        // cached state of the previous one.
         let written = write_shared(stream, &mut *memory.lock().await, batch).await?;
         self.watch.written(session);
         Ok(written)

@@ -1,4 +1,5 @@
-//! The contracts on a bad day: answers are late, lost, or never were, and a patient wrapper asks again.
+//! The store contracts with fault injection: responses arrive late or never, requests are lost, and
+//! a retrying wrapper hides it.
 
 mod conformance {
     use helix_agents_testkit::chaos::BadDay;

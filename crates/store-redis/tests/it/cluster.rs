@@ -1,21 +1,21 @@
-//! Three nodes, among which sessions and indexes are spread.
+//! A cluster of three nodes over which sessions and indexes are distributed.
 
 use std::time::{Duration, Instant};
 
 use helix_agents_testkit::{store_suite as state, stream_suite as stream};
 
 use super::server::Server;
-use super::support::Corner;
+use super::support::Keyspace;
 
 const SLOTS: u16 = 16_384;
 
-/// Nodes that share the slots evenly, in this order.
+/// A cluster whose nodes serve equal shares of the slots, in order.
 pub(crate) struct Cluster {
     pub(crate) nodes: [Server; 3],
 }
 
 impl Cluster {
-    /// Starts the nodes, tells them of each other, and waits until all slots are served.
+    /// Starts the nodes, connects them, and waits until all slots are served.
     pub(crate) async fn start() -> Self {
         let cluster = Self { nodes: [0, 1, 2].map(|_| node()) };
         for (number, node) in (0..).zip(&cluster.nodes) {
@@ -33,7 +33,7 @@ impl Cluster {
         }
     }
 
-    /// Starts one more node, which follows the first of these.
+    /// Starts a replica of the first node.
     pub(crate) async fn replica(&self) -> Server {
         let (master, replica) = (&self.nodes[0], node());
         self.introduce(&replica);
@@ -42,23 +42,25 @@ impl Cluster {
         until("the replica knows the nodes", || knows_all() && is_ok(&replica)).await;
         ask(&replica, &["REPLICATE", &name]);
         follows(master, &replica).await;
-        // Whether it may take over is decided by the others, who have to have heard of it.
+        // The other nodes decide whether the replica may take over, so they must know it.
         let own = ask(&replica, &["MYID"]);
         let knows = |node: &Server| {
-            ask(node, &["NODES"]).lines().any(|it| it.starts_with(&own) && it.contains("slave"))
+            ask(node, &["NODES"])
+                .lines()
+                .any(|line| line.starts_with(&own) && line.contains("slave"))
         };
         until("the nodes know the replica", || self.nodes.iter().all(knows)).await;
         replica
     }
 
-    /// The number of the node that serves a session.
+    /// Returns the number of the node that serves a session.
     pub(crate) fn node_of(&self, session: &str) -> usize {
         let slot = ask(&self.nodes[1], &["KEYSLOT", &format!("{{{session}}}")]);
         usize::from(slot.parse::<u16>().unwrap() / (SLOTS / 3)).min(2)
     }
 }
 
-/// It notices at once when another one is gone, and takes over however old its data are.
+/// Starts a node. It detects failures quickly, and takes over however old its data are.
 fn node() -> Server {
     Server::with(&[
         "--cluster-enabled",
@@ -76,11 +78,11 @@ fn is_ok(node: &Server) -> bool {
     ask(node, &["INFO"]).contains("cluster_state:ok")
 }
 
-/// Waits until a replica has what its master has now.
+/// Waits until a replica has received the current data of its master.
 pub(crate) async fn follows(master: &Server, replica: &Server) {
     let offset = |node: &Server, name: &str| -> u64 {
         let info = replication(node);
-        let found = info.lines().find_map(|it| it.strip_prefix(name)?.strip_prefix(':'));
+        let found = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         found.unwrap_or("0").trim().parse().unwrap()
     };
     let is_up = || replication(replica).contains("master_link_status:up");
@@ -89,45 +91,45 @@ pub(crate) async fn follows(master: &Server, replica: &Server) {
     until("the replica catches up", || offset(replica, "slave_repl_offset") >= now).await;
 }
 
-/// Whether the server is no replica, or none any more.
+/// Returns `true` if the server is not a replica (any more).
 pub(crate) fn is_master(node: &Server) -> bool {
     replication(node).contains("role:master")
 }
 
 fn replication(node: &Server) -> String {
-    redis::cmd("INFO").arg("replication").query(&mut node.corner().server()).unwrap()
+    redis::cmd("INFO").arg("replication").query(&mut node.keyspace().server()).unwrap()
 }
 
-/// What a node answers to a question about its cluster.
+/// Runs a `CLUSTER` command on a node.
 fn ask(node: &Server, words: &[&str]) -> String {
-    let answer = redis::cmd("CLUSTER").arg(words).query(&mut node.corner().server()).unwrap();
+    let answer = redis::cmd("CLUSTER").arg(words).query(&mut node.keyspace().server()).unwrap();
     match answer {
         redis::Value::Int(number) => number.to_string(),
         other => redis::from_redis_value(other).unwrap(),
     }
 }
 
-/// Asks again and again.
+/// Polls until the condition holds.
 pub(crate) async fn until(what: &str, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
+    let started = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "in vain: {what}");
+        assert!(started.elapsed() < Duration::from_secs(60), "timed out: {what}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
-/// Each in a corner of its own; what the suites say of one server holds of a cluster.
+/// Runs tests of the suites on the cluster, each with its own prefix.
 macro_rules! all_of {
     ($url:expr, $suite:ident: $($name:ident),+ $(,)?) => {
         $(
             println!(stringify!($name));
-            $suite::$name(&Corner::at($url)).await;
+            $suite::$name(&Keyspace::at($url)).await;
         )+
     };
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_keeps_the_contracts() {
+async fn a_cluster_fulfills_the_contracts() {
     let cluster = Cluster::start().await;
     let url = &cluster.nodes[1].url();
     all_of! { url, state:

@@ -1,21 +1,21 @@
-//! One stream that many handles write at once, as fast as they can.
+//! One stream that many handles write to concurrently, as fast as they can.
 
 use helix_agents_testkit::gate::within;
 use helix_agents_testkit::ids::batch_id;
 
-use super::support::{Corner, id, streams, text};
+use super::support::{Keyspace, id, streams, text};
 
 const WRITERS: u64 = 16;
 const BATCHES: u64 = 25;
 
-/// Nobody locks the stream, so each batch is tried until it comes first.
+/// The store does not lock the stream, so each batch is tried until it succeeds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_who_write_one_stream_none_starves() {
-    let corner = Corner::new();
+async fn concurrent_writers_of_one_stream_do_not_starve() {
+    let keyspace = Keyspace::new();
     let session = id("s");
     let mut writing = Vec::new();
     for _ in 0..WRITERS {
-        let (streams, session) = (streams(&corner.store().await), session.clone());
+        let (streams, session) = (streams(&keyspace.store().await), session.clone());
         writing.push(tokio::spawn(async move {
             for _ in 0..BATCHES {
                 let chunks = vec![text(&session, "x")];
@@ -26,6 +26,6 @@ async fn of_many_who_write_one_stream_none_starves() {
     for writer in writing {
         within(writer).await.unwrap();
     }
-    let info = streams(&corner.store().await).info(&session).await.unwrap();
+    let info = streams(&keyspace.store().await).info(&session).await.unwrap();
     assert_eq!(info.last_seq, WRITERS * BATCHES);
 }

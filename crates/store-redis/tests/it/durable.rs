@@ -1,4 +1,4 @@
-//! What was acknowledged outlives a writer that is killed.
+//! Acknowledged operations survive a killed writer.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use helix_agents_store_redis::RedisStore;
 use helix_agents_testkit::durable_suite::DurableHarness;
 use helix_agents_testkit::servers;
 
-use super::support::Corner;
+use super::support::Keyspace;
 
 #[async_trait::async_trait]
-impl DurableHarness for Corner {
+impl DurableHarness for Keyspace {
     async fn open(place: &str) -> Arc<dyn StateStore> {
         let store = RedisStore::builder(&servers::redis()).prefix(place).open().await;
         Arc::new(store.unwrap())
@@ -25,8 +25,8 @@ impl DurableHarness for Corner {
     }
 }
 
-async fn harness() -> Corner {
-    Corner::new()
+async fn harness() -> Keyspace {
+    Keyspace::new()
 }
 
-helix_agents_testkit::durable_suite!(harness, Corner);
+helix_agents_testkit::durable_suite!(harness, Keyspace);

@@ -1,4 +1,4 @@
-//! Replicas that take over: with all that was acknowledged, or without the end of it.
+//! Replicas that take over with or without the last acknowledged appends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,19 +8,20 @@ use helix_agents_core::store::{AppendOutcome, Position, RetryingStore, StateStor
 
 use super::cluster::{Cluster, follows, is_master, until};
 use super::server::Server;
-use super::support::{Corner, add, append, create, id, ids, patient};
+use super::support::{Keyspace, add, append, create, id, ids, retrying};
 
-/// Longer than a cluster takes to agree on a new master.
+/// A timeout that exceeds the time in which a cluster elects a new master.
 const OUTAGE: Duration = Duration::from_secs(60);
 
-/// Makes the replica miss what is written from now on.
+/// Disconnects the replica, so that it misses later writes.
 fn separate(master: &Server, replica: &Server) {
     replica.pause();
     let mut cut = redis::cmd("CLIENT");
-    cut.arg("KILL").arg("TYPE").arg("replica").exec(&mut master.corner().server()).unwrap();
+    cut.arg("KILL").arg("TYPE").arg("replica").exec(&mut master.keyspace().server()).unwrap();
 }
 
-/// Whoever knew of what was lost hears so, again and again, while the log goes on without it.
+/// Asserts that a writer that knew of lost appends always gets `HistoryLost`, while the log
+/// continues without them.
 async fn assert_lost(store: &impl StateStore, session: &str, mut kept: Position, lost: &Position) {
     let session = id(session);
     let before = ids(store, &session).await;
@@ -35,14 +36,14 @@ async fn assert_lost(store: &impl StateStore, session: &str, mut kept: Position,
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_of_a_cluster_whose_replica_lacks_appends_leaves_one_history() {
+async fn a_cluster_failover_that_lost_appends_leaves_one_history() {
     let mut cluster = Cluster::start().await;
     let replica = cluster.replica().await;
-    let corner = Corner::at(&cluster.nodes[1].url());
-    let store = patient(&corner.store().await);
+    let keyspace = Keyspace::at(&cluster.nodes[1].url());
+    let store = retrying(&keyspace.store().await);
     let names = || (0..).map(|number| format!("s{number}"));
-    let here = names().find(|it| cluster.node_of(it) == 0).unwrap();
-    let elsewhere = names().find(|it| cluster.node_of(it) != 0).unwrap();
+    let here = names().find(|name| cluster.node_of(name) == 0).unwrap();
+    let elsewhere = names().find(|name| cluster.node_of(name) != 0).unwrap();
     let mut kept = create(&store, &id(&here)).await;
     add(&store, &id(&here), &mut kept, "kept").await;
     let mut whole = create(&store, &id(&elsewhere)).await;
@@ -64,14 +65,14 @@ async fn a_node_of_a_cluster_whose_replica_lacks_appends_leaves_one_history() {
     assert_lost(&store, &here, kept, &lost).await;
 }
 
-/// What one writer saw.
+/// The observations of one writer.
 struct Seen {
     session: String,
     acknowledged: Vec<String>,
     is_lost: bool,
 }
 
-/// Appends until it is told to stop, or hears that history was lost.
+/// Appends until it is stopped or gets `HistoryLost`.
 async fn write(
     store: RetryingStore,
     session: String,
@@ -90,33 +91,33 @@ async fn write(
                 appends.fetch_add(1, Ordering::Relaxed);
             }
             AppendOutcome::HistoryLost => is_lost = true,
-            other => panic!("nobody else writes: {other:?}"),
+            other => panic!("unexpected outcome: {other:?}"),
         }
     }
     Seen { session, acknowledged, is_lost }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_is_killed_in_the_middle_of_appends_makes_no_second_history() {
+async fn a_node_that_is_killed_during_appends_creates_no_second_history() {
     let mut cluster = Cluster::start().await;
     let replica = cluster.replica().await;
-    let corner = Corner::at(&cluster.nodes[1].url());
-    let store = patient(&corner.store().await);
+    let keyspace = Keyspace::at(&cluster.nodes[1].url());
+    let store = retrying(&keyspace.store().await);
     let (stop, appends) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
     let names: Vec<String> = (0..12).map(|number| format!("s{number}")).collect();
-    assert!((0..3).all(|node| names.iter().any(|it| cluster.node_of(it) == node)));
+    assert!((0..3).all(|node| names.iter().any(|name| cluster.node_of(name) == node)));
     let start = |name: &String| {
         let write = write(store.clone(), name.clone(), Arc::clone(&stop), Arc::clone(&appends));
         tokio::spawn(write)
     };
     let writing: Vec<_> = names.iter().map(start).collect();
-    until("all write", || appends.load(Ordering::Relaxed) > 200).await;
-    // So that at least the sessions are there, whatever it lacks of their ends.
+    until("all writers append", || appends.load(Ordering::Relaxed) > 200).await;
+    // The replica must at least have the sessions, even if it lacks their last appends.
     follows(&cluster.nodes[0], &replica).await;
     cluster.nodes[0].kill();
     until("the replica takes over", || is_master(&replica)).await;
     let before = appends.load(Ordering::Relaxed);
-    until("all go on", || appends.load(Ordering::Relaxed) > before + 400).await;
+    until("all writers continue", || appends.load(Ordering::Relaxed) > before + 400).await;
     stop.store(true, Ordering::Relaxed);
 
     for writer in writing {
@@ -124,7 +125,7 @@ async fn a_node_that_is_killed_in_the_middle_of_appends_makes_no_second_history(
             tokio::time::timeout(OUTAGE, writer).await.unwrap().unwrap();
         let found = ids(&store, &id(&session)).await;
         if is_lost {
-            assert_eq!(cluster.node_of(&session), 0, "only what lay on that node can be lost");
+            assert_eq!(cluster.node_of(&session), 0, "only sessions on that node can lose appends");
             assert!(acknowledged.starts_with(&found), "{session}: {found:?}");
         } else {
             assert_eq!(found, acknowledged, "{session}");
@@ -132,14 +133,14 @@ async fn a_node_that_is_killed_in_the_middle_of_appends_makes_no_second_history(
     }
 }
 
-/// Without a cluster it is an operator, or a program of theirs, who says which server is the master.
+/// Without a cluster, an operator or their tool decides which server is the master.
 #[tokio::test]
-async fn a_replica_that_was_made_master_without_the_last_appends_leaves_one_history() {
+async fn a_promoted_replica_that_lacks_appends_leaves_one_history() {
     let (mut master, replica) = (Server::start(), Server::start());
-    let corner = master.corner();
+    let keyspace = master.keyspace();
     let mut follow = redis::cmd("REPLICAOF");
-    follow.arg("127.0.0.1").arg(master.port()).exec(&mut replica.corner().server()).unwrap();
-    let store = corner.store().await;
+    follow.arg("127.0.0.1").arg(master.port()).exec(&mut replica.keyspace().server()).unwrap();
+    let store = keyspace.store().await;
     let mut kept = create(&store, &id("s")).await;
     add(&store, &id("s"), &mut kept, "kept").await;
     follows(&master, &replica).await;
@@ -151,8 +152,8 @@ async fn a_replica_that_was_made_master_without_the_last_appends_leaves_one_hist
     master.kill();
     replica.unpause();
     let mut promote = redis::cmd("REPLICAOF");
-    promote.arg("NO").arg("ONE").exec(&mut replica.corner().server()).unwrap();
-    let corner = corner.moved_to(&replica.url());
-    let store = corner.store().await;
+    promote.arg("NO").arg("ONE").exec(&mut replica.keyspace().server()).unwrap();
+    let keyspace = keyspace.moved_to(&replica.url());
+    let store = keyspace.store().await;
     assert_lost(&store, "s", kept, &lost).await;
 }

@@ -1,4 +1,4 @@
-//! How a reader hears of what another process wrote.
+//! Notification of readers about writes of other stores.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use helix_agents_testkit::ids::batch_id;
 
-use super::support::{Corner, id, streams, text};
+use super::support::{Keyspace, id, streams, text};
 
-/// Long enough that nobody looks by himself.
+/// A poll interval that is long enough to exclude polling.
 const NEVER: Duration = Duration::from_secs(3600);
 const SOON: Duration = Duration::from_secs(20);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_server_tells_readers_of_what_others_write() {
-    let corner = Corner::new();
-    let here = corner.builder().poll_interval(NEVER).open().await.unwrap();
-    let there = corner.store().await;
+async fn the_server_notifies_readers_of_writes_of_other_stores() {
+    let keyspace = Keyspace::new();
+    let here = keyspace.builder().poll_interval(NEVER).open().await.unwrap();
+    let there = keyspace.store().await;
     let (one, two) = (id("one"), id("two"));
     let mut readers = Vec::new();
     for session in [&one, &two, &one] {
@@ -42,17 +42,17 @@ async fn the_server_tells_readers_of_what_others_write() {
     }
 }
 
-/// Nobody listens any more, and then somebody again.
+/// The last reader leaves, and a new one subscribes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_listens_after_others_have_left_is_told_too() {
-    let corner = Corner::new();
-    let here = corner.builder().poll_interval(NEVER).open().await.unwrap();
-    let there = corner.store().await;
+async fn a_reader_that_subscribes_after_others_have_left_is_notified() {
+    let keyspace = Keyspace::new();
+    let here = keyspace.builder().poll_interval(NEVER).open().await.unwrap();
+    let there = keyspace.store().await;
     for number in 1..=3 {
         let session = id(&format!("s{number}"));
         let mut reader = streams(&here).read(&session, 1).await.unwrap();
         for seq in 1..=3 {
-            // It waits before there is anything.
+            // The reader waits before there is a chunk.
             let write = async {
                 tokio::task::yield_now().await;
                 streams(&there)
@@ -67,16 +67,17 @@ async fn whoever_listens_after_others_have_left_is_told_too() {
     }
 }
 
-/// The executor on which the listening task ran is gone, as that of a process which shares a store with others may be.
+/// The tokio runtime of the listening task is shut down, which can happen if several runtimes share
+/// a store.
 #[test]
-fn readers_of_another_executor_go_on() {
+fn readers_of_another_tokio_runtime_continue() {
     let executor = || {
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
     };
     let (main, other) = (executor(), executor());
-    let corner = Corner::new();
+    let keyspace = Keyspace::new();
     let (here, there) = main.block_on(async {
-        (corner.builder().poll_interval(NEVER).open().await.unwrap(), corner.store().await)
+        (keyspace.builder().poll_interval(NEVER).open().await.unwrap(), keyspace.store().await)
     });
     let session = id("s");
     let write = || async {

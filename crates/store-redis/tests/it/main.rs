@@ -1,4 +1,5 @@
-//! `helix-agents-store-redis` against the store contracts, and what only a server can do.
+//! Runs the store contract suites against `helix-agents-store-redis`, and tests what is specific to
+//! a server.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod chaos;
@@ -21,10 +22,10 @@ mod conformance {
     use helix_agents_core::store::{StateStore, StoreScope};
     use helix_agents_testkit::store_suite::StoreHarness;
 
-    use super::support::Corner;
+    use super::support::Keyspace;
 
     #[async_trait::async_trait]
-    impl StoreHarness for Corner {
+    impl StoreHarness for Keyspace {
         fn reach(&self) -> StoreScope {
             StoreScope::Network
         }
@@ -38,8 +39,8 @@ mod conformance {
         }
     }
 
-    pub(crate) async fn harness() -> Corner {
-        Corner::new()
+    pub(crate) async fn harness() -> Keyspace {
+        Keyspace::new()
     }
 
     helix_agents_testkit::store_suite!(harness);
@@ -51,10 +52,10 @@ mod stream {
     use helix_agents_core::stream::StreamManager;
     use helix_agents_testkit::stream_suite::StreamHarness;
 
-    use super::support::Corner;
+    use super::support::Keyspace;
 
     #[async_trait::async_trait]
-    impl StreamHarness for Corner {
+    impl StreamHarness for Keyspace {
         async fn open(&self) -> Arc<dyn StreamManager> {
             Arc::new(self.store().await)
         }
@@ -64,8 +65,8 @@ mod stream {
         }
     }
 
-    pub(crate) async fn harness() -> Corner {
-        Corner::new()
+    pub(crate) async fn harness() -> Keyspace {
+        Keyspace::new()
     }
 
     helix_agents_testkit::stream_suite!(harness);
@@ -74,17 +75,17 @@ mod stream {
 mod backend {
     use helix_agents_testkit::backend_suite::{Backend, BackendHarness};
 
-    use super::support::Corner;
+    use super::support::Keyspace;
 
     #[async_trait::async_trait]
-    impl BackendHarness for Corner {
+    impl BackendHarness for Keyspace {
         async fn open(&self) -> Backend {
             Backend::of(self.store().await)
         }
     }
 
-    async fn harness() -> Corner {
-        Corner::new()
+    async fn harness() -> Keyspace {
+        Keyspace::new()
     }
 
     helix_agents_testkit::backend_suite!(harness);

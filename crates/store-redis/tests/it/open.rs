@@ -1,4 +1,4 @@
-//! What is refused before anything is written, and what is told.
+//! Opening a store: rejected configurations and reported settings.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use helix_agents_store_redis::{Persistence, RedisBuilder, RedisStore};
 use helix_agents_testkit::servers;
 
 use super::server::Server;
-use super::support::{Corner, create, id, ids, streams};
+use super::support::{Keyspace, create, id, ids, streams};
 
 async fn refused(builder: RedisBuilder, code: ErrorCode) -> String {
     let error = builder.open().await.unwrap_err();
@@ -18,14 +18,14 @@ async fn refused(builder: RedisBuilder, code: ErrorCode) -> String {
 }
 
 #[tokio::test]
-async fn a_server_that_would_throw_away_parts_of_logs_is_refused() {
+async fn a_server_that_evicts_keys_is_refused() {
     for policy in ["allkeys-lru", "volatile-ttl"] {
         let server = Server::with(&["--maxmemory-policy", policy]);
-        let corner = server.corner();
-        let text = refused(corner.builder(), ErrorCode::ConfigInvalid).await;
+        let keyspace = server.keyspace();
+        let text = refused(keyspace.builder(), ErrorCode::ConfigInvalid).await;
         assert!(text.contains("noeviction") && text.contains(policy), "{text}");
-        assert!(corner.keys().is_empty());
-        let inspection = corner.builder().inspect().await.unwrap();
+        assert!(keyspace.keys().is_empty());
+        let inspection = keyspace.builder().inspect().await.unwrap();
         assert_eq!(inspection.settings.eviction, policy);
         assert_eq!(inspection.check().unwrap_err().code(), ErrorCode::ConfigInvalid);
     }
@@ -35,28 +35,28 @@ async fn a_server_that_would_throw_away_parts_of_logs_is_refused() {
 async fn a_replica_is_refused() {
     let primary = Server::start();
     let replica = Server::start();
-    let mut connection = replica.corner().server();
+    let mut connection = replica.keyspace().server();
     let port = primary.port();
     redis::cmd("REPLICAOF").arg("127.0.0.1").arg(port).exec(&mut connection).unwrap();
-    refused(replica.corner().builder(), ErrorCode::StoreReadOnly).await;
+    refused(replica.keyspace().builder(), ErrorCode::StoreReadOnly).await;
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_server_is_refused() {
+async fn an_invalid_url_or_prefix_is_refused() {
     for url in ["", "postgres://localhost", "redis://", "redis://localhost:x"] {
         let text = refused(RedisStore::builder(url), ErrorCode::ConfigInvalid).await;
         assert!(!text.contains("localhost"), "the URL may hold a password: {text}");
     }
     for prefix in ["", "a{b}", "a*"] {
-        refused(Corner::new().builder().prefix(prefix), ErrorCode::ConfigInvalid).await;
+        refused(Keyspace::new().builder().prefix(prefix), ErrorCode::ConfigInvalid).await;
     }
 }
 
 #[tokio::test]
-async fn a_url_may_name_the_prefix_and_nothing_else() {
-    let corner = Corner::new();
-    create(&corner.store().await, &id("s")).await;
-    let url = format!("{}?prefix={}", servers::redis(), corner.prefix());
+async fn a_url_may_set_the_prefix_but_no_unknown_parameter() {
+    let keyspace = Keyspace::new();
+    create(&keyspace.store().await, &id("s")).await;
+    let url = format!("{}?prefix={}", servers::redis(), keyspace.prefix());
     assert_eq!(ids(&RedisStore::open(&url).await.unwrap(), &id("s")).await, ["first"]);
     for options in ["?prefix=a{b}", "?schema=x", "?prefix=a&tls=yes"] {
         let url = format!("{}{options}", servers::redis());
@@ -68,7 +68,7 @@ async fn a_url_may_name_the_prefix_and_nothing_else() {
 async fn a_server_that_does_not_answer_is_unavailable() {
     let mut server = Server::start();
     server.kill();
-    refused(server.corner().builder(), ErrorCode::StoreUnavailable).await;
+    refused(server.keyspace().builder(), ErrorCode::StoreUnavailable).await;
 }
 
 #[tokio::test]
@@ -86,18 +86,18 @@ async fn a_wrong_password_is_refused_and_never_shown() {
 }
 
 #[tokio::test]
-async fn what_a_newer_version_wrote_is_left_alone() {
-    let corner = Corner::new();
-    let key = format!("{}:{{index}}:schema", corner.prefix());
-    redis::cmd("SET").arg(&key).arg("2").exec(&mut corner.server()).unwrap();
-    refused(corner.builder(), ErrorCode::StoreNewer).await;
-    redis::cmd("SET").arg(&key).arg("a picture").exec(&mut corner.server()).unwrap();
-    refused(corner.builder(), ErrorCode::StoreForeign).await;
-    assert_eq!(corner.keys(), [key]);
+async fn data_of_a_newer_version_are_not_changed() {
+    let keyspace = Keyspace::new();
+    let key = format!("{}:{{index}}:schema", keyspace.prefix());
+    redis::cmd("SET").arg(&key).arg("2").exec(&mut keyspace.server()).unwrap();
+    refused(keyspace.builder(), ErrorCode::StoreNewer).await;
+    redis::cmd("SET").arg(&key).arg("a picture").exec(&mut keyspace.server()).unwrap();
+    refused(keyspace.builder(), ErrorCode::StoreForeign).await;
+    assert_eq!(keyspace.keys(), [key]);
 }
 
 #[tokio::test]
-async fn a_store_says_what_the_settings_of_its_server_mean() {
+async fn guarantees_and_warnings_follow_the_settings_of_the_server() {
     let cases: [(&[&str], Persistence, bool); 4] = [
         (&["--appendonly", "yes", "--appendfsync", "always"], Persistence::Always, true),
         (&["--appendonly", "yes", "--appendfsync", "everysec"], Persistence::EverySecond, false),
@@ -106,38 +106,40 @@ async fn a_store_says_what_the_settings_of_its_server_mean() {
     ];
     for (settings, persistence, survives) in cases {
         let server = Server::with(settings);
-        let corner = server.corner();
-        let store = corner.store().await;
+        let keyspace = server.keyspace();
+        let store = keyspace.store().await;
         assert_eq!(store.settings().persistence, persistence);
         let guarantees = store.guarantees();
-        let power =
-            guarantees.iter().find(|it| it.promise == GuaranteeKind::SurvivesPowerLoss).unwrap();
+        let power = guarantees
+            .iter()
+            .find(|guarantee| guarantee.promise == GuaranteeKind::SurvivesPowerLoss)
+            .unwrap();
         assert_eq!(power.holds, survives, "{power:?}");
         create(&store, &id("s")).await;
-        let inspection = corner.builder().inspect().await.unwrap();
+        let inspection = keyspace.builder().inspect().await.unwrap();
         assert_eq!((inspection.schema, inspection.sessions), (Some(1), 1));
         assert_eq!(inspection.guarantees(), guarantees);
-        // One is about memory without a bound.
+        // One warning is about the missing memory limit.
         let warnings = inspection.warnings();
         assert_eq!(warnings.len(), if survives { 1 } else { 2 }, "{warnings:?}");
     }
 }
 
 #[tokio::test]
-async fn looking_changes_nothing() {
-    let corner = Corner::new();
-    let store = corner.store().await;
+async fn reading_and_inspecting_change_nothing() {
+    let keyspace = Keyspace::new();
+    let store = keyspace.store().await;
     assert_eq!(store.head(&id("s")).await.unwrap(), None);
-    let inspection = corner.builder().inspect().await.unwrap();
+    let inspection = keyspace.builder().inspect().await.unwrap();
     assert_eq!((inspection.schema, inspection.sessions), (None, 0));
-    assert!(corner.keys().is_empty());
+    assert!(keyspace.keys().is_empty());
 }
 
 #[tokio::test]
-async fn a_closed_store_says_so_to_whoever_asks_and_whoever_waits() {
+async fn a_closed_store_fails_new_and_waiting_operations() {
     use futures_util::StreamExt as _;
-    let corner = Corner::new();
-    let store = corner.store().await;
+    let keyspace = Keyspace::new();
+    let store = keyspace.store().await;
     create(&store, &id("s")).await;
     let mut reader = streams(&store).read(&id("s"), 1).await.unwrap();
     let waiting = tokio::spawn(async move { reader.next().await });
@@ -146,5 +148,5 @@ async fn a_closed_store_says_so_to_whoever_asks_and_whoever_waits() {
     assert_eq!(store.head(&id("s")).await.unwrap_err().code(), ErrorCode::Closed);
     let heard = tokio::time::timeout(Duration::from_secs(20), waiting).await.unwrap().unwrap();
     assert_eq!(heard.unwrap().unwrap_err().code(), ErrorCode::Closed);
-    assert_eq!(ids(&corner.store().await, &id("s")).await, ["first"]);
+    assert_eq!(ids(&keyspace.store().await, &id("s")).await, ["first"]);
 }

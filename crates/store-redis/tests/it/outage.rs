@@ -1,4 +1,4 @@
-//! Lost connections, and servers that come back: with all they acknowledged, or without the end of it.
+//! Lost connections, and servers that restart with or without the last acknowledged appends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,16 +11,17 @@ use helix_agents_core::error::ErrorCode;
 use helix_agents_core::store::{AppendOutcome, Position, StateStore as _};
 
 use super::server::Server;
-use super::support::{Corner, add, append, create, id, ids, patient, patient_streams, text};
+use super::support::{Keyspace, add, append, create, id, ids, retrying, retrying_streams, text};
 
 const SECONDS: Duration = Duration::from_secs(30);
 
-/// Four sessions grow until they are told to stop; answers how many appends were acknowledged, of each.
-async fn write_beside<F: Future<Output = ()>>(corner: &Corner, trouble: F) -> [usize; 4] {
+/// Appends to four sessions until `fault` has ended. Returns the number of acknowledged appends
+/// per session.
+async fn write_during<F: Future<Output = ()>>(keyspace: &Keyspace, fault: F) -> [usize; 4] {
     let stop = Arc::new(AtomicBool::new(false));
     let mut writing = Vec::new();
     for number in 0..4 {
-        let (store, stop) = (patient(&corner.store().await), Arc::clone(&stop));
+        let (store, stop) = (retrying(&keyspace.store().await), Arc::clone(&stop));
         writing.push(tokio::spawn(async move {
             let session = id(&format!("s{number}"));
             let mut position = create(&store, &session).await;
@@ -32,7 +33,7 @@ async fn write_beside<F: Future<Output = ()>>(corner: &Corner, trouble: F) -> [u
             appends
         }));
     }
-    trouble.await;
+    fault.await;
     stop.store(true, Ordering::Relaxed);
     let mut acknowledged = [0; 4];
     for (count, task) in acknowledged.iter_mut().zip(writing) {
@@ -41,42 +42,42 @@ async fn write_beside<F: Future<Output = ()>>(corner: &Corner, trouble: F) -> [u
     acknowledged
 }
 
-/// Every append is there, once and in its place.
-async fn assert_whole(corner: &Corner, acknowledged: [usize; 4]) {
-    let store = corner.store().await;
+/// Asserts that every append is in the log once, in order.
+async fn assert_whole(keyspace: &Keyspace, acknowledged: [usize; 4]) {
+    let store = keyspace.store().await;
     for (number, appends) in acknowledged.into_iter().enumerate() {
         let found = ids(&store, &id(&format!("s{number}"))).await;
-        let expected = (1..=appends).map(|it| format!("a{it}"));
+        let expected = (1..=appends).map(|number| format!("a{number}"));
         let expected: Vec<String> = std::iter::once("first".to_owned()).chain(expected).collect();
         assert_eq!(found, expected);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_killed_and_comes_back_costs_nothing_that_was_acknowledged() {
+async fn a_server_that_is_killed_and_restarted_loses_no_acknowledged_append() {
     let mut server = Server::start();
-    let corner = server.corner();
+    let keyspace = server.keyspace();
     let pause = Duration::from_millis(150);
-    let trouble = async {
+    let fault = async {
         for _ in 0..3 {
             tokio::time::sleep(pause).await;
             server.kill();
             tokio::time::sleep(pause).await;
-            server.go_on();
+            server.launch();
         }
         tokio::time::sleep(pause).await;
     };
-    let acknowledged = write_beside(&corner, trouble).await;
-    assert!(acknowledged.iter().all(|it| *it > 0));
-    assert_whole(&corner, acknowledged).await;
+    let acknowledged = write_during(&keyspace, fault).await;
+    assert!(acknowledged.iter().all(|appends| *appends > 0));
+    assert_whole(&keyspace, acknowledged).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_that_are_cut_are_made_again() {
+async fn cut_connections_are_reopened() {
     let server = Server::start();
-    let corner = server.corner();
-    let mut connection = corner.server();
-    let trouble = async {
+    let keyspace = server.keyspace();
+    let mut connection = keyspace.server();
+    let fault = async {
         for _ in 0..30 {
             tokio::time::sleep(Duration::from_millis(20)).await;
             let mut kill = redis::cmd("CLIENT");
@@ -84,19 +85,19 @@ async fn connections_that_are_cut_are_made_again() {
             kill.exec(&mut connection).unwrap();
         }
     };
-    let acknowledged = write_beside(&corner, trouble).await;
-    assert_whole(&corner, acknowledged).await;
+    let acknowledged = write_during(&keyspace, fault).await;
+    assert_whole(&keyspace, acknowledged).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_misses_nothing_when_its_connections_are_cut() {
     let server = Server::start();
-    let corner = server.corner();
-    let (here, there) = (corner.store().await, corner.store().await);
-    let (here, there) = (patient_streams(&here), patient_streams(&there));
+    let keyspace = server.keyspace();
+    let (here, there) = (keyspace.store().await, keyspace.store().await);
+    let (here, there) = (retrying_streams(&here), retrying_streams(&there));
     let session = id("s");
     let mut reader = here.read(&session, 1).await.unwrap();
-    let mut connection = corner.server();
+    let mut connection = keyspace.server();
     for number in 1..=20_u64 {
         let kind = if number % 2 == 0 { "pubsub" } else { "normal" };
         let mut kill = redis::cmd("CLIENT");
@@ -111,34 +112,35 @@ async fn a_reader_misses_nothing_when_its_connections_are_cut() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_away_is_unavailable() {
+async fn a_stopped_server_is_unavailable() {
     let mut server = Server::start();
-    let corner = server.corner();
-    let store = corner.store().await;
+    let keyspace = server.keyspace();
+    let store = keyspace.store().await;
     let mut position = create(&store, &id("s")).await;
     server.kill();
     let error = store.append(append(&id("s"), &position, "a")).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::StoreUnavailable, "{error}");
-    server.go_on();
-    add(&patient(&store), &id("s"), &mut position, "a").await;
+    server.launch();
+    add(&retrying(&store), &id("s"), &mut position, "a").await;
     assert_eq!(ids(&store, &id("s")).await, ["first", "a"]);
 }
 
-/// What a replica that lacks the last appends, or a disk that lost them, brings about.
+/// This happens with a replica that lacks the last appends, or a disk that lost them.
 #[tokio::test]
-async fn whoever_knew_of_lost_appends_hears_that_history_was_lost() {
+async fn a_writer_that_knew_of_lost_appends_gets_history_lost() {
     let mut server = Server::start();
-    let corner = server.corner();
-    let store = patient(&corner.store().await);
+    let keyspace = server.keyspace();
+    let store = retrying(&keyspace.store().await);
     let session = id("s");
     let mut kept = create(&store, &session).await;
     add(&store, &session, &mut kept, "kept").await;
     let before = server.copy();
     let mut lost = kept.clone();
     add(&store, &session, &mut lost, "lost").await;
-    server.put_back(&before);
+    server.restore(&before);
 
-    // Beyond the end of the log, at it under another id, and below it: never a second history.
+    // The expected position is beyond the end of the log, then at its end with another id, then
+    // below it. None of them creates a second history.
     let outcome = store.append(append(&session, &lost, "after")).await.unwrap();
     assert_eq!(outcome, AppendOutcome::HistoryLost);
     for other in ["other", "more"] {
@@ -150,11 +152,11 @@ async fn whoever_knew_of_lost_appends_hears_that_history_was_lost() {
 }
 
 #[tokio::test]
-async fn an_append_that_was_cut_off_in_the_middle_is_not_there_at_all() {
+async fn a_torn_append_is_not_in_the_log() {
     for bytes in [1, 40, 90, 150] {
         let mut server = Server::start();
-        let corner = server.corner();
-        let store = patient(&corner.store().await);
+        let keyspace = server.keyspace();
+        let store = retrying(&keyspace.store().await);
         let session = id("s");
         let mut position = create(&store, &session).await;
         add(&store, &session, &mut position, "kept").await;
@@ -169,12 +171,13 @@ async fn an_append_that_was_cut_off_in_the_middle_is_not_there_at_all() {
     }
 }
 
-/// The fork lies on another node, which lost nothing: what it shares is not what it was any more.
+/// The fork may be on another node that lost nothing. The shared appends are no longer what they
+/// were.
 #[tokio::test]
-async fn a_fork_notices_that_what_it_shares_was_lost() {
+async fn a_fork_detects_the_loss_of_shared_appends() {
     let server = Server::start();
-    let corner = server.corner();
-    let store = corner.store().await;
+    let keyspace = server.keyspace();
+    let store = keyspace.store().await;
     let (session, fork) = (id("s"), id("fork"));
     let mut position = create(&store, &session).await;
     add(&store, &session, &mut position, "a").await;
@@ -184,8 +187,8 @@ async fn a_fork_notices_that_what_it_shares_was_lost() {
     store.fork(&session, super::support::child_of(None, &fork), first).await.unwrap();
     assert_eq!(ids(&store, &fork).await, ["first", "a", "fork begins"]);
 
-    let log = corner.keys().into_iter().find(|key| key.ends_with("{s}:log")).unwrap();
-    redis::cmd("XDEL").arg(&log).arg("2-0").exec(&mut corner.server()).unwrap();
+    let log = keyspace.keys().into_iter().find(|key| key.ends_with("{s}:log")).unwrap();
+    redis::cmd("XDEL").arg(&log).arg("2-0").exec(&mut keyspace.server()).unwrap();
     let error = store.read_log(&fork, 0, 10).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::StoreCorrupt, "{error}");
     let error = store.read_log(&session, 0, 10).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! Replies that get lost on their way from the server: a command takes effect, and its caller is cut off.
+//! Lost responses: a command takes effect, but its client gets no response.
 
 use futures_util::StreamExt as _;
 use helix_agents_testkit::gate::within;
@@ -8,32 +8,33 @@ use helix_agents_testkit::servers;
 
 use helix_agents_core::stream::{AttemptRef, Batch, Effect, StreamOp, Writer};
 
-use super::support::{Corner, id, patient_streams, streams, text};
+use super::support::{Keyspace, id, retrying_streams, streams, text};
 
-/// The content of a batch whose replies can be lost.
+/// The content of a batch whose responses can be lost.
 const MARK: &str = "reply to lose";
 
-/// Commands with that content. A script that the server does not know yet did not run.
+/// The proxy counts commands with that content. A script that the server does not know yet did not
+/// run.
 const MARKED: Protocol = Protocol {
-    is_marked: |request| request.windows(MARK.len()).any(|it| it == MARK.as_bytes()),
+    is_marked: |request| request.windows(MARK.len()).any(|part| part == MARK.as_bytes()),
     is_carried_out: |reply| !reply.starts_with(b"-NOSCRIPT"),
 };
 
-async fn start() -> (Proxy, Corner) {
+async fn start() -> (Proxy, Keyspace) {
     let proxy = Proxy::start(&servers::redis(), MARKED).await;
-    let corner = Corner::at(proxy.url());
-    (proxy, corner)
+    let keyspace = Keyspace::at(proxy.url());
+    (proxy, keyspace)
 }
 
-/// The driver makes another connection, on which the store sends the batch again.
+/// The driver opens another connection, on which the store sends the batch again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_whose_reply_is_lost_is_written_once() {
-    let (proxy, corner) = start().await;
-    let streams = patient_streams(&corner.store().await);
+    let (proxy, keyspace) = start().await;
+    let streams = retrying_streams(&keyspace.store().await);
     let session = id("s");
     streams.append(batch_id(), &session, None, vec![text(&session, "0")]).await.unwrap();
     for number in 1..20 {
-        // The store sends it again; that may be cut off, too.
+        // The store sends the batch again. That response may be lost, too.
         proxy.lose(1 + number % 2);
         let begin =
             StreamOp::Begin { effect: Effect::Model { step: number }, origin: text(&session, "") };
@@ -48,13 +49,13 @@ async fn a_batch_whose_reply_is_lost_is_written_once() {
     assert_eq!((info.last_seq, info.open.len()), (20, 19));
 }
 
-/// Chunks that others wrote after it do not hide whether it was written.
+/// Later chunks of other writers do not obscure whether this batch was written.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_whose_reply_is_lost_while_others_write_is_written_once() {
     const BATCHES: u64 = 20;
-    let (proxy, corner) = start().await;
-    let (here, there) = (corner.store().await, corner.store().await);
-    let (streams, others) = (streams(&here), patient_streams(&there));
+    let (proxy, keyspace) = start().await;
+    let (here, there) = (keyspace.store().await, keyspace.store().await);
+    let (streams, others) = (streams(&here), retrying_streams(&there));
     let session = id("s");
     let mut unanswered = 0;
     for number in 0..BATCHES {
@@ -66,7 +67,7 @@ async fn a_batch_whose_reply_is_lost_while_others_write_is_written_once() {
             Writer::without_run(&session),
             [StreamOp::Chunks { attempt: None, chunks }],
         );
-        // The connection is replaced once, and that one is lost, too.
+        // The store replaces a lost connection once. The replacement is lost, too.
         proxy.lose(2);
         unanswered += u64::from(streams.write(&session, batch.clone()).await.is_err());
         for _ in 0..2 {
@@ -80,7 +81,7 @@ async fn a_batch_whose_reply_is_lost_while_others_write_is_written_once() {
                 }
             }
         });
-        assert_eq!(again.await.last_seq, number * 4 + 2, "it stands before what came after it");
+        assert_eq!(again.await.last_seq, number * 4 + 2, "the batch precedes later ones");
     }
     assert!(unanswered > 0, "every batch was answered");
     let last = streams.info(&session).await.unwrap().last_seq;

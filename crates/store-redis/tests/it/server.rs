@@ -1,4 +1,4 @@
-//! Servers that a test has to itself, to treat them badly.
+//! Dedicated servers for tests that kill, pause or damage them.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::support::Corner;
+use super::support::Keyspace;
 
-/// A server in a folder of its own, which ends with the test.
+/// A server in a temporary folder, which ends with the test.
 pub(crate) struct Server {
     folder: tempfile::TempDir,
     port: u16,
@@ -18,7 +18,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// As durable as it gets.
+    /// Starts a server with the most durable settings.
     pub(crate) fn start() -> Self {
         Self::with(&["--appendonly", "yes", "--appendfsync", "always"])
     }
@@ -29,10 +29,10 @@ impl Server {
         let mut server = Self {
             folder,
             port,
-            settings: settings.iter().map(|it| (*it).to_owned()).collect(),
+            settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
             process: None,
         };
-        server.go_on();
+        server.launch();
         server
     }
 
@@ -44,11 +44,11 @@ impl Server {
         self.port
     }
 
-    pub(crate) fn corner(&self) -> Corner {
-        Corner::at(&self.url())
+    pub(crate) fn keyspace(&self) -> Keyspace {
+        Keyspace::at(&self.url())
     }
 
-    /// Makes it stand still, as if its machine were too busy for it.
+    /// Pauses the process, as if its machine were overloaded.
     pub(crate) fn pause(&self) {
         self.signal(Signal::STOP);
     }
@@ -62,7 +62,7 @@ impl Server {
         kill_process(pid, signal).unwrap();
     }
 
-    /// Ends it as a crash would.
+    /// Kills the process, like a crash.
     pub(crate) fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.kill().unwrap();
@@ -70,16 +70,16 @@ impl Server {
         }
     }
 
-    /// Starts it on what it has kept.
+    /// Starts the process with the data of the previous one.
     #[expect(
         clippy::disallowed_methods,
-        reason = "another process, which tells nobody that it is ready"
+        reason = "waits for another process, which does not signal that it is ready"
     )]
-    pub(crate) fn go_on(&mut self) {
+    pub(crate) fn launch(&mut self) {
         let (port, folder) = (self.port.to_string(), self.folder.path().to_str().unwrap());
         let process = Command::new("redis-server")
             .args(["--port", &port, "--bind", "127.0.0.1", "--dir", folder, "--save", ""])
-            // A replica need not wait for others to come.
+            // Synchronize a replica immediately instead of waiting for others.
             .args(["--repl-diskless-sync-delay", "0"])
             .args(&self.settings)
             .stdout(Stdio::null())
@@ -87,9 +87,9 @@ impl Server {
             .spawn()
             .unwrap();
         self.process = Some(process);
-        let begun = Instant::now();
+        let started = Instant::now();
         while TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_err() {
-            assert!(begun.elapsed() < Duration::from_secs(20), "redis-server did not start");
+            assert!(started.elapsed() < Duration::from_secs(20), "redis-server did not start");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -98,23 +98,23 @@ impl Server {
         self.folder.path().join("appendonlydir")
     }
 
-    /// What is on the disk now.
+    /// Copies the current files.
     pub(crate) fn copy(&self) -> tempfile::TempDir {
         let copy = tempfile::tempdir().unwrap();
         copy_files(&self.appended(), copy.path());
         copy
     }
 
-    /// Puts back what was on the disk when it was copied; the server is down meanwhile.
-    pub(crate) fn put_back(&mut self, copy: &tempfile::TempDir) {
+    /// Restores copied files while the server is stopped.
+    pub(crate) fn restore(&mut self, copy: &tempfile::TempDir) {
         self.kill();
         std::fs::remove_dir_all(self.appended()).unwrap();
         std::fs::create_dir(self.appended()).unwrap();
         copy_files(copy.path(), &self.appended());
-        self.go_on();
+        self.launch();
     }
 
-    /// Cuts so many bytes off what is on the disk, as a crash in the middle of writing does.
+    /// Truncates the append-only file by this many bytes, like a crash during a write.
     pub(crate) fn cut(&mut self, bytes: u64) {
         self.kill();
         let is_log = |path: &PathBuf| path.to_string_lossy().ends_with(".incr.aof");
@@ -123,7 +123,7 @@ impl Server {
         let file = std::fs::OpenOptions::new().write(true).open(log).unwrap();
         let length = file.metadata().unwrap().len();
         file.set_len(length - bytes).unwrap();
-        self.go_on();
+        self.launch();
     }
 }
 
@@ -133,7 +133,7 @@ impl Drop for Server {
     }
 }
 
-/// One on which nothing listens, and neither where a node of a cluster talks to the others: so much higher.
+/// Returns a free port whose cluster bus port, 10,000 higher, is free, too.
 pub(crate) fn free_port() -> u16 {
     const BUS: u16 = 10_000;
     let free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok();
@@ -147,7 +147,7 @@ pub(crate) fn free_port() -> u16 {
 }
 
 fn files(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path())
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path())
 }
 
 fn copy_files(from: &Path, to: &Path) {

@@ -1,4 +1,4 @@
-//! What the tests share: a corner of the server, and sessions.
+//! Shared test helpers: keyspaces and sessions.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use helix_agents_core::stream::{Chunk, ChunkKind, StreamManager};
 use helix_agents_store_redis::{RedisBuilder, RedisStore};
 use helix_agents_testkit::servers;
 
-/// A prefix of its own on a server, of which nothing is left after the test.
-pub(crate) struct Corner {
+/// A unique key prefix on a server. Its keys are deleted after the test.
+pub(crate) struct Keyspace {
     url: String,
     prefix: String,
 }
 
-impl Corner {
+impl Keyspace {
     pub(crate) fn new() -> Self {
         Self::at(&servers::redis())
     }
@@ -29,7 +29,7 @@ impl Corner {
         Self { url: url.to_owned(), prefix: servers::unique() }
     }
 
-    /// The same, on another server that has it, too.
+    /// Returns the same prefix on another server with the same data.
     pub(crate) fn moved_to(&self, url: &str) -> Self {
         Self { url: url.to_owned(), prefix: self.prefix.clone() }
     }
@@ -42,17 +42,17 @@ impl Corner {
         self.builder().open().await.unwrap()
     }
 
-    /// The server, past the store.
+    /// Opens a connection to the server that bypasses the store.
     pub(crate) fn server(&self) -> redis::Connection {
         redis::Client::open(&*self.url).unwrap().get_connection().unwrap()
     }
 
-    /// What all keys of the store begin with.
+    /// Returns the prefix of all keys.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// Whether a value under some key of the store has these bytes in it.
+    /// Returns `true` if any value of the store contains these bytes.
     pub(crate) fn holds(&self, bytes: &[u8]) -> bool {
         const VALUES: &str = "local kind = redis.call('TYPE', KEYS[1]).ok
             if kind == 'string' then return { redis.call('GET', KEYS[1]) } end
@@ -76,7 +76,7 @@ impl Corner {
         })
     }
 
-    /// All keys of the store.
+    /// Returns all keys of the store.
     pub(crate) fn keys(&self) -> Vec<String> {
         let pattern = format!("{}:*", self.prefix);
         let mut keys: Vec<String> =
@@ -86,7 +86,7 @@ impl Corner {
     }
 }
 
-impl Drop for Corner {
+impl Drop for Keyspace {
     fn drop(&mut self) {
         let clear = || -> redis::RedisResult<()> {
             let mut server = redis::Client::open(&*self.url)?.get_connection()?;
@@ -94,7 +94,7 @@ impl Drop for Corner {
             let keys: Vec<Vec<u8>> = redis::cmd("KEYS").arg(pattern).query(&mut server)?;
             keys.chunks(1000).try_for_each(|keys| redis::cmd("UNLINK").arg(keys).exec(&mut server))
         };
-        // The server may be gone, if that is what was tested.
+        // The server may have been stopped by the test.
         let _cleared = clear();
     }
 }
@@ -138,7 +138,7 @@ pub(crate) fn child_of(parent: Option<&SessionId>, root: &SessionId) -> NewSessi
     }
 }
 
-/// Creates a session; returns where its log ends.
+/// Creates a session. Returns the end of its log.
 pub(crate) async fn create(store: &impl StateStore, session: &SessionId) -> Position {
     create_as(store, session, child_of(None, session), summary()).await
 }
@@ -156,7 +156,7 @@ pub(crate) async fn create_as(
     Position { version: 1, append: "first".into() }
 }
 
-/// Appends one event, after whatever others append meanwhile.
+/// Appends one event. After a conflict, retries at the new end of the log.
 pub(crate) async fn add(
     store: &impl StateStore,
     session: &SessionId,
@@ -173,7 +173,7 @@ pub(crate) async fn add(
     *position = Position { version: position.version + 1, append: id.into() };
 }
 
-/// The ids of all appends of a session.
+/// Returns the ids of all appends of a session.
 pub(crate) async fn ids(store: &impl StateStore, session: &SessionId) -> Vec<String> {
     let log = store.read_log(session, 0, u32::MAX).await.unwrap();
     log.iter().map(|append| append.id.to_string()).collect()
@@ -190,17 +190,17 @@ pub(crate) fn text(session: &SessionId, delta: &str) -> Chunk {
     }
 }
 
-/// The store as a runtime asks it.
-pub(crate) fn patient(store: &RedisStore) -> RetryingStore {
+/// Returns the store with retries, as a runtime uses it.
+pub(crate) fn retrying(store: &RedisStore) -> RetryingStore {
     helix_agents_testkit::patient::store(Arc::new(store.clone()))
 }
 
-/// Its streams, likewise.
-pub(crate) fn patient_streams(store: &RedisStore) -> Arc<dyn StreamManager> {
+/// Returns the store's streams with retries.
+pub(crate) fn retrying_streams(store: &RedisStore) -> Arc<dyn StreamManager> {
     Arc::new(helix_agents_testkit::patient::streams(Arc::new(store.clone())))
 }
 
-/// The streams of a store. Both contracts have methods of the same names.
+/// Returns the streams of a store. Both contracts have methods of the same names.
 pub(crate) fn streams(store: &RedisStore) -> Arc<dyn StreamManager> {
     Arc::new(store.clone())
 }

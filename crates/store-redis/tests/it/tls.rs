@@ -1,4 +1,4 @@
-//! TLS, with certificates of a root that only the test knows.
+//! TLS with certificates of a root that only the test knows.
 
 use futures_util::StreamExt as _;
 
@@ -11,19 +11,20 @@ use helix_agents_testkit::ids::batch_id;
 use super::server::{Server, free_port};
 use super::support::{add, create, id, ids, streams, text};
 
-/// A server that speaks TLS on a port of its own.
-struct Secured {
+/// A server with a TLS port.
+struct TlsServer {
     _server: Server,
     port: u16,
 }
 
-impl Secured {
-    /// `clients` says whether these have to have a certificate, too.
+impl TlsServer {
+    /// Starts a server. `clients` determines whether clients need a certificate.
     fn start(authority: &Authority, clients: &str) -> Self {
         let port = free_port();
         let (certificate, key) = authority.sign("server");
         let root = authority.root();
-        let [certificate, key, root] = [&certificate, &key, &root].map(|it| it.to_str().unwrap());
+        let [certificate, key, root] =
+            [&certificate, &key, &root].map(|path| path.to_str().unwrap());
         let server = Server::with(&[
             "--tls-port",
             &port.to_string(),
@@ -45,7 +46,7 @@ impl Secured {
     }
 }
 
-/// That opening fails, and says this.
+/// Asserts that opening fails with an error that contains `says`.
 async fn refused(builder: RedisBuilder, says: &str) {
     let error = within(builder.open()).await.unwrap_err();
     let text = format!("{error:?}");
@@ -58,9 +59,9 @@ fn root(authority: &Authority) -> String {
 }
 
 #[tokio::test]
-async fn a_server_whose_root_is_named_is_trusted_and_no_other() {
+async fn only_a_server_with_the_given_root_is_trusted() {
     let authority = Authority::new();
-    let server = Secured::start(&authority, "no");
+    let server = TlsServer::start(&authority, "no");
     let builder = server.builder("localhost", &root(&authority));
     let store = builder.clone().open().await.unwrap();
     let mut reader = streams(&store).read(&id("s"), 1).await.unwrap();
@@ -72,15 +73,16 @@ async fn a_server_whose_root_is_named_is_trusted_and_no_other() {
     assert_eq!(within(reader.next()).await.unwrap().unwrap().seq, 1);
 
     refused(server.builder("localhost", &root(&Authority::new())), "UnknownIssuer").await;
-    // What the system knows is not enough, and a certificate is for the name that it says.
+    // The system's roots do not include the test's root, and a certificate is only valid for its
+    // host name.
     refused(server.builder("localhost", ""), "UnknownIssuer").await;
     refused(server.builder("127.0.0.1", &root(&authority)), "not valid for name").await;
 }
 
 #[tokio::test]
-async fn a_server_that_asks_for_a_certificate_gets_it() {
+async fn a_client_certificate_is_sent_on_request() {
     let authority = Authority::new();
-    let server = Secured::start(&authority, "yes");
+    let server = TlsServer::start(&authority, "yes");
     let root = root(&authority);
     let with = |authority: &Authority| {
         let (certificate, key) = authority.sign("client");
@@ -95,13 +97,13 @@ async fn a_server_that_asks_for_a_certificate_gets_it() {
 }
 
 #[tokio::test]
-async fn certificates_that_cannot_be_are_refused() {
+async fn invalid_certificate_options_are_refused() {
     let authority = Authority::new();
     let (certificate, key) = authority.sign("client");
     let (certificate, key) = (certificate.display(), key.display());
     for (url, says) in [
         ("rediss://localhost?sslrootcert=/no/such/file".to_owned(), "cannot be read"),
-        (format!("rediss://localhost?sslcert={certificate}"), "need each other"),
+        (format!("rediss://localhost?sslcert={certificate}"), "must be used together"),
         (format!("rediss://localhost?sslcert={key}&sslkey={certificate}"), "cannot be used"),
         (format!("redis://localhost?{}", root(&authority)), "rediss://"),
     ] {

@@ -1,4 +1,4 @@
-//! Errors that SQLite really makes, and what becomes of them.
+//! Real SQLite errors and the codes that they map to.
 
 use rusqlite::Connection;
 

@@ -1,3 +1,4 @@
--- The usage of the session itself, as its appends said last: a JSON object. None if no append has said any.
+-- The usage of the session itself, as of its last append with usage: a JSON object. NULL if no
+-- append had usage.
 
 ALTER TABLE sessions ADD COLUMN usage TEXT;

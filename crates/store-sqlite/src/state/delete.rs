@@ -1,4 +1,4 @@
-//! Deleting sessions with their children and streams.
+//! Deletion of sessions with their descendants and streams.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -8,7 +8,7 @@ use crate::error::Failure;
 use crate::prepared::Tables;
 use crate::{place, streams};
 
-/// Returns the sessions that went.
+/// Deletes a session and its descendants. Returns the deleted sessions.
 pub(super) fn delete(
     tables: &mut Tables<'_>,
     session: &SessionId,
@@ -40,8 +40,8 @@ pub(super) fn delete(
     Ok(found.into_iter().map(|(_, session)| session).collect())
 }
 
-/// Deletes what nobody shares of a log whose session is gone; and if that is all of it, what it
-/// shared and nobody else does.
+/// Deletes the appends of a deleted session that no other log shares. If no append remains, also
+/// does this for the log that it was forked from, provided that its session is deleted, too.
 fn forget(connection: &Connection, key: i64) -> Result<(), Failure> {
     let mut next = Some(key);
     while let Some(key) = next.take() {
@@ -60,10 +60,10 @@ fn forget(connection: &Connection, key: i64) -> Result<(), Failure> {
             .query_row([key], |row| row.get(0))
             .optional()?;
         let Some(base) = base else { continue };
-        let is_used: bool = connection
+        let exists: bool = connection
             .prepare_cached("SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?1)")?
             .query_row([base], |row| row.get(0))?;
-        next = (!is_used).then_some(base);
+        next = (!exists).then_some(base);
     }
     Ok(())
 }

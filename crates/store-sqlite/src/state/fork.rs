@@ -1,4 +1,4 @@
-//! Forking: a row that says whose appends come before one's own.
+//! Forks: a row that names the log whose appends precede the fork's own.
 
 use rusqlite::{OptionalExtension as _, params};
 
@@ -42,10 +42,10 @@ pub(super) fn fork(
     if covering != *position {
         return Ok(ForkOutcome::HistoryLost);
     }
-    // A fork that was made within what its original shares begins with the same log as that one.
+    // A fork within the appends that its original shares has the same base as the original.
     let base = log
         .owner(position.version)
-        .ok_or_else(|| corrupt(from, "the log does not have what its head says"))?;
+        .ok_or_else(|| corrupt(from, "the log does not match its head"))?;
     let now = clock::now().max(at);
     let lease_until = write::lease(None, first.lease, now);
     let key = head::insert(tables.connection, new, first, lease_until, now)?;

@@ -14,11 +14,11 @@ use helix_agents_core::store::{
 use crate::clock;
 use crate::error::{Failure, corrupt, of_session};
 
-/// The columns that [`from_row`] reads, in its order.
+/// The columns that [`from_row`] reads, in order.
 pub(super) const COLUMNS: &str = "session, agent, root, parent, tags, created_at, version, append, \
     updated_at, status, run, runtime, pending, wake_at, lease_until";
 
-/// The head of a session, if it exists.
+/// Returns the head of a session, if the session exists.
 pub(super) fn find(connection: &Connection, session: &SessionId) -> Result<Option<Head>, Failure> {
     let sql = format!("SELECT {COLUMNS} FROM sessions WHERE session = ?1");
     let mut statement = connection.prepare_cached(&sql)?;
@@ -26,8 +26,8 @@ pub(super) fn find(connection: &Connection, session: &SessionId) -> Result<Optio
     rows.next()?.map(|row| from_row(row, clock::now())).transpose()
 }
 
-/// Writes the row of a new session, as it is after its first append; returns its key, which is none
-/// that a log has or had whose appends are still there.
+/// Inserts the row of a new session after its first append. Returns its key, which differs from
+/// every log that has or had appends in the table.
 pub(super) fn insert(
     connection: &Connection,
     new: &NewSession,
@@ -76,7 +76,7 @@ pub(super) fn from_row(row: &Row<'_>, now: Timestamp) -> Result<Head, Failure> {
         .map_err(|failure| Failure::Own(of_session(failure.into(), &session)))
 }
 
-/// What an append says of its session's usage, as it is kept.
+/// Returns the stored form of an append's usage.
 pub(super) fn usage_text(append: &Append) -> Result<Option<String>, Failure> {
     let text = append.usage.as_ref().map(|usage| serde_json::to_string(&**usage)).transpose();
     Ok(text.map_err(|error| {
@@ -84,10 +84,10 @@ pub(super) fn usage_text(append: &Append) -> Result<Option<String>, Failure> {
     })?)
 }
 
-/// The columns of a head, and the usage after them.
+/// Reads a head and the usage column after it.
 pub(super) fn usage_from_row(row: &Row<'_>, now: Timestamp) -> Result<SessionUsage, Failure> {
     let head = from_row(row, now)?;
-    let unreadable = || corrupt(&head.session, "the usage of the session cannot be read");
+    let unreadable = || corrupt(&head.session, "the usage of the session is unreadable");
     let text = row.get_ref(15)?.as_str_or_null().map_err(|_| unreadable())?;
     let usage = text.map(serde_json::from_str).transpose().map_err(|_| unreadable())?;
     Ok(SessionUsage { head, usage })
@@ -96,7 +96,7 @@ pub(super) fn usage_from_row(row: &Row<'_>, now: Timestamp) -> Result<SessionUsa
 fn read_row(row: &Row<'_>, session: &SessionId, now: Timestamp) -> Result<Head, Failure> {
     let tags: BTreeMap<String, String> =
         serde_json::from_str(row.get_ref(4)?.as_str().unwrap_or(""))
-            .map_err(|_| corrupt(session, "the tags of the session cannot be read"))?;
+            .map_err(|_| corrupt(session, "the tags of the session are unreadable"))?;
     let status = row.get_ref(9)?.as_str().ok().and_then(SessionStatus::parse);
     let updated_at = Timestamp(row.get(8)?);
     Ok(Head {
@@ -112,7 +112,7 @@ fn read_row(row: &Row<'_>, session: &SessionId, now: Timestamp) -> Result<Head, 
             append: AppendId::from(row.get::<_, String>(7)?),
         },
         summary: Summary {
-            status: status.ok_or_else(|| corrupt(session, "the session's status is not known"))?,
+            status: status.ok_or_else(|| corrupt(session, "the session has an unknown status"))?,
             run: row.get::<_, Option<String>>(10)?.map(RunId::from),
             runtime: row.get::<_, String>(11)?.into(),
             pending: row.get(12)?,

@@ -1,4 +1,4 @@
-//! Lists of heads.
+//! Lists of sessions.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
@@ -11,7 +11,7 @@ use super::head;
 use crate::clock;
 use crate::error::{Failure, not_found};
 
-/// Conditions in SQL, with their values.
+/// SQL conditions and their values.
 #[derive(Default)]
 struct Conditions {
     sql: Vec<&'static str>,
@@ -19,7 +19,7 @@ struct Conditions {
 }
 
 impl Conditions {
-    /// Every `?` of the condition takes one of the values.
+    /// Adds a condition. Each `?` in it takes one of the values.
     fn add<const N: usize>(&mut self, sql: &'static str, values: [Value; N]) {
         self.sql.push(sql);
         self.values.extend(values);
@@ -77,7 +77,7 @@ pub(super) fn list(
     select(connection, filter, page, head::COLUMNS, head::from_row)
 }
 
-/// The same with the usage of each session.
+/// Lists sessions with their usage.
 pub(super) fn list_usage(
     connection: &mut Connection,
     filter: &SessionFilter,

@@ -1,4 +1,4 @@
-//! Reading logs, and telling whether they are whole.
+//! Reading and verification of logs.
 
 use std::ops::RangeInclusive;
 
@@ -13,22 +13,22 @@ use helix_agents_core::store::{Position, StoredAppend};
 use crate::error::{Failure, corrupt, not_found};
 use crate::place;
 
-/// A session's log, in parts: the last one is its own, those before it belong to the logs that it
-/// was forked from.
+/// A session's log as segments. The last segment is its own; earlier ones belong to the logs that
+/// it was forked from.
 pub(super) struct Log {
-    parts: Vec<Part>,
+    segments: Vec<Segment>,
 }
 
-/// Appends that lie one behind the other.
-struct Part {
+/// A contiguous range of appends.
+struct Segment {
     key: i64,
-    /// The version before the first of them.
+    /// The version before the first append.
     after: u64,
-    /// The version after the last of them; no bound for the log's own.
+    /// The version after the last append. `None` for the log's own segment, which is unbounded.
     up_to: Option<u64>,
 }
 
-impl Part {
+impl Segment {
     fn holds(&self, version: u64) -> bool {
         self.after < version && self.up_to.is_none_or(|end| version <= end)
     }
@@ -41,40 +41,41 @@ impl Part {
 }
 
 impl Log {
-    /// The log of that key.
+    /// Loads the log with the given key.
     pub(super) fn of(connection: &Connection, key: i64) -> Result<Self, Failure> {
-        let mut parts = vec![Part { key, after: 0, up_to: None }];
+        let mut segments = vec![Segment { key, after: 0, up_to: None }];
         let mut key = key;
         while let Some((base, version)) = base(connection, key)? {
             if base >= key {
-                let message = "a log goes on from one that is younger";
+                let message = "a log is forked from a newer log";
                 return Err(Error::new(ErrorCode::StoreCorrupt, message).into());
             }
-            if let Some(part) = parts.last_mut() {
-                part.after = version;
+            if let Some(segment) = segments.last_mut() {
+                segment.after = version;
             }
-            parts.push(Part { key: base, after: 0, up_to: Some(version) });
+            segments.push(Segment { key: base, after: 0, up_to: Some(version) });
             key = base;
         }
-        parts.reverse();
-        Ok(Self { parts })
+        segments.reverse();
+        Ok(Self { segments })
     }
 
-    /// The key of the log that has the append with this event.
+    /// Returns the key of the log that has the append with this event.
     pub(super) fn owner(&self, version: u64) -> Option<i64> {
-        self.part(version).map(|part| part.key)
+        self.segment(version).map(|segment| segment.key)
     }
 
-    /// The version after which the log has appends of its own; 0 unless it was forked.
+    /// Returns the version after which the log has its own appends. It is 0 unless the log was
+    /// forked.
     pub(super) fn shared(&self) -> u64 {
-        self.parts.last().map_or(0, |own| own.after)
+        self.segments.last().map_or(0, |own| own.after)
     }
 
-    fn part(&self, version: u64) -> Option<&Part> {
-        self.parts.iter().find(|part| part.holds(version))
+    fn segment(&self, version: u64) -> Option<&Segment> {
+        self.segments.iter().find(|segment| segment.holds(version))
     }
 
-    /// The appends after a version, gapless.
+    /// Returns the appends after a version, without gaps.
     pub(super) fn after(
         &self,
         connection: &Connection,
@@ -87,12 +88,12 @@ impl Log {
              WHERE key > ?1 AND key <= ?2 ORDER BY key LIMIT ?3",
         )?;
         let mut appends: Vec<StoredAppend> = Vec::new();
-        for part in &self.parts {
-            if part.up_to.is_some_and(|end| end <= version) {
+        for segment in &self.segments {
+            if segment.up_to.is_some_and(|end| end <= version) {
                 continue;
             }
             let taken = u32::try_from(appends.len()).unwrap_or(u32::MAX);
-            let keys = part.keys(version);
+            let keys = segment.keys(version);
             let mut rows =
                 statement.query(params![keys.start(), keys.end(), limit.saturating_sub(taken)])?;
             while let Some(row) = rows.next()? {
@@ -108,22 +109,22 @@ impl Log {
         Ok(appends)
     }
 
-    /// Id and time of the append whose first event has this place.
+    /// Returns the id and the time of the append whose first event has this version.
     pub(super) fn starting_at(
         &self,
         connection: &Connection,
         first: u64,
     ) -> Result<Option<(AppendId, Timestamp)>, Failure> {
-        let Some(part) = self.part(first) else { return Ok(None) };
+        let Some(segment) = self.segment(first) else { return Ok(None) };
         let mut statement =
             connection.prepare_cached("SELECT id, at FROM appends WHERE key = ?1")?;
-        let found = statement.query_row([place::up_to(part.key, first)], |row| {
+        let found = statement.query_row([place::up_to(segment.key, first)], |row| {
             Ok((AppendId::from(row.get::<_, String>(0)?), Timestamp(row.get(1)?)))
         });
         Ok(found.optional()?)
     }
 
-    /// Whether the log once ended at this position.
+    /// Returns `true` if the log ended at this position at some time.
     pub(super) fn reached(
         &self,
         connection: &Connection,
@@ -136,18 +137,18 @@ impl Log {
         Ok(found.as_ref() == Some(position))
     }
 
-    /// The position after the append that this version is in, and the append's time.
+    /// Returns the position after the append that contains this version, and the append's time.
     pub(super) fn covering(
         &self,
         connection: &Connection,
         version: u64,
     ) -> Result<Option<(Position, Timestamp)>, Failure> {
-        let Some(part) = self.part(version) else { return Ok(None) };
+        let Some(segment) = self.segment(version) else { return Ok(None) };
         let mut statement = connection.prepare_cached(
             "SELECT key, count, id, at FROM appends
              WHERE key BETWEEN ?1 AND ?2 ORDER BY key DESC LIMIT 1",
         )?;
-        let up_to = (*part.keys(0).start(), place::up_to(part.key, version));
+        let up_to = (*segment.keys(0).start(), place::up_to(segment.key, version));
         let found = statement.query_row(up_to, |row| {
             let next = place::number(row.get(0)?) + u64::from(row.get::<_, u32>(1)?);
             let append = AppendId::from(row.get::<_, String>(2)?);
@@ -158,7 +159,7 @@ impl Log {
     }
 }
 
-/// The log that one begins with, and up to which version, if it was forked.
+/// Returns the base of a forked log and the version up to which it is shared.
 fn base(connection: &Connection, key: i64) -> Result<Option<(i64, u64)>, Failure> {
     let mut statement =
         connection.prepare_cached("SELECT base, version FROM forks WHERE log = ?1")?;
@@ -166,14 +167,14 @@ fn base(connection: &Connection, key: i64) -> Result<Option<(i64, u64)>, Failure
     Ok(found.optional()?)
 }
 
-/// The appends of a session after a version.
+/// Returns the appends of a session after a version.
 pub(super) fn read(
     connection: &mut Connection,
     session: &SessionId,
     version: u64,
     limit: u32,
 ) -> Result<Vec<StoredAppend>, Failure> {
-    // One moment for all queries.
+    // One transaction, so that all queries read the same state.
     let transaction = connection.transaction()?;
     let mut statement =
         transaction.prepare_cached("SELECT id, version FROM sessions WHERE session = ?1")?;
@@ -181,7 +182,7 @@ pub(super) fn read(
     let (key, end): (i64, u64) = found.optional()?.ok_or_else(|| not_found(session))?;
     let log = Log::of(&transaction, key)?;
     let appends = log.after(&transaction, session, version, limit)?;
-    let begins = appends.first().map_or(end, |it| it.first - 1);
+    let begins = appends.first().map_or(end, |append| append.first - 1);
     let covered = || -> Result<u64, Failure> {
         let found = log.covering(&transaction, version)?;
         Ok(found.map_or(0, |(position, _)| position.version))
@@ -190,7 +191,7 @@ pub(super) fn read(
     let all = appends.len() < usize::try_from(limit).unwrap_or(usize::MAX);
     let ends = appends.last().map_or(end, StoredAppend::version);
     if missing || ends > end || (all && ends < end) {
-        return Err(corrupt(session, "the log does not have what its head says"));
+        return Err(corrupt(session, "the log does not match its head"));
     }
     Ok(appends)
 }

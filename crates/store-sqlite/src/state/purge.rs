@@ -1,4 +1,4 @@
-//! Forgetting what is old.
+//! Deletion of old sessions.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
@@ -11,19 +11,21 @@ use crate::clock;
 use crate::error::Failure;
 use crate::prepared::Tables;
 
-/// How many trees are forgotten in one transaction, so that others are not kept waiting.
+/// The number of session trees that one transaction deletes, so that other writers do not wait
+/// long.
 const BATCH: u32 = 64;
 
-/// Forgets some of what is to be forgotten; returns the sessions that went, none when nothing is left.
+/// Deletes a batch of the sessions that `purge` selects. Returns the deleted sessions, which is
+/// empty when none are left.
 pub(super) fn purge_some(
     tables: &mut Tables<'_>,
     purge: &Purge,
 ) -> Result<Vec<SessionId>, Failure> {
-    let mut gone = Vec::new();
+    let mut deleted = Vec::new();
     for root in find(tables.connection, purge)? {
-        gone.extend(delete::delete(tables, &root)?);
+        deleted.extend(delete::delete(tables, &root)?);
     }
-    Ok(gone)
+    Ok(deleted)
 }
 
 fn find(connection: &Connection, purge: &Purge) -> Result<Vec<SessionId>, Failure> {
@@ -39,7 +41,7 @@ fn find(connection: &Connection, purge: &Purge) -> Result<Vec<SessionId>, Failur
              WHERE below.root = top.root AND (below.updated_at > ? OR below.lease_until > ?))
          ORDER BY created_at, session LIMIT {BATCH}"
     ))?;
-    let statuses = purge.statuses.iter().map(|it| Value::from(it.as_str().to_owned()));
+    let statuses = purge.statuses.iter().map(|status| Value::from(status.as_str().to_owned()));
     let times = [now.saturating_sub(age), now].map(Value::from);
     let found = statement.query_map(params_from_iter(statuses.chain(times)), |row| {
         Ok(SessionId::from(row.get::<_, String>(0)?))

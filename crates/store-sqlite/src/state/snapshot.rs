@@ -9,7 +9,7 @@ use helix_agents_core::store::{Position, Snapshot};
 use crate::error::Failure;
 use crate::prepared::Tables;
 
-/// Keeps a snapshot, unless a newer one is kept or the log does not reach it.
+/// Saves a snapshot, unless a newer one is saved or the log does not reach its version.
 pub(super) fn save(
     tables: &mut Tables<'_>,
     session: &SessionId,
@@ -35,7 +35,7 @@ pub(super) fn save(
     Ok(())
 }
 
-/// The snapshot of a session, if one is kept.
+/// Returns the saved snapshot of a session, if there is one.
 pub(super) fn find(
     connection: &Connection,
     session: &SessionId,

@@ -1,5 +1,5 @@
-//! Creating, appending and renewing: a row of the log and the head's, whatever the length of the
-//! log. The caller has begun a transaction, and keeps it only on success.
+//! Creating, appending and renewing. An append writes one log row and the head row, whatever the
+//! length of the log. The caller has started a transaction and commits it only on success.
 
 use std::time::Duration;
 
@@ -18,14 +18,14 @@ use crate::error::{Failure, corrupt, not_found};
 use crate::prepared::{Prepared, Tables};
 use crate::{clock, place};
 
-/// What every step needs.
+/// The statements that every step needs.
 pub(crate) struct Statements<'c> {
     find: Prepared<'c>,
     add: Prepared<'c>,
-    /// These are of the head: what changes with an append, with the summary too, and with those
-    /// columns that indexes are of.
-    go_on: Prepared<'c>,
-    summarise: Prepared<'c>,
+    /// Three updates of the head: of the columns that change with every append; also of the
+    /// summary's unindexed columns; and also of the indexed columns.
+    update_head: Prepared<'c>,
+    update_summary: Prepared<'c>,
     place: Prepared<'c>,
 }
 
@@ -41,12 +41,12 @@ impl<'c> Statements<'c> {
                 "INSERT INTO appends (key, count, id, run, schema, at, body)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             ),
-            go_on: prepared(
+            update_head: prepared(
                 "UPDATE sessions SET version = ?2, append = ?3, updated_at = ?4, lease_until = ?5,
                      usage = coalesce(?6, usage)
                  WHERE id = ?1",
             ),
-            summarise: prepared(
+            update_summary: prepared(
                 "UPDATE sessions SET version = ?2, append = ?3, updated_at = ?4, lease_until = ?5,
                      usage = coalesce(?6, usage), status = ?7, runtime = ?8, pending = ?9
                  WHERE id = ?1",
@@ -61,16 +61,16 @@ impl<'c> Statements<'c> {
     }
 }
 
-/// What an append has to know of its session.
+/// The state of a session that an append depends on.
 pub(super) struct End {
-    /// The row of the session.
+    /// The key of the session's row.
     pub(super) key: i64,
     version: u64,
-    /// Whether it is where the append expects it.
+    /// `true` if the log ends at the position that the append expects.
     is_expected: bool,
     updated_at: Timestamp,
     lease_until: Option<Timestamp>,
-    /// Whether the append's summary leaves all columns as they are that indexes are of.
+    /// `true` if the append's summary does not change indexed columns.
     stays_in_place: bool,
 }
 
@@ -104,14 +104,14 @@ pub(super) fn append(tables: &mut Tables<'_>, append: &Append) -> Result<AppendO
     let statements = &mut tables.state;
     let end = find(statements, append)?.ok_or_else(|| not_found(&append.session))?;
     if !end.is_expected {
-        return judge_elsewhere(tables.connection, &end, append);
+        return outcome_off_end(tables.connection, &end, append);
     }
     let now = clock::now().max(end.updated_at);
-    if let Some(failed) = judge_guard(&end, append.guard, now) {
+    if let Some(failed) = check_guard(&end, append.guard, now) {
         return Ok(failed);
     }
     add(statements, end.key, end.version + 1, append, now)?;
-    go_on(statements, &end, append, now)?;
+    update_head(statements, &end, append, now)?;
     Ok(AppendOutcome::Appended { at: now })
 }
 
@@ -162,8 +162,8 @@ pub(super) fn find(
     Ok(end.optional()?)
 }
 
-/// What an append gets whose position is not the end of the log.
-fn judge_elsewhere(
+/// Returns the outcome of an append whose expected position is not the end of the log.
+fn outcome_off_end(
     connection: &Connection,
     end: &End,
     append: &Append,
@@ -179,17 +179,17 @@ fn judge_elsewhere(
         _ => {
             let after = expected.version;
             let missed = log.after(connection, &append.session, after, u32::MAX)?;
-            let begins = missed.first().map(|it| it.first);
+            let begins = missed.first().map(|append| append.first);
             let ends = missed.last().map(StoredAppend::position);
             if begins != Some(after + 1) || ends != Some(position(connection, end.key)?) {
-                return Err(corrupt(&append.session, "the log does not have what its head says"));
+                return Err(corrupt(&append.session, "the log does not match its head"));
             }
             Ok(AppendOutcome::Conflict { missed })
         }
     }
 }
 
-/// What the head says of where the log ends.
+/// Returns the end of the log as the head records it.
 fn position(connection: &Connection, key: i64) -> Result<Position, Failure> {
     let mut statement =
         connection.prepare_cached("SELECT version, append FROM sessions WHERE id = ?1")?;
@@ -200,7 +200,7 @@ fn position(connection: &Connection, key: i64) -> Result<Position, Failure> {
     Ok(position?)
 }
 
-fn judge_guard(end: &End, guard: Guard, now: Timestamp) -> Option<AppendOutcome> {
+fn check_guard(end: &End, guard: Guard, now: Timestamp) -> Option<AppendOutcome> {
     let lease_until = match guard {
         Guard::None => return None,
         Guard::NotAfter(deadline) if now <= deadline => return None,
@@ -222,7 +222,7 @@ pub(super) fn lease(
     }
 }
 
-/// Writes the append into the log, whose events end before `first`.
+/// Inserts an append into the log. `first` is the version of its first event.
 pub(super) fn add(
     statements: &mut Statements<'_>,
     key: i64,
@@ -242,8 +242,8 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Writes the head as it is after the append.
-fn go_on(
+/// Updates the head after an append.
+fn update_head(
     statements: &mut Statements<'_>,
     end: &End,
     append: &Append,
@@ -254,14 +254,17 @@ fn go_on(
     let until = lease(end.lease_until, append.lease, now).map(|until| until.0);
     let usage = head::usage_text(append)?;
     let Some(summary) = &append.summary else {
-        statements.go_on.get()?.execute(params![end.key, version, id, now.0, until, usage])?;
+        statements
+            .update_head
+            .get()?
+            .execute(params![end.key, version, id, now.0, until, usage])?;
         return Ok(());
     };
     let Summary { status, run, runtime, pending, wake_at } = summary;
     let (status, runtime) = (status.as_str(), &**runtime);
     if end.stays_in_place {
         let values = params![end.key, version, id, now.0, until, usage, status, runtime, pending];
-        statements.summarise.get()?.execute(values)?;
+        statements.update_summary.get()?.execute(values)?;
         return Ok(());
     }
     let (run, wake_at) = (run.as_ref().map(RunId::as_str), wake_at.map(|at| at.0));

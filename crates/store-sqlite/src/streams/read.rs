@@ -1,4 +1,4 @@
-//! Reading streams: first from the file, then as it grows.
+//! Stream readers: they read the existing chunks from the file and then follow the stream.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -13,16 +13,16 @@ use super::watch::Subscription;
 use crate::error::{Failure, corrupt, of_session};
 use crate::{SqliteStore, clock, place};
 
-/// The most batches that a reader takes from the file at once.
+/// The maximum number of batches that a reader fetches at once.
 const BATCHES: u32 = 64;
 
-/// A reader: which chunk of which stream it wants next, and what it has got already.
+/// A stream reader, its cursor, and the chunks that it has already fetched.
 pub(super) struct Reader {
     store: SqliteStore,
     subscription: Subscription,
     session: SessionId,
     cursor: u64,
-    /// The key of the stream that it has seen; 0 if it has seen none.
+    /// The key of the stream that the reader last saw, or 0 if it has not seen a stream.
     seen: i64,
     ready: VecDeque<StoredChunk>,
 }
@@ -39,31 +39,31 @@ impl Reader {
             if let Some(chunk) = self.ready.pop_front() {
                 return Ok(chunk);
             }
-            // Made before looking, so that a write after the look wakes it.
+            // Register for notification before reading, so that a later write wakes this reader.
             let written = self.subscription.written();
             let (session, cursor, seen) = (self.session.clone(), self.cursor, self.seen);
             let fetch =
                 move |connection: &mut Connection| fetch(connection, &session, cursor, seen);
-            let part = self.store.inner.readers.run(fetch).await;
-            let part = part
+            let fetched = self.store.inner.readers.run(fetch).await;
+            let fetched = fetched
                 .map_err(|error| of_session(error, &self.session).with_operation("stream::read"))?;
-            (self.cursor, self.seen) = (part.next, part.seen);
-            if part.chunks.is_empty() && !part.more {
+            (self.cursor, self.seen) = (fetched.next, fetched.seen);
+            if fetched.chunks.is_empty() && !fetched.more {
                 written.await;
             }
-            self.ready = part.chunks;
+            self.ready = fetched.chunks;
         }
     }
 }
 
-/// Some chunks of a stream.
-struct Part {
+/// The result of one fetch.
+struct Fetched {
     chunks: VecDeque<StoredChunk>,
-    /// Where to go on.
+    /// The cursor of the next fetch.
     next: u64,
-    /// Whether there was more when it was read.
+    /// `true` if the stream had more chunks.
     more: bool,
-    /// The key of the stream; the one before if there is none.
+    /// The key of the stream, or the previous key if there is no stream.
     seen: i64,
 }
 
@@ -72,12 +72,12 @@ fn fetch(
     session: &SessionId,
     from: u64,
     seen: i64,
-) -> Result<Part, Failure> {
-    // One moment for both queries.
+) -> Result<Fetched, Failure> {
+    // One transaction, so that both queries read the same state.
     let transaction = connection.transaction()?;
     let row = StreamRow::find(&mut *transaction.prepare_cached(row::FIND)?, session)?;
     let row = row.unwrap_or_default();
-    let (last_seq, discarded) = (row.ledger.last_seq, discarded(&transaction, row.key)?);
+    let (last_seq, discarded) = (row.state.last_seq, discarded(&transaction, row.key)?);
     let is_next = from > 1 && seen != 0 && row.key != 0 && row.key != seen;
     let mut replay = if is_next {
         Replay::anew(row.trimmed, discarded)
@@ -102,10 +102,10 @@ fn fetch(
     }
     let more = batches == BATCHES;
     let next = if more { end + 1 } else { last_seq + 1 };
-    Ok(Part { chunks: replay.finish(session, clock::now()), next, more, seen })
+    Ok(Fetched { chunks: replay.finish(session, clock::now()), next, more, seen })
 }
 
-/// The discarded attempts of which chunks may be kept.
+/// Returns the discarded attempts whose chunks may still be kept.
 fn discarded(connection: &Connection, stream: i64) -> Result<HashSet<Attempt>, Failure> {
     let mut statement =
         connection.prepare_cached("SELECT attempt FROM discarded WHERE stream = ?1")?;
@@ -113,13 +113,13 @@ fn discarded(connection: &Connection, stream: i64) -> Result<HashSet<Attempt>, F
     Ok(attempts.collect::<rusqlite::Result<_>>()?)
 }
 
-/// How the stream stands.
+/// Returns the state of a stream.
 pub(super) fn info(
     connection: &mut Connection,
     session: &SessionId,
 ) -> Result<StreamInfo, Failure> {
     let row = StreamRow::find(&mut *connection.prepare_cached(row::FIND)?, session)?;
-    let Some(StreamRow { key, trimmed, mut ledger }) = row else {
+    let Some(StreamRow { key, trimmed, mut state }) = row else {
         return Ok(StreamInfo::default());
     };
     let mut statement = connection.prepare_cached(
@@ -131,7 +131,7 @@ pub(super) fn info(
     })?;
     for mark in marks {
         let (child, marked) = mark?;
-        ledger.marked.insert(child, marked);
+        state.marked.insert(child, marked);
     }
-    Ok(ledger.info(trimmed))
+    Ok(state.info(trimmed))
 }

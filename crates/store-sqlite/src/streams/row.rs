@@ -1,4 +1,4 @@
-//! A stream's own row, and the statements of every step.
+//! The row of a stream and the statements that every step needs.
 
 use rusqlite::{Connection, OptionalExtension as _, Statement, params};
 
@@ -8,16 +8,16 @@ use helix_agents_core::stream::{Marked, StreamState, decode_open, encode_open};
 use crate::error::{Failure, corrupt};
 use crate::prepared::Prepared;
 
-/// Finds a stream by its session.
+/// The query that finds a stream by its session.
 pub(super) const FIND: &str = "SELECT id, last_seq, trimmed, last_attempt, marked, marked_seq, open, fencing_token \
      FROM streams \
      WHERE session = ?1";
 
-/// What every step needs.
+/// The statements that every step needs.
 pub(crate) struct Statements<'c> {
     pub(super) find: Prepared<'c>,
     pub(super) save: Prepared<'c>,
-    /// A row of chunks.
+    /// Inserts a row of chunks.
     pub(super) add: Prepared<'c>,
 }
 
@@ -36,42 +36,42 @@ impl<'c> Statements<'c> {
     }
 }
 
-/// A stream as its own row has it.
+/// The stored row of a stream.
 #[derive(Debug, Default)]
 pub(super) struct StreamRow {
     pub(super) key: i64,
-    /// The last chunk that is not kept any more.
+    /// The sequence number of the last chunk that was trimmed.
     pub(super) trimmed: u64,
-    /// Without the marks of children, which have rows of their own.
-    pub(super) ledger: StreamState,
+    /// The stream state without the watermarks of children, which have rows of their own.
+    pub(super) state: StreamState,
 }
 
 impl StreamRow {
-    /// The row of the stream, with the statement [`FIND`].
+    /// Finds the row of a stream with the statement [`FIND`].
     pub(super) fn find(
         statement: &mut Statement<'_>,
         session: &SessionId,
     ) -> Result<Option<Self>, Failure> {
         let row = statement.query_row([session.as_str()], |row| {
             let own = Marked { version: row.get(4)?, seq: row.get(5)?, fencing_token: row.get(7)? };
-            let mut ledger = StreamState {
+            let mut state = StreamState {
                 last_seq: row.get(1)?,
                 last_attempt: row.get(3)?,
                 ..StreamState::default()
             };
             if own != Marked::default() {
-                ledger.marked.insert(session.clone(), own);
+                state.marked.insert(session.clone(), own);
             }
             let open = decode_open(session, row.get_ref(6)?.as_str()?);
-            Ok((Self { key: row.get(0)?, trimmed: row.get(2)?, ledger }, open))
+            Ok((Self { key: row.get(0)?, trimmed: row.get(2)?, state }, open))
         });
         let Some((mut row, open)) = row.optional()? else { return Ok(None) };
-        row.ledger.open =
+        row.state.open =
             open.ok_or_else(|| corrupt(session, "the attempts of the stream cannot be read"))?;
         Ok(Some(row))
     }
 
-    /// Makes the row of a new stream.
+    /// Inserts the row of a new stream.
     pub(super) fn begin(connection: &Connection, session: &SessionId) -> Result<i64, Failure> {
         connection
             .prepare_cached("INSERT INTO streams (session) VALUES (?1)")?
@@ -84,7 +84,7 @@ impl StreamRow {
         statement: &mut Statement<'_>,
         session: &SessionId,
     ) -> Result<(), Failure> {
-        let StreamState { last_seq, last_attempt, marked, open } = &self.ledger;
+        let StreamState { last_seq, last_attempt, marked, open } = &self.state;
         let own = marked.get(session).copied().unwrap_or_default();
         statement.execute(params![
             self.key,

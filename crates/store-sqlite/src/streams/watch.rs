@@ -1,5 +1,5 @@
-//! How readers hear that there is more: at once from writers of this process, and by polling from
-//! those of others.
+//! Notification of readers: immediate for writes of this process, and by polling for writes of
+//! other processes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -15,21 +15,22 @@ use crate::config::Config;
 use crate::worker::{self, Shared};
 use crate::{connection, lock};
 
-/// Who reads which stream. While anybody reads, one thread looks for writes of other processes.
+/// The readers of each stream. While there are readers, one thread polls for writes of other
+/// processes.
 #[derive(Debug)]
 pub(crate) struct Watch {
     config: Config,
     readers: Mutex<Readers>,
-    /// Told when there are no readers any more.
+    /// Notified when there are no more readers.
     idle: Condvar,
 }
 
 #[derive(Debug)]
 struct Readers {
     streams: HashMap<SessionId, Stream>,
-    /// Whether the polling thread runs.
+    /// `true` while the polling thread runs.
     polling: bool,
-    /// What the polling thread needs; none once the store was closed.
+    /// The resources of the polling thread. `None` after the store was closed.
     shared: Option<Shared>,
 }
 
@@ -39,7 +40,7 @@ struct Stream {
     written: Arc<Notify>,
 }
 
-/// A reader's place in the table.
+/// A reader's registration.
 pub(super) struct Subscription {
     watch: Arc<Watch>,
     session: SessionId,
@@ -47,7 +48,7 @@ pub(super) struct Subscription {
 }
 
 impl Subscription {
-    /// Returns once something may have been written since this was called.
+    /// Returns a future that resolves once the stream may have been written to after this call.
     pub(super) fn written(&self) -> Notified<'_> {
         self.written.notified()
     }
@@ -92,14 +93,14 @@ impl Watch {
         Ok(Subscription { watch: Arc::clone(self), session: session.clone(), written })
     }
 
-    /// Wakes the readers of a stream of this process.
+    /// Wakes the readers of a stream in this process.
     pub(crate) fn written(&self, session: &SessionId) {
         if let Some(stream) = lock(&self.readers).streams.get(session) {
             stream.written.notify_waiters();
         }
     }
 
-    /// Ends the polling, and wakes all readers so that they notice.
+    /// Stops polling and wakes all readers so that they notice that the store is closed.
     pub(crate) fn close(&self) {
         let mut readers = lock(&self.readers);
         readers.shared = None;
@@ -107,14 +108,14 @@ impl Watch {
         self.idle.notify_all();
     }
 
-    /// Looks for writes until nobody reads any more.
+    /// Polls for writes until there are no more readers.
     fn poll(&self, connection: Option<&Connection>) {
         let mut seen = None;
         loop {
             let version = connection.and_then(version);
             let readers = lock(&self.readers);
-            // The first time, too: readers may have looked before the version was asked. Without
-            // an answer they have to look each time.
+            // This also wakes readers in the first iteration, because they may have read before the
+            // version was queried. Without a version, readers have to read on each iteration.
             if version.is_none() || version != seen {
                 readers.wake();
             }
@@ -143,7 +144,7 @@ impl Readers {
     }
 }
 
-/// A number that changes when another connection has written to the file.
+/// Returns a number that changes when another connection writes to the file.
 fn version(connection: &Connection) -> Option<i64> {
     connection.pragma_query_value(None, "data_version", |row| row.get(0)).ok()
 }

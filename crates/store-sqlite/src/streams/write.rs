@@ -1,4 +1,4 @@
-//! Writing streams: a batch is one row of chunks, and one change of the stream's own.
+//! Writing to streams: a batch inserts one row of chunks and updates the stream's row.
 
 use rusqlite::{OptionalExtension as _, Row, params};
 
@@ -11,7 +11,7 @@ use crate::error::Failure;
 use crate::place;
 use crate::prepared::Tables;
 
-/// A batch, and its chunks as text, so that the thread that writes need not make it.
+/// A batch and its encoded chunks. The caller encodes them to relieve the writing thread.
 pub(super) struct Prepared {
     batch: Batch,
     encoded: Encoded,
@@ -30,8 +30,8 @@ pub(super) fn write(
     retention: u64,
 ) -> Result<BatchReceipt, Failure> {
     let mut stream = Stream::find(tables, session)?;
-    stream.load_mark(&prepared.batch.writer.session)?;
-    let change = stream.row.ledger.apply(&prepared.batch)?;
+    stream.load_watermark(&prepared.batch.writer.session)?;
+    let change = stream.row.state.apply(&prepared.batch)?;
     if change.is_changed {
         let body = prepared.encoded.body(&change.placed)?;
         stream.save(&change, &body)?;
@@ -54,12 +54,12 @@ pub(super) fn reset(tables: &mut Tables<'_>, session: &SessionId) -> Result<(), 
         .prepare_cached("DELETE FROM discarded WHERE stream = ?1")?
         .execute([stream.row.key])?;
     connection.prepare_cached("DELETE FROM marks WHERE stream = ?1")?.execute([stream.row.key])?;
-    stream.row.ledger.reset();
-    stream.row.trimmed = stream.row.ledger.last_seq;
+    stream.row.state.reset();
+    stream.row.trimmed = stream.row.state.last_seq;
     stream.save_row()
 }
 
-/// Takes a stream out, with all that is known of it.
+/// Deletes a stream and all its rows.
 pub(crate) fn forget(tables: &mut Tables<'_>, session: &SessionId) -> Result<(), Failure> {
     reset(tables, session)?;
     let stream = "DELETE FROM streams WHERE session = ?1";
@@ -67,7 +67,7 @@ pub(crate) fn forget(tables: &mut Tables<'_>, session: &SessionId) -> Result<(),
     Ok(())
 }
 
-/// A stream while it is written to.
+/// A stream that is being written to.
 struct Stream<'t, 'c> {
     tables: &'t mut Tables<'c>,
     session: &'t SessionId,
@@ -80,8 +80,8 @@ impl<'t, 'c> Stream<'t, 'c> {
         Ok(Self { tables, session, row })
     }
 
-    /// Loads the mark of the batch's writer, if that is a child.
-    fn load_mark(&mut self, writer: &SessionId) -> Result<(), Failure> {
+    /// Loads the watermark of the batch's writer, if the writer is a child session.
+    fn load_watermark(&mut self, writer: &SessionId) -> Result<(), Failure> {
         if writer == self.session {
             return Ok(());
         }
@@ -93,12 +93,13 @@ impl<'t, 'c> Stream<'t, 'c> {
         let mut statement = self.tables.connection.prepare_cached(sql)?;
         let marked = statement.query_row(params![self.row.key, writer.as_str()], marked);
         if let Some(marked) = marked.optional()? {
-            self.row.ledger.marked.insert(writer.clone(), marked);
+            self.row.state.marked.insert(writer.clone(), marked);
         }
         Ok(())
     }
 
-    /// Saves what has rows of its own. The stream's is made if it has none yet.
+    /// Saves the changes that have rows of their own. Inserts the stream's row if it does not
+    /// exist.
     fn save(&mut self, change: &Change, body: &[u8]) -> Result<(), Failure> {
         let connection = self.tables.connection;
         if self.row.key == 0 {
@@ -106,7 +107,7 @@ impl<'t, 'c> Stream<'t, 'c> {
         }
         let key = self.row.key;
         if change.count > 0 {
-            let place = place::of(key, self.row.ledger.last_seq)?;
+            let place = place::of(key, self.row.state.last_seq)?;
             self.tables.streams.add.get()?.execute(params![place, change.count, body])?;
         }
         for discarded in &change.discarded {
@@ -116,8 +117,8 @@ impl<'t, 'c> Stream<'t, 'c> {
                 )?
                 .execute(params![key, discarded.attempt.0, discarded.ended])?;
         }
-        for child in change.marked.iter().filter(|it| *it != self.session) {
-            let marked = self.row.ledger.marked.get(child).copied().unwrap_or_default();
+        for child in change.marked.iter().filter(|session| *session != self.session) {
+            let marked = self.row.state.marked.get(child).copied().unwrap_or_default();
             connection
                 .prepare_cached(
                     "INSERT INTO marks (stream, session, version, seq, fencing_token)
@@ -139,10 +140,10 @@ impl<'t, 'c> Stream<'t, 'c> {
         self.row.save(self.tables.streams.save.get()?, self.session)
     }
 
-    /// Deletes what is no longer kept: whole rows, and some at a time.
+    /// Deletes chunks beyond the retention, in whole rows and several at a time.
     fn trim(&mut self, retention: u64) -> Result<(), Failure> {
         let row = &mut self.row;
-        let last_seq = row.ledger.last_seq;
+        let last_seq = row.state.last_seq;
         if last_seq - row.trimmed <= retention.saturating_add(retention / 8) {
             return Ok(());
         }

@@ -1,4 +1,5 @@
-//! Transactions that several operations share. The writer is held up until all of them wait.
+//! Transactions that several operations share. The tests block the writer until all operations are
+//! queued.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use crate::{SqliteBuilder, SqliteStore, connection};
 mod durability;
 mod group;
 
-/// A writer of a file with a table `scratch`, and one whose rows are refused at the commit.
+/// A writer for a file with a table `scratch` and a table `orphan`, whose rows fail at the commit.
 struct Scratch {
     folder: tempfile::TempDir,
     writer: Writer,
@@ -37,7 +38,7 @@ impl Scratch {
         scratch
     }
 
-    /// Another connection to the file.
+    /// Opens another connection to the file.
     fn other(&self) -> Connection {
         Connection::open(self.folder.path().join("scratch.db")).unwrap()
     }
@@ -79,21 +80,21 @@ fn code<T>(result: Result<T>) -> Option<ErrorCode> {
     result.err().as_ref().map(Error::code)
 }
 
-/// What holds a writer up until it is dropped.
-struct Hold(#[expect(dead_code, reason = "dropping it is what counts")] mpsc::Sender<()>);
+/// Blocks a writer until it is dropped.
+struct Hold(#[expect(dead_code, reason = "it acts when it is dropped")] mpsc::Sender<()>);
 
-/// Holds the writer up. What is asked for meanwhile waits, and is done together.
+/// Blocks the writer. Operations that arrive meanwhile are queued and run together.
 async fn hold(writer: &Writer) -> (Hold, impl Future<Output = Result<()>>) {
     let (release, held) = mpsc::channel();
-    let (began, begun) = oneshot::channel();
-    let mut began = Some(began);
+    let (started, has_started) = oneshot::channel();
+    let mut started = Some(started);
     let mut holding = Box::pin(writer.run(
         Durability::Process,
         move |_| {
-            if let Some(began) = began.take() {
-                began.send(()).unwrap();
+            if let Some(started) = started.take() {
+                started.send(()).unwrap();
             }
-            // It ends when the sender is dropped.
+            // The receive fails when the sender is dropped.
             assert!(held.recv().is_err());
             Ok(())
         },
@@ -101,18 +102,18 @@ async fn hold(writer: &Writer) -> (Hold, impl Future<Output = Result<()>>) {
     ));
     tokio::select! {
         biased;
-        _ = &mut holding => unreachable!("it is held"),
-        begun = begun => begun.unwrap(),
+        _ = &mut holding => unreachable!("the writer is blocked"),
+        result = has_started => result.unwrap(),
     }
     (Hold(release), holding)
 }
 
-/// Lets the writer go on after a moment in which others are polled.
+/// Unblocks the writer, after the other operations were polled once.
 async fn release(hold: Hold, holding: impl Future<Output = Result<()>>) {
     drop(hold);
     holding.await.unwrap();
 }
 
-fn patience(builder: SqliteBuilder) -> SqliteBuilder {
+fn short_timeout(builder: SqliteBuilder) -> SqliteBuilder {
     builder.busy_timeout(Duration::from_millis(20))
 }

@@ -1,4 +1,4 @@
-//! The end of a store.
+//! Closing a store.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use helix_agents_testkit::ids::batch_id;
 use super::support::{Folder, append, create, id, streams, text};
 
 #[tokio::test]
-async fn a_closed_store_says_so() {
+async fn a_closed_store_fails_with_closed() {
     let folder = Folder::new();
     let store = folder.open().await;
     let handle = store.clone();
@@ -38,11 +38,11 @@ async fn closing_leaves_one_file() {
     let folder = Folder::new();
     let store = folder.open().await;
     create(&store, &id("s")).await;
-    // One that waits, so that there is a poller as well.
+    // A waiting reader, so that the polling thread runs, too.
     let reader = streams(&store).read(&id("s"), 1).await.unwrap();
     within(store.close()).await;
     let files = std::fs::read_dir(folder.file().parent().unwrap()).unwrap().count();
-    assert_eq!(files, 1, "the log of the database was not folded back into it");
+    assert_eq!(files, 1, "the write-ahead log was not checkpointed into the database");
     drop(reader);
 }
 
@@ -54,7 +54,7 @@ async fn dropping_all_handles_closes_the_file() {
     create(&store, &id("s")).await;
     let mut reader = streams(&store).read(&id("s"), 1).await.unwrap();
     for _ in 0..200 {
-        // By then the poller stands still, for an hour if nobody tells it to end.
+        // The poller now sleeps for an hour unless it is notified to end.
         streams(&store)
             .append(batch_id(), &id("s"), None, vec![text(&id("s"), "x")])
             .await

@@ -1,4 +1,4 @@
-//! Files that were damaged: said, and nothing deleted.
+//! Damaged files: the store reports the damage and deletes nothing.
 
 use helix_agents_core::error::{Error, ErrorCode};
 use helix_agents_core::store::{Page, Position, SessionFilter, StateStore as _};
@@ -16,7 +16,8 @@ fn assert_names_session(error: &Error) {
     assert!(error.context().any(|fact| fact == ("session", "damaged")), "{error}");
 }
 
-/// What reading the log says once `sql` was done to the file; other sessions are as before.
+/// Checks that reading the log reports damage after `sql` changed the file, and that other sessions
+/// are unaffected.
 async fn reading_after(sql: &str) {
     let folder = Folder::new();
     let store = folder.open().await;
@@ -85,7 +86,7 @@ async fn a_conflict_over_a_log_with_a_gap_is_corrupt() {
     folder.sql().execute_batch("DELETE FROM appends WHERE id = 'a'").unwrap();
     let error = store.append(append(&session, &stale, "late")).await.unwrap_err();
     assert_names_session(&error);
-    // What others never had is lost, and says so.
+    // An append after a position that the log never had gets `HistoryLost`.
     let lost = Position { version: 2, append: "a".into() };
     let outcome = store.append(append(&session, &lost, "late")).await.unwrap();
     assert_eq!(outcome, helix_agents_core::store::AppendOutcome::HistoryLost);
@@ -152,7 +153,7 @@ async fn a_damaged_page_is_corrupt() {
     assert_eq!(attempt.unwrap(), Attempt(1));
     store.close().await;
     let mut bytes = std::fs::read(folder.file()).unwrap();
-    // The last ones, which the appends have filled.
+    // The last pages, which contain appends.
     let last = bytes.len() - 4096 * 3;
     let (_, pages) = bytes.split_at_mut(last);
     pages.iter_mut().for_each(|byte| *byte = !*byte);

@@ -1,4 +1,4 @@
-//! What a fork costs in the file, and files from before there were forks.
+//! The file size cost of forks, and the migration of files from before forks.
 
 use helix_agents_core::store::{
     Append, ForkOutcome, NewSession, Page, Position, SessionFilter, SessionUsage, StateStore as _,
@@ -11,10 +11,10 @@ fn rows(folder: &Folder, table: &str) -> u32 {
     folder.sql().query_row(&sql, [], |row| row.get(0)).unwrap()
 }
 
-/// Whatever the length of the history, nothing of it is written again; and it goes with the last
-/// session that shares it, up to where that one does.
+/// A fork does not copy the history, whatever its length. The history is deleted with the last
+/// session that shares it, up to the version that this session shares.
 #[tokio::test]
-async fn a_fork_is_one_row_more_and_its_history_goes_with_the_last_who_shares_it() {
+async fn a_fork_adds_one_row_and_its_history_is_deleted_with_the_last_session_that_shares_it() {
     let folder = Folder::new();
     let store = folder.open().await;
     let mut position = create(&store, &id("s")).await;
@@ -42,7 +42,7 @@ async fn a_fork_is_one_row_more_and_its_history_goes_with_the_last_who_shares_it
     assert_eq!((rows(&folder, "appends"), rows(&folder, "forks")), (before + 2, 2));
 
     store.delete(&id("s")).await.unwrap();
-    assert_eq!(rows(&folder, "appends"), 10 + 2, "what nobody shares is gone");
+    assert_eq!(rows(&folder, "appends"), 10 + 2, "appends that no session shares are deleted");
     store.delete(&id("one")).await.unwrap();
     assert_eq!((rows(&folder, "appends"), rows(&folder, "forks")), (12, 2));
     store.delete(&id("two")).await.unwrap();

@@ -1,4 +1,4 @@
-//! Looking at files, and what is promised of them.
+//! Inspection of files, and the guarantees of the store.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use helix_agents_testkit::ids::batch_id;
 
 use super::support::{Folder, append, create, id, streams, text};
 
-/// A session whose summary and lease are these.
+/// Creates a session with this summary and lease.
 async fn session(store: &SqliteStore, name: &str, summary: Summary, lease: LeaseChange) {
     let session = id(name);
     let first = create(store, &session).await;
@@ -25,7 +25,7 @@ fn summary(status: SessionStatus, run: Option<&str>) -> Summary {
 }
 
 #[tokio::test]
-async fn where_there_is_no_file_there_is_none_afterwards() {
+async fn inspecting_a_missing_file_does_not_create_it() {
     let folder = Folder::new();
     assert_eq!(SqliteStore::builder(folder.file()).inspect().await.unwrap(), None);
     assert!(!folder.file().exists());
@@ -41,14 +41,15 @@ async fn an_empty_file_stays_empty() {
 }
 
 #[tokio::test]
-async fn sessions_are_counted_by_how_they_stand() {
+async fn sessions_are_counted_by_their_state() {
     let folder = Folder::new();
     let store = folder.open().await;
     let long = LeaseChange::Take(Duration::from_secs(60));
-    session(&store, "lives", summary(SessionStatus::Active, Some("r")), long).await;
+    session(&store, "running", summary(SessionStatus::Active, Some("r")), long).await;
     let over = LeaseChange::Take(Duration::ZERO);
-    session(&store, "died", summary(SessionStatus::Active, Some("r")), over).await;
-    session(&store, "left", summary(SessionStatus::Active, Some("r")), LeaseChange::Clear).await;
+    session(&store, "crashed", summary(SessionStatus::Active, Some("r")), over).await;
+    session(&store, "interrupted", summary(SessionStatus::Active, Some("r")), LeaseChange::Clear)
+        .await;
     for name in ["one", "two"] {
         let done = summary(SessionStatus::Completed, None);
         session(&store, name, done, LeaseChange::Clear).await;
@@ -58,7 +59,7 @@ async fn sessions_are_counted_by_how_they_stand() {
     let chunks = vec![text(&id("one"), "a"), text(&id("one"), "b")];
     streams(&store).append(batch_id(), &id("one"), None, chunks).await.unwrap();
 
-    // Beside the store that has it open, and after it.
+    // Once while the store has the file open, and once after it was closed.
     for _ in 0..2 {
         let found = SqliteStore::builder(folder.file()).inspect().await.unwrap().unwrap();
         assert_eq!((found.running, found.stopped), (1, 2));
@@ -74,7 +75,7 @@ async fn sessions_are_counted_by_how_they_stand() {
 }
 
 #[tokio::test]
-async fn a_file_that_would_not_be_opened_is_not_looked_at() {
+async fn a_file_that_open_would_refuse_is_not_inspected() {
     let folder = Folder::new();
     folder.sql().execute_batch("CREATE TABLE notes (text)").unwrap();
     let before = std::fs::read(folder.file()).unwrap();
@@ -93,10 +94,11 @@ async fn a_file_that_would_not_be_opened_is_not_looked_at() {
 }
 
 #[tokio::test]
-async fn a_power_failure_is_survived_only_if_the_disk_is_waited_for() {
+async fn a_power_loss_is_survived_only_with_synchronous_full() {
     let power = |guarantees: Vec<Guarantee>| {
-        let of_power =
-            guarantees.into_iter().find(|it| it.promise == GuaranteeKind::SurvivesPowerLoss);
+        let of_power = guarantees
+            .into_iter()
+            .find(|guarantee| guarantee.promise == GuaranteeKind::SurvivesPowerLoss);
         of_power.unwrap().holds
     };
     for (synchronous, holds) in [(Synchronous::Full, true), (Synchronous::Normal, false)] {

@@ -1,4 +1,5 @@
-//! `helix-agents-store-sqlite` against the store contracts, and what only a file can do.
+//! Runs the store contract suites against `helix-agents-store-sqlite`, and tests what is specific
+//! to a file.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod chaos;

@@ -1,4 +1,4 @@
-//! Opening files, those that are not ours among them.
+//! Opening files, including files of other programs.
 
 use std::path::Path;
 use std::time::Duration;
@@ -41,7 +41,7 @@ async fn an_empty_file_is_a_new_one() {
 }
 
 #[tokio::test]
-async fn the_database_of_another_program_is_left_alone() {
+async fn the_database_of_another_program_is_not_changed() {
     let folder = Folder::new();
     folder
         .sql()
@@ -53,7 +53,7 @@ async fn the_database_of_another_program_is_left_alone() {
 }
 
 #[tokio::test]
-async fn the_database_of_a_newer_version_is_left_alone() {
+async fn the_database_of_a_newer_version_is_not_changed() {
     let folder = Folder::new();
     folder.open().await.close().await;
     folder.sql().execute_batch("PRAGMA user_version = 1000").unwrap();
@@ -61,7 +61,7 @@ async fn the_database_of_a_newer_version_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_database_is_left_alone() {
+async fn a_file_that_is_not_a_database_is_not_changed() {
     let folder = Folder::new();
     std::fs::write(folder.file(), "these are notes of mine, and no database\n".repeat(200))
         .unwrap();
@@ -69,7 +69,7 @@ async fn a_file_that_is_no_database_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_path_that_cannot_be_one_is_a_matter_of_configuration() {
+async fn an_impossible_path_is_a_configuration_error() {
     let folder = Folder::new();
     let file = folder.file();
     let folder_itself = file.parent().unwrap();
@@ -87,13 +87,13 @@ async fn a_path_that_cannot_be_one_is_a_matter_of_configuration() {
 #[tokio::test]
 #[cfg(target_os = "linux")]
 async fn a_folder_that_cannot_be_written_is_read_only() {
-    // One in which not even root can make a file.
+    // A folder in which not even root can create a file.
     let path = Path::new("/proc/helix-agents.db");
     refused(SqliteStore::builder(path), ErrorCode::StoreReadOnly).await;
 }
 
 #[tokio::test]
-async fn a_full_disk_refuses_appends_and_keeps_what_is_there() {
+async fn a_full_disk_refuses_appends_and_keeps_existing_ones() {
     let folder = Folder::new();
     let store = SqliteStore::builder(folder.file()).max_pages(64).open().await.unwrap();
     let session = id("s");
@@ -117,7 +117,7 @@ async fn a_full_disk_refuses_appends_and_keeps_what_is_there() {
     assert_eq!(ids(&store, &session).await.len(), written);
     store.close().await;
 
-    // With room again it goes on where it was.
+    // The session continues when there is space again.
     let store = folder.open().await;
     add(&store, &session, &mut position, "after").await;
     assert_eq!(ids(&store, &session).await.len(), written + 1);
@@ -162,19 +162,19 @@ async fn a_file_that_is_locked_for_too_long_is_busy() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let error = store.append(append(&session, &position, "a")).await.unwrap_err();
     assert_eq!((error.code(), error.is_retryable()), (ErrorCode::StoreBusy, true));
-    // Reading does not wait for writers.
+    // Readers do not wait for writers.
     assert_eq!(ids(&store, &session).await, ["first"]);
     other.execute_batch("ROLLBACK").unwrap();
     add(&store, &session, &mut position, "a").await;
     assert_eq!(ids(&store, &session).await, ["first", "a"]);
 }
 
-fn beside(folder: &Folder) -> usize {
+fn file_count(folder: &Folder) -> usize {
     std::fs::read_dir(folder.file().parent().unwrap()).unwrap().count()
 }
 
 #[tokio::test]
-async fn to_be_read_only_a_file_needs_nothing_beside_it() {
+async fn reading_creates_no_files_next_to_the_database() {
     let folder = Folder::new();
     refused(SqliteStore::builder(folder.file()).read_only(), ErrorCode::StoreReadOnly).await;
     let store = folder.open().await;
@@ -182,14 +182,14 @@ async fn to_be_read_only_a_file_needs_nothing_beside_it() {
     store.close().await;
     let store = SqliteStore::builder(folder.file()).read_only().open().await.unwrap();
     assert_eq!(ids(&store, &id("s")).await, ["first"]);
-    assert_eq!(beside(&folder), 1);
+    assert_eq!(file_count(&folder), 1);
     let position = store.head(&id("s")).await.unwrap().unwrap().position;
     let error = store.append(append(&id("s"), &position, "second")).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::StoreReadOnly);
     store.close().await;
-    assert_eq!(beside(&folder), 1);
+    assert_eq!(file_count(&folder), 1);
 
-    // What is in the log beside the file is read too.
+    // Appends in the write-ahead log are read, too.
     let writer = folder.open().await;
     create(&writer, &id("t")).await;
     let store = SqliteStore::builder(folder.file()).read_only().open().await.unwrap();

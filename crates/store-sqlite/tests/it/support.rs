@@ -1,4 +1,4 @@
-//! What the tests share: folders, sessions, and other processes.
+//! Shared test helpers: folders, sessions, and other processes.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -17,7 +17,7 @@ use helix_agents_core::store::{
 use helix_agents_core::stream::{self, Chunk, ChunkKind};
 use helix_agents_store_sqlite::{SqliteBuilder, SqliteStore};
 
-/// A folder that is gone after the test.
+/// A folder that is deleted after the test.
 pub(crate) struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -25,12 +25,12 @@ impl Folder {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// The database in it.
+    /// Returns the path of the database.
     pub(crate) fn file(&self) -> PathBuf {
         self.0.path().join("it's a \"store\" %41 ?x=1#.db")
     }
 
-    /// The database, past the store.
+    /// Opens a connection to the database that bypasses the store.
     pub(crate) fn sql(&self) -> Connection {
         Connection::open(self.file()).unwrap()
     }
@@ -39,7 +39,7 @@ impl Folder {
         SqliteStore::open(self.file()).await.unwrap()
     }
 
-    /// Whether a value of some row of some table has these bytes in it.
+    /// Returns `true` if a value of any row of any table contains these bytes.
     pub(crate) fn keeps(&self, bytes: &[u8]) -> bool {
         let sql = self.sql();
         let mut tables =
@@ -83,7 +83,7 @@ pub(crate) fn append(session: &SessionId, expected: &Position, id: &str) -> Appe
     }
 }
 
-/// Creates a session; returns where its log ends.
+/// Creates a session. Returns the end of its log.
 pub(crate) async fn create(store: &SqliteStore, session: &SessionId) -> Position {
     let summary = Summary {
         status: SessionStatus::Active,
@@ -105,7 +105,7 @@ pub(crate) async fn create(store: &SqliteStore, session: &SessionId) -> Position
     Position { version: 1, append: "first".into() }
 }
 
-/// Appends one event, after whatever others append meanwhile.
+/// Appends one event. After a conflict, retries at the new end of the log.
 pub(crate) async fn add(
     store: &SqliteStore,
     session: &SessionId,
@@ -122,7 +122,7 @@ pub(crate) async fn add(
     *position = Position { version: position.version + 1, append: id.into() };
 }
 
-/// The ids of all appends of a session.
+/// Returns the ids of all appends of a session.
 pub(crate) async fn ids(store: &SqliteStore, session: &SessionId) -> Vec<String> {
     let log = store.read_log(session, 0, u32::MAX).await.unwrap();
     log.iter().map(|append| append.id.to_string()).collect()
@@ -139,18 +139,18 @@ pub(crate) fn text(session: &SessionId, delta: &str) -> Chunk {
     }
 }
 
-/// The streams of a store. Both contracts have methods of the same names.
+/// Returns the streams of a store. Both contracts have methods of the same names.
 pub(crate) fn streams(store: &SqliteStore) -> Arc<dyn stream::StreamManager> {
     Arc::new(store.clone())
 }
 
-/// That opening fails with this code.
+/// Asserts that opening fails with this code.
 pub(crate) async fn refused(builder: SqliteBuilder, code: ErrorCode) {
     let error = builder.open().await.unwrap_err();
     assert_eq!(error.code(), code, "{error}");
 }
 
-/// Another process that does `what` of `process::other_process` with an argument.
+/// Returns the command that runs `what` of `process::other_process` with an argument.
 pub(crate) fn command(what: &str, argument: &str, folder: &Folder) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command

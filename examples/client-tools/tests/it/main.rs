@@ -1,4 +1,4 @@
-//! The example as people run it: each part in a process of its own.
+//! Runs the example as a user would, each command in a separate process.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
@@ -13,8 +13,8 @@ use tokio::time::timeout;
 const DEADLINE: Duration = Duration::from_secs(60);
 const BLUE: &str = r#"{"colour": "blue"}"#;
 
-/// Runs a part. Answers whether it succeeded, its lines, and what it said of an error.
-async fn part(folder: &Path, words: &[&str]) -> (bool, Vec<String>, String) {
+/// Runs a command. Returns whether it succeeded, its output lines, and its error output.
+async fn run(folder: &Path, words: &[&str]) -> (bool, Vec<String>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_helix-agents-example-client-tools"));
     command.env_remove("OPENAI_API_KEY").env_remove("OPENAI_BASE_URL").env_remove("HELIX_MODEL");
     command.args(words).current_dir(folder).kill_on_drop(true).stdin(Stdio::null());
@@ -24,45 +24,45 @@ async fn part(folder: &Path, words: &[&str]) -> (bool, Vec<String>, String) {
 }
 
 async fn lines(folder: &Path, words: &[&str]) -> Vec<String> {
-    let (succeeded, lines, error) = part(folder, words).await;
+    let (succeeded, lines, error) = run(folder, words).await;
     assert!(succeeded, "{words:?}: {error}");
     lines
 }
 
-/// The result of the question, as the model read it.
+/// Returns the result of the question as the model received it.
 async fn result(folder: &Path) -> String {
     let store = SqliteStore::open(folder.join("orders.db")).await.unwrap();
     let events = load_events(&store, &"bicycle".into(), 0).await.unwrap();
     store.close().await;
-    let finished = events.iter().find(|it| it.event.name() == "tool_finished").unwrap();
+    let finished = events.iter().find(|event| event.event.name() == "tool_finished").unwrap();
     serde_json::to_string(&finished.event).unwrap()
 }
 
 #[tokio::test]
-async fn only_an_answer_of_the_right_form_is_taken_and_only_once() {
+async fn only_one_valid_answer_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    assert_eq!(lines(folder, &["order"]).await, ["waits for the result of ask (1.0)"]);
+    assert_eq!(lines(folder, &["order"]).await, ["waiting for the result of ask (1.0)"]);
     let refused = lines(folder, &["answer", r#"{"colour": 7}"#]).await;
     assert!(refused[0].starts_with("refused: ") && refused[0].contains("/colour"), "{refused:?}");
-    let (succeeded, _, error) = part(folder, &["go-on"]).await;
+    let (succeeded, _, error) = run(folder, &["resume"]).await;
     assert!(!succeeded && error.contains("pending calls"), "{error}");
 
-    assert_eq!(lines(folder, &["answer", BLUE]).await, ["answered; now: go-on"]);
-    let (succeeded, _, error) = part(folder, &["answer", BLUE]).await;
-    assert!(!succeeded && error.contains("nothing waits for an answer"), "{error}");
-    assert_eq!(lines(folder, &["go-on"]).await, ["The order is dealt with."]);
+    assert_eq!(lines(folder, &["answer", BLUE]).await, ["recorded; now run: resume"]);
+    let (succeeded, _, error) = run(folder, &["answer", BLUE]).await;
+    assert!(!succeeded && error.contains("no call is waiting for a result"), "{error}");
+    assert_eq!(lines(folder, &["resume"]).await, ["The order is handled."]);
     let result = result(folder).await;
     assert!(result.contains("blue"), "{result}");
 }
 
 #[tokio::test]
-async fn when_the_time_is_up_it_goes_on_without_an_answer() {
+async fn after_the_deadline_the_run_continues_without_an_answer() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    assert_eq!(lines(folder, &["order", "0.001"]).await, ["waits for the result of ask (1.0)"]);
-    assert_eq!(lines(folder, &["answer", BLUE]).await, ["too late; now: go-on"]);
-    assert_eq!(lines(folder, &["go-on"]).await, ["The order is dealt with."]);
+    assert_eq!(lines(folder, &["order", "0.001"]).await, ["waiting for the result of ask (1.0)"]);
+    assert_eq!(lines(folder, &["answer", BLUE]).await, ["too late; now run: resume"]);
+    assert_eq!(lines(folder, &["resume"]).await, ["The order is handled."]);
     let result = result(folder).await;
     assert!(result.contains("tool_unanswered"), "{result}");
 }

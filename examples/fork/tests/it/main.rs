@@ -1,4 +1,4 @@
-//! The example as people run it: twice in one folder.
+//! Runs the example as a user would, twice in one folder.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::time::timeout;
 const DEADLINE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
-async fn both_go_on_and_nothing_that_they_share_happens_twice() {
+async fn both_sessions_continue_and_shared_calls_run_once() {
     let folder = tempfile::tempdir().unwrap();
     for _ in 0..2 {
         let mut command = Command::new(env!("CARGO_BIN_EXE_helix-agents-example-fork"));
@@ -18,15 +18,15 @@ async fn both_go_on_and_nothing_that_they_share_happens_twice() {
         let output = timeout(DEADLINE, command.stdin(Stdio::null()).output()).await;
         let output = output.unwrap().unwrap();
         assert!(output.status.success(), "{output:?}");
-        let shown = String::from_utf8(output.stdout).unwrap();
+        let stdout = String::from_utf8(output.stdout).unwrap();
         let expected = [
-            "looking for trains to Bergen",
+            "looking up trains to Bergen",
             "Take the 08:25.",
             "original: The 19:00 takes you back.",
             "fork:     Then take the 12:25.",
             "messages: 6 and 5, 3 of them shared",
             "tool calls: 1 and 0",
         ];
-        assert_eq!(shown.lines().collect::<Vec<_>>(), expected);
+        assert_eq!(stdout.lines().collect::<Vec<_>>(), expected);
     }
 }

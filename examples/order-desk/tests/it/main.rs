@@ -1,4 +1,4 @@
-//! The example as people run it: a process that is really killed, and the next one.
+//! Runs the example as a user would: kills the process and starts another one.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::path::Path;
@@ -18,20 +18,20 @@ fn example(folder: &Path) -> Command {
     command
 }
 
-/// Runs it, and kills it once the shop has the order.
-async fn killed_after_the_order(folder: &Path) {
+/// Runs the example and kills it once the shop has the order.
+async fn kill_after_the_order(folder: &Path) {
     let mut child = example(folder).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     while let Some(line) = timeout(DEADLINE, lines.next_line()).await.unwrap().unwrap() {
-        if line.contains("the shop has taken order") {
+        if line.contains("the shop accepted order") {
             child.kill().await.unwrap();
             return;
         }
     }
-    panic!("it never ordered");
+    panic!("the example never placed an order");
 }
 
-async fn to_the_end(folder: &Path) -> String {
+async fn run_to_completion(folder: &Path) -> String {
     let output = timeout(DEADLINE, example(folder).output()).await.unwrap().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -42,28 +42,28 @@ fn orders(folder: &Path) -> usize {
 }
 
 #[tokio::test]
-async fn kill_it_after_the_order_and_the_next_process_asks_the_shop() {
+async fn after_a_kill_the_next_process_asks_the_shop() {
     let folder = tempfile::tempdir().unwrap();
-    killed_after_the_order(folder.path()).await;
+    kill_after_the_order(folder.path()).await;
     assert_eq!(orders(folder.path()), 1);
 
-    let said = to_the_end(folder.path()).await;
-    assert_eq!(said, "going on\nthe shop says that it has order 1\ndone: order 1\n");
+    let output = run_to_completion(folder.path()).await;
+    assert_eq!(output, "resuming\nthe shop confirms order 1\ndone: order 1\n");
     assert_eq!(orders(folder.path()), 1);
 
-    let said = to_the_end(folder.path()).await;
-    assert_eq!(said, "the order is placed already\ndone: order 1\n");
+    let output = run_to_completion(folder.path()).await;
+    assert_eq!(output, "the order was already placed\ndone: order 1\n");
     assert_eq!(orders(folder.path()), 1);
 }
 
 #[tokio::test]
-async fn kill_it_before_the_order_has_arrived_and_the_next_process_orders() {
+async fn if_the_order_was_lost_the_next_process_orders() {
     let folder = tempfile::tempdir().unwrap();
-    killed_after_the_order(folder.path()).await;
-    // The order got lost on its way.
+    kill_after_the_order(folder.path()).await;
+    // The shop never received the order.
     std::fs::remove_file(folder.path().join("orders.txt")).unwrap();
 
-    let said = to_the_end(folder.path()).await;
-    assert!(said.contains("the shop has no such order: ordering now"), "{said}");
+    let output = run_to_completion(folder.path()).await;
+    assert!(output.contains("the shop has no such order; ordering now"), "{output}");
     assert_eq!(orders(folder.path()), 1);
 }

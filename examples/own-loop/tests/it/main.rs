@@ -1,5 +1,5 @@
-//! The loop writes the log that the local runtime writes, goes on with what others left, and runs
-//! as a program.
+//! Compares the log of the custom loop with that of the local runtime, resumes runs of another
+//! loop, and runs the example as a program.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
@@ -30,12 +30,12 @@ struct Note {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Report {
-    #[expect(dead_code, reason = "the schema is what is looked at")]
+    #[expect(dead_code, reason = "only the schema is used")]
     answer: String,
 }
 
 fn note(gate: Option<Gate>) -> Tool {
-    Tool::function("note", "Notes something.", move |note: Note, cx: ToolContext| {
+    Tool::function("note", "Takes a note.", move |note: Note, cx: ToolContext| {
         let gate = gate.clone();
         async move {
             if let Some(gate) = gate {
@@ -48,8 +48,9 @@ fn note(gate: Option<Gate>) -> Tool {
 }
 
 fn agent(gate: Option<Gate>) -> AnyAgent {
-    let paying = Tool::function("pay", "Pays.", |_: Note, _: ToolContext| async { Ok("paid") });
-    // Its start is on record when a loop stops before it came to run it.
+    let paying =
+        Tool::function("pay", "Makes a payment.", |_: Note, _: ToolContext| async { Ok("paid") });
+    // The start of this call is recorded before it runs.
     let paying = paying.effect(EffectClass::AtMostOnce);
     let paying = paying.reconcile(|_, _| async { ReconcileOutcome::NotExecuted });
     Agent::builder("clerk")
@@ -63,8 +64,8 @@ fn agent(gate: Option<Gate>) -> AnyAgent {
         .erased()
 }
 
-/// All that a loop has to get right: calls side by side, arguments and tools that are not there,
-/// corrections, calls beside the finish, and a further turn.
+/// Returns a script with the difficult cases: concurrent calls, invalid arguments, unknown tools,
+/// corrections, calls next to the finish tool, and a second turn.
 fn script() -> ScriptedLlm {
     let note = |text: &str| ("note", json!({ "text": text }));
     ScriptedLlm::new([
@@ -86,14 +87,14 @@ fn own_loop(store: &MemoryStore, lease: Duration) -> OwnLoop {
 }
 
 #[tokio::test]
-async fn it_writes_the_log_that_the_local_runtime_writes() {
+async fn it_writes_the_same_log_as_the_local_runtime() {
     let (own, local) = (MemoryStore::new(), MemoryStore::new());
     let agent = agent(None);
-    let mine = own_loop(&own, Duration::from_secs(60));
+    let own_loop = own_loop(&own, Duration::from_secs(60));
     let runtime = LocalRuntime::builder().store(local.clone()).llm(script()).build().unwrap();
     let session = SessionId::from("s");
     for message in ["Take notes.", "Once more."] {
-        let result = mine.execute(&agent, &session, message).await.unwrap();
+        let result = own_loop.execute(&agent, &session, message).await.unwrap();
         let options = ExecuteOptions::default().session("s");
         let run = runtime.execute(Arc::clone(&agent), message.into(), options).await.unwrap();
         assert_eq!(result, within(run.result()).await.unwrap());
@@ -102,19 +103,19 @@ async fn it_writes_the_log_that_the_local_runtime_writes() {
 }
 
 #[tokio::test]
-async fn it_goes_on_where_another_loop_stopped() {
+async fn it_continues_where_another_loop_stopped() {
     let (store, whole) = (MemoryStore::new(), MemoryStore::new());
     let session = SessionId::from("s");
     let gate = Gate::new();
     let lease = Duration::from_millis(300);
-    let (held, stopped) = (agent(Some(gate.clone())), own_loop(&store, lease));
+    let (blocked, stopped) = (agent(Some(gate.clone())), own_loop(&store, lease));
     tokio::select! {
-        _ = stopped.execute(&held, &session, "Take notes.") => unreachable!("the gate is closed"),
-        () = gate.reached() => {} // and so the loop is dropped in the middle of a tool
+        _ = stopped.execute(&blocked, &session, "Take notes.") => unreachable!("the gate is closed"),
+        () = gate.reached() => {} // drops the loop during a tool call
     }
     let other = own_loop(&store, lease);
     let error = other.resume(&agent(None), &session).await.unwrap_err();
-    assert_eq!(error.code(), ErrorCode::AlreadyRunning, "the lease has not run out");
+    assert_eq!(error.code(), ErrorCode::AlreadyRunning, "the lease has not expired");
     let result = within(async {
         loop {
             match other.resume(&agent(None), &session).await {
@@ -128,7 +129,11 @@ async fn it_goes_on_where_another_loop_stopped() {
     assert_eq!(Box::pin(result).await.status, RunStatus::Completed);
 
     own_loop(&whole, lease).execute(&agent(None), &session, "Take notes.").await.unwrap();
-    assert_eq!(log(&store).await, log(&whole).await, "as if nothing had happened");
+    assert_eq!(
+        log(&store).await,
+        log(&whole).await,
+        "the log is the same as without the interruption"
+    );
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What becomes of files that were not written to the end, or are somebody else's.
+//! Incomplete files and files of other programs.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use helix_agents::session::load;
 use helix_agents_example_own_store::FileStore;
 use helix_agents_testkit::scripted::{Reply, ScriptedLlm};
 
-/// One more turn of the session, in a store that is opened and closed for it.
+/// Runs one more turn of the session with a newly opened store. Returns the turn's number.
 async fn turn(path: &Path) -> u32 {
     let store = FileStore::open(path).await.unwrap();
     let model = ScriptedLlm::new((0..9).map(|_| Reply::text("hello")));
@@ -24,27 +24,27 @@ async fn turn(path: &Path) -> u32 {
 }
 
 #[tokio::test]
-async fn whatever_of_the_last_record_is_missing_everything_before_it_is_there() {
+async fn a_truncated_last_record_does_not_affect_earlier_ones() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.log");
     assert_eq!(turn(&path).await, 1);
     let whole = std::fs::read(&path).unwrap();
     assert_eq!(turn(&path).await, 2);
     let longer = std::fs::read(&path).unwrap();
-    // A writer that was killed somewhere in the first record after `whole`.
+    // Simulate a writer that was killed during the first record after `whole`.
     for cut in [1, 15, 16, 17, 200] {
         std::fs::write(&path, &longer[..whole.len() + cut]).unwrap();
         let store = FileStore::open(&path).await.unwrap();
         let session = load(&store, &SessionId::from("s")).await.unwrap();
         assert_eq!((session.turn(), session.transcript().len()), (1, 2), "cut after {cut}");
         drop(store);
-        assert_eq!(turn(&path).await, 2, "and it can be written to");
-        assert_eq!(turn(&path).await, 3, "and what was written is there");
+        assert_eq!(turn(&path).await, 2, "the file can still be written to");
+        assert_eq!(turn(&path).await, 3, "the new turn was recorded");
     }
 }
 
 #[tokio::test]
-async fn a_file_of_another_program_is_refused_and_left_as_it_is() {
+async fn a_file_of_another_program_is_refused_and_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.log");
     std::fs::write(&path, "a shopping list, longer than the first line").unwrap();

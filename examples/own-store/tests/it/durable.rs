@@ -1,4 +1,4 @@
-//! What was acknowledged outlives a writer that is killed, and was forced to the disk.
+//! Acknowledged operations survive a killed writer and were synced to the disk.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The store against the contracts, against killed writers, and under an agent.
+//! Runs the contract suites against the store, kills writers, and runs an agent on it.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod damage;
@@ -13,7 +13,7 @@ mod conformance {
     use helix_agents_testkit::store_suite::StoreHarness;
     use tempfile::TempDir;
 
-    /// Each handle opens the file anew, as another process would.
+    /// Opens the file anew for each handle, like another process.
     struct Harness(TempDir);
 
     #[async_trait::async_trait]
@@ -26,7 +26,7 @@ mod conformance {
             Arc::new(FileStore::open(self.0.path().join("sessions.log")).await.unwrap())
         }
 
-        // They are optional: each first look at a session reads its whole log.
+        // Snapshots are optional. Without them, the first read of a session reads its whole log.
         fn keeps_snapshots(&self) -> bool {
             false
         }
@@ -80,7 +80,7 @@ mod backend {
     use helix_agents_testkit::backend_suite::{Backend, BackendHarness};
     use tempfile::TempDir;
 
-    /// Streams are those of one open file, so all handles are.
+    /// All handles share one open file, because streams only exist there.
     struct Harness {
         store: FileStore,
         _folder: TempDir,

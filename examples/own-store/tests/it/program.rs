@@ -1,4 +1,4 @@
-//! The program as people run it: two processes, one after the other.
+//! Runs the example as a user would, in several processes.
 
 use helix_agents::id::SessionId;
 use helix_agents::session::load;
@@ -6,7 +6,7 @@ use helix_agents_example_own_store::FileStore;
 use tokio::process::Command;
 
 #[tokio::test]
-async fn the_next_process_goes_on_with_the_conversation() {
+async fn the_next_process_continues_the_conversation() {
     let folder = tempfile::tempdir().unwrap();
     let run = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_helix-agents-example-own-store"));
@@ -15,15 +15,15 @@ async fn the_next_process_goes_on_with_the_conversation() {
         }
         command.current_dir(folder.path()).output()
     };
-    let said = String::from_utf8(run().await.unwrap().stdout).unwrap();
-    assert_eq!(said, "You have greeted me once.\nturn 1\n");
-    let said = String::from_utf8(run().await.unwrap().stdout).unwrap();
-    assert_eq!(said, "You have greeted me 2 times.\nturn 2\n");
+    let stdout = String::from_utf8(run().await.unwrap().stdout).unwrap();
+    assert_eq!(stdout, "You have greeted me once.\nturn 1\n");
+    let stdout = String::from_utf8(run().await.unwrap().stdout).unwrap();
+    assert_eq!(stdout, "You have greeted me 2 times.\nturn 2\n");
 }
 
-/// Two processes on one file at once: each has its turn, and neither writes over the other.
+/// Concurrent processes on one file do not overwrite each other's records.
 #[tokio::test]
-async fn processes_side_by_side_share_the_file() {
+async fn concurrent_processes_share_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let mut children = Vec::new();
     for _ in 0..4 {
@@ -37,13 +37,13 @@ async fn processes_side_by_side_share_the_file() {
     let mut completed = 0;
     for output in futures_util::future::join_all(children).await {
         let output = output.unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         match output.status.success() {
             true => completed += 1,
-            // Somebody else's turn was under way, or had just begun.
+            // Another process was executing its turn.
             false => assert!(
-                told.contains("already_running") || told.contains("run_unfinished"),
-                "{told}"
+                stderr.contains("already_running") || stderr.contains("run_unfinished"),
+                "{stderr}"
             ),
         }
     }

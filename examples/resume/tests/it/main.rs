@@ -1,4 +1,4 @@
-//! The example as people run it: a process that is really killed, and the next one.
+//! Runs the example as a user would: kills the process and starts another one.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::path::Path;
@@ -18,8 +18,8 @@ fn example(folder: &Path) -> Command {
     command
 }
 
-/// Runs it, and kills it once a line holds this text. Answers the lines up to that one.
-async fn killed_at(folder: &Path, text: &str) -> Vec<String> {
+/// Runs the example and kills it once a line contains this text. Returns the lines up to that one.
+async fn run_and_kill(folder: &Path, text: &str) -> Vec<String> {
     let mut child = example(folder).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut seen = Vec::new();
@@ -30,35 +30,40 @@ async fn killed_at(folder: &Path, text: &str) -> Vec<String> {
             return seen;
         }
     }
-    panic!("it never said `{text}`: {seen:?}");
+    panic!("the output never contained `{text}`: {seen:?}");
 }
 
-async fn to_the_end(folder: &Path) -> Vec<String> {
+async fn run_to_completion(folder: &Path) -> Vec<String> {
     let output = timeout(DEADLINE, example(folder).output()).await.unwrap().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
 #[tokio::test]
-async fn kill_it_and_the_next_process_goes_on() {
+async fn the_next_process_resumes_a_killed_run() {
     let folder = tempfile::tempdir().unwrap();
-    let first = killed_at(folder.path(), "visiting Rome").await;
-    let expected =
-        ["setting out", "visiting Oslo (attempt 1)", "been to Oslo", "visiting Rome (attempt 1)"];
+    let first = run_and_kill(folder.path(), "visiting Rome").await;
+    let expected = [
+        "starting the tour",
+        "visiting Oslo (attempt 1)",
+        "visited Oslo",
+        "visiting Rome (attempt 1)",
+    ];
     assert_eq!(first, expected);
 
-    // Oslo is on record and is not visited again; Rome is in doubt, and is.
-    let second = to_the_end(folder.path()).await;
+    // The visit to Oslo is in the log and is not repeated. The outcome of the visit to Rome is
+    // unknown, so it is repeated.
+    let second = run_to_completion(folder.path()).await;
     let expected = [
-        "going on",
+        "resuming",
         "visiting Rome (attempt 2)",
-        "been to Rome",
+        "visited Rome",
         "visiting Athens (attempt 1)",
-        "been to Athens",
+        "visited Athens",
         "All three are beautiful.",
     ];
     assert_eq!(second, expected);
 
-    let third = to_the_end(folder.path()).await;
-    assert_eq!(third, ["another turn of the same session", "In Oslo, Rome and Athens."]);
+    let third = run_to_completion(folder.path()).await;
+    assert_eq!(third, ["starting another turn", "In Oslo, Rome and Athens."]);
 }

@@ -1,4 +1,4 @@
-//! The example as people run it, on each of the runtimes: to its end, and really killed on the way.
+//! Runs the example as a user would on each of the runtimes, with and without killing it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::path::Path;
@@ -13,8 +13,8 @@ use tokio::time::timeout;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// What is printed, whatever carries the run out and whatever happened on the way.
-const TOLD: &str = "\
+/// The expected output, whatever runtime executes the run and whatever happens meanwhile.
+const HISTORY: &str = "\
 user: Visit Oslo, Rome and Athens.
 assistant: visit {\"city\":\"Oslo\"} as 1.0
 1.0: \"Oslo is beautiful\"
@@ -26,7 +26,7 @@ assistant: All three are beautiful.
 tokens: 40 in, 20 out
 ";
 
-/// The example, with a folder and a name of its own.
+/// The example with its own folder and name.
 struct Example {
     runtime: &'static str,
     name: String,
@@ -49,8 +49,8 @@ impl Example {
         command
     }
 
-    /// Runs it, and kills it once it says this. Answers what it said up to then.
-    async fn killed_at(&self, text: &str) -> Vec<String> {
+    /// Runs the example and kills it once this line appears. Returns the log lines up to that one.
+    async fn run_and_kill(&self, text: &str) -> Vec<String> {
         let mut child = self.command().stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut seen = Vec::new();
@@ -61,25 +61,25 @@ impl Example {
                 return without_model(seen);
             }
         }
-        panic!("it never said `{text}`: {seen:?}");
+        panic!("the output never contained `{text}`: {seen:?}");
     }
 
-    /// What it says on its way, and what it tells in the end.
-    async fn to_the_end(&self) -> (Vec<String>, String) {
+    /// Runs the example to its end. Returns its log lines and its output.
+    async fn run_to_completion(&self) -> (Vec<String>, String) {
         let output = timeout(DEADLINE, self.command().output()).await.unwrap().unwrap();
         assert!(output.status.success(), "{output:?}");
-        let said = String::from_utf8(output.stderr).unwrap();
-        let said = without_model(said.lines().map(str::to_owned).collect());
-        (said, String::from_utf8(output.stdout).unwrap())
+        let log = String::from_utf8(output.stderr).unwrap();
+        let log = without_model(log.lines().map(str::to_owned).collect());
+        (log, String::from_utf8(output.stdout).unwrap())
     }
 
-    /// Removes what it made in the database.
-    fn afterwards(&self) -> Option<Afterwards> {
+    /// Drops the schema that the example created.
+    fn cleanup(&self) -> Option<Afterwards> {
         let (name, url) = (self.name.clone(), (self.runtime == "durable").then(servers::postgres)?);
         Some(Afterwards::new(|| async move {
             let mut db = sqlx::PgConnection::connect(&url).await.unwrap();
-            let gone = AssertSqlSafe(format!("DROP SCHEMA {name}_dbos CASCADE"));
-            sqlx::query(gone).execute(&mut db).await.unwrap();
+            let drop_schema = AssertSqlSafe(format!("DROP SCHEMA {name}_dbos CASCADE"));
+            sqlx::query(drop_schema).execute(&mut db).await.unwrap();
         }))
     }
 }
@@ -95,56 +95,57 @@ fn without_servers(folder: &Path) -> Command {
     command
 }
 
-fn without_model(mut said: Vec<String>) -> Vec<String> {
-    assert!(!said.is_empty());
-    assert_eq!(said.remove(0), "the model is script");
-    said
+fn without_model(mut lines: Vec<String>) -> Vec<String> {
+    assert!(!lines.is_empty());
+    assert_eq!(lines.remove(0), "the model is script");
+    lines
 }
 
-async fn tells_the_same(runtime: &'static str) {
+async fn prints_the_history(runtime: &'static str) {
     let example = Example::on(runtime);
-    let _gone = example.afterwards();
-    let (said, told) = example.to_the_end().await;
+    let _cleanup = example.cleanup();
+    let (log, output) = example.run_to_completion().await;
     let expected = [
-        "setting out",
+        "starting the tour",
         "visiting Oslo",
-        "been to Oslo",
+        "visited Oslo",
         "visiting Rome",
-        "been to Rome",
+        "visited Rome",
         "visiting Athens",
-        "been to Athens",
+        "visited Athens",
     ];
-    assert_eq!(said, expected);
-    assert_eq!(told, TOLD);
-    let again = example.to_the_end().await;
-    assert_eq!(again, (vec!["under way, or done".to_owned()], TOLD.to_owned()));
+    assert_eq!(log, expected);
+    assert_eq!(output, HISTORY);
+    let again = example.run_to_completion().await;
+    assert_eq!(again, (vec!["already started".to_owned()], HISTORY.to_owned()));
 }
 
-async fn tells_the_same_after_a_kill(runtime: &'static str) {
+async fn prints_the_history_after_a_kill(runtime: &'static str) {
     let example = Example::on(runtime);
-    let _gone = example.afterwards();
-    let said = example.killed_at("visiting Rome").await;
-    assert_eq!(said, ["setting out", "visiting Oslo", "been to Oslo", "visiting Rome"]);
+    let _cleanup = example.cleanup();
+    let log = example.run_and_kill("visiting Rome").await;
+    assert_eq!(log, ["starting the tour", "visiting Oslo", "visited Oslo", "visiting Rome"]);
 
-    // Oslo is on record and is not visited again; Rome is in doubt, and is.
-    let (mut said, told) = example.to_the_end().await;
-    // Nobody waits for anybody to look.
-    said.retain(|line| line != "under way, or done");
-    assert_eq!(said, ["visiting Rome", "been to Rome", "visiting Athens", "been to Athens"]);
-    assert_eq!(told, TOLD);
+    // The visit to Oslo is in the log and is not repeated. The outcome of the visit to Rome is
+    // unknown, so it is repeated.
+    let (mut log, output) = example.run_to_completion().await;
+    // This line depends on whether the recovery was faster than the query.
+    log.retain(|line| line != "already started");
+    assert_eq!(log, ["visiting Rome", "visited Rome", "visiting Athens", "visited Athens"]);
+    assert_eq!(output, HISTORY);
 }
 
 macro_rules! on_each {
     ($($runtime:ident),+) => {$(
         mod $runtime {
             #[tokio::test]
-            async fn the_tour_is_told_as_everywhere() {
-                super::tells_the_same(stringify!($runtime)).await;
+            async fn the_output_is_the_same_on_each_runtime() {
+                super::prints_the_history(stringify!($runtime)).await;
             }
 
             #[tokio::test]
-            async fn kill_it_and_the_next_process_tells_the_same() {
-                super::tells_the_same_after_a_kill(stringify!($runtime)).await;
+            async fn the_output_is_the_same_after_a_kill() {
+                super::prints_the_history_after_a_kill(stringify!($runtime)).await;
             }
         }
     )+};
@@ -153,17 +154,17 @@ macro_rules! on_each {
 on_each!(local, durable, temporal);
 
 #[tokio::test]
-async fn what_is_missing_is_named() {
+async fn missing_settings_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let cases = [
         (&[] as &[&str], "usage: runtimes local | durable | temporal"),
         (&["durable"], "set TOURS_DATABASE to"),
         (&["temporal"], "set TOURS_SERVER to"),
     ];
-    for (arguments, says) in cases {
+    for (arguments, message) in cases {
         let output = without_servers(folder.path()).args(arguments).output().await.unwrap();
         assert!(!output.status.success());
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains(says), "{said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(stderr.contains(message), "{stderr}");
     }
 }

@@ -1,5 +1,5 @@
-//! The example as people run it, on each store: twice, and the second process finds what the first one
-//! left, if the store outlives it.
+//! Runs the example as a user would, twice on each store. The second process finds the session of
+//! the first one if the store is durable.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::process::Stdio;
@@ -13,13 +13,13 @@ use tokio::time::timeout;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-const FIRST: [&str; 2] = ["Apples are on the list.", "turn 1, the list: [\"apples\"]"];
+const FIRST: [&str; 2] = ["Apples are on the list.", "turn 1, list: [\"apples\"]"];
 
 const SECOND: [&str; 2] =
-    ["There are more apples on it now.", "turn 2, the list: [\"apples\",\"apples\"]"];
+    ["There are more apples on it now.", "turn 2, list: [\"apples\",\"apples\"]"];
 
-/// What it says on that store.
-async fn says(store: &[&str]) -> Vec<String> {
+/// Runs the example on a store. Returns its output lines.
+async fn run(store: &[&str]) -> Vec<String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_helix-agents-example-stores"));
     command.env_remove("OPENAI_API_KEY").env_remove("OPENAI_BASE_URL").env_remove("HELIX_MODEL");
     command.args(store).kill_on_drop(true).stdin(Stdio::null());
@@ -29,34 +29,34 @@ async fn says(store: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn in_memory_every_process_begins_anew() {
-    assert_eq!(says(&[]).await, FIRST);
-    assert_eq!(says(&[]).await, FIRST);
+async fn in_memory_every_process_starts_a_new_session() {
+    assert_eq!(run(&[]).await, FIRST);
+    assert_eq!(run(&[]).await, FIRST);
 }
 
 #[tokio::test]
-async fn in_a_file_the_next_process_goes_on() {
+async fn in_a_file_the_next_process_continues_the_session() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("notes.db");
     let store = ["sqlite", file.to_str().unwrap()];
-    assert_eq!(says(&store).await, FIRST);
-    assert_eq!(says(&store).await, SECOND);
+    assert_eq!(run(&store).await, FIRST);
+    assert_eq!(run(&store).await, SECOND);
 }
 
 #[tokio::test]
-async fn on_postgres_the_next_process_goes_on() {
+async fn on_postgres_the_next_process_continues_the_session() {
     let url = format!("{}?schema={}", servers::postgres(), servers::unique());
     let builder = PostgresStore::builder(&url);
-    let _gone = Afterwards::new(|| async { builder.destroy().await.unwrap() });
-    assert_eq!(says(&["postgres", &url]).await, FIRST);
-    assert_eq!(says(&["postgres", &url]).await, SECOND);
+    let _cleanup = Afterwards::new(|| async { builder.destroy().await.unwrap() });
+    assert_eq!(run(&["postgres", &url]).await, FIRST);
+    assert_eq!(run(&["postgres", &url]).await, SECOND);
 }
 
 #[tokio::test]
-async fn on_redis_the_next_process_goes_on() {
+async fn on_redis_the_next_process_continues_the_session() {
     let url = format!("{}?prefix={}", servers::redis(), servers::unique());
     let builder = RedisStore::builder(&url);
-    let _gone = Afterwards::new(|| async { builder.destroy().await.unwrap() });
-    assert_eq!(says(&["redis", &url]).await, FIRST);
-    assert_eq!(says(&["redis", &url]).await, SECOND);
+    let _cleanup = Afterwards::new(|| async { builder.destroy().await.unwrap() });
+    assert_eq!(run(&["redis", &url]).await, FIRST);
+    assert_eq!(run(&["redis", &url]).await, SECOND);
 }

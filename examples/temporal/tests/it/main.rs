@@ -1,4 +1,4 @@
-//! The example as people run it: workers that are really killed, and a client that does not notice.
+//! Runs the example as a user would: kills a worker, which the client does not notice.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::path::Path;
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A process of the example, and what it says.
+/// A process of the example and its output.
 struct Process {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -32,8 +32,8 @@ impl Process {
         Self { child, lines }
     }
 
-    /// Waits until a line holds this text. Answers the lines up to that one.
-    async fn says(&mut self, text: &str) -> Vec<String> {
+    /// Waits until a line contains this text. Returns the lines up to that one.
+    async fn wait_for(&mut self, text: &str) -> Vec<String> {
         let mut seen = Vec::new();
         while let Some(line) = timeout(DEADLINE, self.lines.next_line()).await.unwrap().unwrap() {
             seen.push(line);
@@ -41,27 +41,28 @@ impl Process {
                 return seen;
             }
         }
-        panic!("it never said `{text}`: {seen:?}");
+        panic!("the output never contained `{text}`: {seen:?}");
     }
 }
 
 #[tokio::test]
-async fn a_worker_is_killed_and_another_one_goes_on() {
+async fn another_worker_continues_the_run_of_a_killed_one() {
     let (folder, queue) = (tempfile::tempdir().unwrap(), servers::unique());
     let start = |arguments: &[&str]| Process::start(folder.path(), &queue, arguments);
     let mut first = start(&["worker"]);
-    first.says("working").await;
+    first.wait_for("worker started").await;
     let mut client = start(&["ask", "Visit Oslo, Rome and Athens."]);
-    let seen = first.says("visiting Rome").await;
-    assert_eq!(seen, ["visiting Oslo", "been to Oslo", "visiting Rome"]);
+    let seen = first.wait_for("visiting Rome").await;
+    assert_eq!(seen, ["visiting Oslo", "visited Oslo", "visiting Rome"]);
     first.child.kill().await.unwrap();
 
-    // Oslo is on record and is not visited again; Rome is in doubt, and is.
+    // The visit to Oslo is in the log and is not repeated. The outcome of the visit to Rome is
+    // unknown, so it is repeated.
     let mut second = start(&["worker"]);
-    let seen = second.says("been to Athens").await;
+    let seen = second.wait_for("visited Athens").await;
     let expected =
-        ["working", "visiting Rome", "been to Rome", "visiting Athens", "been to Athens"];
+        ["worker started", "visiting Rome", "visited Rome", "visiting Athens", "visited Athens"];
     assert_eq!(seen, expected);
-    client.says("All three are beautiful.").await;
+    client.wait_for("All three are beautiful.").await;
     assert!(timeout(DEADLINE, client.child.wait()).await.unwrap().unwrap().success());
 }

@@ -1,9 +1,9 @@
-//! The example as people run it: a process.
+//! Runs the example as a user would.
 
 use tokio::process::Command;
 
 #[tokio::test]
-async fn it_answers_without_a_model_and_says_so() {
+async fn it_answers_with_the_scripted_model() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_helix-agents-example-weather"));
     command.env_remove("OPENAI_API_KEY").env_remove("OPENAI_BASE_URL").env_remove("HELIX_MODEL");
@@ -16,9 +16,9 @@ async fn it_answers_without_a_model_and_says_so() {
 }
 
 #[tokio::test]
-async fn it_takes_the_model_that_is_configured() {
+async fn it_uses_the_configured_model() {
     let folder = tempfile::tempdir().unwrap();
-    // A port that nobody listens on: the error shows that this server was asked.
+    // No server listens on this port. The error shows that the example contacted it.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     std::fs::write(
         folder.path().join("helix.toml"),

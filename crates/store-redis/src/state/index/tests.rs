@@ -1,12 +1,12 @@
-//! Which entries of indexes may go.
+//! Stale index entries.
 
 use super::is_stale;
 
 #[test]
-fn an_entry_goes_only_if_its_append_cannot_come_any_more() {
-    assert!(!is_stale("5\0a", "5\0a", 9), "it is what the head tells of");
-    assert!(!is_stale("5\0a", "3\0b", 4), "it may be on its way");
-    assert!(is_stale("5\0a", "3\0b", 5), "another append came first");
+fn an_entry_is_stale_only_if_its_append_cannot_be_written_any_more() {
+    assert!(!is_stale("5\0a", "5\0a", 9), "the head names this append");
+    assert!(!is_stale("5\0a", "3\0b", 4), "the append may still be in progress");
+    assert!(is_stale("5\0a", "3\0b", 5), "another append has this version");
     assert!(is_stale("5\0a", "", 7));
-    assert!(!is_stale("damaged", "", 7), "nobody knows what it is");
+    assert!(!is_stale("damaged", "", 7), "the tag is unreadable");
 }

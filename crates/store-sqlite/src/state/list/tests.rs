@@ -1,4 +1,4 @@
-//! Which indexes lists use: those that many sessions would make slow without one.
+//! The indexes of list queries that would be slow without one.
 
 use rusqlite::{Connection, params_from_iter};
 
@@ -25,13 +25,13 @@ fn all_sessions_are_read_in_their_order() {
 }
 
 #[test]
-fn leases_that_have_run_out_are_looked_for_among_runs_only() {
+fn expired_leases_are_searched_among_runs_only() {
     let filter = SessionFilter { lease_expired: true, ..SessionFilter::default() };
     assert_eq!(plan(&filter), "SCAN sessions USING INDEX sessions_running");
 }
 
 #[test]
-fn calls_that_wait_are_looked_for_where_some_wait() {
+fn pending_calls_are_searched_among_sessions_that_have_some() {
     let filter = SessionFilter { pending: true, ..SessionFilter::default() };
     assert_eq!(plan(&filter), "SCAN sessions USING INDEX sessions_pending");
 }

@@ -1,4 +1,4 @@
-//! How strictly a commit is synced: seen by an operation that shares the transaction.
+//! The sync level of commits, as seen by an operation in the same transaction.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::{SqliteStore, Synchronous};
 const NORMAL: i64 = 1;
 const FULL: i64 = 2;
 
-/// What SQLite does at the commit of a transaction that needs at least this.
+/// Returns the sync level of a transaction that needs at least this durability.
 async fn level(writer: &Writer, durability: Durability) -> i64 {
     let ask = |tables: &mut Tables<'_>| {
         let level = tables.connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
@@ -32,7 +32,7 @@ async fn level(writer: &Writer, durability: Durability) -> i64 {
 
 #[tokio::test]
 async fn each_transaction_is_as_durable_as_it_has_to_be() {
-    let scratch = Scratch::new(|it| it).await;
+    let scratch = Scratch::new(|builder| builder).await;
     let writer = &scratch.writer;
     for _ in 0..2 {
         assert_eq!(level(writer, Durability::Process).await, NORMAL);
@@ -45,11 +45,11 @@ async fn each_transaction_is_as_durable_as_it_has_to_be() {
         level(writer, Durability::System),
         release(held, holding)
     );
-    assert_eq!((process, system), (FULL, FULL), "the strictest counts for all");
+    assert_eq!((process, system), (FULL, FULL), "the strictest level applies to all");
     assert_eq!(level(writer, Durability::Process).await, NORMAL);
 }
 
-/// What SQLite does at the commit of an operation.
+/// Returns the sync level of the transaction that contains an operation.
 async fn level_of<T>(store: &SqliteStore, operation: impl Future<Output = Result<T>>) -> i64 {
     let writer = &store.inner.writer;
     let (held, holding) = hold(writer).await;

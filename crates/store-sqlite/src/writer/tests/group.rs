@@ -1,4 +1,4 @@
-//! What becomes of the operations of one transaction.
+//! The outcomes of operations that share a transaction.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 
 use helix_agents_core::error::{Error, ErrorCode, Result};
 
-use super::{Durability, Scratch, code, hold, insert, patience, release, rows};
+use super::{Durability, Scratch, code, hold, insert, release, rows, short_timeout};
 use crate::error::Failure;
 use crate::prepared::Tables;
 
@@ -17,8 +17,8 @@ fn refuse<T>() -> Result<T, Failure> {
 }
 
 #[tokio::test]
-async fn what_waits_is_committed_together() {
-    let scratch = Scratch::new(|it| it).await;
+async fn queued_operations_are_committed_together() {
+    let scratch = Scratch::new(|builder| builder).await;
     let (held, holding) = hold(&scratch.writer).await;
     let other = scratch.other();
     let looking = scratch.run(move |tables| Ok((rows(tables.connection), rows(&other))));
@@ -32,8 +32,8 @@ async fn what_waits_is_committed_together() {
 }
 
 #[tokio::test]
-async fn one_that_fails_or_panics_harms_no_other() {
-    let scratch = Scratch::new(|it| it).await;
+async fn a_failing_or_panicking_operation_does_not_affect_others() {
+    let scratch = Scratch::new(|builder| builder).await;
     let (held, holding) = hold(&scratch.writer).await;
     let failing = scratch.run(|tables| {
         insert(tables.connection, "of the one that fails")?;
@@ -58,8 +58,8 @@ async fn one_that_fails_or_panics_harms_no_other() {
 }
 
 #[tokio::test]
-async fn alone_it_leaves_nothing_if_it_fails_or_panics() {
-    let scratch = Scratch::new(|it| it).await;
+async fn a_lone_operation_is_rolled_back_if_it_fails_or_panics() {
+    let scratch = Scratch::new(|builder| builder).await;
     let failing = scratch.run(|tables| {
         insert(tables.connection, "of the one that fails")?;
         refuse::<()>()
@@ -76,7 +76,7 @@ async fn alone_it_leaves_nothing_if_it_fails_or_panics() {
 
 #[tokio::test]
 async fn others_are_written_although_one_fills_the_disk() {
-    let scratch = Scratch::new(|it| it.max_pages(60)).await;
+    let scratch = Scratch::new(|builder| builder.max_pages(60)).await;
     let (held, holding) = hold(&scratch.writer).await;
     let times = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&times);
@@ -93,13 +93,13 @@ async fn others_are_written_although_one_fills_the_disk() {
     assert_eq!((code(first), code(last)), (None, None));
     assert_eq!(code(full), Some(ErrorCode::StoreFull));
     assert_eq!(scratch.rows(), ["a", "b"]);
-    // SQLite had rolled back all of it.
+    // SQLite had rolled back the whole transaction.
     assert_eq!(times.load(Ordering::Relaxed), 2);
 }
 
 #[tokio::test]
-async fn a_commit_that_fails_is_told_to_all() {
-    let scratch = Scratch::new(|it| it).await;
+async fn a_failed_commit_is_reported_to_all() {
+    let scratch = Scratch::new(|builder| builder).await;
     let (held, holding) = hold(&scratch.writer).await;
     let breaking = scratch.run(|tables| {
         let sql = "INSERT INTO orphan VALUES ('nobody')";
@@ -111,17 +111,21 @@ async fn a_commit_that_fails_is_told_to_all() {
     for result in [a, broken, b] {
         assert_eq!(code(result), Some(ErrorCode::StoreCorrupt));
     }
-    assert_eq!(code(failed), Some(ErrorCode::SessionNotFound), "its own error says more");
+    assert_eq!(
+        code(failed),
+        Some(ErrorCode::SessionNotFound),
+        "the job's own error is more specific"
+    );
     scratch.add("c").await.unwrap();
     assert_eq!(scratch.rows(), ["c"]);
 }
 
 #[tokio::test]
-async fn a_lock_of_another_process_is_told_to_all() {
-    let scratch = Scratch::new(patience).await;
+async fn a_lock_of_another_process_is_reported_to_all() {
+    let scratch = Scratch::new(short_timeout).await;
     let other = scratch.other();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    // The first waits for the lock on its own, and the others for the first.
+    // The first operation waits for the lock, and the others wait for the first.
     let results = join_all((0..5).map(|_| scratch.add("x"))).await;
     for result in results {
         assert_eq!(code(result), Some(ErrorCode::StoreBusy));
@@ -132,17 +136,17 @@ async fn a_lock_of_another_process_is_told_to_all() {
 }
 
 #[tokio::test]
-async fn others_hear_of_it_after_the_commit_and_only_then() {
-    let scratch = Scratch::new(|it| it).await;
+async fn then_runs_only_after_the_commit() {
+    let scratch = Scratch::new(|builder| builder).await;
     let (held, holding) = hold(&scratch.writer).await;
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let write = |x: &'static str, fails: bool| {
-        let (told, other) = (told.clone(), scratch.other());
+        let (sender, other) = (sender.clone(), scratch.other());
         let work = move |tables: &mut Tables<'_>| {
             insert(tables.connection, x)?;
             if fails { refuse() } else { Ok(()) }
         };
-        let then = move |_: &()| told.send((x, rows(&other))).unwrap();
+        let then = move |_: &()| sender.send((x, rows(&other))).unwrap();
         scratch.writer.run(Durability::Process, work, then)
     };
     let (a, b, c, ()) = tokio::join!(
@@ -152,24 +156,24 @@ async fn others_hear_of_it_after_the_commit_and_only_then() {
         release(held, holding)
     );
     assert_eq!((code(a), code(b), code(c)), (None, Some(ErrorCode::SessionNotFound), None));
-    drop(told);
+    drop(sender);
     let both = || vec!["a".to_owned(), "c".to_owned()];
-    assert_eq!(heard.iter().collect::<Vec<_>>(), [("a", both()), ("c", both())]);
+    assert_eq!(receiver.iter().collect::<Vec<_>>(), [("a", both()), ("c", both())]);
 }
 
 #[tokio::test]
-async fn what_nobody_waits_for_any_more_is_not_begun() {
-    let scratch = Scratch::new(|it| it).await;
+async fn a_job_whose_caller_is_gone_is_not_started() {
+    let scratch = Scratch::new(|builder| builder).await;
     let (held, holding) = hold(&scratch.writer).await;
-    assert!(scratch.add("gone").now_or_never().is_none(), "the writer is held");
+    assert!(scratch.add("gone").now_or_never().is_none(), "the writer is blocked");
     let (a, ()) = tokio::join!(scratch.add("a"), release(held, holding));
     a.unwrap();
     assert_eq!(scratch.rows(), ["a"]);
 }
 
 #[tokio::test]
-async fn more_than_fits_into_one_transaction_is_written() {
-    let scratch = Scratch::new(|it| it).await;
+async fn more_operations_than_fit_into_one_transaction_are_written() {
+    let scratch = Scratch::new(|builder| builder).await;
     let (held, holding) = hold(&scratch.writer).await;
     let many = join_all((0..200).map(|_| scratch.add("x")));
     let (results, ()) = tokio::join!(many, release(held, holding));

@@ -1,4 +1,5 @@
-//! A store that acknowledges shortly before it commits: the suite notices.
+//! A store that acknowledges operations before it commits them. The durability suite must detect
+//! it.
 
 use std::panic::catch_unwind;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use helix_agents_testkit::scenario;
 use super::place;
 use crate::support::Folder;
 
-/// Answers once an operation has a place in the queue, which has one.
+/// A store that answers as soon as an operation has a slot in a queue of length one.
 #[derive(Debug)]
 struct EagerStore {
     store: SqliteStore,
@@ -52,7 +53,7 @@ impl EagerStore {
     }
 }
 
-/// The answer to whatever was asked.
+/// The timestamp of every answer.
 const AT: Timestamp = Timestamp(0);
 
 #[async_trait]
@@ -133,7 +134,7 @@ struct Eager(Folder);
 impl DurableHarness for Eager {
     async fn open(place: &str) -> Arc<dyn StateStore> {
         let store = SqliteStore::open(place).await.unwrap();
-        // The one that is killed, and not the one that looks at what is there.
+        // The killed process uses the eager store, and the checking process does not.
         if std::env::var_os("HELIX_WRITER_PLACE").is_some() {
             return Arc::new(EagerStore::new(store));
         }
@@ -155,12 +156,12 @@ fn writer() {
 }
 
 #[test]
-fn an_acknowledgement_before_the_commit_is_noticed() {
-    let noticed = catch_unwind(|| {
+fn an_acknowledgement_before_the_commit_is_detected() {
+    let detected = catch_unwind(|| {
         scenario::run("eager", async || {
             let writer = concat!(module_path!(), "::writer");
             acknowledged_operations_survive_sigkill(&Eager(Folder::new()), writer).await;
         });
     });
-    assert!(noticed.is_err());
+    assert!(detected.is_err());
 }

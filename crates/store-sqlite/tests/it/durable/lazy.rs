@@ -1,4 +1,4 @@
-//! A store that leaves it to the kernel when its file is written: the suite notices.
+//! A store that does not sync its file. The durability suite must detect it.
 
 use std::panic::catch_unwind;
 use std::sync::Arc;
@@ -37,12 +37,12 @@ fn writer() {
 }
 
 #[test]
-fn an_acknowledgement_of_what_was_not_forced_is_noticed() {
-    let noticed = catch_unwind(|| {
+fn an_acknowledgement_without_a_sync_is_detected() {
+    let detected = catch_unwind(|| {
         scenario::run("lazy", async || {
             let writer = concat!(module_path!(), "::writer");
             acknowledged_writes_were_forced_to_the_disk(&Lazy(Folder::new()), writer).await;
         });
     });
-    assert!(noticed.is_err());
+    assert!(detected.is_err());
 }
