@@ -101,7 +101,7 @@ fn one(guarantees: &[Guarantee], promise: GuaranteeKind) -> &Guarantee {
 }
 
 #[test]
-fn a_runtime_says_something_of_every_promise() {
+fn a_runtime_reports_every_guarantee() {
     let builder = || DurableRuntime::builder().lease(Duration::from_millis(2500));
     let guarantees = builder().guarantees();
     let promises: Vec<_> = guarantees.iter().map(|it| it.promise).collect();

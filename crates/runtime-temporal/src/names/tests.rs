@@ -1,4 +1,4 @@
-//! Names are stable: they are in the histories of runs that are under way.
+//! Names are stable because they are recorded in the histories of running workflows.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ fn run(number: u32) -> RunRef {
 }
 
 #[test]
-fn a_workflow_tells_its_agent_session_and_run() {
+fn the_summary_contains_agent_session_and_run() {
     assert_eq!(summary(&run(2)), "teller in session story, run 3");
 }
 
 #[test]
-fn an_activity_is_called_by_what_it_is_about_and_how_often_it_was_asked_for() {
+fn activity_ids_contain_the_work_item_and_its_repetition() {
     let mut names = Names::from_step(2);
     let call = CallId::from("2.1");
     let mut part = |part: WorkItem| names.part(&part);
