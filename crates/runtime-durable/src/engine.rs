@@ -161,7 +161,7 @@ impl Workflows {
         let dbos = self.dbos.clone();
         let cancel = async move { dbos.cancel(&id).await };
         if let Err(error) = self.call_dbos("cancel a workflow", BEST_EFFORT_LIMIT, cancel).await {
-            tracing::warn!(session = %run_ref.session, %error, "the workflow of a superseded run was not cancelled");
+            tracing::warn!(session = %run_ref.session, %error, "a superseded workflow was not cancelled");
         }
     }
 }

@@ -122,7 +122,8 @@ impl<'a> RunExecution<'a> {
         calls.into_iter().chain(children).collect()
     }
 
-    /// Builds the step of a call. `previously_started` counts down the calls that an earlier execution may have started.
+    /// Builds the step of a call. `previously_started` counts down the calls that an earlier execution may have
+    /// started.
     fn call<'s>(
         &'s self,
         call: &'s CallId,

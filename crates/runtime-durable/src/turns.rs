@@ -15,8 +15,8 @@ impl ConcurrencyLimiter {
         Self(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))
     }
 
-    /// Waits for a permit and keeps the run's lease in the meantime. Returns `None` if the runtime is shutting down; the
-    /// next work item then stops the run.
+    /// Waits for a permit and keeps the run's lease in the meantime. Returns `None` if the runtime is shutting down;
+    /// the next work item then stops the run.
     pub(crate) async fn wait(
         &self,
         runtime: &Runtime,

@@ -143,10 +143,10 @@ async fn run_calls(
     let mut recorded = 0;
     while settled.len() < total {
         let ready = driver.guarded(lease, pin!(next_ready(&mut running, &starts))).await;
-        let asked = match ready {
-            Ok((ready, asked)) => {
+        let requested = match ready {
+            Ok((ready, requested)) => {
                 settled.extend(ready);
-                asked
+                requested
             }
             Err(CancelReason::Aborted) => {
                 cancel.cancel();
@@ -161,7 +161,7 @@ async fn run_calls(
         if settled.len() < total {
             let open = total - settled.len();
             let unrecorded = settled.get(recorded..).unwrap_or_default();
-            let starts = asked.iter().map(|start| start.event().clone());
+            let starts = requested.iter().map(|start| start.event().clone());
             let facts = unrecorded.iter().flat_map(Settled::facts).chain(starts).collect();
             driver.settles(unrecorded.iter().filter_map(Settled::attempt));
             recorded = settled.len();
@@ -175,7 +175,7 @@ async fn run_calls(
                 return driver.record(lease, Vec::new()).await;
             }
             // A call whose result was recorded by another process in the meantime does not run.
-            asked
+            requested
                 .into_iter()
                 .filter(|start| driver.is_started(start.call()))
                 .for_each(Start::grant);
@@ -283,15 +283,15 @@ async fn next_ready(
     running: &mut (impl Stream<Item = Settled> + Unpin + Send),
     starts: &Starts,
 ) -> (Vec<Settled>, Vec<Start>) {
-    let (mut ready, mut asked) = (Vec::new(), Vec::new());
+    let (mut ready, mut requested) = (Vec::new(), Vec::new());
     tokio::select! {
         biased;
         settled = running.next() => ready.extend(settled),
-        starts = starts.next() => asked = starts,
+        starts = starts.next() => requested = starts,
     }
     while let Some(Some(settled)) = running.next().now_or_never() {
         ready.push(settled);
     }
-    asked.extend(starts.take());
-    (ready, asked)
+    requested.extend(starts.take());
+    (ready, requested)
 }

@@ -24,8 +24,8 @@ use crate::workflow::{PerformInput, PerformOutput};
 /// The heartbeat interval if the server sets no heartbeat timeout.
 const USUAL_BEAT: Duration = Duration::from_secs(5);
 
-/// The maximum wait of a parent per activity when such waits occupy more than half of a worker's slots. The children need
-/// slots for their own work items.
+/// The maximum wait of a parent per activity when such waits occupy more than half of a worker's slots. The children
+/// need slots for their own work items.
 const CROWDED_LIMIT: Duration = Duration::from_secs(1);
 
 /// The input of the `call` activity: one of several concurrent calls.
@@ -95,8 +95,8 @@ impl Activities {
         (if is_crowded { longest.min(CROWDED_LIMIT) } else { longest }, WaitGuard(&self.waits))
     }
 
-    /// Runs the work of an activity and sends heartbeats. The work is dropped while running if the activity is cancelled or
-    /// the worker is gone.
+    /// Runs the work of an activity and sends heartbeats. The work is dropped while running if the activity is
+    /// cancelled or the worker is gone.
     async fn drive<T>(
         &self,
         cx: &ActivityContext,
@@ -135,7 +135,7 @@ impl Activities {
     async fn start(&self, children: &[RunRef]) {
         for child in children {
             if let Err(error) = self.server.start(child, false).await {
-                tracing::warn!(session = %child.session, %error, "the workflow of a child was not started; the child is recovered after its lease expires");
+                tracing::warn!(session = %child.session, %error, "the workflow of a child was not started");
             }
         }
     }
@@ -167,7 +167,8 @@ impl Activities {
         let PerformInput { run_ref, item, is_first } = &input;
         let is_first = *is_first && cx.info().attempt <= 1;
         let work = async {
-            // A companion can receive messages in the same work item that starts it, so its start cannot wait for the item's end.
+            // A companion can receive messages in the same work item that starts it, so its start cannot wait for the
+            // item's end.
             let below = (*item == WorkItem::Children)
                 .then(|| self.pending_children.collect(&run_ref.session));
             let next = self.runtime.perform(run_ref, item, is_first).await;

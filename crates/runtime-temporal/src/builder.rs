@@ -26,7 +26,8 @@ const ATTEMPTS: u32 = 12;
 /// The shortest heartbeat timeout. A busy worker must not count as crashed.
 const SHORTEST_HEARTBEAT: Duration = Duration::from_secs(2);
 
-/// The time that a parent waits for a child per activity. A waiting parent occupies a worker slot that its child may need.
+/// The time that a parent waits for a child per activity. A waiting parent occupies a worker slot that its child may
+/// need.
 const FOLLOW_LIMIT: Duration = Duration::from_secs(30);
 
 /// The default time to wait for an unavailable server.
@@ -74,8 +75,8 @@ impl Default for TemporalRuntimeBuilder {
 impl TemporalRuntimeBuilder {
     builder_methods!();
 
-    /// Sets the URL of the server. `https` URLs use TLS, and the server's certificate must be trusted by the system, unless
-    /// [`connection_options`](Self::connection_options) are set. Default: `http://localhost:7233`.
+    /// Sets the URL of the server. `https` URLs use TLS, and the server's certificate must be trusted by the system,
+    /// unless [`connection_options`](Self::connection_options) are set. Default: `http://localhost:7233`.
     pub fn target(mut self, target: impl Into<String>) -> Self {
         self.target = target.into();
         self
@@ -101,15 +102,15 @@ impl TemporalRuntimeBuilder {
         self
     }
 
-    /// Sets the task queue that hands runs to workers. All workers of a queue must know the same agents and use the same
-    /// store. Default: `helix-agents`.
+    /// Sets the task queue that hands runs to workers. All workers of a queue must know the same agents and use the
+    /// same store. Default: `helix-agents`.
     pub fn task_queue(mut self, queue: impl Into<String>) -> Self {
         self.queue = queue.into();
         self
     }
 
-    /// Sets the prefix of workflow ids. Deployments with different stores in the same namespace need different prefixes.
-    /// Default: `helix`.
+    /// Sets the prefix of workflow ids. Deployments with different stores in the same namespace need different
+    /// prefixes. Default: `helix`.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
@@ -127,16 +128,16 @@ impl TemporalRuntimeBuilder {
         self
     }
 
-    /// Sets the maximum number of attempts of a work item before its run stops. Attempts fail if the store or the server is
-    /// unavailable, or if a worker crashes. Model calls and tools have retries of their own. Default: 12, which takes some
-    /// minutes.
+    /// Sets the maximum number of attempts of a work item before its run stops. Attempts fail if the store or the
+    /// server is unavailable, or if a worker crashes. Model calls and tools have retries of their own. Default: 12,
+    /// which takes some minutes.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
         self
     }
 
-    /// Sets the maximum number of work items in a history before the run continues in a new one. The server may suggest this
-    /// earlier. Default: 1,000.
+    /// Sets the maximum number of work items in a history before the run continues in a new one. The server may suggest
+    /// this earlier. Default: 1,000.
     pub fn parts_per_history(mut self, count: u32) -> Self {
         self.parts_per_history = count;
         self
@@ -148,9 +149,9 @@ impl TemporalRuntimeBuilder {
         self
     }
 
-    /// Declares that only this process polls the task queue, and that no later process will. The runtime then supports values
-    /// that exist only in one process, such as hooks of a single execution. After a crash, other processes continue the
-    /// session in a new run.
+    /// Declares that only this process polls the task queue, and that no later process will. The runtime then supports
+    /// values that exist only in one process, such as hooks of a single execution. After a crash, other processes
+    /// continue the session in a new run.
     pub fn own_queue(mut self, own: bool) -> Self {
         self.own_queue = own;
         self
@@ -166,9 +167,9 @@ impl TemporalRuntimeBuilder {
     /// Connects to the server.
     ///
     /// # Errors
-    /// Returns [`ErrorCode::ConfigInvalid`] if a required option is missing, a value is out of range, options contradict each
-    /// other, or no other process can access the store. Returns [`ErrorCode::StoreUnavailable`] if the server could not be
-    /// reached in time.
+    /// Returns [`ErrorCode::ConfigInvalid`] if a required option is missing, a value is out of range, options
+    /// contradict each other, or no other process can access the store. Returns [`ErrorCode::StoreUnavailable`] if the
+    /// server could not be reached in time.
     pub async fn connect(self) -> Result<TemporalRuntime> {
         self.check()?;
         let connection = match &self.connection {

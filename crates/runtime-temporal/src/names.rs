@@ -28,8 +28,8 @@ impl Names {
     }
 
     /// Returns the id of a work item, and `true` if its name is used for the first time.
-    pub(crate) fn part(&mut self, part: &WorkItem) -> (String, bool) {
-        let name = match part {
+    pub(crate) fn item(&mut self, item: &WorkItem) -> (String, bool) {
+        let name = match item {
             WorkItem::Open => "open".to_owned(),
             WorkItem::Model(step) => {
                 self.step = *step;

@@ -1,7 +1,7 @@
 //! Runs of sub-agents that are started by a work item of their parent, whose workflow then starts theirs.
 //!
-//! The activity returns these runs with its result. If the result is lost, the parent waits until their leases have expired and
-//! then resumes them, like any child whose owner crashed.
+//! The activity returns these runs with its result. If the result is lost, the parent waits until their leases have
+//! expired and then resumes them, like any child whose owner crashed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,8 @@ impl PendingChildren {
         ChildCollector { pending_children: self.clone(), parent: parent.clone() }
     }
 
-    /// Registers a run with the collector of its parent. Returns `true` if there is one; the parent then starts the workflow.
+    /// Registers a run with the collector of its parent. Returns `true` if there is one; the parent then starts the
+    /// workflow.
     pub(crate) fn register(&self, parent: &SessionId, run_ref: &RunRef) -> bool {
         match self.lock().get_mut(parent) {
             Some(children) => {

@@ -17,8 +17,8 @@ use crate::server::{Server, WorkflowStatus};
 /// process or other processes. Cheap to clone.
 ///
 /// # Durability
-/// Recorded events are as durable as the store. If a worker crashes, other workers continue its work after its heartbeats
-/// time out. If a process crashes between starting a run and handing it to the server, a
+/// Recorded events are as durable as the store. If a worker crashes, other workers continue its work after its
+/// heartbeats time out. If a process crashes between starting a run and handing it to the server, a
 /// [`sweep`](helix_agents_core::executor::AgentExecutor::sweep) recovers the run.
 #[derive(Debug, Clone)]
 pub struct TemporalRuntime {
@@ -55,9 +55,9 @@ impl TemporalRuntime {
         &self.pending_children
     }
 
-    /// Replaces the API key of this runtime and of its workers in this process, without a restart. Call this before the old
-    /// key expires. After the expiry, the server rejects new runs, which are recovered later, and a worker whose key is
-    /// rejected for a while [ends](crate::TemporalWorker::ended).
+    /// Replaces the API key of this runtime and of its workers in this process, without a restart. Call this before the
+    /// old key expires. After the expiry, the server rejects new runs, which are recovered later, and a worker whose
+    /// key is rejected for a while [ends](crate::TemporalWorker::ended).
     pub fn set_api_key(&self, key: impl Into<String>) {
         self.server.client.connection().set_api_key(Some(key.into()));
     }

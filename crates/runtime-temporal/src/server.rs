@@ -70,7 +70,7 @@ pub(crate) async fn connect(
         to.tls_options.get_or_insert_default();
     }
     let mut found = failure::unavailable("Temporal did not answer");
-    let tries = async {
+    let attempts = async {
         loop {
             match Connection::connect(to.clone()).await {
                 Ok(connection) => return Some(connection),
@@ -83,7 +83,7 @@ pub(crate) async fn connect(
             sleep(CONNECT_RETRY_DELAY).await;
         }
     };
-    let Ok(Some(connection)) = timeout(patience, tries).await else {
+    let Ok(Some(connection)) = timeout(patience, attempts).await else {
         return Err(found.with_context("target", &to.target));
     };
     Client::new(connection, options.clone()).map_err(|error| {
@@ -110,7 +110,8 @@ impl Server {
             continued_from: None,
         };
         let options = WorkflowStartOptions::new(&*self.queue, self.id(run_ref))
-            // A closed workflow belongs to an ended run, possibly of a deleted store: the runs of a session have different ids.
+            // A closed workflow belongs to an ended run, possibly of a deleted store: the runs of a session have
+            // different ids.
             .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
             .id_conflict_policy(WorkflowIdConflictPolicy::Fail)
             .maybe_execution_timeout(self.limits.execution())
@@ -178,7 +179,7 @@ impl Server {
         let handle = self.handle(run_ref);
         let result = Box::pin(handle.get_result(WorkflowGetResultOptions::default())).await;
         if let Err(WorkflowGetResultError::Rpc(error)) = result {
-            tracing::debug!(session = %run_ref.session, %error, "the server could not be queried for the end of a run");
+            tracing::debug!(session = %run_ref.session, %error, "waiting for the end of a run failed");
             std::future::pending::<()>().await;
         }
     }
@@ -191,7 +192,7 @@ impl Server {
             Ok(()) | Err(WorkflowInteractionError::NotFound(_)) => {}
             Err(error) => {
                 // The workflow detects the takeover itself, with its next work item.
-                tracing::debug!(session = %run_ref.session, %error, "the workflow of a superseded run was not terminated");
+                tracing::debug!(session = %run_ref.session, %error, "a superseded workflow was not terminated");
             }
         }
     }

@@ -125,7 +125,7 @@ impl<'a> RunExecution<'a> {
     }
 
     async fn perform(&self, item: WorkItem) -> Result<PerformOutput, Stopped> {
-        let (id, is_first) = self.names.borrow_mut().part(&item);
+        let (id, is_first) = self.names.borrow_mut().item(&item);
         // A call must be started once. Other items detect a repetition themselves.
         let is_first = (is_first || !matches!(item, WorkItem::Call(_))) && !self.in_doubt(0);
         self.performed.set(self.performed.get().saturating_add(1));
@@ -135,8 +135,8 @@ impl<'a> RunExecution<'a> {
         done.map_err(|error| failure::stopped(&error))
     }
 
-    /// Executes calls and waits for children, all to completion. Calls have a concurrency limit; all children are followed
-    /// at once, because only the activity that follows a child passes an abort on to it.
+    /// Executes calls and waits for children, all to completion. Calls have a concurrency limit; all children are
+    /// followed at once, because only the activity that follows a child passes an abort on to it.
     async fn run_calls(
         &self,
         calls: Vec<CallId>,
@@ -202,7 +202,8 @@ impl<'a> RunExecution<'a> {
         drop(join_all(starts).await);
     }
 
-    /// Releases the run, so that another process can take over immediately. This also runs if the workflow was cancelled.
+    /// Releases the run, so that another process can take over immediately. This also runs if the workflow was
+    /// cancelled.
     async fn give_up(&self) {
         let detached = Some(WorkflowCancellationToken::new());
         let options = self.options("give-up".to_owned(), GIVE_UP_LIMIT, detached);

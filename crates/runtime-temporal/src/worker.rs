@@ -36,22 +36,22 @@ impl TemporalWorkerBuilder {
         self
     }
 
-    /// Sets the number of workflows that are cached between their work items. Other workflows are loaded from the server
-    /// again. Default: 1,000.
+    /// Sets the number of workflows that are cached between their work items. Other workflows are loaded from the
+    /// server again. Default: 1,000.
     pub fn cached_workflows(mut self, workflows: usize) -> Self {
         self.workflows = workflows;
         self
     }
 
-    /// Sets how long running activities may take to complete after [`shutdown`](TemporalWorker::shutdown) was called. After
-    /// that they are left to other workers. Default: 10 s.
+    /// Sets how long running activities may take to complete after [`shutdown`](TemporalWorker::shutdown) was called.
+    /// After that they are left to other workers. Default: 10 s.
     pub fn graceful_shutdown(mut self, period: Duration) -> Self {
         self.graceful_shutdown = period;
         self
     }
 
-    /// Sets how long a workflow task waits for the worker that has cached the workflow before another worker can take it.
-    /// Default: 2 s.
+    /// Sets how long a workflow task waits for the worker that has cached the workflow before another worker can take
+    /// it. Default: 2 s.
     pub fn sticky_timeout(mut self, timeout: Duration) -> Self {
         self.sticky_timeout = timeout;
         self
@@ -60,8 +60,9 @@ impl TemporalWorkerBuilder {
     /// Starts the worker on the current tokio runtime.
     ///
     /// # Errors
-    /// Returns [`ErrorCode::ConfigInvalid`] if options contradict each other, and [`ErrorCode::Internal`] if no thread could
-    /// be started. Errors of the server, such as a missing namespace, are returned by [`ended`](TemporalWorker::ended).
+    /// Returns [`ErrorCode::ConfigInvalid`] if options contradict each other, and [`ErrorCode::Internal`] if no thread
+    /// could be started. Errors of the server, such as a missing namespace, are returned by
+    /// [`ended`](TemporalWorker::ended).
     pub async fn start(self) -> Result<TemporalWorker> {
         let (started_tx, started_rx) = oneshot::channel();
         let (end_tx, end_rx) = watch::channel(None);
@@ -92,8 +93,8 @@ impl TemporalWorkerBuilder {
 
 /// A worker that executes the runs of a task queue until it is shut down.
 ///
-/// Dropping the worker has the effect of a crash: its activities are dropped while running, and other workers retry them
-/// after their heartbeats time out.
+/// Dropping the worker has the effect of a crash: its activities are dropped while running, and other workers retry
+/// them after their heartbeats time out.
 pub struct TemporalWorker {
     stop: StopFn,
     ending: CancellationToken,
@@ -108,7 +109,8 @@ impl std::fmt::Debug for TemporalWorker {
 }
 
 impl TemporalWorker {
-    /// Returns a builder for a worker that executes the runs of this runtime's task queue, with its store, model and agents.
+    /// Returns a builder for a worker that executes the runs of this runtime's task queue, with its store, model and
+    /// agents.
     pub fn builder(runtime: &TemporalRuntime) -> TemporalWorkerBuilder {
         TemporalWorkerBuilder {
             runtime: runtime.clone(),
@@ -119,8 +121,8 @@ impl TemporalWorker {
         }
     }
 
-    /// Stops accepting activities, waits for the running ones for the graceful shutdown period, and leaves the rest to other
-    /// workers.
+    /// Stops accepting activities, waits for the running ones for the graceful shutdown period, and leaves the rest to
+    /// other workers.
     ///
     /// # Errors
     /// Returns the error with which the worker had ended before.
@@ -223,8 +225,8 @@ fn create(builder: TemporalWorkerBuilder, signals: Signals) -> Result<Worker, Fa
         .sticky_queue_schedule_to_start_timeout(sticky_timeout)
         // Cancellations are delivered with the responses to heartbeats.
         .max_heartbeat_throttle_interval(server.limits.heartbeat() / 3)
-        // A workflow whose code does not match its history fails instead of being retried forever. Another process then takes
-        // over the run in a new workflow.
+        // A workflow whose code does not match its history fails instead of being retried forever. Another process then
+        // takes over the run in a new workflow.
         .workflow_failure_errors(HashSet::from([WorkflowErrorType::Nondeterminism]))
         .build();
     let sdk = SdkRuntime::from_current_tokio(temporalio_sdk::runtime::RuntimeOptions::default())

@@ -40,8 +40,8 @@ pub(crate) struct Continuation {
     pub work_items: u64,
 }
 
-/// The execution limits of a run, fixed when the run starts. Workers use these instead of their own configuration, so that
-/// replays stay deterministic.
+/// The execution limits of a run, fixed when the run starts. Workers use these instead of their own configuration, so
+/// that replays stay deterministic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RunLimits {
     /// The heartbeat timeout, after which a worker counts as crashed.

@@ -212,10 +212,10 @@ impl ChildRun {
     pub async fn drive(mut self) -> Result<Event> {
         let child = &self.start.session;
         let context = Arc::clone(self.runtime.context());
-        for tried in 0..MAX_TRIES {
+        for round in 0..MAX_TRIES {
             match self.status().await? {
                 ChildStatus::Ended(result, used) => {
-                    if tried == 0 {
+                    if round == 0 {
                         // The owner may have crashed before it wrote the end to the stream.
                         context.show_end(child).await;
                     }

@@ -137,8 +137,8 @@ impl Driver {
         own.unwrap_or(self.agent.limits().tool_timeout)
     }
 
-    /// Returns how long the earlier owner may still execute a call in doubt: the call's timeout from its recorded start,
-    /// by the store's clock, minus the time that had passed at the last reading of that clock.
+    /// Returns how long the earlier owner may still execute a call in doubt: the call's timeout from its recorded
+    /// start, by the store's clock, minus the time that had passed at the last reading of that clock.
     fn doubt(&self, step: &StepRecord, task: &CallTask) -> Duration {
         if !task.in_doubt {
             return Duration::ZERO;
@@ -159,9 +159,9 @@ impl Driver {
         }
     }
 
-    /// Waits for an effect, writes its chunks to the stream, and cancels it if the run has to stop. The effect is passed
-    /// pinned, because a future that is passed by value is stored again in every enclosing future, which costs memory
-    /// for each waiting run.
+    /// Waits for an effect, writes its chunks to the stream, and cancels it if the run has to stop. The effect is
+    /// passed pinned, because a future that is passed by value is stored again in every enclosing future, which costs
+    /// memory for each waiting run.
     ///
     /// # Errors
     /// Returns the reason of the cancellation.

@@ -64,7 +64,7 @@ impl RunRef {
     /// replaced by a digest.
     #[must_use]
     pub fn workflow_id(&self, prefix: &str) -> String {
-        let (agent, session) = (part(&self.agent), part(self.session.as_str()));
+        let (agent, session) = (id_part(&self.agent), id_part(self.session.as_str()));
         let mut id = format!("{prefix}{SEPARATOR}{agent}{SEPARATOR}{session}");
         if self.number > 0 {
             // Writing to a string does not fail.
@@ -75,7 +75,7 @@ impl RunRef {
 }
 
 /// Returns a name as a part of an id: verbatim, or as a digest if it is too long or ambiguous.
-fn part(name: &str) -> Cow<'_, str> {
+fn id_part(name: &str) -> Cow<'_, str> {
     let is_allowed =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '@');
     let is_plain = !name.is_empty()

@@ -78,8 +78,8 @@ impl RunStream {
 
     /// Returns `true` if the chunk starts another run of the session.
     fn is_next_run(&self, stored: &StoredChunk) -> bool {
-        let begins = matches!(stored.chunk.kind, ChunkKind::RunStarted | ChunkKind::RunResumed);
-        begins && stored.chunk.session == self.session && stored.chunk.run != self.run
+        let is_start = matches!(stored.chunk.kind, ChunkKind::RunStarted | ChunkKind::RunResumed);
+        is_start && stored.chunk.session == self.session && stored.chunk.run != self.run
     }
 }
 

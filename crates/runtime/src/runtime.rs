@@ -245,8 +245,8 @@ impl AgentExecutor for Runtime {
             SessionStatus::Active if head.summary.run.is_none() => {
                 let mut fold = self.context.logs().overview(session).await?;
                 fold.observe(head.read_at);
-                let news = fold.has_news() || news_below(self.context.logs(), &fold).await?;
-                if news { Resumable::Yes } else { Resumable::Waiting }
+                let has_news = fold.has_news() || news_below(self.context.logs(), &fold).await?;
+                if has_news { Resumable::Yes } else { Resumable::Waiting }
             }
             SessionStatus::Active | SessionStatus::Interrupted | SessionStatus::Failed => {
                 Resumable::Yes

@@ -560,8 +560,8 @@ fn running(session: &SessionId) -> Error {
 }
 
 pub(crate) fn busy(session: &SessionId) -> Error {
-    Error::new(ErrorCode::StoreBusy, "gave up after too many conflicting appends; other processes modify the session concurrently")
-        .with_context("session", session)
+    let message = "gave up after too many conflicting appends by other processes";
+    Error::new(ErrorCode::StoreBusy, message).with_context("session", session)
 }
 
 fn not_found(session: &SessionId) -> Error {

@@ -107,8 +107,8 @@ impl Runtime {
         self.engine().goes_on(&run_ref).await
     }
 
-    /// Resumes a session after an answer to a pending call, for `auto_resume`. A live run picks up the answer by itself.
-    /// The answer is recorded already, so an error is returned as part of the [`Resumption`].
+    /// Resumes a session after an answer to a pending call, for `auto_resume`. A live run picks up the answer by
+    /// itself. The answer is recorded already, so an error is returned as part of the [`Resumption`].
     pub(crate) async fn resume_answered(&self, session: &SessionId) -> Resumption {
         let error = match self.try_resume_answered(session).await {
             Ok(handle) => return Resumption::Started(handle),

@@ -221,10 +221,10 @@ impl CallRun {
         &self,
         remaining: &mut Duration,
         cancel: &CancellationToken,
-        part: impl Future<Output = T> + Send,
+        work: impl Future<Output = T> + Send,
     ) -> Result<T, AttemptOutcome> {
         let started = self.clock.monotonic();
-        let ended = tokio::time::timeout(*remaining, caught_async("the tool", || part)).await;
+        let ended = tokio::time::timeout(*remaining, caught_async("the tool", || work)).await;
         *remaining = remaining.saturating_sub(self.clock.monotonic().saturating_sub(started));
         match ended {
             Ok(Ok(done)) => Ok(done),

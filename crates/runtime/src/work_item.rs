@@ -102,7 +102,7 @@ impl Runtime {
     ///
     /// # Errors
     /// Returns the errors that stop a run. The item may be retried.
-    pub async fn perform(&self, run_ref: &RunRef, part: &WorkItem, is_first: bool) -> Result<Next> {
+    pub async fn perform(&self, run_ref: &RunRef, item: &WorkItem, is_first: bool) -> Result<Next> {
         for round in 0..MAX_TRIES {
             let Some(mut run) = self.attach(run_ref, true).await? else {
                 return self.over(run_ref).await;
@@ -112,7 +112,7 @@ impl Runtime {
                 (false, 0) => PriorExecution::Elsewhere,
                 _ => PriorExecution::Here,
             };
-            let done = run.perform(part, prior).await;
+            let done = run.perform(item, prior).await;
             match done {
                 Ok(next) => return run.close(next).await,
                 Err(error) if error.code() == ErrorCode::Superseded => {
@@ -231,7 +231,7 @@ impl Runtime {
                     family::propagate_end(self, &agent, &fold, &hooks).await
                 }
                 Err(error) => {
-                    tracing::warn!(session = %run_ref.session, %error, "the parent and children were not notified of the end of the run")
+                    tracing::warn!(session = %run_ref.session, %error, "the end of the run was not propagated")
                 }
             }
         }
@@ -251,16 +251,16 @@ enum PriorExecution {
 }
 
 impl AttachedRun {
-    async fn perform(&mut self, part: &WorkItem, prior: PriorExecution) -> Result<Next> {
+    async fn perform(&mut self, item: &WorkItem, prior: PriorExecution) -> Result<Next> {
         let is_first = prior == PriorExecution::Never;
         if !is_first {
             // An earlier execution may have crashed before it updated the stream.
             self.driver.realign(&mut self.lease).await?;
         }
         // All items run user code, except those that only wait for children.
-        let waits = matches!(part, WorkItem::Settle(calls) if calls.is_empty());
+        let waits = matches!(item, WorkItem::Settle(calls) if calls.is_empty());
         if prior == PriorExecution::Elsewhere && !waits {
-            let call = if let WorkItem::Call(call) = part { Some(call) } else { None };
+            let call = if let WorkItem::Call(call) = item { Some(call) } else { None };
             let call = call.filter(|call| self.is_open(call));
             self.count_repeat(call.cloned()).await?;
         }
@@ -268,7 +268,7 @@ impl AttachedRun {
             // The execution that recorded the results may have crashed before it called the hooks.
             note_all(&mut self.driver);
         }
-        self.drive(part, is_first).await?;
+        self.drive(item, is_first).await?;
         self.advance().await
     }
 
@@ -287,9 +287,9 @@ impl AttachedRun {
         Ok(())
     }
 
-    async fn drive(&mut self, part: &WorkItem, is_first: bool) -> Result<()> {
+    async fn drive(&mut self, item: &WorkItem, is_first: bool) -> Result<()> {
         let Self { driver, lease } = self;
-        match (part, driver.next()?) {
+        match (item, driver.next()?) {
             (WorkItem::Open, _) => self.open().await,
             (WorkItem::Model(expected), Action::CallModel { step, force_completion })
                 if step == *expected =>

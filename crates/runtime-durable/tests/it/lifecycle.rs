@@ -56,10 +56,10 @@ async fn shutdown_stops_runs_and_another_runtime_recovers_them_at_once() {
     for handle in recovered {
         assert_eq!(within(handle.result()).await.unwrap().status, RunStatus::Completed);
     }
-    let mut stands = app.workflows().await;
-    stands.sort();
-    assert_eq!(stands[0], ("teller__a".to_owned(), "CANCELLED".to_owned()));
-    assert_eq!(stands[2], ("teller__b".to_owned(), "CANCELLED".to_owned()));
+    let mut workflows = app.workflows().await;
+    workflows.sort();
+    assert_eq!(workflows[0], ("teller__a".to_owned(), "CANCELLED".to_owned()));
+    assert_eq!(workflows[2], ("teller__b".to_owned(), "CANCELLED".to_owned()));
     within(second.shutdown()).await;
 }
 

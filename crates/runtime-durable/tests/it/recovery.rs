@@ -119,8 +119,8 @@ async fn two_runtimes_take_over_from_each_other() {
     let ends = ["CANCELLED", "CANCELLED", "CANCELLED", "CANCELLED", "SUCCESS"];
     let ids = ["", "__resume-1", "__resume-2", "__resume-3", "__resume-4"];
     let ids = ids.map(|end| format!("teller__s{end}"));
-    let stands: Vec<_> = ids.iter().map(String::as_str).zip(ends).collect();
-    test_app.wait_for_statuses(&stands).await;
+    let statuses: Vec<_> = ids.iter().map(String::as_str).zip(ends).collect();
+    test_app.wait_for_statuses(&statuses).await;
     within(last.runtime.shutdown()).await;
 }
 
@@ -228,7 +228,7 @@ async fn kill_in_the_middle_of_a_call_that_must_not_run_twice() {
     let counted = count.clone();
     let agent = risky(move |name| {
         assert_eq!(name, "quick", "a tool that may have acted is not called again");
-        counted.one_more();
+        counted.increment();
     });
     let second = Process::boot(slot(&test_app, store.clone(), &agent)).await;
     let same = second.runtime.handle(&SessionId::from("s")).await.unwrap();

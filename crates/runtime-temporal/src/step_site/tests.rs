@@ -1,5 +1,5 @@
-//! Replays of recorded histories. The workflow must issue the same commands in the same order. Otherwise running workflows stop
-//! when a new version is deployed.
+//! Replays of recorded histories. The workflow must issue the same commands in the same order. Otherwise running
+//! workflows stop when a new version is deployed.
 
 use std::path::Path;
 

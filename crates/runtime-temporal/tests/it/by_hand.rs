@@ -105,8 +105,8 @@ async fn the_workflow_of_a_superseded_run_is_terminated() {
     worker.shut_down().await;
 }
 
-/// The workflow is reset to its first task while it is blocked in a tool. Each work item is executed again, but recorded
-/// effects are not repeated.
+/// The workflow is reset to its first task while it is blocked in a tool. Each work item is executed again, but
+/// recorded effects are not repeated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reset_workflow_does_not_repeat_recorded_effects() {
     let here = Deployment::new().await;

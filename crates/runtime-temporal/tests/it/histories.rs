@@ -1,7 +1,8 @@
 //! The size and the contents of workflow histories.
 //!
-//! `HELIX_RECORD_HISTORIES=1` records the histories of some runs in `histories/v1`, which unit tests of the workflow replay. They
-//! are kept for as long as runs of an older version may be in progress: a change that breaks a recorded history breaks these runs.
+//! `HELIX_RECORD_HISTORIES=1` records the histories of some runs in `histories/v1`, which unit tests of the workflow
+//! replay. They are kept for as long as runs of an older version may be in progress: a change that breaks a recorded
+//! history breaks these runs.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -143,7 +143,8 @@ impl Batch {
         self.pending.push(Pending::Watermark { watermark: Box::new(watermark), handles: settled });
     }
 
-    /// Returns the attempts whose outcome is not recorded. The outcomes of attempts in a pending watermark are recorded.
+    /// Returns the attempts whose outcome is not recorded. The outcomes of attempts in a pending watermark are
+    /// recorded.
     pub(super) fn unsettled(&self) -> Vec<AttemptHandle> {
         let is_settled = |handle: &AttemptHandle| {
             self.pending.iter().any(|pending| match pending {

@@ -176,7 +176,7 @@ pub(crate) fn teller() -> AnyAgent {
 }
 
 /// Returns the model of the teller.
-pub(crate) fn tells() -> ScriptedLlm {
+pub(crate) fn teller_model() -> ScriptedLlm {
     ScriptedLlm::new([Reply::text("So.")])
 }
 
@@ -198,9 +198,9 @@ pub(crate) fn boss() -> AnyAgent {
 }
 
 /// Returns the model of the boss and the helper.
-pub(crate) fn asks() -> RoutingScriptedLlm {
-    let asks = Reply::tool_call("subagent__helper", json!({ "message": "help" }));
+pub(crate) fn boss_model() -> RoutingScriptedLlm {
+    let call = Reply::tool_call("subagent__helper", json!({ "message": "help" }));
     RoutingScriptedLlm::new()
-        .agent("boss", ScriptedLlm::new([asks, Reply::text("So.")]))
+        .agent("boss", ScriptedLlm::new([call, Reply::text("So.")]))
         .agent("helper", ScriptedLlm::new([Reply::finish(json!(true))]))
 }

@@ -13,7 +13,7 @@ use helix_agents_testkit::scripted::{Reply, RoutingScriptedLlm, ScriptedLlm};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::by_hand::{ByHand, S, Scene, asks, boss, helps};
+use crate::by_hand::{ByHand, S, Scene, boss, boss_model, helps};
 
 /// The maximum time that a child is followed at once.
 const FOLLOW: Duration = Duration::from_secs(1);
@@ -27,7 +27,7 @@ fn child() -> SessionId {
 }
 
 fn scene(engine: ByHand) -> Scene {
-    Scene::new(engine, asks(), [boss()])
+    Scene::new(engine, boss_model(), [boss()])
 }
 
 /// Starts a parent that is about to wait for its child, and the child. Returns both runs.
@@ -141,7 +141,7 @@ async fn following_a_slow_child_ends_when_another_child_has_ended() {
     let scene = Scene::new(ByHand::default(), llm, [Arc::clone(&boss)]);
     let (_, parent) = scene.start(boss).await;
     let Next::Calls { children, then, .. } = scene.up_to_calls(&parent).await else {
-        panic!("the run waits for children");
+        panic!("expected pending children");
     };
     assert_eq!(children.len(), 2);
     let long = Duration::from_secs(3600);

@@ -8,12 +8,12 @@ use helix_agents_core::session::RunStatus;
 use helix_agents_runtime::WorkItem;
 use helix_agents_testkit::gate::{Gate, within};
 
-use crate::by_hand::{ByHand, S, Scene, teller, tells};
+use crate::by_hand::{ByHand, S, Scene, teller, teller_model};
 
 /// Returns a scene whose engine reports every run as stopped once it passes the gate.
 fn scene(gate: &Gate) -> Scene {
     let engine = ByHand { stopped: Some(gate.clone()), ..ByHand::default() };
-    Scene::new(engine, tells(), [teller()])
+    Scene::new(engine, teller_model(), [teller()])
 }
 
 #[tokio::test(start_paused = true)]

@@ -80,8 +80,8 @@ async fn shown_calls(memory: &MemoryStore) -> Vec<String> {
     }
 }
 
-/// A worker pauses before it appends a result. Another worker takes over and, if `opens` is set, executes its first work
-/// item. Then the first worker continues and records the result between two work items of its successor.
+/// A worker pauses before it appends a result. Another worker takes over and, if `opens` is set, executes its first
+/// work item. Then the first worker continues and records the result between two work items of its successor.
 async fn record_a_result_between_work_items(opens: bool) {
     let (agent, memory, gate) = (agent(), MemoryStore::new(), Gate::new());
     let faulty = FaultStore::new(Arc::new(memory.clone()));

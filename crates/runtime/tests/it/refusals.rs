@@ -12,7 +12,7 @@ use helix_agents_core::id::SessionId;
 use helix_agents_core::json::Json;
 use helix_agents_core::session::RunStatus;
 
-use crate::by_hand::{ByHand, S, Scene, asks, boss, helper, teller, tells};
+use crate::by_hand::{ByHand, S, Scene, boss, boss_model, helper, teller, teller_model};
 
 /// Hooks that count completed turns.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +37,7 @@ fn child() -> SessionId {
 
 /// Returns a scene with abandoned runs of a parent and its child.
 async fn abandoned(engine: ByHand) -> Scene {
-    let scene = Scene::new(engine, asks(), [boss()]);
+    let scene = Scene::new(engine, boss_model(), [boss()]);
     let (_, parent) = scene.start(boss()).await;
     scene.up_to_calls(&parent).await;
     for run in scene.started() {
@@ -57,7 +57,7 @@ async fn hooks_are_refused(scene: &Scene, session: &SessionId, agent: AnyAgent) 
 
 #[tokio::test]
 async fn a_run_with_own_hooks_is_refused_if_workers_are_remote() {
-    let scene = Scene::new(workers(), tells(), [teller()]);
+    let scene = Scene::new(workers(), teller_model(), [teller()]);
     let options = ExecuteOptions::default().session(S).hooks(Counter::default());
     let refused = scene.runtime.execute(teller(), "go".into(), options).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::ConfigInvalid);
@@ -82,7 +82,7 @@ async fn resuming_a_child_with_own_hooks_is_refused_if_workers_are_remote() {
 
 #[tokio::test]
 async fn an_unregistered_agent_is_refused_if_workers_are_remote() {
-    let scene = Scene::new(workers(), tells(), [teller()]);
+    let scene = Scene::new(workers(), teller_model(), [teller()]);
     let options = ExecuteOptions::default().session(S);
     let refused = scene.runtime.execute(boss(), "go".into(), options).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::AgentNotFound);
@@ -109,7 +109,7 @@ async fn the_agent_of_a_child_need_not_be_registered() {
 #[tokio::test]
 async fn an_in_process_engine_supports_agents_and_hooks_of_a_single_run() {
     let counter = Counter::default();
-    let scene = Scene::new(ByHand::default(), tells(), []);
+    let scene = Scene::new(ByHand::default(), teller_model(), []);
     let options = ExecuteOptions::default().session(S).hooks(counter.clone());
     scene.runtime.execute(teller(), "go".into(), options).await.unwrap();
     scene.drive(&scene.started_as(0).await).await;
